@@ -1,0 +1,60 @@
+"""Declare DirectML graphs, have them checked and fused, and run them in one execution.
+
+    import dmlgraph as dg
+
+    g = dg.Graph("ramp")
+    x = g.input("x", sizes=[1, 3], dtype="float32")
+    g.output("y", dg.activation_relu(x * 2 + 1))
+    print(g.compile().run({"x": [...]})["y"])
+
+Operators are functions of their tensors (`dg.multiply`, `dg.reduce`, `dg.gemm`, …; `dmlgraph operators` lists
+them); sources are methods of `Graph`.
+"""
+
+from dmlgraph.document import load, loads
+from dmlgraph.errors import (
+    BindingError,
+    DeviceError,
+    DmlGraphError,
+    DocumentError,
+    GraphError,
+    Location,
+    OperatorError,
+    Problem,
+    ScalarError,
+    TensorError,
+)
+from dmlgraph.graph import Graph, Value
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.lowering import GraphDesc
+from dmlgraph.operators import ScaleBias
+from dmlgraph.operators.functions import all_functions as _all_functions
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import DataType, TensorDesc
+
+_functions = _all_functions()
+globals().update(_functions)
+
+__all__ = [  # noqa: PLE0604 - the functions' names are text
+    "BindingError",
+    "DataType",
+    "DeviceError",
+    "DmlGraphError",
+    "DocumentError",
+    "FeatureLevel",
+    "Graph",
+    "GraphDesc",
+    "GraphError",
+    "Location",
+    "OperatorError",
+    "Problem",
+    "Scalar",
+    "ScalarError",
+    "ScaleBias",
+    "TensorDesc",
+    "TensorError",
+    "Value",
+    "load",
+    "loads",
+    *sorted(_functions),
+]

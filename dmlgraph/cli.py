@@ -1,0 +1,219 @@
+"""The `dmlgraph` command.
+
+Exit status: 0 fine, 1 the graph or its data is wrong (or a device failed), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+import numpy as np
+
+from dmlgraph.devices import choose, compile_graph, list_devices
+from dmlgraph.document import load
+from dmlgraph.errors import DeviceError, DmlGraphError, Problem, suggestion
+from dmlgraph.operators.operator import REGISTRY, find
+from dmlgraph.operators.reference import describe, overview
+
+SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
+
+
+class Commands(click.Group):
+    """A group that prints our errors as lines of their own, and suggests commands for misspelt ones."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DmlGraphError as error:
+            for problem in error.problems:
+                click.echo(_error_line(problem), err=True)
+            ctx.exit(1)
+        except OSError as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(1)
+
+
+def _error_line(problem: Problem) -> str:
+    """`FILE:LINE:COLUMN: error: …`, or without a place where there is none."""
+    return f"{problem.location}: error: {problem}" if problem.location else f"error: {problem}"
+
+
+def _dims(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    """`N=8` pairs."""
+    dims = {}
+    for value in values:
+        name, equals, size = value.partition("=")
+        if not name or not equals or not size.isdecimal():
+            raise click.BadParameter(f"'{value}' is not NAME=SIZE, such as N=8")
+        dims[name] = int(size)
+    return dims
+
+
+def _arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, np.ndarray[Any, Any]]:
+    """`x=x.npy` pairs, loaded; nothing is ever unpickled."""
+    arrays = {}
+    for value in values:
+        name, equals, file = value.partition("=")
+        if not name or not equals or not file:
+            raise click.BadParameter(f"'{value}' is not NAME=FILE.npy")
+        if name in arrays:
+            raise click.BadParameter(f"'{name}' is given twice")
+        try:
+            array = np.load(file, allow_pickle=False)
+        except OSError as error:
+            raise DmlGraphError(f"cannot read '{file}': {error.strerror or error}", field=f"input {name}") from None
+        except (ValueError, EOFError) as error:
+            raise DmlGraphError(f"'{file}' is not a .npy file of numbers: {error}", field=f"input {name}") from None
+        arrays[name] = array
+    return arrays
+
+
+def _with_dims(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--dim",
+        "dims",
+        multiple=True,
+        callback=_dims,
+        metavar="NAME=SIZE",
+        help="Another value for a dim of the graph.",
+    )(command)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dmlgraph")
+def main() -> None:
+    """Check, lower and run DirectML graphs written in YAML.
+
+    \b
+    Example:
+      dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy
+    """
+
+
+@main.command()
+@click.argument("file", type=FILE)
+@click.option("--device", default="auto", show_default=True, help="Where to run; 'dmlgraph devices' lists them.")
+@click.option("--input", "inputs", multiple=True, callback=_arrays, metavar="NAME=FILE.npy", help="An input's array.")
+@click.option(
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=pathlib.Path),
+    help="Save each output as DIR/NAME.npy.",
+)
+@_with_dims
+def run(
+    file: pathlib.Path,
+    device: str,
+    inputs: dict[str, np.ndarray[Any, Any]],
+    output_dir: pathlib.Path | None,
+    dims: dict[str, int],
+) -> None:
+    """Run a graph and print its outputs.
+
+    \b
+    Examples:
+      dmlgraph run examples/positional_encoding.yaml
+      dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 --output-dir results
+    """
+    try:
+        choose(device)
+    except DeviceError as error:
+        raise click.BadParameter(str(error), param_hint="--device") from None
+    graph = load(file, dims=dims)
+    executable = compile_graph(graph, device)
+    click.echo(f"device: {executable.device} ({executable.reason})", err=True)
+    results = executable.run(inputs)
+    if output_dir is not None:
+        output_dir.mkdir(parents=True, exist_ok=True)
+    for name, array in results.items():
+        dtype = graph.outputs[name].dtype
+        click.echo(f"{name}: {dtype} {list(array.shape)}")
+        click.echo(_indented(_values(array)))
+        if output_dir is not None:
+            np.save(output_dir / f"{name}.npy", array)
+
+
+@main.command()
+@click.argument("file", type=FILE)
+@_with_dims
+def check(file: pathlib.Path, dims: dict[str, int]) -> None:
+    """Report every error of a graph file at once, each as FILE:LINE:COLUMN.
+
+    \b
+    Example:
+      dmlgraph check examples/ramp.yaml
+    """
+    graph = load(file, dims=dims)
+    desc = graph.lower()
+    click.echo(f"{file}: fine: {len(desc.nodes)} nodes at feature level {desc.level}")
+
+
+@main.command()
+@click.argument("file", type=FILE)
+@_with_dims
+def lower(file: pathlib.Path, dims: dict[str, int]) -> None:
+    """Print the DML_GRAPH_DESC of a graph: every node with every field, and the edges.
+
+    \b
+    Example:
+      dmlgraph lower examples/ramp.yaml --dim N=4
+    """
+    click.echo(str(load(file, dims=dims).lower()), nl=False)
+
+
+@main.command()
+@click.argument("name", required=False)
+def operators(name: str | None) -> None:
+    """List the operators, or show what one takes: fields, defaults, and data types by feature level.
+
+    \b
+    Examples:
+      dmlgraph operators
+      dmlgraph operators fill_value_sequence
+    """
+    if name is None:
+        click.echo(overview())
+        return
+    operator = find(name.lower().removeprefix("dml_operator_"))
+    if operator is None:
+        hint = suggestion(name.lower(), REGISTRY)
+        raise click.BadParameter(f"'{name}' is not an operator{f' ({hint})' if hint else ''}", param_hint="NAME")
+    click.echo(describe(operator))
+
+
+@main.command()
+def devices() -> None:
+    """List the devices, what each can do, and why a missing one is missing.
+
+    \b
+    Example:
+      dmlgraph devices
+    """
+    automatic = choose("auto")
+    for device in list_devices():
+        state = f"missing: {device.missing}" if device.missing else device.description
+        click.echo(f"{device.name:<20} {state}")
+    click.echo(f"{'auto':<20} takes '{automatic.device.name}' here: {automatic.reason.removeprefix('auto: ')}")
+
+
+def _values(array: np.ndarray[Any, Any]) -> str:
+    """All values of a small array, the corners of a large one."""
+    with np.printoptions(threshold=SHOWN_ELEMENTS, edgeitems=2, linewidth=100):
+        return str(array)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(_indent(text.splitlines()))
+
+
+def _indent(lines: list[str]) -> Iterator[str]:
+    return (f"  {line}" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

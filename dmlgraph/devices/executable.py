@@ -1,0 +1,147 @@
+"""Executable: a graph compiled for a device, and the checks of what it is run on."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from dmlgraph.errors import BindingError, listing, suggestion
+from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
+
+Array = np.ndarray[Any, Any]
+
+
+class Executable(abc.ABC):
+    """A compiled graph.
+
+    Attributes:
+        graph: what it executes.
+        device: the name of the device it runs on.
+        reason: why it runs there.
+        stats: how it runs; the keys depend on the device.
+    """
+
+    def __init__(self, graph: GraphDesc, device: str, reason: str) -> None:
+        self.graph, self.device, self.reason = graph, device, reason
+        self.stats: dict[str, Any] = {}
+        self._given = {slot.name: slot for slot in graph.inputs if slot.data is None}
+        self._slots = {slot.name: slot for slot in graph.outputs}
+        self._owned: dict[str, Array] = {}
+        for slot in graph.inputs:
+            if slot.data is not None:
+                self._owned[slot.name] = slot.data
+
+    def run(self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None) -> dict[str, Array]:
+        """Runs the graph once.
+
+        Args:
+            inputs: an array for every input, by name; any strides, read-only too.  An input declared `owned` must
+                be given the first time; from then on the device keeps it until another is given.
+            out: arrays to write outputs into, by name; outputs that are not named are new arrays.
+
+        Returns:
+            An array for every output, by name; those of `out` are the caller's own.
+
+        Raises:
+            BindingError: an array is missing, unknown, or of another data type or shape.
+        """
+        arrays = self._check_inputs(inputs or {})
+        targets = self._check_outputs(out or {})
+        return self._run(arrays, targets)
+
+    def bind(
+        self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
+    ) -> Callable[[], dict[str, Array]]:
+        """Checks the arrays once and returns a callable that runs the graph on what they hold at that moment."""
+        arrays = self._check_inputs(inputs or {})
+        targets = self._check_outputs(out or {})
+        return lambda: self._run(arrays, targets)
+
+    def close(self) -> None:  # noqa: B027 - most devices hold nothing
+        """Gives back what the device holds for the graph; it cannot be run afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
+        results = {}
+        for slot, value in zip(self.graph.outputs, self._execute(arrays), strict=True):
+            target = targets.get(slot.name)
+            if target is None:
+                target = np.array(value, order="C", copy=True)
+            else:
+                np.copyto(target, value)
+            results[slot.name] = target
+        return results
+
+    @abc.abstractmethod
+    def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        """The outputs' values, in slot order, from the inputs' (constants included), in slot order."""
+
+    def _check_inputs(self, inputs: Mapping[str, Any]) -> list[Array]:
+        """The arrays in slot order."""
+        for name in inputs:
+            if name not in self._given:
+                raise BindingError(
+                    "is not an input of the graph",
+                    field=str(name),
+                    allowed=listing(self._given) or "nothing: the graph has no inputs",
+                    hint=suggestion(str(name), self._given),
+                )
+        checked = {name: _checked(value, self._given[name], "input") for name, value in inputs.items()}
+        for name, array in checked.items():
+            if self._given[name].desc.owned:
+                self._owned[name] = array.copy()
+        missing = [slot for name, slot in self._given.items() if name not in checked and name not in self._owned]
+        if missing:
+            raise BindingError(
+                "inputs are missing: "
+                + ", ".join(f"'{slot.name}' ({slot.desc.dtype} {list(slot.desc.sizes)})" for slot in missing)
+            )
+        return [
+            self._owned[slot.name] if slot.name in self._owned else checked[slot.name] for slot in self.graph.inputs
+        ]
+
+    def _check_outputs(self, out: Mapping[str, Any]) -> dict[str, Array]:
+        for name, value in out.items():
+            if name not in self._slots:
+                raise BindingError(
+                    "is not an output of the graph",
+                    field=str(name),
+                    allowed=listing(self._slots),
+                    hint=suggestion(str(name), self._slots),
+                )
+            if not isinstance(value, np.ndarray):
+                raise BindingError("must be a NumPy array to write into", field=name, got=type(value).__name__)
+            if not value.flags.writeable:
+                raise BindingError("cannot be written into: the array is read-only", field=name)
+            _checked(value, self._slots[name], "output")
+        return dict(out)
+
+
+def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
+    """`value` as an array of exactly the slot's data type and sizes."""
+    array = np.asarray(value)
+    dtype = slot.desc.dtype
+    if array.dtype != dtype.numpy:
+        raise BindingError(
+            f"the {what} has another data type",
+            field=slot.name,
+            got=str(array.dtype),
+            allowed=str(dtype),
+            hint=f"array.astype('{dtype}') converts" if what == "input" and dtype.bits > 4 else None,
+        )
+    if array.shape != slot.desc.sizes:
+        raise BindingError(
+            f"the {what} has another shape",
+            field=slot.name,
+            got=list(array.shape),
+            allowed=str(list(slot.desc.sizes)),
+        )
+    return array

@@ -1,0 +1,85 @@
+"""Device `reference`: the executable specification.
+
+It runs node by node and calls each operator's `evaluate`.  Between the nodes stand the very buffers DirectML
+would use, bytes laid out by the tensor descriptions, so that strides, broadcasting and packing are checked too.
+"""
+
+from __future__ import annotations
+
+import collections
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.devices.device import Device
+from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.levels import NEWEST
+from dmlgraph.lowering import ConstantDescNode, GraphDesc
+
+Buffer = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+class ReferenceDevice(Device):
+    """Every operator of every level, in NumPy: clear rather than fast."""
+
+    name = "reference"
+    description = "evaluates every operator in NumPy, node by node"
+    level = NEWEST
+
+    def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
+        return ReferenceExecutable(graph, self.name, reason)
+
+
+class ReferenceExecutable(Executable):
+    """Walks the nodes in order; a buffer is dropped once its last reader has run."""
+
+    def __init__(self, graph: GraphDesc, device: str, reason: str) -> None:
+        super().__init__(graph, device, reason)
+        # For every node its input bindings: (port, source), a source being ("input", slot) or (node, port).
+        self._sources: list[dict[int, tuple[Any, int]]] = [{} for _ in graph.nodes]
+        self._last_reader: dict[tuple[Any, int], int] = {}
+        for edge in graph.input_edges:
+            self._connect(("input", edge.input), edge.to_node, edge.to_port)
+        for inner in graph.intermediate_edges:
+            self._connect((inner.from_node, inner.from_port), inner.to_node, inner.to_port)
+        kept = {(edge.from_node, edge.from_port) for edge in graph.output_edges}
+        self._dropped_after: dict[int, list[tuple[Any, int]]] = collections.defaultdict(list)
+        for source, reader in self._last_reader.items():
+            if source not in kept:
+                self._dropped_after[reader].append(source)
+        self.stats = {"nodes": len(graph.nodes), "run_seconds": 0.0}
+
+    def _connect(self, source: tuple[Any, int], node: int, port: int) -> None:
+        self._sources[node][port] = source
+        self._last_reader[source] = max(node, self._last_reader.get(source, 0))
+
+    def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        start = time.perf_counter()
+        buffers: dict[tuple[Any, int], Buffer] = {
+            ("input", slot): given.desc.pack(array)
+            for slot, (given, array) in enumerate(zip(self.graph.inputs, inputs, strict=True))
+        }
+        for index, node in enumerate(self.graph.nodes):
+            if isinstance(node, ConstantDescNode):
+                buffers[index, 0] = np.frombuffer(node.data, np.uint8)
+                continue
+            operator, sources = node.operator, self._sources[index]
+            arguments = [
+                desc.unpack(buffers[sources[port]]) if desc is not None and port in sources else None
+                for port, desc in enumerate(operator.input_descs)
+            ]
+            results = iter(operator.evaluate(*arguments))
+            for port, desc in enumerate(operator.output_descs):
+                if desc is not None:
+                    buffers[index, port] = desc.pack(next(results))
+            for source in self._dropped_after[index]:
+                del buffers[source]
+        edges = sorted(self.graph.output_edges, key=lambda edge: edge.output)
+        outputs = [
+            slot.desc.unpack(buffers[edge.from_node, edge.from_port])
+            for slot, edge in zip(self.graph.outputs, edges, strict=True)
+        ]
+        self.stats["run_seconds"] = time.perf_counter() - start
+        return outputs

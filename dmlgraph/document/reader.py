@@ -1,0 +1,426 @@
+"""A graph file → Graph, with every error at its line and column, all in one go."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import networkx as nx
+
+from dmlgraph.document.arrays import check_file, from_numbers, load_file
+from dmlgraph.document.tree import Tree, parse
+from dmlgraph.errors import DmlGraphError, DocumentError, Location, Problem, listing, suggestion
+from dmlgraph.graph import Graph
+from dmlgraph.operators.operator import REGISTRY, Operator, find
+from dmlgraph.tensor import TensorDesc
+
+FORMAT_VERSION = 1
+SECTIONS = ("dmlgraph", "name", "target", "dims", "inputs", "constants", "nodes", "outputs")
+INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
+CONSTANT_KEYS = ("file", "dtype", "sizes", "data")
+
+
+def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None) -> Graph:
+    """The graph in a YAML file.
+
+    Args:
+        path: of the file; files it names are looked for in its folder.
+        dims: other values for the file's dims.
+
+    Raises:
+        DocumentError: every problem found, each with its line and column.
+    """
+    path = pathlib.Path(path)
+    file = os.fspath(path)
+    start = Location(file, 1, 1)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise DocumentError(f"cannot read the file: {error.strerror}", location=start) from None
+    except UnicodeDecodeError as error:
+        raise DocumentError(
+            f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", location=start
+        ) from None
+    return _read(text, file, path.parent, dims)
+
+
+def loads(text: str, *, folder: str | os.PathLike[str] | None = None, dims: Mapping[str, int] | None = None) -> Graph:
+    """The graph in YAML text; `folder` is where files it names are looked for, nowhere if left out.
+
+    Raises:
+        DocumentError: every problem found, each with its line and column.
+    """
+    return _read(text, "<text>", None if folder is None else pathlib.Path(folder), dims)
+
+
+def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, int] | None) -> Graph:
+    tree, problems = parse(text, file)
+    if tree is None:
+        problems = problems or [
+            Problem("the file is empty", location=Location(file, 1, 1), hint="see 'dmlgraph --help'")
+        ]
+        raise DocumentError(problems)
+    reader = _Reader(tree, folder, problems)
+    graph = reader.read(dims or {})
+    if problems:
+        raise DocumentError(sorted(problems, key=_by_place))
+    assert graph is not None
+    return graph
+
+
+def _by_place(problem: Problem) -> tuple[int, int]:
+    return (problem.location.line, problem.location.column) if problem.location else (0, 0)
+
+
+class _Reader:
+    """Builds the graph section by section; what cannot be built is noted, and so is not complained about again.
+
+    `broken` holds the names whose declaration is wrong: what depends on them is left out in silence.
+    """
+
+    def __init__(self, tree: Tree, folder: pathlib.Path | None, problems: list[Problem]) -> None:
+        self.tree, self.folder, self.problems = tree, folder, problems
+        self.broken: set[str] = set()
+        self.graph = Graph()
+
+    def read(self, dims: Mapping[str, int]) -> Graph | None:
+        if not isinstance(self.tree.value, dict):
+            self._problem("a graph file is a mapping", self.tree, got=self.tree.plain, allowed=listing(SECTIONS))
+            return None
+        self._unknown_keys(self.tree, SECTIONS)
+        self._version()
+        self._header(dims)
+        declared = self._declared()
+        for name, tree in self._section("inputs"):
+            self._attempt(name, tree, self._input)
+        for name, tree in self._section("constants"):
+            self._attempt(name, tree, self._constant)
+        self._nodes(declared)
+        self._outputs(declared)
+        return self.graph
+
+    # Sections.
+
+    def _version(self) -> None:
+        version = self.tree.value.get("dmlgraph")
+        if version is None:
+            self._problem(
+                "the format version is missing",
+                self.tree,
+                field="dmlgraph",
+                hint=f"begin the file with 'dmlgraph: {FORMAT_VERSION}'",
+            )
+        elif version.value != FORMAT_VERSION or isinstance(version.value, bool):
+            self._problem(
+                "not a format version this dmlgraph reads",
+                version,
+                field="dmlgraph",
+                got=version.plain,
+                allowed=str(FORMAT_VERSION),
+            )
+
+    def _header(self, overrides: Mapping[str, int]) -> None:
+        """Name, target and dims: those that are right make the graph, so that the rest can be checked."""
+        fields: dict[str, Any] = {}
+        name = self.tree.value.get("name")
+        if name is not None and not (isinstance(name.value, str) and name.value):
+            self._problem("must be text", name, field="name", got=name.plain, hint="write it in quotes")
+        elif name is not None:
+            fields["name"] = name.value
+        target = self.tree.value.get("target")
+        if target is not None:
+            with self._noting(self.tree):
+                fields["target"] = Graph(target=target.plain).target
+        dims: dict[str, int] = {}
+        for dim, size in self._section("dims"):
+            with self._noting(self.tree):
+                dims |= Graph(dims={dim: size.plain}).dims
+        with self._noting(self.tree):
+            dims = (
+                Graph(dims=dims).with_dims({k: v for k, v in overrides.items() if k in dims or not self.problems}).dims
+            )
+        self.graph = Graph(**fields, dims=dims)
+
+    def _declared(self) -> set[str]:
+        """Every name of an input, constant or node; a name used twice is a problem."""
+        places: dict[str, Location] = {}
+        for section in ("inputs", "constants", "nodes"):
+            for name, _ in self._section(section, quiet=True):
+                place = self.tree.value[section].keys[name]
+                if name in places:
+                    self.broken.add(name)
+                    self.problems.append(
+                        Problem(
+                            "the name is taken",
+                            node=name,
+                            location=place,
+                            hint=f"first in line {places[name].line}",
+                        )
+                    )
+                else:
+                    places[name] = place
+        return set(places)
+
+    def _input(self, name: str, tree: Tree) -> None:
+        self._need(tree, ("dtype", "sizes"), INPUT_KEYS)
+        self.graph.input(name, **tree.plain)
+
+    def _constant(self, name: str, tree: Tree) -> None:
+        plain = {key: item.plain for key, item in tree.value.items() if key != "data"}
+        if "file" in tree.value:
+            self._need(tree, (), tuple(key for key in CONSTANT_KEYS if key != "data"))
+            array = load_file(plain["file"], self.folder)
+            # The description checks the dtype and sizes that are given; stand-ins take the place of the others.
+            stated = TensorDesc(dtype=plain.get("dtype", "uint8"), sizes=self._sizes(plain.get("sizes", [1])))
+            array = check_file(
+                array, stated.dtype if "dtype" in plain else None, stated.sizes if "sizes" in plain else None
+            )
+            self.graph.constant(name, array, file=plain["file"])
+        else:
+            self._need(tree, ("dtype", "sizes", "data"), CONSTANT_KEYS)
+            desc = TensorDesc(dtype=plain["dtype"], sizes=self._sizes(plain["sizes"]))
+            self.graph.constant(name, from_numbers(tree.value["data"], desc))
+
+    def _sizes(self, sizes: Any) -> Any:
+        return self.graph.resolve(sizes, "sizes")
+
+    def _nodes(self, declared: set[str]) -> None:
+        trees = dict(self._section("nodes"))
+        order: nx.DiGraph[str] = nx.DiGraph()
+        order.add_nodes_from(trees)
+        for name, tree in trees.items():
+            for source in self._sources(name, tree, declared):
+                if source in trees:
+                    order.add_edge(source, name)
+        position = {name: index for index, name in enumerate(trees)}
+        for component in list(nx.strongly_connected_components(order)):
+            first = min(component, key=position.__getitem__)
+            if len(component) > 1 or order.has_edge(first, first):
+                self._cycle(first, order.subgraph(component))
+                order.remove_nodes_from(component)
+        for name in nx.lexicographical_topological_sort(order, key=position.__getitem__):
+            self._attempt(name, trees[name], self._operator)
+
+    def _operator(self, name: str, tree: Tree) -> None:
+        operator = self._operator_class(tree)
+        if operator is None:
+            self.broken.add(name)
+            return
+        tensors: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
+        outputs: dict[str, Any] = {}
+        for key, item in tree.value.items():
+            if key in operator.input_fields:
+                tensors[key] = self._value(item)
+            elif key in operator.output_fields:
+                outputs[key] = item.plain
+            elif key != "op":
+                attributes[key] = item.plain
+        self.graph.add(operator, tensors, attributes, outputs, name)
+
+    def _operator_class(self, tree: Tree) -> type[Operator] | None:
+        op = tree.value.get("op")
+        if op is None:
+            self._problem("the operator is missing", tree, field="op", hint="such as {op: add, a: x, b: y}")
+            return None
+        found = find(op.value) if isinstance(op.value, str) else None
+        if found is None:
+            hint = suggestion(op.value, REGISTRY) if isinstance(op.value, str) else None
+            self._problem(
+                "is not an operator",
+                op,
+                field="op",
+                got=op.plain,
+                hint=hint or "'dmlgraph operators' lists them",
+            )
+        return found
+
+    def _outputs(self, declared: set[str]) -> None:
+        tree = self.tree.value.get("outputs")
+        if tree is None:
+            self._problem("the outputs are missing", self.tree, field="outputs", hint="such as 'outputs: [y]'")
+            return
+        if isinstance(tree.value, list):
+            named = [(item.value, item, item.location) for item in tree.value]
+        elif isinstance(tree.value, dict):
+            named = [(name, item, tree.keys[name]) for name, item in tree.value.items()]
+        else:
+            self._problem(
+                "must be a list of names, or a mapping from names to values",
+                tree,
+                field="outputs",
+                got=tree.plain,
+            )
+            return
+        if not named:
+            self._problem("must name at least one output", tree, field="outputs", got=tree.plain)
+        for name, item, place in named:
+            if self._reference(item, declared, "outputs") and item.value.partition(".")[0] not in self.broken:
+                if isinstance(tree.value, list) and "." in name:
+                    self._problem(
+                        "needs a name of its own",
+                        item,
+                        field="outputs",
+                        got=name,
+                        hint=f"outputs: {{name: {name}}}",
+                    )
+                    continue
+                try:
+                    self.graph.output(name, self.graph.value(item.value))
+                except DmlGraphError as error:
+                    self.problems += [
+                        Problem(each.message, None, "outputs", each.got, each.allowed, each.hint, place)
+                        for each in error.problems
+                    ]
+
+    # References.
+
+    def _sources(self, name: str, tree: Tree, declared: set[str]) -> Iterator[str]:
+        """The nodes a node reads; references to nothing, and to what is broken, break it too."""
+        operator = None
+        if isinstance(tree.value, dict) and "op" in tree.value and isinstance(tree.value["op"].value, str):
+            operator = find(tree.value["op"].value)
+        for field in operator.input_fields if operator else ():
+            item = tree.value.get(field)
+            if item is None or item.value is None:
+                continue
+            for each in item.value if isinstance(item.value, list) else [item]:
+                if self._reference(each, declared, field, name):
+                    yield each.value.partition(".")[0]
+                else:
+                    self.broken.add(name)
+
+    def _reference(self, tree: Tree, declared: set[str], field: str, node: str | None = None) -> bool:
+        """Whether a tree names something that is declared."""
+        if not isinstance(tree.value, str):
+            self._problem(
+                "must be the name of an input, constant or node",
+                tree,
+                node=node,
+                field=field,
+                got=tree.plain,
+                hint="a number becomes a tensor through a fill_value_constant"
+                if isinstance(tree.value, (int, float))
+                else None,
+            )
+            return False
+        source = tree.value.partition(".")[0]
+        if source not in declared:
+            self._problem(
+                f"there is no input, constant or node called '{source}'",
+                tree,
+                node=node,
+                field=field,
+                hint=suggestion(source, declared),
+            )
+            return False
+        return True
+
+    def _value(self, tree: Tree) -> Any:
+        if isinstance(tree.value, list):
+            return [self.graph.value(item.value) for item in tree.value]
+        return None if tree.value is None else self.graph.value(tree.value)
+
+    def _cycle(self, first: str, component: Any) -> None:
+        """Reports one way round a cycle, at the first of its nodes in the file."""
+        edges = [(source, target) for source, target in nx.find_cycle(component, first)]
+        path = " -> ".join([edges[0][0], *(target for _, target in edges)])
+        self.broken.update(component)
+        place = self.tree.value["nodes"].keys[first]
+        self.problems.append(Problem("the nodes form a cycle", node=first, got=path, location=place))
+
+    # Problems and their places.
+
+    def _attempt(self, name: str, tree: Tree, build: Any) -> None:
+        """Builds one declaration; its problems get their places, and its name is broken if there are any."""
+        if name in self.broken:
+            return
+        if not isinstance(tree.value, dict):
+            self._problem("must be a mapping", tree, node=name, got=tree.plain, hint="such as {key: value, …}")
+            self.broken.add(name)
+            return
+        if self._reads_broken(tree):
+            self.broken.add(name)
+            return
+        with self._noting(tree, name):
+            build(name, tree)
+
+    def _reads_broken(self, tree: Tree) -> bool:
+        op = tree.value.get("op")
+        operator = find(op.value) if op is not None and isinstance(op.value, str) else None
+        for field in operator.input_fields if operator else ():
+            item = tree.value.get(field)
+            for each in item.value if item is not None and isinstance(item.value, list) else [item]:
+                if each is not None and isinstance(each.value, str) and each.value.partition(".")[0] in self.broken:
+                    return True
+        return False
+
+    def _noting(self, tree: Tree, name: str | None = None) -> _Noting:
+        return _Noting(self, tree, name)
+
+    def note(self, problem: Problem, tree: Tree, name: str | None) -> None:
+        """A problem with its place: the field's, else the name's."""
+        unknown = problem.message.startswith("is not known")
+        place = tree.find(problem.field, key=unknown)
+        if name is not None and place == tree.location:
+            for section in ("inputs", "constants", "nodes"):
+                keys = self.tree.value[section].keys if section in self.tree.value else {}
+                place = keys.get(name, place)
+        self.problems.append(problem.at(node=name, location=place))
+
+    def _section(self, section: str, *, quiet: bool = False) -> Iterator[tuple[str, Tree]]:
+        tree = self.tree.value.get(section)
+        if tree is None or tree.value is None:
+            return
+        if isinstance(tree.value, dict):
+            yield from tree.value.items()
+        elif not quiet:
+            self._problem("must be a mapping from names", tree, field=section, got=tree.plain, hint="such as {name: …}")
+
+    def _unknown_keys(self, tree: Tree, known: tuple[str, ...]) -> None:
+        for key in tree.value:
+            if key not in known:
+                self.problems.append(
+                    Problem(
+                        "is not known here",
+                        field=key,
+                        allowed=listing(known),
+                        hint=suggestion(key, known),
+                        location=tree.keys[key],
+                    )
+                )
+
+    def _need(self, tree: Tree, needed: tuple[str, ...], known: tuple[str, ...]) -> None:
+        """Raises the problems of keys that are missing or unknown."""
+        problems = [
+            Problem("is not known here", field=key, allowed=listing(known), hint=suggestion(key, known))
+            for key in tree.value
+            if key not in known
+        ]
+        problems += [Problem("must be given", field=key) for key in needed if key not in tree.value]
+        if problems:
+            raise DocumentError(problems)
+
+    def _problem(self, message: str, tree: Tree, **fields: Any) -> None:
+        self.problems.append(Problem(message, location=tree.location, **fields))
+
+
+class _Noting:
+    """Notes the problems of an error raised inside, with their places, and goes on."""
+
+    def __init__(self, reader: _Reader, tree: Tree, name: str | None) -> None:
+        self.reader, self.tree, self.name = reader, tree, name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if not isinstance(error, DmlGraphError):
+            return False
+        for problem in error.problems:
+            self.reader.note(problem, self.tree, self.name)
+        if self.name is not None:
+            self.reader.broken.add(self.name)
+        return True

@@ -1,0 +1,228 @@
+"""YAML text → a tree of plain values that remember where they stand.
+
+YAML 1.2's core schema: `null`, `true`, `false`, numbers, `.inf`, `.nan`; everything else is text, so that names
+such as `on` or `y` are names.  The tree is built from the parser's events, without recursion and without
+constructing any object: tags are refused, and anchors are counted out so that they cannot blow a file up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from dmlgraph.errors import Location, Problem
+
+MAX_DEPTH = 64  # levels of nesting in a graph file; real ones need 6
+MAX_NODES = 10_000_000  # values in a file once its aliases are written out
+
+_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+}
+
+
+@dataclasses.dataclass(slots=True)
+class Tree:
+    """A value and its place.
+
+    `value` is a scalar, a list of trees, or a dict from scalars to trees; `keys` holds the places of a dict's
+    keys.
+    """
+
+    value: Any
+    location: Location
+    keys: dict[Any, Location] = dataclasses.field(default_factory=dict)
+
+    @property
+    def plain(self) -> Any:
+        """The value without places, all the way down."""
+        if isinstance(self.value, list):
+            return [item.plain for item in self.value]
+        if isinstance(self.value, dict):
+            return {key: item.plain for key, item in self.value.items()}
+        return self.value
+
+    def find(self, path: str | None, *, key: bool = False) -> Location:
+        """The place of the deepest part of a dotted path that is there; `key`: of its key, not its value."""
+        tree, location = self, self.location
+        for part in (path or "").split("."):
+            name: Any = int(part) if part.isdigit() and isinstance(tree.value, list) else part
+            if isinstance(tree.value, dict) and name in tree.value:
+                location = tree.keys[name] if key else tree.value[name].location
+            elif isinstance(tree.value, list) and isinstance(name, int) and name < len(tree.value):
+                location = tree.value[name].location
+            else:
+                break
+            tree = tree.value[name]
+        return location
+
+
+def resolve(text: str) -> Any:
+    """What a plain scalar means."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        # A sign rules the other bases out; leading zeros are decimal in YAML 1.2.
+        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    return text
+
+
+def parse(text: str, file: str) -> tuple[Tree | None, list[Problem]]:
+    """The tree of a YAML document, and what is wrong with it; no tree where it cannot be read at all."""
+    builder = _Builder(file)
+    try:
+        for event in _events(text):
+            builder.take(event)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        location = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file, 1, 1)
+        builder.problems.append(Problem(f"not YAML: {error.problem}", location=location))
+        return None, builder.problems
+    except yaml.YAMLError as error:  # a character YAML does not have, say; these carry no mark
+        builder.problems.append(Problem(f"not YAML: {error}", location=Location(file, 1, 1)))
+        return None, builder.problems
+    except _TooMuchError as error:
+        builder.problems.append(error.problem)
+        return None, builder.problems
+    return builder.root, builder.problems
+
+
+def _events(text: str) -> Iterator[Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    yield from yaml.parse(text, Loader=loader)
+
+
+class _TooMuchError(Exception):
+    """The document is nested too deep or grows too large to go on."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+_NO_KEY = object()
+
+
+@dataclasses.dataclass(slots=True)
+class _Open:
+    """A list or dict whose end has not been met: `key` is a dict's key that waits for its value."""
+
+    tree: Tree
+    anchor: str | None
+    size: int = 1
+    key: Any = _NO_KEY
+    key_location: Location | None = None
+
+
+class _Builder:
+    """Takes parser events one by one and builds the tree."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.root: Tree | None = None
+        self.problems: list[Problem] = []
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Tree, int]] = {}
+        self._documents = 0
+
+    def take(self, event: Any) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._refuse_tag(event)
+            value = resolve(event.value) if event.implicit[0] else event.value
+            self._place(Tree(value, self._location(event)), event.anchor, 1)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._refuse_tag(event)
+            if len(self._stack) >= MAX_DEPTH:
+                raise _TooMuchError(
+                    Problem(f"nested more than {MAX_DEPTH} levels deep", location=self._location(event))
+                )
+            value = {} if isinstance(event, yaml.MappingStartEvent) else []
+            self._stack.append(_Open(Tree(value, self._location(event)), event.anchor))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            done = self._stack.pop()
+            self._place(done.tree, done.anchor, done.size)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(event)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents == 2:
+                self._problem("a graph file holds one document; this '---' starts another", event)
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            inside = any(each.anchor == event.anchor for each in self._stack)
+            self._problem(
+                f"the alias *{event.anchor} stands {'inside its own anchor' if inside else 'before its anchor'}",
+                event,
+            )
+            self._place(Tree(None, self._location(event)), None, 1)
+        else:
+            tree, size = self._anchors[event.anchor]
+            self._place(Tree(tree.value, self._location(event), tree.keys), None, size)
+
+    def _place(self, tree: Tree, anchor: str | None, size: int) -> None:
+        """Puts a finished value where it belongs; `size` counts the values in it."""
+        if anchor is not None:
+            self._anchors[anchor] = (tree, size)
+        if not self._stack:
+            if self.root is None:
+                self.root = tree
+            return
+        parent = self._stack[-1]
+        parent.size += size
+        if parent.size > MAX_NODES:
+            raise _TooMuchError(
+                Problem(
+                    f"the aliases here unfold to more than {MAX_NODES} values",
+                    location=tree.location,
+                    hint="write the values out",
+                )
+            )
+        if isinstance(parent.tree.value, list):
+            parent.tree.value.append(tree)
+        elif parent.key is _NO_KEY:
+            self._key(parent, tree)
+        else:
+            key, parent.key = parent.key, _NO_KEY
+            if parent.key_location is not None:  # else a problem with the key was reported: its value is dropped
+                parent.tree.value[key] = tree
+                parent.tree.keys[key] = parent.key_location
+
+    def _key(self, parent: _Open, tree: Tree) -> None:
+        parent.key, parent.key_location = tree.value, tree.location
+        if not isinstance(tree.value, str):
+            problem = Problem("a key must be text", got=tree.plain, location=tree.location, hint="write it in quotes")
+        elif tree.value in parent.tree.value:
+            first = parent.tree.keys[tree.value]
+            problem = Problem(
+                f"the key '{tree.value}' is given twice",
+                location=tree.location,
+                hint=f"first in line {first.line}",
+            )
+        else:
+            return
+        self.problems.append(problem)
+        parent.key, parent.key_location = None, None
+
+    def _refuse_tag(self, event: Any) -> None:
+        if event.tag is not None:
+            self._problem(f"the tag {event.tag} is not allowed: a graph file holds plain values only", event)
+
+    def _problem(self, message: str, event: Any) -> None:
+        self.problems.append(Problem(message, location=self._location(event)))
+
+    def _location(self, event: Any) -> Location:
+        return Location(self.file, event.start_mark.line + 1, event.start_mark.column + 1)

@@ -1,0 +1,204 @@
+"""Graph → a graph file that loads as the same graph."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import yaml
+
+from dmlgraph.document.reader import FORMAT_VERSION
+from dmlgraph.document.tree import resolve
+from dmlgraph.errors import GraphError
+from dmlgraph.graph import ConstantNode, Graph, InputNode, OperatorNode
+from dmlgraph.operators.fields import Number, ScaleBias
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.outputs import OutputSpec
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import DataType, TensorDesc
+
+INLINE_ELEMENTS = 64  # constants with more elements go into .npy files
+
+
+def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Writes the graph to a YAML file, and its large constants to .npy files beside it.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    path = pathlib.Path(path)
+    text, files = _document(graph, path.stem)
+    for name, array in files.items():
+        np.save(path.parent / name, array)
+    path.write_text(text, encoding="utf-8")
+
+
+def dumps(graph: Graph) -> str:
+    """The graph as YAML text.
+
+    Raises:
+        GraphError: a constant is too large to be written as numbers.
+    """
+    text, files = _document(graph, "graph")
+    if files:
+        raise GraphError("has constants that need files of their own: save it to a file", got=sorted(files))
+    return text
+
+
+def _document(graph: Graph, stem: str) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
+    """The text, and the arrays of the files it names."""
+    files: dict[str, np.ndarray[Any, Any]] = {}
+    sections: dict[str, dict[str, Any]] = {"inputs": {}, "constants": {}, "nodes": {}}
+    for node in graph.nodes:
+        if isinstance(node, InputNode):
+            sections["inputs"][node.name] = _input(node)
+        elif isinstance(node, ConstantNode):
+            sections["constants"][node.name] = _constant(node, stem, files)
+        else:
+            sections["nodes"][node.name] = _operator(graph, node)
+    top: dict[str, Any] = {"dmlgraph": FORMAT_VERSION, "name": graph.name}
+    if graph.target is not None:
+        top["target"] = str(graph.target)
+    if graph.dims:
+        top["dims"] = graph.dims
+    top |= {name: section for name, section in sections.items() if section}
+    top["outputs"] = {name: value.reference for name, value in graph.outputs.items()}
+    if all(name == reference for name, reference in top["outputs"].items()):
+        top["outputs"] = list(top["outputs"])
+    return _emit(top), files
+
+
+def _input(node: InputNode) -> dict[str, Any]:
+    desc = node.declared
+    fields = {"dtype": str(node.desc.dtype), "sizes": _plain(desc["sizes"])}
+    if desc["strides"] is not None:
+        fields["strides"] = _plain(desc["strides"])
+    return fields | ({"owned": True} if desc["owned"] else {})
+
+
+def _constant(node: ConstantNode, stem: str, files: dict[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
+    dtype, sizes = str(node.desc.dtype), list(node.desc.sizes)
+    if node.desc.element_count <= INLINE_ELEMENTS:
+        data = [Scalar.of(each, node.desc.dtype).plain for each in node.data.ravel()]
+        return {"dtype": dtype, "sizes": sizes, "data": data}
+    name = f"{stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', node.name)}.npy"
+    while name in files:
+        name = name.replace(".npy", "_.npy")
+    # .npy has no 4-bit types: their numbers lie in the 8-bit type of the same sign.
+    files[name] = (
+        node.data.astype(np.int8 if node.desc.dtype.is_signed else np.uint8) if node.desc.dtype.bits == 4 else node.data
+    )
+    return {"file": name, "dtype": dtype, "sizes": sizes}
+
+
+def _operator(graph: Graph, node: OperatorNode) -> dict[str, Any]:
+    operator = node.operator
+    sources = {port: graph.reference(source, from_port) for source, from_port, port in graph.producers(node.name)}
+    fields: dict[str, Any] = {"op": operator.name}
+    port = 0
+    for field in operator.input_fields:
+        value = getattr(operator, field)
+        count = len(value) if isinstance(value, tuple) else 1
+        references = [sources[index] for index in range(port, port + count) if index in sources]
+        if references:
+            fields[field] = references if isinstance(value, tuple) else references[0]
+        port += count
+    fields |= _attributes(operator, node.attributes)
+    return fields | {field: _output(asked) for field, asked in node.outputs.items() if asked is not None}
+
+
+def _attributes(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that were given and are not the default, with the dims by name."""
+    fields = {}
+    for name, value in operator.attributes.items():
+        if name not in given or value == type(operator).model_fields[name].default:
+            continue
+        fields[name] = _plain(given[name]) if _names_a_dim(given[name]) else _plain(value)
+    return fields
+
+
+def _names_a_dim(value: Any) -> bool:
+    """Whether a list of sizes has a name in it (enumerations and operators are single names)."""
+    return isinstance(value, (list, tuple)) and any(isinstance(each, str) for each in value)
+
+
+def _output(asked: Any) -> Any:
+    if isinstance(asked, (TensorDesc, OutputSpec)):
+        spec = OutputSpec.of(asked)
+        asked = {key: getattr(spec, key) for key in OutputSpec.MEMBERS}
+    if isinstance(asked, Mapping):
+        fields = {key: value for key, value in asked.items() if value is not None}
+        if "dtype" in fields:
+            fields["dtype"] = str(DataType.parse(fields["dtype"]))
+        return {key: _plain(value) for key, value in fields.items()}
+    return [_output(each) for each in asked] if isinstance(asked, (list, tuple)) else _plain(asked)
+
+
+def _plain(value: Any) -> Any:
+    """A field's value as YAML has it."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(each) for each in value]
+    if isinstance(value, Scalar):
+        return value.plain
+    if isinstance(value, Number):
+        return _plain(value.value)
+    if isinstance(value, ScaleBias):
+        return {"scale": _plain(value.scale), "bias": _plain(value.bias)}
+    if isinstance(value, Operator):
+        attributes = _attributes(value, value.attributes)
+        return {"op": value.name} | attributes if attributes else value.name
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, float) and math.isfinite(value):
+        return float(str(np.float32(value)))  # the shortest number that is this float32
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def _emit(top: Mapping[str, Any]) -> str:
+    """Sections as blocks, one declaration a line."""
+    stream = io.StringIO()
+    yaml.emit(_events(top), stream, Dumper=yaml.SafeDumper, width=math.inf, allow_unicode=True)
+    return stream.getvalue()
+
+
+def _events(top: Mapping[str, Any]) -> Iterator[yaml.Event]:
+    yield yaml.StreamStartEvent()
+    yield yaml.DocumentStartEvent(explicit=False)
+    yield from _value_events(top, depth=0)
+    yield yaml.DocumentEndEvent(explicit=False)
+    yield yaml.StreamEndEvent()
+
+
+def _value_events(value: Any, depth: int, section: str = "") -> Iterator[yaml.Event]:
+    if isinstance(value, Mapping):
+        block = depth == 0 or (depth == 1 and section in ("inputs", "constants", "nodes"))
+        yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=not block)
+        for key, item in value.items():
+            yield _scalar_event(key)
+            yield from _value_events(item, depth + 1, key)
+        yield yaml.MappingEndEvent()
+    elif isinstance(value, list):
+        yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=True)
+        for item in value:
+            yield from _value_events(item, depth + 1)
+        yield yaml.SequenceEndEvent()
+    else:
+        yield _scalar_event(value)
+
+
+def _scalar_event(value: Any) -> yaml.ScalarEvent:
+    if isinstance(value, str):
+        text, quoted = value, resolve(value) != value
+    elif isinstance(value, bool) or value is None:
+        text, quoted = {True: "true", False: "false", None: "null"}[value], False
+    elif isinstance(value, float) and not math.isfinite(value):
+        text, quoted = ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf", False
+    else:
+        text, quoted = repr(value), False
+    return yaml.ScalarEvent(None, None, (not quoted, True), text, style='"' if quoted else None)

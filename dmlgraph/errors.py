@@ -1,0 +1,157 @@
+"""The errors dmlgraph raises: a small tree of exceptions, each made of problems with fields.
+
+A `Problem` is one thing that is wrong: where (node, field, place in a file), what was given, what is
+allowed, and what to do about it.  An exception carries one or more of them; its own `node`, `field`, `got`,
+`allowed`, `hint` and `location` are those of the first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable
+from typing import Any, Self
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a file; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong.
+
+    `field` is a dotted path inside the node (`output.sizes`, `axes.1`); `got` is the offending value or None
+    where there is none to show; `allowed` and `hint` are phrases for people.
+    """
+
+    message: str
+    node: str | None = None
+    field: str | None = None
+    got: object = None
+    allowed: str | None = None
+    hint: str | None = None
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        where = []
+        if self.node is not None:
+            where.append(f"node '{self.node}'")
+        if self.field:
+            where.append(f"field '{self.field}'")
+        text = f"{', '.join(where)}: {self.message}" if where else self.message
+        if self.got is not None:
+            text += f"; got {_shorten(self.got)}"
+        if self.allowed is not None:
+            text += f"; allowed: {self.allowed}"
+        if self.hint is not None:
+            text += f" ({self.hint})"
+        return text
+
+    def within(self, field: str) -> Problem:
+        """The same problem seen from outside: its field path starts with `field`."""
+        return dataclasses.replace(self, field=f"{field}.{self.field}" if self.field else field)
+
+    def at(self, *, node: str | None = None, location: Location | None = None) -> Problem:
+        """The same problem with its node or its place in a file filled in where they are still unknown."""
+        return dataclasses.replace(self, node=self.node or node, location=self.location or location)
+
+
+class DmlGraphError(Exception):
+    """Base of everything dmlgraph raises on purpose."""
+
+    def __init__(self, problems: Iterable[Problem] | Problem | str, **fields: Any) -> None:
+        """Made of problems, or of one message and the fields of its problem."""
+        if isinstance(problems, str):
+            problems = Problem(problems, **fields)
+        elif fields:
+            raise TypeError("fields go with a message, not with problems")
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(_line(problem) for problem in self.problems))
+
+    @property
+    def node(self) -> str | None:
+        return self.problems[0].node
+
+    @property
+    def field(self) -> str | None:
+        return self.problems[0].field
+
+    @property
+    def got(self) -> object:
+        return self.problems[0].got
+
+    @property
+    def allowed(self) -> str | None:
+        return self.problems[0].allowed
+
+    @property
+    def hint(self) -> str | None:
+        return self.problems[0].hint
+
+    @property
+    def location(self) -> Location | None:
+        return self.problems[0].location
+
+    def at(self, node: str) -> Self:
+        """The same error told of the node it happened in."""
+        return type(self)(problem.at(node=node) for problem in self.problems)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)
+
+
+class TensorError(DmlGraphError, ValueError):
+    """A tensor description that cannot be: rank, sizes, strides, data type."""
+
+
+class ScalarError(DmlGraphError, ValueError):
+    """A number that its data type cannot hold."""
+
+
+class OperatorError(DmlGraphError, ValueError):
+    """A field of an operator is missing, unknown, of the wrong kind, or breaks a rule of the operator."""
+
+
+class GraphError(DmlGraphError, ValueError):
+    """The graph as a whole is wrong: names, cycles, values of another graph, missing outputs, dims."""
+
+
+class DocumentError(DmlGraphError, ValueError):
+    """A graph file is wrong; every problem has its line and column."""
+
+
+class BindingError(DmlGraphError, ValueError):
+    """The arrays given to a run do not fit the graph's inputs and outputs."""
+
+
+class DeviceError(DmlGraphError, RuntimeError):
+    """A device is unknown, missing, or failed."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str | None:
+    """A hint with the known name nearest to `name`, or None where nothing is near."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean '{near[0]}'?" if near else None
+
+
+def listing(names: Iterable[object]) -> str:
+    """Names for a message: `a, b, c`."""
+    return ", ".join(str(name) for name in names)
+
+
+def _line(problem: Problem) -> str:
+    return f"{problem.location}: {problem}" if problem.location else str(problem)
+
+
+def _shorten(value: object, limit: int = 120) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

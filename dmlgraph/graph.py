@@ -1,0 +1,576 @@
+"""Graph and Value: operators, inputs and constants, and which flows into which.
+
+    g = Graph("ramp_times_x")
+    x = g.input("x", sizes=[2, 3], dtype="float32")
+    ramp = g.fill_value_sequence(sizes=[2, 3], dtype="float32", value_start=3, value_delta=2)
+    g.output("y", dg.activation_relu(x * ramp))
+
+Every node is checked when it is added, at the graph's target feature level.  Sizes may be names of dims; the
+graph is built with their values and `with_dims` builds it again with others.  A value can only be used after it
+exists, so a graph built this way has no cycles, and the order in which nodes were added is one in which they
+can run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+import numbers
+import pathlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import numpy as np
+
+from dmlgraph.errors import (
+    DmlGraphError,
+    GraphError,
+    OperatorError,
+    Problem,
+    TensorError,
+    listing,
+    suggestion,
+)
+from dmlgraph.levels import NEWEST, FeatureLevel
+from dmlgraph.operators import functions
+from dmlgraph.operators.fields import Kind
+from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
+from dmlgraph.operators.operator import Operator, same_dtype_fields
+from dmlgraph.tensor import DataType, TensorDesc
+
+if TYPE_CHECKING:
+    from dmlgraph.devices.executable import Executable
+    from dmlgraph.lowering import GraphDesc
+
+_INTEGER_KINDS = (Kind.UINT, Kind.INT, Kind.UINTS, Kind.INTS)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class InputNode:
+    """A tensor given at every run; `declared` is its description with the dims by name."""
+
+    name: str
+    desc: TensorDesc
+    declared: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConstantNode:
+    """A tensor known beforehand; `file` is the file it came from, as a document names it."""
+
+    name: str
+    desc: TensorDesc
+    data: np.ndarray[Any, Any]
+    file: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OperatorNode:
+    """An operator with all fields; `attributes` and `outputs` are what was given, with the dims by name."""
+
+    name: str
+    operator: Operator
+    attributes: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+
+
+Node = InputNode | ConstantNode | OperatorNode
+
+
+class Value:
+    """One tensor in a graph: an input, a constant, or an output of a node.
+
+    Python's operators make nodes: `+ - * / ** < > == @ -x abs(x)`.  A number on one side becomes a constant
+    fill of one element, read with zero strides.  `==` makes a node too: compare values with `is`.
+    """
+
+    __slots__ = ("desc", "graph", "node", "port")
+    __array_ufunc__ = None  # NumPy arrays leave the operators to us
+
+    def __init__(self, graph: Graph, node: str, port: int, desc: TensorDesc) -> None:
+        self.graph, self.node, self.port, self.desc = graph, node, port, desc
+
+    @property
+    def dtype(self) -> DataType:
+        return self.desc.dtype
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.desc.sizes
+
+    @property
+    def reference(self) -> str:
+        """How a graph file refers to the value: `node`, `node.output_index`, `node.outputs.1`."""
+        return self.graph.reference(self.node, self.port)
+
+    def __add__(self, other: Operand) -> Value:
+        return functions.apply("add", self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return functions.apply("add", other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return functions.apply("subtract", self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return functions.apply("subtract", other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return functions.apply("multiply", self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return functions.apply("multiply", other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return functions.apply("divide", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return functions.apply("divide", other, self)
+
+    def __pow__(self, other: Operand) -> Value:
+        return functions.apply("pow", self, other)
+
+    def __rpow__(self, other: Operand) -> Value:
+        return functions.apply("pow", other, self)
+
+    def __matmul__(self, other: Value) -> Value:
+        return functions.apply("gemm", self, other)
+
+    def __lt__(self, other: Operand) -> Value:
+        return functions.apply("logical_less_than", self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return functions.apply("logical_less_than", other, self)
+
+    def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
+        return functions.apply("logical_equals", self, other)
+
+    def __ne__(self, other: object) -> Value:  # type: ignore[override]
+        raise TypeError("'!=' has no operator in DirectML: use if_ on the result of '=='")
+
+    __hash__ = object.__hash__
+
+    def __neg__(self) -> Value:
+        return functions.apply("negate", self)
+
+    def __abs__(self) -> Value:
+        return functions.apply("abs", self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value is known only when the graph runs: use if_ to choose element by element")
+
+    def __iter__(self) -> Iterator[Value]:
+        raise TypeError("a value is one tensor: use split to cut it into parts")
+
+    def __repr__(self) -> str:
+        return f"<Value {self.reference}: {self.desc}>"
+
+
+Operand = Value | int | float
+
+
+def _source(operator: type[Operator]) -> Callable[..., Value]:
+    """The method of Graph that adds a source: the operator's signature, all by keyword."""
+
+    def method(self: Graph, *, name: str | None = None, **fields: Any) -> Value:
+        (value,) = functions.add(self, operator, {}, fields, name)
+        return value
+
+    parameters = functions.keyword_parameters(operator)
+    receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = inspect.Signature([receiver, *parameters], return_annotation=Value)  # type: ignore[attr-defined]
+    method.__name__ = method.__qualname__ = operator.function_name()
+    method.__doc__ = operator.__doc__
+    return method
+
+
+class Graph:
+    """A DirectML graph in the making.
+
+    Args:
+        name: what the graph is called in messages and in DirectML.
+        target: the feature level every node must be legal at, such as "5.0"; by default the newest known.
+        dims: values of the names that may stand in place of sizes.
+    """
+
+    def __init__(
+        self,
+        name: str = "graph",
+        *,
+        target: str | FeatureLevel | None = None,
+        dims: Mapping[str, int] | None = None,
+    ) -> None:
+        self.name = name
+        self.target = None if target is None else FeatureLevel.parse(target)
+        self.dims = dict(dims or {})
+        self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+        self._outputs: dict[str, Value] = {}
+        self._next: dict[str, int] = {}
+        for dim, size in self.dims.items():
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise GraphError("a dim is a whole number of at least 1", field=f"dims.{dim}", got=size)
+
+    # Sources.
+
+    def input(
+        self,
+        name: str,
+        *,
+        sizes: Sequence[int | str],
+        dtype: Any,
+        strides: Sequence[int | str] | None = None,
+        owned: bool = False,
+    ) -> Value:
+        """A tensor given at every run; `owned`: handed to the device once, when first given."""
+        declared = {"dtype": dtype, "sizes": sizes, "strides": strides, "owned": owned}
+        with _ToldOf(name):
+            desc = TensorDesc(**declared | {key: self.resolve(declared[key], key) for key in ("sizes", "strides")})
+            return self._add(InputNode(self._take(name), desc, declared), [desc])[0]
+
+    def constant(self, name: str, data: Any, *, dtype: Any = None, file: str | None = None) -> Value:
+        """A tensor known beforehand: an array, or numbers with a `dtype`; the data is copied."""
+        with _ToldOf(name):
+            array = np.asarray(data, order="C", dtype=None if dtype is None else DataType.parse(dtype).numpy).copy()
+            desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
+            array.flags.writeable = False
+            return self._add(ConstantNode(self._take(name), desc, array, file), [desc])[0]
+
+    fill_value_constant = _source(FillValueConstant)
+    fill_value_sequence = _source(FillValueSequence)
+
+    # Operators and outputs.
+
+    def add(
+        self,
+        operator: type[Operator],
+        tensors: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+        name: str | None = None,
+    ) -> tuple[Value, ...]:
+        """Adds a node and returns its outputs; the functions of `dmlgraph` are the pleasant way to call this.
+
+        Args:
+            operator: its class.
+            tensors: input field → Value, number, sequence of these, or None.
+            attributes: the other fields, validated here; sizes in them may be names of dims.
+            outputs: output field → what is asked of it (`{"dtype": …, "sizes": …, "strides": …}`).
+            name: the node's; by default made of the operator's.
+
+        Raises:
+            DmlGraphError: what is wrong, told of the node and field.
+        """
+        name = self._free(operator.name) if name is None else self._take(name)
+        with _ToldOf(name):
+            values = self._values(operator, tensors)
+            descs = operator.adapt({field: _describe(value) for field, value in values.items()}, attributes)
+            node = OperatorNode(
+                name, operator(**descs, **self._resolved(operator, attributes, outputs)), attributes, outputs
+            )
+            problems = node.operator.level_problems(self.level)
+            if problems:
+                raise OperatorError(problems)
+        results = self._add(node, node.operator.output_descs)
+        in_binding_order = itertools.chain.from_iterable(_listed(values[field]) for field in operator.input_fields)
+        for port, value in enumerate(in_binding_order):
+            if value is not None:
+                self._graph.add_edge(value.node, name, from_port=value.port, to_port=port)
+        return results
+
+    def output(self, name: str, value: Value) -> None:
+        """Makes a value an output of the graph."""
+        if not isinstance(value, Value):
+            raise GraphError("is not a value of a graph", field=f"outputs.{name}", got=value)
+        self._check_own(value)
+        _check_name(name)
+        if name in self._outputs:
+            raise GraphError("there is already an output of this name", field=f"outputs.{name}")
+        self._outputs[name] = value
+
+    # Looking at it.
+
+    @property
+    def level(self) -> FeatureLevel:
+        """The level nodes are checked at."""
+        return NEWEST if self.target is None else self.target
+
+    @property
+    def nodes(self) -> Iterator[Node]:
+        """Every node, in an order in which they can run."""
+        return (data["node"] for _, data in self._graph.nodes(data=True))
+
+    @property
+    def inputs(self) -> list[InputNode]:
+        return [node for node in self.nodes if isinstance(node, InputNode)]
+
+    @property
+    def outputs(self) -> dict[str, Value]:
+        return dict(self._outputs)
+
+    def node(self, name: str) -> Node:
+        """The node of a name; GraphError if there is none."""
+        if name not in self._graph:
+            raise GraphError("there is no node of this name", node=name, hint=suggestion(name, self._graph))
+        node: Node = self._graph.nodes[name]["node"]
+        return node
+
+    def producers(self, name: str) -> list[tuple[str, int, int]]:
+        """What flows into a node: (node, its output port, the input port here), by input port."""
+        edges = self._graph.in_edges(name, data=True)
+        return sorted(((source, data["from_port"], data["to_port"]) for source, _, data in edges), key=lambda e: e[2])
+
+    def live_nodes(self) -> set[str]:
+        """The names of the nodes that some output depends on."""
+        live: set[str] = set()
+        waiting = [value.node for value in self._outputs.values()]
+        while waiting:
+            name = waiting.pop()
+            if name not in live:
+                live.add(name)
+                waiting.extend(self._graph.predecessors(name))
+        return live
+
+    def reference(self, name: str, port: int) -> str:
+        """How a graph file refers to an output of a node."""
+        return name + output_paths(self.node(name))[port]
+
+    def value(self, reference: str) -> Value:
+        """The value a graph file would call `reference`: `node`, `node.output_index`, `node.outputs.1`.
+
+        Raises:
+            GraphError: no such node, or it has several outputs and none, or an unknown one, is named.
+        """
+        name, dot, path = reference.partition(".")
+        node = self.node(name)
+        paths = output_paths(node)
+        if dot + path in paths:
+            port = paths.index(dot + path)
+            desc = node.operator.output_descs[port] if isinstance(node, OperatorNode) else node.desc
+            assert desc is not None
+            return Value(self, name, port, desc)
+        raise GraphError(
+            f"'{name}' has {'one output' if len(paths) == 1 else 'several outputs'}",
+            got=reference,
+            allowed=listing(name + each for each in paths),
+        )
+
+    # Other forms of it.
+
+    def with_dims(self, dims: Mapping[str, int]) -> Graph:
+        """The same graph with other values for some of its dims.
+
+        Raises:
+            GraphError: an unknown dim.
+            DmlGraphError: the graph is not legal with these sizes.
+        """
+        for dim in dims:
+            if dim not in self.dims:
+                raise GraphError(
+                    "is not a dim of the graph",
+                    field=f"dims.{dim}",
+                    allowed=listing(self.dims),
+                    hint=suggestion(dim, self.dims),
+                )
+        other = Graph(self.name, target=self.target, dims=self.dims | dict(dims))
+        values: dict[str, tuple[Value, ...]] = {}
+        for node in self.nodes:
+            if isinstance(node, InputNode):
+                values[node.name] = (other.input(node.name, **node.declared),)
+            elif isinstance(node, ConstantNode):
+                values[node.name] = other._add(
+                    ConstantNode(other._take(node.name), node.desc, node.data, node.file), [node.desc]
+                )
+            else:
+                bound = {port: values[source][from_port] for source, from_port, port in self.producers(node.name)}
+                tensors = _by_field(node.operator, bound)
+                values[node.name] = other.add(type(node.operator), tensors, node.attributes, node.outputs, node.name)
+        for name, value in self._outputs.items():
+            other.output(name, values[value.node][value.port])
+        return other
+
+    def lower(self) -> GraphDesc:
+        """The graph as DirectML is given it; see `dmlgraph.lowering`."""
+        from dmlgraph.lowering import lower
+
+        return lower(self)
+
+    def compile(
+        self, device: str = "auto", *, dims: Mapping[str, int] | None = None, debug: bool = False
+    ) -> Executable:
+        """Compiles the graph for a device: "auto", "cpu", "reference", "directml", "directml:1", "directml:software".
+
+        Args:
+            device: where to run; `auto` takes a hardware DirectML adapter where there is one, else `cpu`.
+            dims: other values for the graph's dims.
+            debug: ask the device for its own checks and messages.
+        """
+        from dmlgraph.devices import compile_graph
+
+        return compile_graph(self.with_dims(dims) if dims else self, device, debug=debug)
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Writes the graph as a YAML graph file; large constants go into .npy files beside it."""
+        from dmlgraph.document import save
+
+        save(self, path)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {self._graph.number_of_nodes()} nodes, outputs {listing(self._outputs) or 'none'}>"
+
+    # How it is done.
+
+    def resolve(self, sizes: Any, field: str) -> Any:
+        """Sizes with the values of dims in place of their names; anything else as it is."""
+        if isinstance(sizes, str):
+            if sizes not in self.dims:
+                raise GraphError(
+                    "is not a dim of the graph",
+                    field=field,
+                    got=sizes,
+                    allowed=f"a number{', ' if self.dims else ''}{listing(self.dims)}",
+                    hint=suggestion(sizes, self.dims) or "dims are declared with the graph",
+                )
+            return self.dims[sizes]
+        if isinstance(sizes, (list, tuple)):
+            return [self.resolve(size, f"{field}.{index}") for index, size in enumerate(sizes)]
+        return sizes
+
+    def _resolved(
+        self, operator: type[Operator], attributes: Mapping[str, Any], outputs: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The fields with dims resolved where sizes may stand: integer attributes and outputs."""
+        resolved = dict(attributes)
+        for member in operator.members:
+            if member.kind in _INTEGER_KINDS and member.field in resolved:
+                resolved[member.field] = self.resolve(resolved[member.field], member.field)
+        for field, asked in outputs.items():
+            resolved[field] = self._resolved_output(asked, field)
+        return resolved
+
+    def _resolved_output(self, asked: Any, field: str) -> Any:
+        if isinstance(asked, Mapping):
+            shaped = {key: self.resolve(asked[key], f"{field}.{key}") for key in ("sizes", "strides") if key in asked}
+            return dict(asked) | shaped
+        if isinstance(asked, (list, tuple)):
+            return [self._resolved_output(each, f"{field}.{index}") for index, each in enumerate(asked)]
+        return self.resolve(asked, field) if isinstance(asked, str) else asked
+
+    def _values(self, operator: type[Operator], tensors: Mapping[str, Any]) -> dict[str, Any]:
+        """Each input field's Value, list of Values or None; numbers made into fills."""
+        values: dict[str, Any] = {}
+        for field in operator.input_fields:
+            given = tensors.get(field)
+            if isinstance(given, (list, tuple)):
+                values[field] = [self._check_own(each, f"{field}.{index}") for index, each in enumerate(given)]
+            elif isinstance(given, (numbers.Number, np.number)) and not isinstance(given, (bool, np.bool_)):
+                values[field] = self._fill(operator, field, given, tensors)
+            else:
+                values[field] = None if given is None else self._check_own(given, field)
+        return values
+
+    def _fill(self, operator: type[Operator], field: str, number: Any, tensors: Mapping[str, Any]) -> Value:
+        """A fill of one element with the data type the operator wants to be the same as another tensor's."""
+        peers = [value for value in tensors.values() if isinstance(value, Value)]
+        alike = same_dtype_fields(operator, field)
+        dtype = next((tensors[each].dtype for each in alike if isinstance(tensors.get(each), Value)), None)
+        if not peers:
+            raise OperatorError("needs at least one value of a graph beside the numbers", field=field, got=number)
+        rank = max(len(peer.sizes) for peer in peers)
+        try:
+            return self.fill_value_constant(sizes=[1] * rank, dtype=dtype or peers[0].dtype, value=number)
+        except DmlGraphError as error:
+            raise OperatorError(
+                Problem(problem.message, None, field, problem.got, problem.allowed, problem.hint)
+                for problem in error.problems
+            ) from None
+
+    def _check_own(self, value: Any, field: str | None = None) -> Value:
+        if not isinstance(value, Value):
+            hint = (
+                "make it a constant of the graph first: g.constant(name, array)"
+                if isinstance(value, np.ndarray)
+                else None
+            )
+            raise OperatorError("is not a value of a graph", field=field, got=value, hint=hint)
+        if value.graph is not self:
+            raise GraphError(
+                f"the value belongs to another graph, '{value.graph.name}'", field=field, got=value.reference
+            )
+        return value
+
+    def _add(self, node: Node, descs: Sequence[TensorDesc | None]) -> tuple[Value, ...]:
+        self._graph.add_node(node.name, node=node)
+        return tuple(Value(self, node.name, port, desc) for port, desc in enumerate(descs) if desc is not None)
+
+    def _take(self, name: str) -> str:
+        _check_name(name)
+        if name in self._graph:
+            raise GraphError("there is already a node of this name", node=name, hint="names are unique in a graph")
+        return name
+
+    def _free(self, base: str) -> str:
+        """`base`, `base_1`, `base_2`, …: the first that is free, found in constant time."""
+        for index in itertools.count(self._next.get(base, 0)):
+            name = f"{base}_{index}" if index else base
+            if name not in self._graph:
+                self._next[base] = index + 1
+                return name
+        raise AssertionError("unreachable")
+
+
+def output_paths(node: Node) -> list[str]:
+    """What to write behind a node's name to mean each of its outputs, in binding order."""
+    if not isinstance(node, OperatorNode):
+        return [""]
+    fields = {field: getattr(node.operator, field) for field in node.operator.output_fields}
+    if len(fields) == 1 and not isinstance(next(iter(fields.values())), tuple):
+        return [""]
+    paths: list[str] = []
+    for field, value in fields.items():
+        paths += [f".{field}.{index}" for index in range(len(value))] if isinstance(value, tuple) else [f".{field}"]
+    return paths
+
+
+def _describe(value: Any) -> TensorDesc | tuple[TensorDesc, ...] | None:
+    if isinstance(value, list):
+        return tuple(each.desc for each in value)
+    return None if value is None else value.desc
+
+
+def _listed(value: Any) -> list[Value | None]:
+    return value if isinstance(value, list) else [value]
+
+
+def _by_field(operator: Operator, bound: Mapping[int, Value]) -> dict[str, Any]:
+    """Values by binding index → values by field."""
+    tensors: dict[str, Any] = {}
+    port = 0
+    for field in operator.input_fields:
+        current = getattr(operator, field)
+        count = len(current) if isinstance(current, tuple) else 1
+        values = [bound.get(index) for index in range(port, port + count)]
+        tensors[field] = values if isinstance(current, tuple) else values[0]
+        port += count
+    return tensors
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name or name != name.strip() or "." in name or not name.isprintable():
+        raise GraphError("is not a name", got=name, allowed="printable text without '.', and no spaces at its ends")
+
+
+class _ToldOf:
+    """Errors raised inside are told of the node: names it in every problem."""
+
+    def __init__(self, name: object) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, DmlGraphError) and isinstance(self.name, str):
+            cls = OperatorError if isinstance(error, TensorError) else type(error)
+            raise cls(problem.at(node=self.name) for problem in error.problems) from None

@@ -1,0 +1,314 @@
+"""Lowering: Graph → GraphDesc, the Python mirror of DML_GRAPH_DESC.
+
+A `GraphDesc` is what every device is given: operator nodes, constant nodes, and the three lists of edges.  It is
+plain data: it can be printed (`str`), compared and hashed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.errors import DmlGraphError, GraphError, OperatorError
+from dmlgraph.graph import ConstantNode as GraphConstant
+from dmlgraph.graph import Graph, InputNode, OperatorNode
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.element_wise import Identity
+from dmlgraph.operators.fields import Kind
+from dmlgraph.operators.operator import Operator
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import DataType, TensorDesc
+
+CONSTANT_NODE_LEVEL = FeatureLevel.V6_2  # DML_GRAPH_NODE_TYPE_CONSTANT exists from here
+CONSTANT_NODE_BYTES = 64  # larger constants are inputs handed to DirectML once, which keeps them in its own layout
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class GraphInput:
+    """A slot of the graph's inputs; `data` is given for a constant, which is bound once and not by the user."""
+
+    name: str
+    desc: TensorDesc
+    data: np.ndarray[Any, Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GraphOutput:
+    """A slot of the graph's outputs."""
+
+    name: str
+    desc: TensorDesc
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OperatorDescNode:
+    """DML_OPERATOR_GRAPH_NODE_DESC."""
+
+    name: str
+    operator: Operator
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConstantDescNode:
+    """DML_CONSTANT_DATA_GRAPH_NODE_DESC: `data` holds the bytes of `desc.total_bytes`."""
+
+    name: str
+    desc: TensorDesc
+    data: bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class InputEdge:
+    """DML_INPUT_GRAPH_EDGE_DESC: graph input → a node's input."""
+
+    input: int
+    to_node: int
+    to_port: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OutputEdge:
+    """DML_OUTPUT_GRAPH_EDGE_DESC: a node's output → graph output."""
+
+    from_node: int
+    from_port: int
+    output: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class IntermediateEdge:
+    """DML_INTERMEDIATE_GRAPH_EDGE_DESC: a node's output → another node's input."""
+
+    from_node: int
+    from_port: int
+    to_node: int
+    to_port: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class GraphDesc:
+    """A lowered graph.  Nodes stand in an order in which they can run; edges hold indices.
+
+    Two are equal when their texts are: same names, operators, constants and edges.
+    """
+
+    name: str
+    level: FeatureLevel
+    inputs: tuple[GraphInput, ...]
+    outputs: tuple[GraphOutput, ...]
+    nodes: tuple[OperatorDescNode | ConstantDescNode, ...]
+    input_edges: tuple[InputEdge, ...]
+    output_edges: tuple[OutputEdge, ...]
+    intermediate_edges: tuple[IntermediateEdge, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self)) + "\n"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GraphDesc) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def lower(graph: Graph, level: FeatureLevel | None = None) -> GraphDesc:
+    """The graph as DirectML is given it.
+
+    Nodes no output depends on are left out; inputs stay, used or not.  A constant becomes a constant node where
+    the level has them and it is small (CONSTANT_NODE_BYTES), else an input owned by DirectML.  DirectML has no
+    edge from a graph input to a graph output: an identity stands between them.
+
+    Args:
+        graph: with at least one output.
+        level: of the device it is for; by default the graph's own.
+
+    Raises:
+        GraphError: no outputs.
+        OperatorError: the needed identity does not exist for the tensor's data type.
+    """
+    return _Lowering(graph, min(level, graph.level) if level else graph.level).run()
+
+
+class _Lowering:
+    """The state of one lowering: where each graph value has gone."""
+
+    def __init__(self, graph: Graph, level: FeatureLevel) -> None:
+        self.graph, self.level = graph, level
+        self.inputs: list[GraphInput] = []
+        self.nodes: list[OperatorDescNode | ConstantDescNode] = []
+        self.input_edges: list[InputEdge] = []
+        self.intermediate_edges: list[IntermediateEdge] = []
+        self.input_index: dict[str, int] = {}  # node name → slot
+        self.node_index: dict[str, int] = {}  # node name → index in nodes
+        self.owned: set[str] = set()
+
+    def run(self) -> GraphDesc:
+        if not self.graph.outputs:
+            raise GraphError(f"the graph '{self.graph.name}' has no outputs", hint="name at least one")
+        live = self.graph.live_nodes()
+        for node in self.graph.nodes:
+            if isinstance(node, InputNode):
+                self._add_input(GraphInput(node.name, node.desc))
+            elif node.name not in live:
+                continue
+            elif isinstance(node, GraphConstant):
+                self._add_constant(node)
+            else:
+                self._add_operator(node)
+        outputs, output_edges = self._outputs()
+        return GraphDesc(
+            name=self.graph.name,
+            level=self.level,
+            inputs=tuple(self.inputs),
+            outputs=outputs,
+            nodes=tuple(self.nodes),
+            input_edges=tuple(self.input_edges),
+            output_edges=output_edges,
+            intermediate_edges=tuple(self.intermediate_edges),
+        )
+
+    def _add_input(self, given: GraphInput) -> None:
+        self.input_index[given.name] = len(self.inputs)
+        self.inputs.append(given)
+
+    def _add_constant(self, node: GraphConstant) -> None:
+        if self.level >= CONSTANT_NODE_LEVEL and node.desc.total_bytes <= CONSTANT_NODE_BYTES:
+            self.node_index[node.name] = len(self.nodes)
+            self.nodes.append(ConstantDescNode(node.name, node.desc, node.desc.pack(node.data).tobytes()))
+        else:
+            self.owned.add(node.name)
+            self._add_input(GraphInput(node.name, _owned(node.desc), node.data))
+
+    def _add_operator(self, node: OperatorNode) -> None:
+        producers = self.graph.producers(node.name)
+        operator = node.operator
+        from_owned = {port for source, _, port in producers if source in self.owned}
+        if from_owned:
+            operator = _with_owned_inputs(operator, from_owned)
+        self._append(OperatorDescNode(node.name, operator), producers)
+
+    def _append(self, node: OperatorDescNode, producers: list[tuple[str, int, int]]) -> int:
+        index = len(self.nodes)
+        self.node_index[node.name] = index
+        self.nodes.append(node)
+        for source, from_port, to_port in producers:
+            if source in self.input_index:
+                self.input_edges.append(InputEdge(self.input_index[source], index, to_port))
+            else:
+                self.intermediate_edges.append(IntermediateEdge(self.node_index[source], from_port, index, to_port))
+        return index
+
+    def _outputs(self) -> tuple[tuple[GraphOutput, ...], tuple[OutputEdge, ...]]:
+        outputs, edges = [], []
+        for slot, (name, value) in enumerate(self.graph.outputs.items()):
+            index, port = self.node_index.get(value.node), value.port
+            desc = value.desc
+            if index is None or isinstance(self.nodes[index], ConstantDescNode):
+                index, port = self._identity(name, value.node), 0
+                desc = desc.like()
+            outputs.append(GraphOutput(name, desc))
+            edges.append(OutputEdge(index, port, slot))
+        return tuple(outputs), tuple(edges)
+
+    def _identity(self, output: str, source: str) -> int:
+        """An identity between a graph input or constant and an output."""
+        taken = {node.name for node in self.graph.nodes} | set(self.node_index)
+        name = next(name for name in _candidates(f"{output}_identity") if name not in taken)
+        slot = self.input_index.get(source)
+        known = self.nodes[self.node_index[source]] if slot is None else self.inputs[slot]
+        assert not isinstance(known, OperatorDescNode)
+        try:
+            operator = Identity(input=known.desc)
+            problems = operator.level_problems(self.level)
+            if problems:
+                raise OperatorError(problems)
+        except DmlGraphError as error:
+            raise error.at(name) from None
+        return self._append(OperatorDescNode(name, operator), [(source, 0, 0)])
+
+
+def _candidates(base: str) -> Iterator[str]:
+    yield base
+    index = 1
+    while True:
+        yield f"{base}_{index}"
+        index += 1
+
+
+def _owned(desc: TensorDesc) -> TensorDesc:
+    return TensorDesc(dtype=desc.dtype, sizes=desc.sizes, strides=desc.strides, owned=True)
+
+
+def _with_owned_inputs(operator: Operator, ports: set[int]) -> Operator:
+    """The operator with DML_TENSOR_FLAG_OWNED_BY_DML on the input descriptions at these ports."""
+    changes: dict[str, Any] = {}
+    port = 0
+    for field in operator.input_fields:
+        value = getattr(operator, field)
+        several = value if isinstance(value, tuple) else (value,)
+        marked = tuple(_owned(each) if port + index in ports else each for index, each in enumerate(several))
+        changes[field] = marked if isinstance(value, tuple) else marked[0]
+        port += len(several)
+    return operator.model_copy(update=changes)
+
+
+def _lines(desc: GraphDesc) -> Iterator[str]:
+    """The stable text form: one fact a line, so that a change in a graph is a small diff."""
+    yield f"graph {desc.name}"
+    yield f"level {desc.level}"
+    for index, given in enumerate(desc.inputs):
+        data = "" if given.data is None else f" {_digest(given.desc.pack(given.data).tobytes())}"
+        yield f"input {index} {given.name}: {_tensor(given.desc)}{data}"
+    for index, output in enumerate(desc.outputs):
+        yield f"output {index} {output.name}: {_tensor(output.desc)}"
+    for index, node in enumerate(desc.nodes):
+        if isinstance(node, ConstantDescNode):
+            yield f"node {index} {node.name}: CONSTANT {_tensor(node.desc)} {_digest(node.data)}"
+        else:
+            yield f"node {index} {node.name}: {node.operator.dml}"
+            for member, value in node.operator.struct_values():
+                yield f"    {member.name} = {_value(value, member.kind)}"
+    for edge in desc.input_edges:
+        name = desc.inputs[edge.input].name
+        yield f"edge input {edge.input} {name} -> {_port(desc, edge.to_node, edge.to_port)}"
+    for inner in desc.intermediate_edges:
+        source = _port(desc, inner.from_node, inner.from_port)
+        yield f"edge {source} -> {_port(desc, inner.to_node, inner.to_port)}"
+    for last in desc.output_edges:
+        name = desc.outputs[last.output].name
+        yield f"edge {_port(desc, last.from_node, last.from_port)} -> output {last.output} {name}"
+
+
+def _port(desc: GraphDesc, node: int, port: int) -> str:
+    return f"node {node} {desc.nodes[node].name}:{port}"
+
+
+def _tensor(desc: TensorDesc) -> str:
+    return f"{desc}, {desc.total_bytes} bytes"
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256 {hashlib.sha256(data).hexdigest()[:16]}"
+
+
+def _value(value: Any, kind: Kind) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_value(each, kind) for each in value)}]"
+    if isinstance(value, TensorDesc):
+        return _tensor(value)
+    if isinstance(value, Operator):
+        fields = "".join(f" {m.name}={_value(each, m.kind)}" for m, each in value.struct_values() if not m.role)
+        return f"{value.dml}{fields}"
+    if isinstance(value, (Scalar, DataType)):
+        return str(value)
+    if kind is Kind.FLOAT:
+        return str(np.float32(value))
+    if kind is Kind.SCALE_BIAS:
+        return f"scale {np.float32(value.scale)} bias {np.float32(value.bias)}"
+    return str(value)

@@ -1,0 +1,40 @@
+"""Base of DirectML's enumerations: in Python and YAML a member is its lower-case name."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import PydanticCustomError, core_schema
+
+from dmlgraph.errors import Problem, listing, suggestion
+
+
+class Enumeration(enum.Enum):
+    """Members parse from, and print as, their lower-case names: `TRANSPOSE` is `"transpose"`."""
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [str(member) for member in cls]
+
+    @classmethod
+    def parse(cls, value: object) -> Enumeration:
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str) and value == value.lower() and value.upper() in cls.__members__:
+            return cls[value.upper()]
+        hint = suggestion(value.lower(), cls.names()) if isinstance(value, str) else None
+        problem = Problem("is not one of the names", got=value, allowed=listing(cls.names()), hint=hint)
+        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        return core_schema.no_info_plain_validator_function(cls.parse, serialization=core_schema.to_string_ser_schema())
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "enum": cls.names()}
+
+    def __str__(self) -> str:
+        return self.name.lower()

@@ -1,0 +1,69 @@
+"""Fills: operators that write values and read none."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError
+from dmlgraph.operators.fields import Output, ScalarDataType, ScalarValue, TypedBy, inferred
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.tensor import TensorDesc
+
+
+class Fill(Operator):
+    """Base of the fills: the output is what was asked for, since nothing determines it."""
+
+    output_keywords: ClassVar = ("sizes", "dtype", "strides")
+
+    def infer(self, given: Given) -> Outcome:
+        asked = given["output"]
+        for member in ("dtype", "sizes"):
+            if getattr(asked, member) is None:
+                raise OperatorError("must be given: a fill has no input to take it from", field=f"output.{member}")
+        return {"output": TensorDesc(dtype=asked.dtype, sizes=asked.sizes)}
+
+
+class FillValueConstant(Fill, dml="FILL_VALUE_CONSTANT"):
+    """Every element is `value`, bit for bit: NaN payloads and −0.0 are kept.
+
+    Source: DML_FILL_VALUE_CONSTANT_OPERATOR_DESC.
+    """
+
+    output: Output = inferred()
+    value_data_type: ScalarDataType = inferred()
+    value: Annotated[ScalarValue, TypedBy("value_data_type")]
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        value = np.frombuffer(self.value.union, self.output.dtype.numpy, 1)
+        return (np.broadcast_to(value, self.output.sizes),)
+
+
+class FillValueSequence(Fill, dml="FILL_VALUE_SEQUENCE"):
+    """Element i is `value_start + i * value_delta`, i counting the elements row-major whatever the strides.
+
+    Never accumulated.  Integers wrap modulo 2^N.  Floats are computed in float32, the product and the sum each
+    rounded, and float16 rounds the result once more.
+
+    Source: DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC (the closed form of its current page).
+    """
+
+    output: Output = inferred()
+    value_data_type: ScalarDataType = inferred()
+    value_start: Annotated[ScalarValue, TypedBy("value_data_type")]
+    value_delta: Annotated[ScalarValue, TypedBy("value_data_type")]
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        dtype = self.output.dtype.numpy
+        index = np.arange(self.output.element_count, dtype=np.uint64)
+        with np.errstate(all="ignore"):
+            if self.output.dtype.is_float:
+                start, delta = np.float32(self.value_start.value), np.float32(self.value_delta.value)
+                values = (start + index.astype(np.float32) * delta).astype(dtype)
+            else:
+                # Bit patterns added modulo 2^64 and cut to N bits are the sum modulo 2^N, signed or not.
+                bits = np.uint64(self.value_start.bits) + index * np.uint64(self.value_delta.bits)
+                values = bits.astype(f"u{dtype.itemsize}").view(dtype)
+        return (values.reshape(self.output.sizes),)

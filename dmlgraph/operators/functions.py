@@ -1,0 +1,137 @@
+"""The functions users call: one for each operator, made from its class.
+
+Tensors are positional in the struct's order, everything else is keyword-only: the attributes, `name`, and what
+is asked of the outputs (`output={"strides": …}`; a few operators also take members of it directly, as
+`cast(x, dtype="float16")` does).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dmlgraph.errors import OperatorError, listing, suggestion
+from dmlgraph.operators.operator import REGISTRY, Operator
+
+if TYPE_CHECKING:
+    from dmlgraph.graph import Graph, Value
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def apply(name: str, *tensors: Any) -> Value:
+    """The operator called `name` on values and numbers; at least one must be a value."""
+    result: Value = make_function(REGISTRY[name])(*tensors)
+    return result
+
+
+def add(
+    graph: Graph,
+    operator: type[Operator],
+    tensors: Mapping[str, Any],
+    keywords: Mapping[str, Any],
+    name: str | None,
+) -> tuple[Value, ...]:
+    """Adds a node from a function's keywords, telling attributes from what is asked of the outputs."""
+    known = [*operator.attribute_fields, *operator.output_fields, *operator.output_keywords]
+    for keyword in keywords:
+        if keyword not in known:
+            raise OperatorError(
+                "is not known here",
+                node=name or operator.name,
+                field=keyword,
+                allowed=listing(known),
+                hint=suggestion(keyword, known),
+            )
+    asked = {key: keywords[key] for key in operator.output_keywords if keywords.get(key) is not None}
+    outputs = {field: keywords[field] for field in operator.output_fields if keywords.get(field) is not None}
+    if asked:
+        (output,) = operator.output_fields
+        outputs[output] = dict(outputs.get(output, {})) | asked
+    attributes = {key: value for key, value in keywords.items() if key in operator.attribute_fields}
+    return graph.add(operator, tensors, attributes, outputs, name)
+
+
+def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
+    """The keyword-only part of an operator's signature."""
+    parameters = [
+        inspect.Parameter(
+            key,
+            _KEYWORD,
+            default=inspect.Parameter.empty if operator.is_source() and key != "strides" else None,
+        )
+        for key in operator.output_keywords
+    ]
+    for field in operator.attribute_fields:
+        info = operator.model_fields[field]
+        default = inspect.Parameter.empty if info.is_required() else info.default
+        parameters.append(inspect.Parameter(field, _KEYWORD, default=default, annotation=info.annotation))
+    if not operator.is_source():
+        parameters += [inspect.Parameter(field, _KEYWORD, default=None) for field in operator.output_fields]
+    return [*parameters, inspect.Parameter("name", _KEYWORD, default=None, annotation="str | None")]
+
+
+def signature(operator: type[Operator]) -> inspect.Signature:
+    """The signature of an operator's function."""
+    tensors = [
+        inspect.Parameter(
+            field,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=inspect.Parameter.empty if operator.model_fields[field].is_required() else None,
+        )
+        for field in operator.input_fields
+    ]
+    # Where a tensor that must be given follows one that may be left out, both are written with None.
+    for index in range(len(tensors) - 1, 0, -1):
+        if tensors[index].default is inspect.Parameter.empty and tensors[index - 1].default is None:
+            tensors[index] = tensors[index].replace(default=None)
+    return inspect.Signature([*tensors, *keyword_parameters(operator)])
+
+
+def make_function(operator: type[Operator]) -> Callable[..., Any]:
+    """The function of an operator; made once and kept on the class."""
+    made = operator.__dict__.get("_as_function")
+    if made is None:
+        made = _make_function(operator)
+        operator._as_function = made  # type: ignore[attr-defined]
+    return made
+
+
+def _make_function(operator: type[Operator]) -> Callable[..., Any]:
+    fields = operator.input_fields
+    name = operator.function_name()
+
+    def function(*tensors: Any, name: str | None = None, **keywords: Any) -> Any:
+        if len(tensors) > len(fields):
+            raise TypeError(
+                f"{function.__name__}() takes {len(fields)} tensors ({listing(fields)}); got {len(tensors)}"
+            )
+        given = dict(zip(fields, tensors, strict=False))
+        for field in fields:
+            if field in keywords:
+                if field in given:
+                    raise TypeError(f"{function.__name__}() got the tensor '{field}' twice")
+                given[field] = keywords.pop(field)
+        results = add(_graph_of(given.values(), function.__name__), operator, given, keywords, name)
+        several = len(operator.output_fields) > 1 or operator.members_by_field()[operator.output_fields[0]].count
+        return results if several else results[0]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = operator.__doc__
+    function.__signature__ = signature(operator)  # type: ignore[attr-defined]
+    return function
+
+
+def _graph_of(tensors: Any, function: str) -> Graph:
+    for tensor in tensors:
+        for each in tensor if isinstance(tensor, Sequence) and not isinstance(tensor, str) else (tensor,):
+            graph: Graph | None = getattr(each, "graph", None)
+            if graph is not None:
+                return graph
+    raise OperatorError("needs at least one value of a graph", node=function)
+
+
+def all_functions() -> dict[str, Callable[..., Any]]:
+    """Every operator that is a function of its tensors, by its Python name."""
+    return {each.function_name(): make_function(each) for each in REGISTRY.values() if not each.is_source()}

@@ -1,0 +1,57 @@
+"""Fused activations: an operator inside another's FusedActivation field, with null tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
+
+from dmlgraph.errors import OperatorError, Problem, listing, suggestion
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.fields import Kind
+from dmlgraph.operators.operator import REGISTRY, Array, Operator, find
+
+
+def _parse_activation(value: object) -> Operator | None:
+    """A fused activation from its name, a mapping `{op: …, attributes…}`, or an operator with null tensors."""
+    if value is None:
+        return None
+    if isinstance(value, Operator):
+        return type(value).fused(**value.attributes)
+    attributes = {"op": value} if isinstance(value, str) else value
+    if not isinstance(attributes, Mapping) or not isinstance(attributes.get("op"), str):
+        problem = Problem("must be the name of an activation, or {op: name, …}", got=value)
+        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
+    activation = find(attributes["op"])
+    if activation is None:
+        problem = Problem("is not an operator", got=attributes["op"], hint=suggestion(attributes["op"], REGISTRY))
+        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
+    try:
+        return activation.fused(**{key: each for key, each in attributes.items() if key != "op"})
+    except OperatorError as error:
+        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": error.problems[0]}) from None
+
+
+OptionalActivation = Annotated[Operator | None, BeforeValidator(_parse_activation), Kind.OPERATOR]
+
+
+def activation_problems(host: Operator, activation: Operator | None) -> Iterator[Problem]:
+    """An activation that DirectML does not fuse into the host."""
+    if activation is not None and host.dml not in activation.support().fusable_into:
+        fusable = [name for name, each in REGISTRY.items() if host.dml in each.support().fusable_into]
+        yield Problem("cannot be fused here", field="fused_activation", got=activation.name, allowed=listing(fusable))
+
+
+def activation_level_problems(activation: Operator | None, level: FeatureLevel) -> Iterator[Problem]:
+    """An activation that can be fused only from a higher level."""
+    since = activation.support().fusable_since if activation is not None else None
+    if activation is not None and since is not None and since > level:
+        message = f"cannot be fused at feature level {level}; legal from {since}"
+        yield Problem(message, field="fused_activation", got=activation.name)
+
+
+def activate(activation: Operator | None, x: Array) -> Array:
+    """The activation applied to a result before it is stored, if there is one."""
+    return x if activation is None else activation.apply(x)

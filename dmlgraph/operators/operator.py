@@ -1,0 +1,366 @@
+"""Operator: the base of the classes that declare DirectML's operators.
+
+A class declares its struct's fields in order; from them follow the C struct, the YAML fields, the Python
+function's signature and the help.  Beside the fields a class may define:
+
+- `infer`: the outputs' descriptions from the inputs' descriptions and the attributes;
+- `constraints`: rules beyond those of the data file (`same` tensors, data types and ranks by level);
+- `adapt`: how input descriptions are made to fit one another before inference (broadcasting);
+- `evaluate`: the meaning, in NumPy.
+
+An instance is complete and legal: making one validates every field, infers what was left out and checks the
+constraints.  Its tensors are `TensorDesc`s; which values flow in and out is the graph's matter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import keyword
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dmlgraph.errors import OperatorError, Problem, ScalarError
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.fields import Number, Role
+from dmlgraph.operators.outputs import Given, Outcome, complete, take_given
+from dmlgraph.operators.struct import Member, members_of
+from dmlgraph.operators.support import OperatorSupport, support
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc, broadcast_sizes, problems_of
+
+if TYPE_CHECKING:
+    from dmlgraph import _native
+
+Array = np.ndarray[Any, Any]
+
+
+class Operator(BaseModel):
+    """One DirectML operator with all its fields: the Python form of a DML_OPERATOR_DESC."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    dml: ClassVar[str]  # the name without DML_OPERATOR_
+    name: ClassVar[str]  # in Python and YAML: without ELEMENT_WISE_, lower case
+    members: ClassVar[tuple[Member, ...]]
+    input_fields: ClassVar[tuple[str, ...]]
+    output_fields: ClassVar[tuple[str, ...]]
+    attribute_fields: ClassVar[tuple[str, ...]]
+    family: ClassVar[str]
+    broadcasts: ClassVar[bool] = False  # element-wise: input sizes are broadcast together
+    output_keywords: ClassVar[tuple[str, ...]] = ()  # members of the output that functions take directly
+
+    def __init_subclass__(cls, dml: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, dml: str | None = None, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        if dml is None:  # a family's base, not an operator
+            return
+        cls.dml = dml
+        cls.name = dml.removeprefix("ELEMENT_WISE_").lower()
+        cls.family = cls.__module__.rpartition(".")[2]
+        cls.members = tuple(members_of(cls.model_fields))
+        by_role = {role: tuple(m.field for m in cls.members if m.role is role and m.field) for role in Role}
+        cls.input_fields, cls.output_fields = by_role[Role.INPUT], by_role[Role.OUTPUT]
+        tensors = cls.input_fields + cls.output_fields
+        cls.attribute_fields = tuple(name for name in cls.model_fields if name not in tensors)
+        REGISTRY[cls.name] = cls
+
+    def __init__(self, /, **data: Any) -> None:
+        """All fields by name.  Outputs may be left out or given in part (`{"strides": …}`).
+
+        Raises:
+            OperatorError: every problem found, each with its field.
+        """
+        given = take_given(self.output_fields, data)
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise OperatorError(problems_of(error, tuple(type(self).model_fields))) from None
+        self.__dict__.update(self.fill_in())
+        _check_array_lengths(self)
+        self.__dict__.update(complete(self.infer(given), given))
+        _complete_scalars(self)
+        problems = [*self._unequal_tensors(), *self._overlapping_outputs(), *self.constraints()]
+        if problems:
+            raise OperatorError(problems)
+
+    # What a class may define.
+
+    def fill_in(self) -> Mapping[str, Any]:
+        """Attributes that were left out and depend on the inputs, by field."""
+        return {}
+
+    def infer(self, given: Given) -> Outcome:
+        """The outputs' descriptions, by field, from the inputs, the attributes and what was asked for."""
+        raise NotImplementedError
+
+    def constraints(self) -> Iterator[Problem]:
+        """The rules of this operator that are broken."""
+        return iter(())
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        """The rules that hold only below some feature level, and are broken at `level`."""
+        return iter(())
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """The input descriptions made to fit one another; here: NumPy's broadcasting if `broadcasts`."""
+        return broadcast_inputs(inputs) if cls.broadcasts else inputs
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        """The outputs' values from the inputs' values: arrays with the descriptions' sizes and NumPy types.
+
+        Inputs come in binding order: absent optional tensors as None, tensor arrays element by element.
+        """
+        raise NotImplementedError
+
+    def apply(self, *arrays: Array) -> Array:
+        """The function on arrays in the type it is computed in; element-wise operators and activations have it."""
+        raise NotImplementedError
+
+    # What follows from the declaration.
+
+    @classmethod
+    def support(cls) -> OperatorSupport:
+        return support(cls.dml)
+
+    @classmethod
+    def members_by_field(cls) -> dict[str, Member]:
+        return {member.field: member for member in cls.members if member.field}
+
+    @classmethod
+    def function_name(cls) -> str:
+        """The name in Python: the operator's, with an underscore behind it where Python reserves the word."""
+        return f"{cls.name}_" if keyword.iskeyword(cls.name) else cls.name
+
+    @classmethod
+    def is_source(cls) -> bool:
+        """Whether it has no input tensors: such operators are methods of Graph."""
+        return not cls.input_fields
+
+    @classmethod
+    def fused(cls, **attributes: Any) -> Self:
+        """The operator as a fused activation: its attributes with null tensors."""
+        placeholder = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,) * MAX_RANK)
+        activation = cls(**dict.fromkeys(cls.input_fields, placeholder), **attributes)
+        activation.__dict__.update(dict.fromkeys(cls.input_fields + cls.output_fields))
+        return activation
+
+    @property
+    def input_descs(self) -> tuple[TensorDesc | None, ...]:
+        """The input descriptions in binding order."""
+        return self._bindings(self.input_fields)
+
+    @property
+    def output_descs(self) -> tuple[TensorDesc | None, ...]:
+        """The output descriptions in binding order."""
+        return self._bindings(self.output_fields)
+
+    @property
+    def tensors(self) -> dict[str, Any]:
+        """Every tensor field's value by field name."""
+        return {name: self.__dict__[name] for name in self.input_fields + self.output_fields}
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Every field that is not a tensor, by name."""
+        return {name: self.__dict__[name] for name in self.attribute_fields}
+
+    def struct_values(self) -> Iterator[tuple[Member, Any]]:
+        """The members of the C struct in order with their values; a count's value is its array's length."""
+        for member in self.members:
+            value = self.__dict__[member.field or member.counts or ""]
+            yield member, value if member.field else len(value)
+
+    def native(self) -> _native.OperatorDesc:
+        """The operator for the native module, which makes the C struct of it."""
+        from dmlgraph.operators.native import operator_desc  # only devices that run natively need the module
+
+        return operator_desc(self)
+
+    def level_problems(self, level: FeatureLevel) -> list[Problem]:
+        """Why the operator is not legal at `level`: each says what is allowed and from which level it is legal."""
+        problems = []
+        for field, tensor in self._named_tensors():
+            found = _level_problem(
+                type(self), level, field.partition(".")[0], tensor.dtype, tensor.rank, self._function
+            )
+            if found:
+                if found.field is None:  # the operator itself: said once
+                    return [found]
+                problems.append(dataclasses.replace(found, field=f"{field}.{found.field}"))
+        return problems + list(self.level_constraints(level))
+
+    @property
+    def _function(self) -> str | None:
+        """The name by which REDUCE's rows are told apart."""
+        return None
+
+    def _bindings(self, fields: Iterable[str]) -> tuple[TensorDesc | None, ...]:
+        values: list[TensorDesc | None] = []
+        for name in fields:
+            value = self.__dict__[name]
+            if isinstance(value, tuple):
+                values.extend(value)
+            else:
+                values.append(value)
+        return tuple(values)
+
+    def _named_tensors(self) -> Iterator[tuple[str, TensorDesc]]:
+        """(field path, description) of every tensor that is present."""
+        for name in self.input_fields + self.output_fields:
+            value = self.__dict__[name]
+            if isinstance(value, tuple):
+                yield from ((f"{name}.{index}", each) for index, each in enumerate(value))
+            elif value is not None:
+                yield name, value
+
+    def _unequal_tensors(self) -> Iterator[Problem]:
+        named = list(self._named_tensors())
+        for fields, properties in _same_rules(type(self)):
+            tensors = [(path, desc) for path, desc in named if path.partition(".")[0] in fields]
+            for path, desc in tensors[1:]:
+                first_path, first = tensors[0]
+                unequal = next(
+                    (what for what in properties if _PROPERTIES[what](desc) != _PROPERTIES[what](first)), None
+                )
+                if unequal is not None:
+                    yield Problem(
+                        f"must have the same {_WORDS[unequal]} as '{first_path}'",
+                        field=path,
+                        got=str(desc),
+                        allowed=str(first),
+                    )
+                    break  # what else differs, an inferred output say, mostly follows from this
+
+    def _overlapping_outputs(self) -> Iterator[Problem]:
+        for path, desc in self._named_tensors():
+            if desc.strides is not None and path.partition(".")[0] in self.output_fields and desc.overlaps_itself:
+                yield Problem(
+                    "the strides make elements of the output share memory",
+                    field=f"{path}.strides",
+                    got=list(desc.strides),
+                    allowed="strides that give every element an address of its own",
+                )
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.__dict__.values()))
+
+
+REGISTRY: dict[str, type[Operator]] = {}
+
+
+def find(name: str) -> type[Operator] | None:
+    """The operator class of a name as YAML has it: `multiply`, `element_wise_multiply`."""
+    return REGISTRY.get(name) or REGISTRY.get(name.removeprefix("element_wise_"))
+
+
+def broadcast_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Every input description read at the sizes NumPy would broadcast them all to, by zero strides."""
+    present = [desc for desc in inputs.values() if desc is not None]
+    if not present:
+        return inputs
+    sizes = broadcast_sizes(*(desc.sizes for desc in present))
+    return {name: desc and desc.broadcast_to(sizes) for name, desc in inputs.items()}
+
+
+_PROPERTIES = {
+    "DataType": lambda desc: desc.dtype,
+    "DimensionCount": lambda desc: desc.rank,
+    "Sizes": lambda desc: desc.sizes,
+}
+_WORDS = {"DataType": "dtype", "DimensionCount": "number of dimensions", "Sizes": "sizes"}
+
+
+@functools.cache
+def _same_rules(cls: type[Operator]) -> tuple[tuple[frozenset[str], tuple[str, ...]], ...]:
+    """The data file's `same` rules with fields in place of struct members."""
+    fields = {member.name: member.field for member in cls.members if member.field}
+    return tuple(
+        (frozenset(fields[tensor] for tensor in tensors), properties) for tensors, properties in cls.support().same
+    )
+
+
+def same_dtype_fields(cls: type[Operator], field: str) -> list[str]:
+    """The fields whose data type must be that of `field`."""
+    groups = (fields for fields, properties in _same_rules(cls) if "DataType" in properties and field in fields)
+    return sorted(set().union(*groups))
+
+
+def _complete_scalars(operator: Operator) -> None:
+    """Gives scalar fields their data type, which is that of the first output unless it was told."""
+    for member in operator.members:
+        if member.typed_by is None or member.field is None:
+            continue
+        if operator.__dict__[member.typed_by] is None:
+            output = operator.output_descs[0]
+            operator.__dict__[member.typed_by] = output.dtype if output else None
+        number = operator.__dict__[member.field]
+        try:
+            value = number.value if isinstance(number, Number) else number
+            operator.__dict__[member.field] = Scalar.of(value, operator.__dict__[member.typed_by])
+        except ScalarError as error:
+            raise OperatorError(problem.within(member.field) for problem in error.problems) from None
+
+
+def _check_array_lengths(operator: Operator) -> None:
+    """Arrays that share a count must be of one length."""
+    lengths: dict[str, tuple[str, int]] = {}
+    for member in operator.members:
+        if member.count is None or member.field is None or operator.__dict__[member.field] is None:
+            continue
+        length = len(operator.__dict__[member.field])
+        first, expected = lengths.setdefault(member.count, (member.field, length))
+        if length != expected:
+            raise OperatorError(
+                f"must have as many entries as '{first}'",
+                field=member.field,
+                got=length,
+                allowed=str(expected),
+            )
+
+
+@functools.lru_cache(maxsize=16384)
+def _level_problem(
+    cls: type[Operator], level: FeatureLevel, field: str, dtype: DataType, rank: int, function: str | None
+) -> Problem | None:
+    """What is wrong with a tensor at a level; the field is relative to the tensor, None for the operator itself."""
+    facts = cls.support()
+    tensor = next(member.name for member in cls.members if member.field == field)
+
+    def fits(at: FeatureLevel, what: str) -> bool:
+        row = facts.rows(tensor, at, function)
+        if row is None:
+            return False
+        fits_rank = row.least_rank <= rank <= row.greatest_rank
+        return (dtype in row.dtypes or what == "rank") and (fits_rank or what == "dtype")
+
+    def since(what: str) -> str:
+        legal = next((at for at in facts.levels if at > level and fits(at, what)), None)
+        return f"legal from {legal}" if legal else "legal at no level"
+
+    row = facts.rows(tensor, level, function)
+    if row is None or facts.introduced > level:
+        first = max(facts.introduced, min(facts.levels))
+        return Problem(f"{cls.dml} does not exist at feature level {level}; it appears at {first}")
+    if dtype not in row.dtypes:
+        return Problem(
+            f"{cls.dml} does not take {dtype} here at feature level {level}; {since('dtype')}",
+            field="dtype",
+            got=str(dtype),
+            allowed=row.describe_dtypes(),
+        )
+    if not row.least_rank <= rank <= row.greatest_rank:
+        return Problem(
+            f"{cls.dml} does not take {rank} dimensions here at feature level {level}; {since('rank')}",
+            field="sizes",
+            got=f"{rank} dimensions",
+            allowed=row.describe_ranks(),
+        )
+    return None

@@ -1,0 +1,117 @@
+"""Outputs before and after inference: what is asked of them, and how it meets what the inputs determine."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from dmlgraph.errors import OperatorError, TensorError, listing, suggestion
+from dmlgraph.tensor import DataType, TensorDesc
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OutputSpec:
+    """What is asked of an output before it is inferred: any of data type, sizes and strides."""
+
+    dtype: DataType | None = None
+    sizes: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
+
+    MEMBERS: ClassVar = ("dtype", "sizes", "strides")
+
+    @classmethod
+    def of(cls, value: object) -> OutputSpec:
+        """From a mapping with any of the members, or a whole description.
+
+        Raises:
+            TensorError: an unknown member, or one of the wrong kind.
+        """
+        if isinstance(value, OutputSpec):
+            return value
+        if isinstance(value, TensorDesc):
+            return cls(value.dtype, value.sizes, value.strides)
+        if not isinstance(value, Mapping):
+            raise TensorError("must say dtype, sizes or strides", got=value, allowed="{dtype: …, sizes: …, strides: …}")
+        for key in value:
+            if key not in cls.MEMBERS:
+                raise TensorError(
+                    "is not known here",
+                    field=str(key),
+                    allowed=listing(cls.MEMBERS),
+                    hint=suggestion(str(key), cls.MEMBERS),
+                )
+        # A description with stand-ins for what is missing checks what is there.
+        sizes = value.get("sizes")
+        strides = value.get("strides")
+        stand_in = [1] * len(strides) if isinstance(strides, Sequence) and not isinstance(strides, str) else [1]
+        desc = TensorDesc(
+            dtype=value["dtype"] if value.get("dtype") is not None else DataType.UINT8,
+            sizes=sizes if sizes is not None else stand_in,
+            strides=strides,
+        )
+        return cls(
+            desc.dtype if value.get("dtype") is not None else None,
+            desc.sizes if sizes is not None else None,
+            desc.strides,
+        )
+
+
+Given = Mapping[str, Any]  # output field → OutputSpec, or a list of specs and sizes for an array
+Outcome = Mapping[str, TensorDesc | tuple[TensorDesc, ...]]  # output field → description
+
+
+def take_given(fields: Sequence[str], data: dict[str, Any]) -> dict[str, Any]:
+    """Takes the outputs out of `data` as what is asked of them; absent ones ask nothing."""
+    given: dict[str, Any] = {}
+    for name in fields:
+        value = data.pop(name, None)
+        try:
+            if isinstance(value, (list, tuple)):
+                given[name] = [each if isinstance(each, int) else OutputSpec.of(each) for each in value]
+            else:
+                given[name] = OutputSpec() if value is None else OutputSpec.of(value)
+        except TensorError as error:
+            raise OperatorError(problem.within(name) for problem in error.problems) from None
+    return given
+
+
+def complete(inferred: Outcome, given: Given) -> dict[str, Any]:
+    """The outputs as inferred, with the strides that were asked for.
+
+    Raises:
+        OperatorError: what was asked for contradicts what the inputs determine.
+    """
+    completed: dict[str, Any] = {}
+    for name, outcome in inferred.items():
+        if isinstance(outcome, tuple):
+            specs = given[name]
+            completed[name] = tuple(
+                _merge(f"{name}.{index}", desc, spec if isinstance(spec, OutputSpec) else OutputSpec())
+                for index, (desc, spec) in enumerate(zip(outcome, specs, strict=True))
+            )
+        else:
+            completed[name] = _merge(name, outcome, given[name])
+    return completed
+
+
+def _merge(path: str, desc: TensorDesc, spec: OutputSpec) -> TensorDesc:
+    for member in ("dtype", "sizes"):
+        asked, found = getattr(spec, member), getattr(desc, member)
+        if asked is not None and asked != found:
+            raise OperatorError(
+                "is determined by the inputs",
+                field=f"{path}.{member}",
+                got=_text(asked),
+                allowed=_text(found),
+            )
+    if spec.strides is None:
+        return desc
+    try:
+        return desc.like(strides=spec.strides)
+    except TensorError as error:
+        raise OperatorError(problem.within(path) for problem in error.problems) from None
+
+
+def _text(value: object) -> str:
+    return str(list(value)) if isinstance(value, tuple) else str(value)

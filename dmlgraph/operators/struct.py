@@ -1,0 +1,64 @@
+"""The C struct that a declared operator becomes: its members' names, kinds and order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from pydantic.fields import FieldInfo
+
+from dmlgraph.operators.fields import Count, Kind, Role, TypedBy
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Member:
+    """One member of an operator's C struct.
+
+    `field` is the class's field; None for a count, whose value is the length of the array field `counts`.
+    """
+
+    name: str
+    kind: Kind
+    field: str | None
+    role: Role | None = None
+    counts: str | None = None
+    count: str | None = None
+    typed_by: str | None = None
+    optional: bool = False
+
+
+def struct_name(field: str, kind: Kind) -> str:
+    """The C member a field becomes: `trans_a` → TransA, the tensor `a` → ATensor, `inputs` → InputTensors."""
+    words = "".join("ROI" if word == "roi" else word.capitalize() for word in field.split("_"))
+    if kind is Kind.TENSOR:
+        return f"{words}Tensor"
+    if kind is Kind.TENSORS:
+        return f"{words.removesuffix('s')}Tensors"
+    return words
+
+
+def members_of(fields: Mapping[str, FieldInfo]) -> Iterator[Member]:
+    """The members of the struct whose fields are declared so."""
+    counted = set()
+    for name, info in fields.items():
+        of_type = {type(each): each for each in info.metadata}
+        kind = of_type.get(Kind) or Kind.ENUM
+        count = of_type.get(Count)
+        typed_by = of_type.get(TypedBy)
+        if count and count.member not in counted:
+            counted.add(count.member)
+            yield Member(count.member, Kind.UINT, None, counts=name)
+        yield Member(
+            struct_name(name, kind),
+            kind,
+            name,
+            role=of_type.get(Role),
+            count=count.member if count else None,
+            typed_by=typed_by.field if typed_by else None,
+            optional=not info.is_required() and info.default is None,
+        )
+
+
+def camel_case(dml: str) -> str:
+    """The class name by rule: FILL_VALUE_SEQUENCE → FillValueSequence, ELEMENT_WISE_IF → If."""
+    return "".join(word.capitalize() for word in dml.removeprefix("ELEMENT_WISE_").split("_"))

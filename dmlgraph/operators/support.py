@@ -1,0 +1,110 @@
+"""What each of DirectML's operators accepts at each feature level, from data.json.
+
+The data covers every operator of DirectML, also those that have no class yet; it is made by
+tools/generate_operator_data.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.resources
+import json
+from typing import Any
+
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.tensor import DataType
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TensorSupport:
+    """The ranks and data types one tensor of an operator may have.
+
+    `functions` names the members of DML_REDUCE_FUNCTION a row of REDUCE is for; empty: for all.
+    """
+
+    tensor: str
+    least_rank: int
+    greatest_rank: int
+    dtypes: frozenset[DataType]
+    functions: frozenset[str]
+
+    def describe_ranks(self) -> str:
+        if self.least_rank == self.greatest_rank:
+            return f"{self.least_rank} dimensions"
+        return f"{self.least_rank} to {self.greatest_rank} dimensions"
+
+    def describe_dtypes(self) -> str:
+        return ", ".join(str(dtype) for dtype in DataType if dtype in self.dtypes)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OperatorSupport:
+    """Facts about one operator.
+
+    Attributes:
+        value: its DML_OPERATOR_TYPE.
+        introduced: the level from which it exists.
+        levels: from level to the rows that apply until the next level in the table, ascending.
+        same: (struct members, properties) that must agree: DataType, DimensionCount, Sizes.
+        fusable_into: operators whose FusedActivation it can be, and from which level.
+    """
+
+    value: int
+    introduced: FeatureLevel
+    levels: dict[FeatureLevel, tuple[TensorSupport, ...]]
+    same: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    fusable_into: frozenset[str]
+    fusable_since: FeatureLevel | None
+
+    def rows(self, tensor: str, level: FeatureLevel, function: str | None = None) -> TensorSupport | None:
+        """What `tensor` may be at `level`, or None where the operator or its function does not exist yet."""
+        table = max((at for at in self.levels if at <= level), default=None)
+        if table is None:
+            return None
+        return next(
+            (
+                row
+                for row in self.levels[table]
+                if row.tensor == tensor and (not row.functions or function in row.functions)
+            ),
+            None,
+        )
+
+
+@functools.cache
+def support(name: str) -> OperatorSupport:
+    """The facts about the operator DML_OPERATOR_`name`; KeyError if DirectML has none of that name."""
+    entry = _data()["operators"][name]
+    since, hosts = entry.get("fusable", (None, ()))
+    levels = {FeatureLevel.parse(at): tuple(map(_row, rows)) for at, rows in entry["levels"].items()}
+    return OperatorSupport(
+        value=entry["value"],
+        introduced=FeatureLevel.parse(entry["introduced"]),
+        levels=dict(sorted(levels.items())),
+        same=tuple((tuple(tensors), tuple(properties)) for tensors, properties in entry["same"]),
+        fusable_into=frozenset(hosts),
+        fusable_since=FeatureLevel.parse(since) if since else None,
+    )
+
+
+def operator_names() -> list[str]:
+    """Every operator of DirectML by its DML_OPERATOR_ name, in the order of the enumeration."""
+    return list(_data()["operators"])
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    text = importlib.resources.files(__package__).joinpath("data.json").read_text()
+    data: dict[str, Any] = json.loads(text)
+    return data
+
+
+@functools.cache
+def _dtypes(index: int) -> frozenset[DataType]:
+    return frozenset(DataType.parse(name) for name in _data()["types"][index].split())
+
+
+def _row(row: list[Any]) -> TensorSupport:
+    tensor, least, greatest, types, *functions = row
+    return TensorSupport(tensor, least, greatest, _dtypes(types), frozenset(" ".join(functions).split()))

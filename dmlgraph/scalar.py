@@ -1,0 +1,178 @@
+"""Scalar: one number and its data type, as the 8 bytes of DML_SCALAR_UNION.
+
+The rules, for any Python or NumPy number:
+
+- float types take every real number, rounded once to nearest even; a finite number beyond the type's range is
+  an error (write infinity if it is meant).  NaN payloads and −0.0 are kept.
+- integer types take whole numbers (3.0 is one).  For an unsigned type of N bits a negative number down to
+  −2^(N−1) is its two's complement.  A fraction, NaN, infinity or a number that does not fit is an error.
+- `{"bits": 0x7FC00001}` gives the bit pattern itself, of any type.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fractions
+import math
+import numbers
+import operator
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.errors import ScalarError
+from dmlgraph.tensor import DataType
+
+UNION_BYTES = 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number of a data type, as its bit pattern (an int of `dtype.bits` bits)."""
+
+    dtype: DataType
+    bits: int
+
+    @classmethod
+    def of(cls, value: object, dtype: DataType) -> Scalar:
+        """The number `value` as a `dtype`, by the rules above.
+
+        Raises:
+            ScalarError: not a number, or one the type cannot hold; the message says why.
+        """
+        if isinstance(value, Scalar):
+            if value.dtype is not dtype:
+                raise ScalarError("has another data type", got=f"a {value.dtype}", allowed=f"a {dtype}")
+            return value
+        if isinstance(value, Mapping):
+            return cls(dtype, _bit_pattern(value, dtype))
+        if isinstance(value, np.generic) and value.dtype == dtype.numpy:
+            return cls(dtype, _numpy_bits(value, dtype))
+        return cls(dtype, (_float_bits if dtype.is_float else _integer_bits)(check_number(value), dtype))
+
+    @classmethod
+    def from_union(cls, union: bytes, dtype: DataType) -> Scalar:
+        """The scalar in the 8 bytes of a DML_SCALAR_UNION; bytes beyond the type's width do not count."""
+        return cls(dtype, int.from_bytes(union, "little") & ((1 << dtype.bits) - 1))
+
+    @property
+    def union(self) -> bytes:
+        """The 8 bytes of DML_SCALAR_UNION: little-endian, the upper bytes zero."""
+        return self.bits.to_bytes(UNION_BYTES, "little")
+
+    @property
+    def value(self) -> Any:
+        """The number as a scalar of the type's NumPy type."""
+        if self.dtype.bits == 4:
+            low, high = self.dtype.range
+            return self.dtype.numpy.type(self.bits if self.bits <= high else self.bits + 2 * low)
+        return np.frombuffer(self.union, self.dtype.numpy, 1)[0]
+
+    @property
+    def plain(self) -> int | float | dict[str, str]:
+        """What reads back as this scalar: a Python number, or its bits where a number would lose some."""
+        number: int | float = self.value.item() if self.dtype.bits > 4 else int(self.value)
+        if Scalar.of(number, self.dtype) == self:
+            return number
+        return {"bits": f"0x{self.bits:0{self.dtype.bits // 4}x}"}
+
+    def __str__(self) -> str:
+        # NumPy's own text is the shortest that reads back in the type: 0.1, not 0.10000000149011612.
+        return str(self.plain if isinstance(self.plain, dict) else self.value)
+
+
+def check_number(value: object) -> int | float | fractions.Fraction:
+    """`value` as an exact Python number.
+
+    Raises:
+        ScalarError: it is not a real number.
+    """
+    if isinstance(value, np.generic) and not isinstance(value, (np.bool_, np.str_, np.bytes_)):
+        if isinstance(value, (np.integer, np.floating)):
+            value = value.item() if value.dtype.itemsize <= 8 else fractions.Fraction(str(value))
+        else:  # the small types of ml_dtypes
+            value = float(value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
+        hint = None
+        if isinstance(value, str):
+            hint = "a number, without quotes; infinities and NaN are .inf, -.inf and .nan in YAML"
+        raise ScalarError("is not a number", got=value, hint=hint)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, numbers.Integral):
+        return operator.index(value)
+    if isinstance(value, Decimal) and not value.is_finite():
+        return float(value)
+    if isinstance(value, (numbers.Rational, Decimal)):
+        return fractions.Fraction(value)
+    return float(value)
+
+
+def _bit_pattern(value: Mapping[str, object], dtype: DataType) -> int:
+    bits = value.get("bits")
+    if isinstance(bits, str):
+        try:
+            bits = int(bits, 0)
+        except ValueError:
+            bits = None
+    if set(value) != {"bits"} or isinstance(bits, bool) or not isinstance(bits, int):
+        raise ScalarError("is not a number", got=dict(value), allowed="a number, or {bits: 0x…}")
+    if not 0 <= bits < 1 << dtype.bits:
+        raise ScalarError(f"is not a bit pattern of {dtype}", got=hex(bits), allowed=f"0 to {(1 << dtype.bits) - 1:#x}")
+    return bits
+
+
+def _numpy_bits(value: np.generic, dtype: DataType) -> int:
+    if dtype.bits == 4:
+        return int(value) & 0xF
+    return int.from_bytes(value.tobytes(), "little")
+
+
+def _integer_bits(number: int | float | fractions.Fraction, dtype: DataType) -> int:
+    if not math.isfinite(number) or number != math.floor(number):
+        raise ScalarError(f"{dtype} holds whole numbers only", got=number)
+    whole = int(number)
+    low, high = dtype.range
+    least = low if dtype.is_signed else -(1 << (dtype.bits - 1))
+    if not least <= whole <= high:
+        negatives = "" if dtype.is_signed else ", negative numbers being their two's complement"
+        raise ScalarError(f"does not fit in {dtype}", got=whole, allowed=f"{least} to {high}{negatives}")
+    return whole & ((1 << dtype.bits) - 1)
+
+
+def _float_bits(number: int | float | fractions.Fraction, dtype: DataType) -> int:
+    try:
+        # Rounding to float64 happens here; a narrower type rounds once more.
+        narrow = dtype is not DataType.FLOAT64
+        exact = not isinstance(number, float)
+        double = _to_odd(fractions.Fraction(number)) if narrow and exact else float(number)
+    except OverflowError:
+        double = math.inf
+    with np.errstate(all="ignore"):
+        rounded = np.float64(double).astype(dtype.numpy)
+    if np.isinf(rounded) and number not in (math.inf, -math.inf):
+        limit = np.finfo(dtype.numpy).max
+        raise ScalarError(
+            f"is beyond the range of {dtype}",
+            got=str(number),
+            allowed=f"-{limit} to {limit}, infinity and NaN",
+        )
+    return int.from_bytes(rounded.tobytes(), "little")
+
+
+def _to_odd(number: fractions.Fraction) -> float:
+    """The number as a double such that a second rounding, to a narrower type, is still the right one.
+
+    Rounding twice to nearest goes wrong at the midpoints of the narrower type.  Rounding to odd (toward zero,
+    then the last bit set if anything was cut) does not, given two bits to spare (Boldo and Melquiond, 2005).
+    """
+    double = float(number)
+    exact = fractions.Fraction(double)
+    if exact == number:
+        return double
+    if abs(exact) > abs(number):
+        double = math.nextafter(double, 0.0)
+    bits = np.float64(double).view(np.uint64) | np.uint64(1)
+    return float(bits.view(np.float64))

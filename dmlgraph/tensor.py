@@ -1,0 +1,374 @@
+"""Data types and tensor descriptions: DML_TENSOR_DATA_TYPE and DML_BUFFER_TENSOR_DESC with their rules.
+
+A `TensorDesc` says how the elements of a tensor lie in a buffer: element at coordinate c is at element offset
+sum(c[i] * strides[i]).  `pack` and `unpack` carry a NumPy array into such a buffer and back.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import ml_dtypes
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
+from pydantic_core import PydanticCustomError
+
+from dmlgraph.errors import Problem, TensorError, listing, suggestion
+
+MAX_RANK = 8  # DML_TENSOR_DIMENSION_COUNT_MAX1
+MAX_ELEMENTS = 2**32 - 1
+_OVERLAP_SEARCH_LIMIT = 1 << 24  # elements up to which an output's addresses are compared one by one
+
+
+class DataType(enum.Enum):
+    """A DML_TENSOR_DATA_TYPE; the value is DirectML's."""
+
+    FLOAT32 = 1
+    FLOAT16 = 2
+    UINT32 = 3
+    UINT16 = 4
+    UINT8 = 5
+    INT32 = 6
+    INT16 = 7
+    INT8 = 8
+    FLOAT64 = 9
+    UINT64 = 10
+    INT64 = 11
+    UINT4 = 12
+    INT4 = 13
+
+    bits: int
+    numpy: np.dtype[Any]
+
+    def __init__(self, value: int) -> None:
+        name = self.name.lower()
+        self.bits = int(name.lstrip("uintfloa"))
+        self.numpy = np.dtype(getattr(ml_dtypes, name) if self.bits == 4 else name)
+
+    @classmethod
+    def parse(cls, value: object) -> DataType:
+        """A data type from its name (`"float32"`), a NumPy or ml_dtypes type, or itself.
+
+        Raises:
+            TensorError: none of DirectML's 13 types.
+        """
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            found = _BY_NAME.get(value)
+        else:
+            try:
+                found = _BY_NUMPY.get(np.dtype(value))  # type: ignore[call-overload]
+            except TypeError:
+                found = None
+        if found is None:
+            hint = suggestion(value.lower(), _BY_NAME) if isinstance(value, str) else None
+            raise TensorError(
+                "not a data type of DirectML", field="dtype", got=value, allowed=listing(_BY_NAME), hint=hint
+            )
+        return found
+
+    @property
+    def is_float(self) -> bool:
+        return self in (DataType.FLOAT16, DataType.FLOAT32, DataType.FLOAT64)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether negative numbers have a place of their own (floats count as signed)."""
+        return not self.name.startswith("U")
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Least and greatest value of an integer type."""
+        if self.is_signed:
+            return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+        return 0, (1 << self.bits) - 1
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+    def __repr__(self) -> str:
+        return f"DataType.{self.name}"
+
+
+_BY_NAME = {str(dtype): dtype for dtype in DataType}
+_BY_NUMPY = {dtype.numpy: dtype for dtype in DataType}
+
+
+def _wrap(parse: Any) -> Any:
+    """A parser that raises our errors as a Pydantic validator that keeps the problem's fields."""
+
+    def validate(value: object) -> object:
+        try:
+            return parse(value)
+        except TensorError as error:
+            problem = error.problems[0]
+            raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem}) from None
+
+    return BeforeValidator(validate)
+
+
+def _integers(value: object) -> tuple[int, ...]:
+    """A tuple of plain ints from any sequence of Python or NumPy integers."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
+        raise TensorError("must be a list of integers", got=value)
+    result = []
+    for item in value:
+        if isinstance(item, (bool, np.bool_)):
+            raise TensorError("must be a list of integers", got=item)
+        try:
+            result.append(operator.index(item))
+        except TypeError:
+            raise TensorError("must be a list of integers", got=item) from None
+    return tuple(result)
+
+
+def _optional_integers(value: object) -> tuple[int, ...] | None:
+    return None if value is None else _integers(value)
+
+
+DataTypeField = Annotated[DataType, _wrap(DataType.parse), PlainSerializer(str, return_type=str, when_used="json")]
+
+
+class TensorDesc(BaseModel):
+    """How a tensor's elements lie in a buffer (DML_BUFFER_TENSOR_DESC).
+
+    Attributes:
+        dtype: the element type.
+        sizes: 1 to 8 sizes, each at least 1, at most 2^32−1 elements in all.
+        strides: elements to step per dimension; zero repeats (broadcasts); None: packed, row-major.
+        owned: the buffer is handed to DirectML at initialisation (DML_TENSOR_FLAG_OWNED_BY_DML).
+
+    Raises:
+        TensorError: naming the field, what was given and what is allowed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dtype: DataTypeField
+    sizes: Annotated[tuple[int, ...], _wrap(_integers)]
+    strides: Annotated[tuple[int, ...] | None, _wrap(_optional_integers)] = None
+    owned: bool = False
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise TensorError(problems_of(error, type(self).model_fields)) from None
+        _check(self)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.sizes, self.strides, self.owned))
+
+    @property
+    def rank(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def element_count(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def packed_strides(self) -> tuple[int, ...]:
+        """The strides of the same sizes packed row-major."""
+        return packed_strides(self.sizes)
+
+    @property
+    def effective_strides(self) -> tuple[int, ...]:
+        return self.strides if self.strides is not None else self.packed_strides
+
+    @functools.cached_property
+    def span(self) -> int:
+        """Elements from the first to the last that the description reaches, both included."""
+        if self.strides is None:
+            return self.element_count
+        return 1 + sum((size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True))
+
+    @functools.cached_property
+    def total_bytes(self) -> int:
+        """DMLCalcBufferTensorSize: the bytes of `span` elements, rounded up to a multiple of 4."""
+        return ((self.span * self.dtype.bits + 7) // 8 + 3) & ~3
+
+    @property
+    def overlaps_itself(self) -> bool:
+        """Whether two coordinates share an address: allowed in an input, never in an output."""
+        return self.strides is not None and _overlaps(self.sizes, self.strides)
+
+    def broadcast_to(self, sizes: tuple[int, ...]) -> TensorDesc:
+        """The same buffer read as `sizes`, by NumPy's rules: new and repeated dimensions get stride zero.
+
+        Raises:
+            TensorError: the sizes cannot be broadcast.
+        """
+        if sizes == self.sizes:
+            return self
+        missing = len(sizes) - self.rank
+        old_sizes = (1,) * missing + self.sizes
+        if missing < 0 or any(old not in (1, new) for old, new in zip(old_sizes, sizes, strict=True)):
+            raise TensorError("cannot be broadcast", field="sizes", got=self.sizes, allowed=f"{list(sizes)}")
+        old_strides = (0,) * missing + self.effective_strides
+        strides = tuple(
+            0 if old == 1 and new != 1 else stride
+            for old, new, stride in zip(old_sizes, sizes, old_strides, strict=True)
+        )
+        return TensorDesc(dtype=self.dtype, sizes=sizes, strides=strides, owned=self.owned)
+
+    def like(self, **changes: Any) -> TensorDesc:
+        """A packed, not owned description with this one's dtype and sizes, changed as told."""
+        return TensorDesc(**{"dtype": self.dtype, "sizes": self.sizes} | changes)
+
+    def pack(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """A new buffer of `total_bytes` bytes that holds `array` (shape `sizes`, the dtype's NumPy type).
+
+        Bytes that no element reaches are zero.
+        """
+        elements = np.zeros(self._buffer_elements, self.dtype.numpy)
+        self._view(elements)[...] = array
+        if self.dtype.bits == 4:
+            nibbles = elements.view(np.uint8) & 0xF
+            packed: np.ndarray[Any, np.dtype[np.uint8]] = nibbles[0::2] | nibbles[1::2] << np.uint8(4)
+            return packed
+        return elements.view(np.uint8)
+
+    def unpack(self, buffer: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, Any]:
+        """The tensor in a buffer of `total_bytes` bytes: a view, or an unpacked copy for 4-bit types."""
+        if self.dtype.bits == 4:
+            nibbles = np.empty(self._buffer_elements, np.uint8)
+            nibbles[0::2] = buffer & 0xF
+            nibbles[1::2] = buffer >> 4
+            if self.dtype.is_signed:
+                signed = ((nibbles ^ 8) - np.uint8(8)).view(np.int8)  # sign extension, modulo 256
+                return self._view(signed.astype(self.dtype.numpy))
+            return self._view(nibbles.view(self.dtype.numpy))
+        return self._view(buffer.view(self.dtype.numpy))
+
+    @property
+    def _buffer_elements(self) -> int:
+        return self.total_bytes * 8 // self.dtype.bits
+
+    def _view(self, elements: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        strides = [stride * elements.itemsize for stride in self.effective_strides]
+        return np.lib.stride_tricks.as_strided(elements, self.sizes, strides)
+
+    def __str__(self) -> str:
+        text = f"{self.dtype} [{','.join(map(str, self.sizes))}]"
+        if self.strides is not None:
+            text += f" strides [{','.join(map(str, self.strides))}]"
+        return text + (" owned" if self.owned else "")
+
+
+def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides, in elements, with nothing between the elements."""
+    strides = [1] * len(sizes)
+    for axis in range(len(sizes) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * sizes[axis + 1]
+    return tuple(strides)
+
+
+def broadcast_sizes(*sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes NumPy would broadcast all of these to.
+
+    Raises:
+        TensorError: two sizes differ and neither is 1.
+    """
+    first = sizes[0]
+    if all(other == first for other in sizes):
+        return first
+    try:
+        return np.broadcast_shapes(*sizes)
+    except ValueError:
+        raise TensorError(
+            "sizes cannot be broadcast together",
+            got=" and ".join(str(list(each)) for each in sizes),
+            allowed="equal sizes, or 1, dimension by dimension from the right",
+        ) from None
+
+
+def problems_of(error: ValidationError, known: Sequence[str] | Any) -> list[Problem]:
+    """The problems in a Pydantic error, in our words; `known` are the fields to suggest from."""
+    return [_problem(details, known) for details in error.errors(include_url=False)]
+
+
+def _problem(details: Any, known: Sequence[str] | Any) -> Problem:
+    # The path's strings that are not names of fields or indices tell the branch of a union: not for people.
+    path = [part for part in details["loc"] if not isinstance(part, str) or part.isidentifier()]
+    field = ".".join(map(str, path)) or None
+    context = details.get("ctx", {})
+    if isinstance(context.get("problem"), Problem):
+        problem: Problem = context["problem"]
+        return Problem(problem.message, None, field, problem.got, problem.allowed, problem.hint)
+    if details["type"] == "missing":
+        return Problem("must be given", field=field)
+    if details["type"] == "extra_forbidden":
+        name = str(details["loc"][-1])
+        return Problem("is not known here", field=field, allowed=listing(known), hint=suggestion(name, known))
+    message = details["msg"]
+    return Problem(message[:1].lower() + message[1:], field=field, got=details["input"])
+
+
+def _check(desc: TensorDesc) -> None:
+    """The rules that concern more than one field, or the numbers inside one."""
+    sizes, strides = desc.sizes, desc.strides
+    if not 1 <= len(sizes) <= MAX_RANK:
+        raise TensorError(
+            "a tensor has 1 to 8 dimensions", field="sizes", got=list(sizes), allowed=f"1 to {MAX_RANK} sizes"
+        )
+    for axis, size in enumerate(sizes):
+        if size < 1:
+            raise TensorError(
+                "a size must be at least 1; empty tensors do not exist in DirectML",
+                field=f"sizes.{axis}",
+                got=size,
+                allowed="1 or more",
+            )
+    if desc.element_count > MAX_ELEMENTS:
+        raise TensorError(
+            "more than 2^32-1 elements", field="sizes", got=list(sizes), allowed=f"at most {MAX_ELEMENTS}"
+        )
+    if strides is None:
+        return
+    if len(strides) != len(sizes):
+        raise TensorError(
+            "there must be one stride for each size",
+            field="strides",
+            got=list(strides),
+            allowed=f"{len(sizes)} strides",
+        )
+    for axis, stride in enumerate(strides):
+        if not 0 <= stride <= MAX_ELEMENTS:
+            raise TensorError(
+                "a stride is a number of elements, zero to repeat",
+                field=f"strides.{axis}",
+                got=stride,
+                allowed=f"0 to {MAX_ELEMENTS}",
+            )
+    if desc.span > MAX_ELEMENTS:
+        raise TensorError(
+            "the strides reach beyond 2^32-1 elements",
+            field="strides",
+            got=list(strides),
+            allowed=f"1 + sum((size - 1) * stride) of at most {MAX_ELEMENTS}",
+        )
+
+
+@functools.lru_cache(maxsize=4096)
+def _overlaps(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    dimensions = sorted((stride, size) for size, stride in zip(sizes, strides, strict=True) if size > 1)
+    reach = 0  # the largest offset the dimensions with smaller strides can make
+    for stride, size in dimensions:
+        if stride <= reach:
+            break
+        reach += (size - 1) * stride
+    else:
+        return False
+    if dimensions[0][0] == 0 or math.prod(sizes) > _OVERLAP_SEARCH_LIMIT:
+        return True  # certain for a zero stride; too many to compare: refused rather than let through
+    offsets = np.zeros(1, np.int64)
+    for stride, size in dimensions:
+        offsets = (offsets[:, None] + np.arange(size, dtype=np.int64) * stride).ravel()
+    return len(np.unique(offsets)) < len(offsets)

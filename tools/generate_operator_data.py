@@ -1,0 +1,98 @@
+"""Makes dmlgraph/operators/data.json and dmlgraph/operators/enums.py from the DirectML reference data.
+
+    python tools/generate_operator_data.py REFERENCE_FOLDER
+
+REFERENCE_FOLDER holds directml_operators.json and directml_enums.json.  What is taken: for every operator its
+DML_OPERATOR_TYPE value, the level that introduced it, its tensor support by feature level, which tensors must
+agree in what, and which operators it can be fused into as an activation; and every enumeration that is a field
+of an operator.  The results are committed: this script runs again only when the reference changes.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+PACKAGE = pathlib.Path(__file__).parent.parent / "dmlgraph" / "operators"
+
+ENUMS_HEADER = '''"""The enumerations that appear as fields of operators; values are DirectML's.
+
+Made by tools/generate_operator_data.py: change the script, not this file.
+"""
+
+from dmlgraph.operators.enumeration import Enumeration
+
+'''
+
+
+def level(text: str) -> str:
+    return text.replace("_", ".")
+
+
+def tensor_row(row: dict[str, Any], type_sets: list[str]) -> list[Any]:
+    """[tensor, least rank, greatest rank, index of its type set] and the functions it is for, if any."""
+    types = " ".join(name.lower() for name in row["types"])
+    if types not in type_sets:
+        type_sets.append(types)
+    compact = [row["tensor"], *row["dims"], type_sets.index(types)]
+    if "functions" in row:
+        compact.append(" ".join(name.lower() for name in row["functions"]))
+    return compact
+
+
+def operator_data(operators: list[dict[str, Any]]) -> str:
+    """The data file's text: one line per operator, so that a change shows as a small diff."""
+    type_sets: list[str] = []
+    lines = []
+    for operator in operators:
+        entry = {
+            "value": operator["enum_value"],
+            "introduced": level(operator["introduced_feature_level"]),
+            "levels": {
+                level(key): [tensor_row(row, type_sets) for row in rows]
+                for key, rows in operator["tensor_support"].items()
+            },
+            "same": [[rule["tensors"], rule["same"]] for rule in operator["same_constraints"]],
+        }
+        if operator.get("fusable_into"):
+            entry["fusable"] = [level(operator["fusable_since"]), operator["fusable_into"]]
+        lines.append(f"{json.dumps(operator['name'])}: {json.dumps(entry, separators=(',', ':'))}")
+    types = ",\n".join(json.dumps(each) for each in type_sets)
+    return f'{{"types": [\n{types}\n],\n"operators": {{\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def class_name(enum: str) -> str:
+    return "".join(word.capitalize() for word in enum.removeprefix("DML_").split("_"))
+
+
+def enums_module(enums: list[dict[str, Any]], used: set[str]) -> str:
+    """The text of the module with one class for each enumeration that operators use."""
+    classes = []
+    for enum in enums:
+        if enum["name"] not in used:
+            continue
+        members = [
+            f"    {member['name'].removeprefix(enum['name'] + '_')} = {member['value']}"
+            for member in enum["members"]
+        ]
+        classes.append(
+            f"\nclass {class_name(enum['name'])}(Enumeration):\n"
+            f'    """{enum["name"]}"""\n\n' + "\n".join(members) + "\n"
+        )
+    return ENUMS_HEADER + "\n".join(classes)
+
+
+def main(folder: pathlib.Path) -> None:
+    operators = json.loads((folder / "directml_operators.json").read_text())["operators"]
+    enums = json.loads((folder / "directml_enums.json").read_text())["enums"]
+    used = {field["enum"] for operator in operators for field in operator["fields"] if field.get("enum")}
+    (PACKAGE / "data.json").write_text(operator_data(operators))
+    (PACKAGE / "enums.py").write_text(enums_module(enums, used - {"DML_TENSOR_DATA_TYPE"}))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(pathlib.Path(sys.argv[1]))
