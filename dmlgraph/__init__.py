@@ -11,6 +11,7 @@ Operators are functions of their tensors (`dg.multiply`, `dg.reduce`, `dg.gemm`,
 them); sources are methods of `Graph`.
 """
 
+from dmlgraph import functions
 from dmlgraph.document import load, loads
 from dmlgraph.errors import (
     BindingError,
@@ -24,18 +25,15 @@ from dmlgraph.errors import (
     ScalarError,
     TensorError,
 )
+from dmlgraph.functions import *  # noqa: F403 - its __all__ names them
 from dmlgraph.graph import Graph, Value
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.lowering import GraphDesc
 from dmlgraph.operators import ScaleBias
-from dmlgraph.operators.functions import all_functions as _all_functions
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
-_functions = _all_functions()
-globals().update(_functions)
-
-__all__ = [  # noqa: PLE0604 - the functions' names are text
+__all__ = [
     "BindingError",
     "DataType",
     "DeviceError",
@@ -56,5 +54,5 @@ __all__ = [  # noqa: PLE0604 - the functions' names are text
     "Value",
     "load",
     "loads",
-    *sorted(_functions),
 ]
+__all__ += functions.__all__

@@ -5,6 +5,7 @@ Exit status: 0 fine, 1 the graph or its data is wrong (or a device failed), 2 wr
 
 from __future__ import annotations
 
+import json
 import pathlib
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import numpy as np
 
 from dmlgraph.devices import choose, compile_graph, list_devices
 from dmlgraph.document import load
+from dmlgraph.document.schema import schema as make_schema
 from dmlgraph.errors import DeviceError, DmlGraphError, Problem, suggestion
 from dmlgraph.operators.operator import REGISTRY, find
 from dmlgraph.operators.reference import describe, overview
@@ -199,6 +201,17 @@ def devices() -> None:
         state = f"missing: {device.missing}" if device.missing else device.description
         click.echo(f"{device.name:<20} {state}")
     click.echo(f"{'auto':<20} takes '{automatic.device.name}' here: {automatic.reason.removeprefix('auto: ')}")
+
+
+@main.command()
+def schema() -> None:
+    """Print the JSON Schema of graph files, for completion and checks in editors.
+
+    \b
+    Example:
+      dmlgraph schema > graph.schema.json
+    """
+    click.echo(json.dumps(make_schema(), indent=2, ensure_ascii=False))
 
 
 def _values(array: np.ndarray[Any, Any]) -> str:

@@ -231,8 +231,7 @@ class TensorDesc(BaseModel):
         self._view(elements)[...] = array
         if self.dtype.bits == 4:
             nibbles = elements.view(np.uint8) & 0xF
-            packed: np.ndarray[Any, np.dtype[np.uint8]] = nibbles[0::2] | nibbles[1::2] << np.uint8(4)
-            return packed
+            return np.asarray(nibbles[0::2] | nibbles[1::2] << 4, np.uint8)
         return elements.view(np.uint8)
 
     def unpack(self, buffer: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, Any]:

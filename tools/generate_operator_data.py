@@ -74,8 +74,7 @@ def enums_module(enums: list[dict[str, Any]], used: set[str]) -> str:
         if enum["name"] not in used:
             continue
         members = [
-            f"    {member['name'].removeprefix(enum['name'] + '_')} = {member['value']}"
-            for member in enum["members"]
+            f"    {member['name'].removeprefix(enum['name'] + '_')} = {member['value']}" for member in enum["members"]
         ]
         classes.append(
             f"\nclass {class_name(enum['name'])}(Enumeration):\n"

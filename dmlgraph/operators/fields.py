@@ -27,7 +27,7 @@ from dmlgraph.tensor import DataType, DataTypeField, TensorDesc
 
 
 class Kind(enum.Enum):
-    """The C member a field becomes; the values are the names the native module knows."""
+    """The C member a field becomes."""
 
     TENSOR = "tensor"  # const DML_TENSOR_DESC*, null when absent
     TENSORS = "tensors"  # const DML_TENSOR_DESC* to an array
@@ -36,6 +36,7 @@ class Kind(enum.Enum):
     FLOAT = "f32"
     BOOL = "bool"
     ENUM = "enum"
+    DATA_TYPE = "data_type"  # DML_TENSOR_DATA_TYPE
     SCALAR = "scalar"  # DML_SCALAR_UNION
     UINTS = "u32s"  # const UINT* to an array
     INTS = "i32s"
@@ -44,6 +45,11 @@ class Kind(enum.Enum):
     SIZE_2D = "size_2d"  # DML_SIZE_2D
     OPERATOR = "operator"  # const DML_OPERATOR_DESC*, null when absent
     OPERATORS = "operators"  # const DML_OPERATOR_DESC* to an array
+
+    @property
+    def native(self) -> str:
+        """The native module's name for the member."""
+        return "enum" if self is Kind.DATA_TYPE else self.value
 
 
 class Role(enum.Enum):
@@ -162,7 +168,7 @@ OptionalScaleBias = Annotated[ScaleBias | None, Kind.SCALE_BIAS]
 # A scalar wants a TypedBy beside it: Annotated[ScalarValue, TypedBy("value_data_type")].
 ScalarValue = Annotated[Scalar, PlainValidator(_number), _NumberSchema(), Kind.SCALAR]
 # The data type a scalar is in; left out it is that of the output.
-ScalarDataType = Annotated[DataTypeField, Kind.ENUM]
+ScalarDataType = Annotated[DataTypeField, Kind.DATA_TYPE]
 
 
 def inferred() -> Any:

@@ -72,6 +72,11 @@ def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
     return [*parameters, inspect.Parameter("name", _KEYWORD, default=None, annotation="str | None")]
 
 
+def returns_several(operator: type[Operator]) -> bool:
+    """Whether the function returns a tuple: of several outputs, or of an array of them."""
+    return len(operator.output_fields) > 1 or operator.members_by_field()[operator.output_fields[0]].count is not None
+
+
 def signature(operator: type[Operator]) -> inspect.Signature:
     """The signature of an operator's function."""
     tensors = [
@@ -114,8 +119,7 @@ def _make_function(operator: type[Operator]) -> Callable[..., Any]:
                     raise TypeError(f"{function.__name__}() got the tensor '{field}' twice")
                 given[field] = keywords.pop(field)
         results = add(_graph_of(given.values(), function.__name__), operator, given, keywords, name)
-        several = len(operator.output_fields) > 1 or operator.members_by_field()[operator.output_fields[0]].count
-        return results if several else results[0]
+        return results if returns_several(operator) else results[0]
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = operator.__doc__

@@ -23,7 +23,7 @@ def tensor_desc(desc: TensorDesc | None) -> _native.TensorDesc | None:
 
 def operator_desc(operator: Operator) -> _native.OperatorDesc:
     """A DML_OPERATOR_DESC."""
-    fields = [(member.kind.value, _convert(member.kind, value)) for member, value in operator.struct_values()]
+    fields = [(member.kind.native, _convert(member.kind, value)) for member, value in operator.struct_values()]
     return _native.OperatorDesc(operator.support().value, fields)
 
 
@@ -36,6 +36,7 @@ _CONVERTERS: dict[Kind, Callable[[Any], object]] = {
     Kind.TENSOR: tensor_desc,
     Kind.TENSORS: lambda descs: [tensor_desc(desc) for desc in descs],
     Kind.ENUM: lambda member: member.value,
+    Kind.DATA_TYPE: lambda dtype: dtype.value,
     Kind.SCALAR: lambda scalar: scalar.union,
     Kind.SCALE_BIAS: lambda both: (both.scale, both.bias),
     Kind.OPERATOR: operator_desc,

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dmlgraph.errors import OperatorError, Problem, ScalarError
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.enumeration import Enumeration
 from dmlgraph.operators.fields import Number, Role
 from dmlgraph.operators.outputs import Given, Outcome, complete, take_given
 from dmlgraph.operators.struct import Member, members_of
@@ -133,6 +134,14 @@ class Operator(BaseModel):
     @classmethod
     def members_by_field(cls) -> dict[str, Member]:
         return {member.field: member for member in cls.members if member.field}
+
+    @classmethod
+    def enumeration(cls, field: str) -> type[Enumeration]:
+        """The enumeration an enum field takes its names from."""
+        annotation = cls.model_fields[field].annotation
+        assert isinstance(annotation, type)
+        assert issubclass(annotation, Enumeration)
+        return annotation
 
     @classmethod
     def function_name(cls) -> str:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 import inspect
 import itertools
-import typing
 from collections.abc import Iterator
 
-from dmlgraph.operators.enumeration import Enumeration
 from dmlgraph.operators.fields import Kind, Role
 from dmlgraph.operators.operator import REGISTRY, Operator
 from dmlgraph.operators.struct import Member
-from dmlgraph.tensor import DataType
 
 _WORDS = {
     Kind.UINT: "integer ≥ 0",
@@ -27,6 +23,7 @@ _WORDS = {
     Kind.SIZE_2D: "[width, height]",
     Kind.OPERATOR: "activation, as name or {op: name, …}",
     Kind.OPERATORS: "list of activations",
+    Kind.DATA_TYPE: "data type",
 }
 
 
@@ -69,19 +66,9 @@ def _takes(operator: type[Operator], member: Member) -> str:
     if member.role is not None:
         several = "tensors" if member.kind is Kind.TENSORS else "tensor"
         return f"{member.role.value} {several}"
-    if member.kind is Kind.ENUM:
-        return " | ".join(_names(operator, member))
+    if member.kind is Kind.ENUM and member.field is not None:
+        return " | ".join(operator.enumeration(member.field).names())
     return _WORDS[member.kind]
-
-
-def _names(operator: type[Operator], member: Member) -> list[str]:
-    annotation = operator.model_fields[member.field or ""].annotation
-    choices = [each for each in (annotation, *typing.get_args(annotation)) if isinstance(each, enum.EnumMeta)]
-    (names,) = choices
-    if issubclass(names, DataType):
-        return ["data type"]
-    assert issubclass(names, Enumeration)
-    return names.names()
 
 
 def _default(operator: type[Operator], member: Member) -> str:

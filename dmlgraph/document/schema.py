@@ -1,0 +1,142 @@
+"""JSON Schema of graph files, for editors: made from the operators' classes."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from dmlgraph.document.reader import FORMAT_VERSION
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.fields import Kind
+from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.tensor import MAX_RANK, DataType
+
+Schema = dict[str, Any]
+
+_REFERENCE = {"type": "string", "description": "an input, constant or node; node.field for one of several outputs"}
+_SIZE = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "description": "a dim"}]}
+_STRIDE = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "description": "a dim"}]}
+_DTYPE = {"enum": [str(dtype) for dtype in DataType]}
+_INTEGER = {"type": ["integer", "string"]}
+_BITS = {"type": "object", "properties": {"bits": {"type": ["string", "integer"]}}, "required": ["bits"]}
+_NUMBER = {"anyOf": [{"type": "number"}, _BITS]}
+_ACTIVATION = {
+    "anyOf": [{"type": "string"}, {"type": "object", "properties": {"op": {"type": "string"}}, "required": ["op"]}]
+}
+
+_KINDS: dict[Kind, Schema] = {
+    Kind.UINT: {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "description": "a dim"}]},
+    Kind.INT: _INTEGER,
+    Kind.FLOAT: {"type": "number"},
+    Kind.BOOL: {"type": "boolean"},
+    Kind.SCALAR: _NUMBER,
+    Kind.UINTS: {"type": "array", "items": {"type": ["integer", "string"]}},
+    Kind.INTS: {"type": "array", "items": _INTEGER},
+    Kind.FLOATS: {"type": "array", "items": {"type": "number"}},
+    Kind.SIZE_2D: {"type": "array", "items": _INTEGER, "minItems": 2, "maxItems": 2},
+    Kind.DATA_TYPE: _DTYPE,
+    Kind.OPERATOR: _ACTIVATION,
+    Kind.OPERATORS: {"type": "array", "items": _ACTIVATION},
+}
+
+
+def _object(properties: Schema, required: list[str] | None = None, **more: Any) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required or [],
+        "additionalProperties": False,
+    } | more
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items, "minItems": 1, "maxItems": MAX_RANK}
+
+
+def _named(values: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": values}
+
+
+_OUTPUT = _object({"dtype": _DTYPE, "sizes": _list(_SIZE), "strides": _list(_STRIDE)})
+_KINDS[Kind.SCALE_BIAS] = _object({"scale": {"type": "number"}, "bias": {"type": "number"}})
+
+
+def schema() -> Schema:
+    """The JSON Schema (draft 2020-12) of a graph file."""
+    operators = sorted(REGISTRY.values(), key=lambda each: each.name)
+    return _object(
+        {
+            "dmlgraph": {"const": FORMAT_VERSION, "description": "the format version"},
+            "name": {"type": "string"},
+            "target": {
+                "enum": [str(level) for level in FeatureLevel],
+                "description": "the feature level to be legal at",
+            },
+            "dims": _named({"type": "integer", "minimum": 1}),
+            "inputs": _named(
+                _object(
+                    {"dtype": _DTYPE, "sizes": _list(_SIZE), "strides": _list(_STRIDE), "owned": {"type": "boolean"}},
+                    ["dtype", "sizes"],
+                )
+            ),
+            "constants": _named(
+                {
+                    "anyOf": [
+                        _object({"file": {"type": "string"}, "dtype": _DTYPE, "sizes": _list(_SIZE)}, ["file"]),
+                        _object(
+                            {"dtype": _DTYPE, "sizes": _list(_SIZE), "data": {"type": "array"}},
+                            ["dtype", "sizes", "data"],
+                        ),
+                    ]
+                }
+            ),
+            "nodes": _named(
+                {
+                    "type": "object",
+                    "required": ["op"],
+                    "properties": {"op": {"enum": [name for each in operators for name in _names(each)]}},
+                    "allOf": [_rule(each) for each in operators],
+                }
+            ),
+            "outputs": {"anyOf": [{"type": "array", "items": _REFERENCE, "minItems": 1}, _named(_REFERENCE)]},
+        },
+        ["dmlgraph", "outputs"],
+        **{
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "dmlgraph graph file",
+            "$defs": {each.name: _operator(each) for each in operators},
+        },
+    )
+
+
+def _names(operator: type[Operator]) -> list[str]:
+    full = operator.dml.lower()
+    return [operator.name] if full == operator.name else [operator.name, full]
+
+
+def _rule(operator: type[Operator]) -> Schema:
+    """A node whose `op` is the operator has the operator's fields."""
+    is_it = {"properties": {"op": {"enum": _names(operator)}}, "required": ["op"]}
+    return {"if": is_it, "then": {"$ref": f"#/$defs/{operator.name}"}}
+
+
+def _operator(operator: type[Operator]) -> Schema:
+    properties: Schema = {"op": {"type": "string"}}
+    required = ["op"]
+    for name, member in operator.members_by_field().items():
+        info = operator.model_fields[name]
+        if name in operator.output_fields:
+            parts = {"type": "array", "items": {"anyOf": [_SIZE, _OUTPUT]}}
+            properties[name] = parts if member.kind is Kind.TENSORS else _OUTPUT
+        elif name in operator.input_fields:
+            several = {"type": "array", "items": _REFERENCE}
+            properties[name] = several if member.kind is Kind.TENSORS else _REFERENCE
+        elif member.kind is Kind.ENUM:
+            properties[name] = {"enum": operator.enumeration(name).names()}
+        else:
+            properties[name] = _KINDS[member.kind]
+        if info.is_required():
+            required.append(name)
+        elif name in operator.input_fields or info.default is None:
+            properties[name] = {"anyOf": [properties[name], {"type": "null"}]}
+    return _object(properties, required, description=inspect.getdoc(operator) or "")

@@ -1,0 +1,7 @@
+"""The operators as functions of their tensors; functions.pyi holds their signatures for type checkers and editors."""
+
+from dmlgraph.operators.functions import all_functions
+
+_functions = all_functions()
+globals().update(_functions)
+__all__ = sorted(_functions)  # noqa: PLE0605 - a list of text

@@ -1,0 +1,97 @@
+"""Makes dmlgraph/functions.pyi: the signatures of the operators' functions, for type checkers and editors.
+
+    python tools/generate_function_stubs.py
+
+The functions are made from the operators' classes when dmlgraph is imported; this is what they look like from
+outside.  A test fails when the file is not what this script makes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+
+from dmlgraph.operators.fields import Kind
+from dmlgraph.operators.functions import all_functions, returns_several, signature
+from dmlgraph.operators.operator import REGISTRY, Operator
+
+STUBS = pathlib.Path(__file__).parent.parent / "dmlgraph" / "functions.pyi"
+
+HEADER = '''"""The operators as functions of their tensors.
+
+Made by tools/generate_function_stubs.py from the operators' classes: change those, not this file.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from dmlgraph.graph import Value
+from dmlgraph.operators import Operator, OutputSpec, ScaleBias
+from dmlgraph.tensor import DataType, TensorDesc
+
+Tensor = Value | int | float
+Output = TensorDesc | OutputSpec | Mapping[str, Any]
+
+'''
+
+TYPES = {
+    Kind.UINT: "int | str",
+    Kind.INT: "int | str",
+    Kind.FLOAT: "float",
+    Kind.BOOL: "bool",
+    Kind.SCALAR: "float | Scalar | Mapping[str, Any]",
+    Kind.UINTS: "Sequence[int | str]",
+    Kind.INTS: "Sequence[int | str]",
+    Kind.FLOATS: "Sequence[float]",
+    Kind.SCALE_BIAS: "ScaleBias | Mapping[str, float]",
+    Kind.SIZE_2D: "Sequence[int | str]",
+    Kind.OPERATOR: "str | Mapping[str, Any] | Operator",
+    Kind.DATA_TYPE: "DataType | str",
+    Kind.OPERATORS: "Sequence[str | Mapping[str, Any] | Operator]",
+}
+
+
+def parameter_type(operator: type[Operator], name: str) -> str:
+    """The type of one parameter, as a caller may give it."""
+    if name == "name":
+        return "str"
+    if name not in operator.model_fields:  # a member of the output, taken directly
+        return {"dtype": "DataType | str"}.get(name, "Sequence[int | str]")
+    member = operator.members_by_field()[name]
+    if name in operator.output_fields:
+        return "Sequence[int | str | Output]" if member.kind is Kind.TENSORS else "Output"
+    if name in operator.input_fields:
+        return "Sequence[Value]" if member.kind is Kind.TENSORS else "Tensor"
+    if member.kind is Kind.ENUM:
+        names = operator.enumeration(name).names()
+        return "Literal[" + ", ".join(f'"{each}"' for each in names) + "]"
+    return TYPES[member.kind]
+
+
+def stub(name: str, operator: type[Operator]) -> str:
+    """One function."""
+    parameters, keywords = [], False
+    for parameter in signature(operator).parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not keywords:
+            keywords = True
+            parameters.append("*")
+        required = parameter.default is inspect.Parameter.empty
+        of_type = parameter_type(operator, parameter.name)
+        optional = "" if required or parameter.default is not None else " | None"
+        parameters.append(f"{parameter.name}: {of_type}{optional}{'' if required else ' = ...'}")
+    result = "tuple[Value, ...]" if returns_several(operator) else "Value"
+    doc = (inspect.getdoc(operator) or "").splitlines()[0]
+    lines = "".join(f"    {each},\n" for each in parameters)
+    return f'def {name}(\n{lines}) -> {result}:\n    """{doc}"""\n'
+
+
+def stubs() -> str:
+    """The whole file."""
+    by_name = {operator.function_name(): operator for operator in REGISTRY.values()}
+    functions = [stub(name, by_name[name]) for name in sorted(all_functions())]
+    names = "".join(f'    "{name}",\n' for name in sorted(all_functions()))
+    return f"{HEADER}__all__ = [\n{names}]\n\n" + "\n".join(functions)
+
+
+if __name__ == "__main__":
+    STUBS.write_text(stubs())
