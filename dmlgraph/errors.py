@@ -139,8 +139,14 @@ class DeviceError(DmlGraphError, RuntimeError):
 
 def suggestion(name: str, known: Iterable[str]) -> str | None:
     """A hint with the known name nearest to `name`, or None where nothing is near."""
+    near = nearest(name, known)
+    return None if near is None else f"did you mean '{near}'?"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` is most likely a misspelling of, or None where nothing is near."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"did you mean '{near[0]}'?" if near else None
+    return near[0] if near else None
 
 
 def listing(names: Iterable[object]) -> str:
@@ -153,5 +159,8 @@ def _line(problem: Problem) -> str:
 
 
 def _shorten(value: object, limit: int = 120) -> str:
-    text = value if isinstance(value, str) else repr(value)
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except ValueError:  # Python does not print integers of more than some thousand digits
+        text = "a number of thousands of digits"
     return text if len(text) <= limit else text[: limit - 1] + "…"

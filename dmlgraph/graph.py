@@ -35,16 +35,18 @@ from dmlgraph.errors import (
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
 from dmlgraph.operators import functions
+from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.fields import Kind
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.operators.operator import Operator, same_dtype_fields
+from dmlgraph.scalar import array_of
 from dmlgraph.tensor import DataType, TensorDesc
 
 if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
     from dmlgraph.lowering import GraphDesc
 
-_INTEGER_KINDS = (Kind.UINT, Kind.INT, Kind.UINTS, Kind.INTS)
+_INTEGER_KINDS = (Kind.UINT, Kind.INT, Kind.UINTS, Kind.INTS, Kind.SIZE_2D)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,12 +60,11 @@ class InputNode:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConstantNode:
-    """A tensor known beforehand; `file` is the file it came from, as a document names it."""
+    """A tensor known beforehand."""
 
     name: str
     desc: TensorDesc
     data: np.ndarray[Any, Any]
-    file: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,8 +136,11 @@ class Value:
     def __rpow__(self, other: Operand) -> Value:
         return functions.apply("pow", other, self)
 
-    def __matmul__(self, other: Value) -> Value:
+    def __matmul__(self, other: Operand) -> Value:
         return functions.apply("gemm", self, other)
+
+    def __rmatmul__(self, other: Operand) -> Value:
+        return functions.apply("gemm", other, self)
 
     def __lt__(self, other: Operand) -> Value:
         return functions.apply("logical_less_than", self, other)
@@ -174,11 +178,12 @@ Operand = Value | int | float
 def _source(operator: type[Operator]) -> Callable[..., Value]:
     """The method of Graph that adds a source: the operator's signature, all by keyword."""
 
-    def method(self: Graph, *, name: str | None = None, **fields: Any) -> Value:
-        (value,) = functions.add(self, operator, {}, fields, name)
+    def method(self: Graph, *tensors: Any, name: str | None = None, **fields: Any) -> Value:
+        given = functions.take_tensors(operator, tensors, fields)
+        (value,) = functions.add(self, operator, given, fields, name)
         return value
 
-    parameters = functions.keyword_parameters(operator)
+    parameters = [*functions.tensor_parameters(operator), *functions.keyword_parameters(operator)]
     receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     method.__signature__ = inspect.Signature([receiver, *parameters], return_annotation=Value)  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = operator.function_name()
@@ -202,6 +207,8 @@ class Graph:
         target: str | FeatureLevel | None = None,
         dims: Mapping[str, int] | None = None,
     ) -> None:
+        if not isinstance(name, str) or not name or not name.isprintable():
+            raise GraphError("is not a name", field="name", got=name, allowed="printable text")
         self.name = name
         self.target = None if target is None else FeatureLevel.parse(target)
         self.dims = dict(dims or {})
@@ -209,8 +216,9 @@ class Graph:
         self._outputs: dict[str, Value] = {}
         self._next: dict[str, int] = {}
         for dim, size in self.dims.items():
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
                 raise GraphError("a dim is a whole number of at least 1", field=f"dims.{dim}", got=size)
+            self.dims[dim] = int(size)
 
     # Sources.
 
@@ -224,21 +232,27 @@ class Graph:
         owned: bool = False,
     ) -> Value:
         """A tensor given at every run; `owned`: handed to the device once, when first given."""
-        declared = {"dtype": dtype, "sizes": sizes, "strides": strides, "owned": owned}
+        declared = {"dtype": dtype, "sizes": _kept(sizes), "strides": _kept(strides), "owned": owned}
         with _ToldOf(name):
             desc = TensorDesc(**declared | {key: self.resolve(declared[key], key) for key in ("sizes", "strides")})
             return self._add(InputNode(self._take(name), desc, declared), [desc])[0]
 
-    def constant(self, name: str, data: Any, *, dtype: Any = None, file: str | None = None) -> Value:
-        """A tensor known beforehand: an array, or numbers with a `dtype`; the data is copied."""
+    def constant(self, name: str, data: Any, *, dtype: Any = None) -> Value:
+        """A tensor known beforehand: an array, or numbers with a `dtype`; the data is copied.
+
+        With a `dtype`, numbers become that type by the rules of `dmlgraph.scalar`: floats are rounded, and what
+        the type cannot hold is an error.
+        """
         with _ToldOf(name):
-            array = np.asarray(data, order="C", dtype=None if dtype is None else DataType.parse(dtype).numpy).copy()
+            array = np.array(_numbers(data) if dtype is None else array_of(data, DataType.parse(dtype)), order="C")
             desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
             array.flags.writeable = False
-            return self._add(ConstantNode(self._take(name), desc, array, file), [desc])[0]
+            return self._add(ConstantNode(self._take(name), desc, array), [desc])[0]
 
     fill_value_constant = _source(FillValueConstant)
     fill_value_sequence = _source(FillValueSequence)
+    diagonal_matrix = _source(DiagonalMatrix)
+    diagonal_matrix1 = _source(DiagonalMatrix1)
 
     # Operators and outputs.
 
@@ -262,10 +276,28 @@ class Graph:
         Raises:
             DmlGraphError: what is wrong, told of the node and field.
         """
+        count, counters = len(self._graph), dict(self._next)
         name = self._free(operator.name) if name is None else self._take(name)
+        try:
+            return self._add_operator(name, operator, tensors, attributes, outputs)
+        except Exception:
+            # A refused node leaves nothing behind: neither the fills made of its numbers nor its name.
+            self._graph.remove_nodes_from(list(self._graph)[count:])
+            self._next = counters
+            raise
+
+    def _add_operator(
+        self,
+        name: str,
+        operator: type[Operator],
+        tensors: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+    ) -> tuple[Value, ...]:
         with _ToldOf(name):
             values = self._values(operator, tensors)
             descs = operator.adapt({field: _describe(value) for field, value in values.items()}, attributes)
+            attributes, outputs = _kept(attributes), _kept(outputs)
             node = OperatorNode(
                 name, operator(**descs, **self._resolved(operator, attributes, outputs)), attributes, outputs
             )
@@ -348,7 +380,8 @@ class Graph:
         if dot + path in paths:
             port = paths.index(dot + path)
             desc = node.operator.output_descs[port] if isinstance(node, OperatorNode) else node.desc
-            assert desc is not None
+            if desc is None:
+                raise GraphError("this optional output is left out", got=reference, hint=f"ask for it: {path}: true")
             return Value(self, name, port, desc)
         raise GraphError(
             f"'{name}' has {'one output' if len(paths) == 1 else 'several outputs'}",
@@ -379,9 +412,7 @@ class Graph:
             if isinstance(node, InputNode):
                 values[node.name] = (other.input(node.name, **node.declared),)
             elif isinstance(node, ConstantNode):
-                values[node.name] = other._add(
-                    ConstantNode(other._take(node.name), node.desc, node.data, node.file), [node.desc]
-                )
+                values[node.name] = other._add(ConstantNode(other._take(node.name), node.desc, node.data), [node.desc])
             else:
                 bound = {port: values[source][from_port] for source, from_port, port in self.producers(node.name)}
                 tensors = _by_field(node.operator, bound)
@@ -462,12 +493,16 @@ class Graph:
         values: dict[str, Any] = {}
         for field in operator.input_fields:
             given = tensors.get(field)
-            if isinstance(given, (list, tuple)):
+            if given is None or isinstance(given, Value):
+                values[field] = None if given is None else self._check_own(given, field)
+            elif isinstance(given, (list, tuple)):
+                if operator.members_by_field()[field].kind is not Kind.TENSORS:
+                    raise OperatorError("takes one value, not a list of them", field=field, got=f"{len(given)} values")
                 values[field] = [self._check_own(each, f"{field}.{index}") for index, each in enumerate(given)]
             elif isinstance(given, (numbers.Number, np.number)) and not isinstance(given, (bool, np.bool_)):
                 values[field] = self._fill(operator, field, given, tensors)
             else:
-                values[field] = None if given is None else self._check_own(given, field)
+                values[field] = self._check_own(given, field)
         return values
 
     def _fill(self, operator: type[Operator], field: str, number: Any, tensors: Mapping[str, Any]) -> Value:
@@ -531,6 +566,22 @@ def output_paths(node: Node) -> list[str]:
     for field, value in fields.items():
         paths += [f".{field}.{index}" for index in range(len(value))] if isinstance(value, tuple) else [f".{field}"]
     return paths
+
+
+def _kept(value: Any) -> Any:
+    """What the caller gave, out of reach of later changes to the caller's lists and arrays."""
+    if isinstance(value, Mapping):
+        return {key: _kept(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(_kept(each) for each in value)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _numbers(data: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(data)
+    except ValueError:  # NumPy's message names no remedy
+        raise OperatorError("is not an array", allowed="an array, or numbers in lists of equal lengths") from None
 
 
 def _describe(value: Any) -> TensorDesc | tuple[TensorDesc, ...] | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dmlgraph.errors import DmlGraphError, GraphError, OperatorError
 from dmlgraph.graph import ConstantNode as GraphConstant
-from dmlgraph.graph import Graph, InputNode, OperatorNode
+from dmlgraph.graph import Graph, InputNode, OperatorNode, Value
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.fields import Kind
@@ -120,7 +120,7 @@ def lower(graph: Graph, level: FeatureLevel | None = None) -> GraphDesc:
 
     Nodes no output depends on are left out; inputs stay, used or not.  A constant becomes a constant node where
     the level has them and it is small (CONSTANT_NODE_BYTES), else an input owned by DirectML.  DirectML has no
-    edge from a graph input to a graph output: an identity stands between them.
+    edge from a graph input or a constant to a graph output: an identity stands between them.
 
     Args:
         graph: with at least one output.
@@ -188,7 +188,7 @@ class _Lowering:
         operator = node.operator
         from_owned = {port for source, _, port in producers if source in self.owned}
         if from_owned:
-            operator = _with_owned_inputs(operator, from_owned)
+            operator = own_inputs(operator, from_owned)
         self._append(OperatorDescNode(node.name, operator), producers)
 
     def _append(self, node: OperatorDescNode, producers: list[tuple[str, int, int]]) -> int:
@@ -208,27 +208,24 @@ class _Lowering:
             index, port = self.node_index.get(value.node), value.port
             desc = value.desc
             if index is None or isinstance(self.nodes[index], ConstantDescNode):
-                index, port = self._identity(name, value.node), 0
+                index, port = self._identity(name, value), 0
                 desc = desc.like()
             outputs.append(GraphOutput(name, desc))
             edges.append(OutputEdge(index, port, slot))
         return tuple(outputs), tuple(edges)
 
-    def _identity(self, output: str, source: str) -> int:
-        """An identity between a graph input or constant and an output."""
+    def _identity(self, output: str, value: Value) -> int:
+        """An identity between a value and the output it cannot be by itself."""
         taken = {node.name for node in self.graph.nodes} | set(self.node_index)
         name = next(name for name in _candidates(f"{output}_identity") if name not in taken)
-        slot = self.input_index.get(source)
-        known = self.nodes[self.node_index[source]] if slot is None else self.inputs[slot]
-        assert not isinstance(known, OperatorDescNode)
         try:
-            operator = Identity(input=known.desc)
+            operator = Identity(input=_owned(value.desc) if value.node in self.owned else value.desc)
             problems = operator.level_problems(self.level)
             if problems:
                 raise OperatorError(problems)
         except DmlGraphError as error:
             raise error.at(name) from None
-        return self._append(OperatorDescNode(name, operator), [(source, 0, 0)])
+        return self._append(OperatorDescNode(name, operator), [(value.node, value.port, 0)])
 
 
 def _candidates(base: str) -> Iterator[str]:
@@ -243,7 +240,7 @@ def _owned(desc: TensorDesc) -> TensorDesc:
     return TensorDesc(dtype=desc.dtype, sizes=desc.sizes, strides=desc.strides, owned=True)
 
 
-def _with_owned_inputs(operator: Operator, ports: set[int]) -> Operator:
+def own_inputs(operator: Operator, ports: set[int]) -> Operator:
     """The operator with DML_TENSOR_FLAG_OWNED_BY_DML on the input descriptions at these ports."""
     changes: dict[str, Any] = {}
     port = 0
@@ -310,5 +307,5 @@ def _value(value: Any, kind: Kind) -> str:
     if kind is Kind.FLOAT:
         return str(np.float32(value))
     if kind is Kind.SCALE_BIAS:
-        return f"scale {np.float32(value.scale)} bias {np.float32(value.bias)}"
+        return f"scale {_value(value.scale, Kind.FLOAT)} bias {_value(value.bias, Kind.FLOAT)}"
     return str(value)

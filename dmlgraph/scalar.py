@@ -26,6 +26,8 @@ from dmlgraph.errors import ScalarError
 from dmlgraph.tensor import DataType
 
 UNION_BYTES = 8
+# Every float type ends well inside ±this power of ten; the exact value of a number farther out would fill memory.
+_DECIMAL_EXPONENT_LIMIT = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class Scalar:
     def plain(self) -> int | float | dict[str, str]:
         """What reads back as this scalar: a Python number, or its bits where a number would lose some."""
         number: int | float = self.value.item() if self.dtype.bits > 4 else int(self.value)
+        number = math.nan if math.isnan(number) else number  # in a text every NaN is the same
         if Scalar.of(number, self.dtype) == self:
             return number
         return {"bits": f"0x{self.bits:0{self.dtype.bits // 4}x}"}
@@ -89,11 +92,13 @@ def check_number(value: object) -> int | float | fractions.Fraction:
     Raises:
         ScalarError: it is not a real number.
     """
-    if isinstance(value, np.generic) and not isinstance(value, (np.bool_, np.str_, np.bytes_)):
-        if isinstance(value, (np.integer, np.floating)):
-            value = value.item() if value.dtype.itemsize <= 8 else fractions.Fraction(str(value))
-        else:  # the small types of ml_dtypes
-            value = float(value)
+    if isinstance(value, np.longdouble):
+        finite = np.isfinite(value) and value != 0
+        value = fractions.Fraction(*value.as_integer_ratio()) if finite else float(value)
+    elif isinstance(value, (np.integer, np.floating)):
+        value = value.item()
+    elif isinstance(value, np.generic) and value.dtype.isbuiltin == 2:  # the small types of ml_dtypes
+        value = float(value)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
         hint = None
         if isinstance(value, str):
@@ -103,11 +108,44 @@ def check_number(value: object) -> int | float | fractions.Fraction:
         return float(value)
     if isinstance(value, numbers.Integral):
         return operator.index(value)
-    if isinstance(value, Decimal) and not value.is_finite():
-        return float(value)
-    if isinstance(value, (numbers.Rational, Decimal)):
-        return fractions.Fraction(value)
-    return float(value)
+    if isinstance(value, Decimal):
+        return _exact(value)
+    return fractions.Fraction(value) if isinstance(value, numbers.Rational) else float(value)
+
+
+def _exact(number: Decimal) -> float | fractions.Fraction:
+    if number.is_nan():
+        return math.nan
+    if not number or not number.is_finite():
+        return float(number)  # a fraction has no −0.0 and no infinity
+    sign, _, _ = number.as_tuple()
+    if abs(number.adjusted()) > _DECIMAL_EXPONENT_LIMIT:
+        number = Decimal((sign, (1,), int(math.copysign(_DECIMAL_EXPONENT_LIMIT, number.adjusted()))))
+    return fractions.Fraction(number)
+
+
+def array_of(data: object, dtype: DataType) -> np.ndarray[Any, Any]:
+    """An array of a data type from numbers in lists, or from an array of another type, by the rules above.
+
+    Raises:
+        ScalarError: something in it is not a number, or one the type cannot hold.
+        TensorError: the array is not of a DirectML data type.
+    """
+    if not isinstance(data, np.ndarray):
+        objects = np.array(data, dtype=object)
+        values = [Scalar.of(each, dtype).value for each in objects.flat]
+        return np.array(values, dtype.numpy).reshape(objects.shape)
+    if DataType.parse(data.dtype) is dtype:
+        return data
+    with np.errstate(all="ignore"):
+        array = data.astype(dtype.numpy)
+        if dtype.is_float:
+            lost = np.isinf(array) & ~np.isinf(data.astype(np.float64))
+        else:
+            lost = array.astype(data.dtype) != data
+    for index in zip(*np.nonzero(lost), strict=True):  # negative numbers for unsigned types, or an error
+        array[index] = Scalar.of(data[index], dtype).value
+    return array
 
 
 def _bit_pattern(value: Mapping[str, object], dtype: DataType) -> int:
@@ -131,7 +169,7 @@ def _numpy_bits(value: np.generic, dtype: DataType) -> int:
 
 
 def _integer_bits(number: int | float | fractions.Fraction, dtype: DataType) -> int:
-    if not math.isfinite(number) or number != math.floor(number):
+    if (isinstance(number, float) and not math.isfinite(number)) or number != math.floor(number):
         raise ScalarError(f"{dtype} holds whole numbers only", got=number)
     whole = int(number)
     low, high = dtype.range
@@ -156,7 +194,7 @@ def _float_bits(number: int | float | fractions.Fraction, dtype: DataType) -> in
         limit = np.finfo(dtype.numpy).max
         raise ScalarError(
             f"is beyond the range of {dtype}",
-            got=str(number),
+            got=number,
             allowed=f"-{limit} to {limit}, infinity and NaN",
         )
     return int.from_bytes(rounded.tobytes(), "little")

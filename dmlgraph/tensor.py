@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import ml_dtypes
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StrictBool, ValidationError
 from pydantic_core import PydanticCustomError
 
 from dmlgraph.errors import Problem, TensorError, listing, suggestion
@@ -63,7 +63,8 @@ class DataType(enum.Enum):
             found = _BY_NAME.get(value)
         else:
             try:
-                found = _BY_NUMPY.get(np.dtype(value))  # type: ignore[call-overload]
+                # NumPy takes None for float64.
+                found = None if value is None else _BY_NUMPY.get(np.dtype(value))  # type: ignore[call-overload]
             except TypeError:
                 found = None
         if found is None:
@@ -115,7 +116,10 @@ def _wrap(parse: Any) -> Any:
 
 def _integers(value: object) -> tuple[int, ...]:
     """A tuple of plain ints from any sequence of Python or NumPy integers."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
+    # Lists and tuples first: asking an abstract class takes as long as the rest.
+    if not isinstance(value, (list, tuple, np.ndarray)) and (
+        isinstance(value, (str, bytes)) or not isinstance(value, Sequence)
+    ):
         raise TensorError("must be a list of integers", got=value)
     result = []
     for item in value:
@@ -153,7 +157,7 @@ class TensorDesc(BaseModel):
     dtype: DataTypeField
     sizes: Annotated[tuple[int, ...], _wrap(_integers)]
     strides: Annotated[tuple[int, ...] | None, _wrap(_optional_integers)] = None
-    owned: bool = False
+    owned: StrictBool = False
 
     def __init__(self, **data: Any) -> None:
         try:
@@ -304,8 +308,10 @@ def _problem(details: Any, known: Sequence[str] | Any) -> Problem:
     if details["type"] == "missing":
         return Problem("must be given", field=field)
     if details["type"] == "extra_forbidden":
-        name = str(details["loc"][-1])
-        return Problem("is not known here", field=field, allowed=listing(known), hint=suggestion(name, known))
+        *outer, name = map(str, details["loc"])
+        if outer:  # inside a field, whose own fields are not these
+            return Problem("is not known here", field=field)
+        return Problem("is not known here", field=name, allowed=listing(known), hint=suggestion(name, known))
     message = details["msg"]
     return Problem(message[:1].lower() + message[1:], field=field, got=details["input"])
 

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = pathlib.Path(__file__).parent.parent
 REFERENCE = ROOT.parent / "shared" / "reference"
+
+# How long an example takes depends on what else the machine does.  Continuous integration tries the same examples
+# each time, so that a change is judged by itself; other runs look for new ones.
+settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")

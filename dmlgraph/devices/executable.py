@@ -48,16 +48,16 @@ class Executable(abc.ABC):
         Raises:
             BindingError: an array is missing, unknown, or of another data type or shape.
         """
-        arrays = self._check_inputs(inputs or {})
-        targets = self._check_outputs(out or {})
+        arrays = self._check_inputs(_by_name(inputs, "inputs"))
+        targets = self._check_outputs(_by_name(out, "out"))
         return self._run(arrays, targets)
 
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
     ) -> Callable[[], dict[str, Array]]:
         """Checks the arrays once and returns a callable that runs the graph on what they hold at that moment."""
-        arrays = self._check_inputs(inputs or {})
-        targets = self._check_outputs(out or {})
+        arrays = self._check_inputs(_by_name(inputs, "inputs"))
+        targets = self._check_outputs(_by_name(out, "out"))
         return lambda: self._run(arrays, targets)
 
     def close(self) -> None:  # noqa: B027 - most devices hold nothing
@@ -123,6 +123,14 @@ class Executable(abc.ABC):
                 raise BindingError("cannot be written into: the array is read-only", field=name)
             _checked(value, self._slots[name], "output")
         return dict(out)
+
+
+def _by_name(given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise BindingError("must be a mapping from names to arrays", field=what, got=type(given).__name__)
+    return given
 
 
 def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:

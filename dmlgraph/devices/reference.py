@@ -15,6 +15,7 @@ import numpy as np
 
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.errors import DeviceError
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import ConstantDescNode, GraphDesc
 
@@ -56,6 +57,12 @@ class ReferenceExecutable(Executable):
         self._last_reader[source] = max(node, self._last_reader.get(source, 0))
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        try:
+            return self._evaluate(inputs)
+        except MemoryError as error:
+            raise DeviceError(f"not enough memory to run the graph '{self.graph.name}': {error}") from None
+
+    def _evaluate(self, inputs: Sequence[Array]) -> Sequence[Array]:
         start = time.perf_counter()
         buffers: dict[tuple[Any, int], Buffer] = {
             ("input", slot): given.desc.pack(array)

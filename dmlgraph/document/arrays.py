@@ -16,6 +16,28 @@ from dmlgraph.tensor import DataType, TensorDesc
 Array = np.ndarray[Any, Any]
 
 
+def read_array(path: str | pathlib.Path) -> Array:
+    """The array in a .npy file.  Nothing is unpickled: only arrays of numbers are asked for.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: what is wrong with it, as a phrase.
+    """
+    with open(path, "rb") as stream:
+        magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
+        if magic.startswith(b"PK"):
+            raise ValueError("is an .npz archive; a .npy file holds one array")
+        if magic != np.lib.format.MAGIC_PREFIX:
+            raise ValueError("is not a .npy file")
+        stream.seek(0)
+        try:
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+        except Exception as error:  # a broken header makes NumPy raise errors of many kinds
+            if "Object arrays" in str(error):
+                raise ValueError("holds Python objects, which are never loaded") from None
+            raise ValueError(f"is a broken .npy file: {error}") from None
+
+
 def load_file(name: object, folder: pathlib.Path | None) -> Array:
     """The array in a .npy file; nothing in it is ever unpickled.
 
@@ -26,7 +48,7 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
     Raises:
         GraphError: with the field `file`, saying what to do.
     """
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or "\0" in name:
         raise GraphError("must be the path of a .npy file", field="file", got=name)
     if folder is None:
         raise GraphError("a document that is not a file has no folder to find files in", field="file", got=name)
@@ -39,39 +61,45 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
             got=name,
             allowed="a path relative to the document, inside its folder",
         )
+    if not path.is_file():
+        raise GraphError("there is no such file", field="file", got=name, hint=f"looked in {folder}")
     try:
-        array = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise GraphError("there is no such file", field="file", got=name, hint=f"looked in {folder or '.'}") from None
+        array = read_array(path)
     except OSError as error:
         raise GraphError(f"cannot be read: {error.strerror or error}", field="file", got=name) from None
-    except (ValueError, EOFError) as error:
-        if "allow_pickle" in str(error) or "Object arrays" in str(error):
-            raise GraphError(
-                "holds Python objects, which are never loaded",
-                field="file",
-                got=name,
-                hint="save an array of numbers with numpy.save",
-            ) from None
-        raise GraphError(f"is not a .npy file: {error}", field="file", got=name) from None
-    if not isinstance(array, np.ndarray):
-        raise GraphError("is an .npz archive; a .npy file holds one array", field="file", got=name)
+    except ValueError as error:
+        hint = "save an array of numbers with numpy.save"
+        raise GraphError(str(error), field="file", got=name, hint=hint) from None
     return np.ascontiguousarray(array, array.dtype.newbyteorder("=")) if array.ndim else array
+
+
+def to_stored(array: Array, dtype: DataType) -> Array:
+    """The array as a .npy file holds it: .npy has no 4-bit types, their numbers lie in the 8-bit type of the sign."""
+    return array.astype(np.int8 if dtype.is_signed else np.uint8) if dtype.bits == 4 else array
+
+
+def from_stored(array: Array, dtype: DataType) -> Array:
+    """What `to_stored` made of an array, undone; an array of any other type as it is.
+
+    Raises:
+        GraphError: numbers a 4-bit type cannot hold.
+    """
+    if dtype.bits != 4 or array.dtype != (np.int8 if dtype.is_signed else np.uint8):
+        return array
+    low, high = dtype.range
+    if array.size and not low <= int(array.min()) <= int(array.max()) <= high:
+        raise GraphError(f"holds numbers beyond {dtype}", field="file", allowed=f"{low} to {high}")
+    return array.astype(dtype.numpy)
 
 
 def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | None) -> Array:
     """The array of a file, if it is what the document says it is.
 
-    A 4-bit type may lie in a file of its 8-bit kind, since .npy has no 4-bit types.
-
     Raises:
         GraphError: another data type or shape, or numbers a 4-bit type cannot hold.
     """
-    if dtype is not None and dtype.bits == 4 and array.dtype == (np.int8 if dtype.is_signed else np.uint8):
-        low, high = dtype.range
-        if array.size and not low <= int(array.min()) <= int(array.max()) <= high:
-            raise GraphError(f"holds numbers beyond {dtype}", field="file", allowed=f"{low} to {high}")
-        array = array.astype(dtype.numpy)
+    if dtype is not None:
+        array = from_stored(array, dtype)
     try:
         found = DataType.parse(array.dtype)
     except DmlGraphError as error:
@@ -124,7 +152,7 @@ def from_numbers(data: Tree, desc: TensorDesc) -> Array:
         raise GraphError(
             "the nested lists have another shape",
             field="data",
-            got=list(_shape(data) or ()),
+            got=list(shape) if (shape := _shape(data)) else "lists of different lengths",
             allowed=str(list(desc.sizes)),
         )
     if desc.dtype.bits == 4:

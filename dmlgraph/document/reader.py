@@ -11,7 +11,7 @@ import networkx as nx
 
 from dmlgraph.document.arrays import check_file, from_numbers, load_file
 from dmlgraph.document.tree import Tree, parse
-from dmlgraph.errors import DmlGraphError, DocumentError, Location, Problem, listing, suggestion
+from dmlgraph.errors import DmlGraphError, DocumentError, GraphError, Location, Problem, listing, nearest, suggestion
 from dmlgraph.graph import Graph
 from dmlgraph.operators.operator import REGISTRY, Operator, find
 from dmlgraph.tensor import TensorDesc
@@ -89,7 +89,7 @@ class _Reader:
         if not isinstance(self.tree.value, dict):
             self._problem("a graph file is a mapping", self.tree, got=self.tree.plain, allowed=listing(SECTIONS))
             return None
-        self._unknown_keys(self.tree, SECTIONS)
+        self._known_keys(self.tree, SECTIONS)
         self._version()
         self._header(dims)
         declared = self._declared()
@@ -125,16 +125,16 @@ class _Reader:
         """Name, target and dims: those that are right make the graph, so that the rest can be checked."""
         fields: dict[str, Any] = {}
         name = self.tree.value.get("name")
-        if name is not None and not (isinstance(name.value, str) and name.value):
-            self._problem("must be text", name, field="name", got=name.plain, hint="write it in quotes")
-        elif name is not None:
-            fields["name"] = name.value
+        if name is not None:
+            with self._noting(self.tree):
+                fields["name"] = Graph(name.plain).name
         target = self.tree.value.get("target")
         if target is not None:
             with self._noting(self.tree):
                 fields["target"] = Graph(target=target.plain).target
         dims: dict[str, int] = {}
         for dim, size in self._section("dims"):
+            dims[dim] = 1  # stands in where the size is wrong
             with self._noting(self.tree):
                 dims |= Graph(dims={dim: size.plain}).dims
         with self._noting(self.tree):
@@ -164,22 +164,25 @@ class _Reader:
         return set(places)
 
     def _input(self, name: str, tree: Tree) -> None:
-        self._need(tree, ("dtype", "sizes"), INPUT_KEYS)
+        self._known_keys(tree, INPUT_KEYS, name)
+        self._need(tree, ("dtype", "sizes"))
         self.graph.input(name, **tree.plain)
 
     def _constant(self, name: str, tree: Tree) -> None:
+        self._known_keys(tree, CONSTANT_KEYS, name)
         plain = {key: item.plain for key, item in tree.value.items() if key != "data"}
         if "file" in tree.value:
-            self._need(tree, (), tuple(key for key in CONSTANT_KEYS if key != "data"))
+            if "data" in tree.value:
+                raise GraphError("cannot be given beside 'file'", field="data", hint="one of them holds the numbers")
             array = load_file(plain["file"], self.folder)
             # The description checks the dtype and sizes that are given; stand-ins take the place of the others.
             stated = TensorDesc(dtype=plain.get("dtype", "uint8"), sizes=self._sizes(plain.get("sizes", [1])))
             array = check_file(
                 array, stated.dtype if "dtype" in plain else None, stated.sizes if "sizes" in plain else None
             )
-            self.graph.constant(name, array, file=plain["file"])
+            self.graph.constant(name, array)
         else:
-            self._need(tree, ("dtype", "sizes", "data"), CONSTANT_KEYS)
+            self._need(tree, ("dtype", "sizes", "data"))
             desc = TensorDesc(dtype=plain["dtype"], sizes=self._sizes(plain["sizes"]))
             self.graph.constant(name, from_numbers(tree.value["data"], desc))
 
@@ -187,10 +190,13 @@ class _Reader:
         return self.graph.resolve(sizes, "sizes")
 
     def _nodes(self, declared: set[str]) -> None:
-        trees = dict(self._section("nodes"))
+        trees = {name: tree for name, tree in self._section("nodes") if name not in self.broken}
         order: nx.DiGraph[str] = nx.DiGraph()
         order.add_nodes_from(trees)
         for name, tree in trees.items():
+            operator = self._operator_of(tree)
+            if operator is not None:
+                self._known_keys(tree, ("op", *operator.model_fields), name)
             for source in self._sources(name, tree, declared):
                 if source in trees:
                     order.add_edge(source, name)
@@ -204,7 +210,7 @@ class _Reader:
             self._attempt(name, trees[name], self._operator)
 
     def _operator(self, name: str, tree: Tree) -> None:
-        operator = self._operator_class(tree)
+        operator = self._operator_class(name, tree)
         if operator is None:
             self.broken.add(name)
             return
@@ -220,17 +226,24 @@ class _Reader:
                 attributes[key] = item.plain
         self.graph.add(operator, tensors, attributes, outputs, name)
 
-    def _operator_class(self, tree: Tree) -> type[Operator] | None:
+    @staticmethod
+    def _operator_of(tree: Tree) -> type[Operator] | None:
+        """The class of a node's operator, if there is one."""
+        op = tree.value.get("op") if isinstance(tree.value, dict) else None
+        return find(op.value) if op is not None and isinstance(op.value, str) else None
+
+    def _operator_class(self, name: str, tree: Tree) -> type[Operator] | None:
         op = tree.value.get("op")
         if op is None:
-            self._problem("the operator is missing", tree, field="op", hint="such as {op: add, a: x, b: y}")
+            self._problem("the operator is missing", tree, node=name, field="op", hint="such as {op: add, a: x, b: y}")
             return None
-        found = find(op.value) if isinstance(op.value, str) else None
+        found = self._operator_of(tree)
         if found is None:
             hint = suggestion(op.value, REGISTRY) if isinstance(op.value, str) else None
             self._problem(
                 "is not an operator",
                 op,
+                node=name,
                 field="op",
                 got=op.plain,
                 hint=hint or "'dmlgraph operators' lists them",
@@ -279,9 +292,7 @@ class _Reader:
 
     def _sources(self, name: str, tree: Tree, declared: set[str]) -> Iterator[str]:
         """The nodes a node reads; references to nothing, and to what is broken, break it too."""
-        operator = None
-        if isinstance(tree.value, dict) and "op" in tree.value and isinstance(tree.value["op"].value, str):
-            operator = find(tree.value["op"].value)
+        operator = self._operator_of(tree)
         for field in operator.input_fields if operator else ():
             item = tree.value.get(field)
             if item is None or item.value is None:
@@ -348,8 +359,7 @@ class _Reader:
             build(name, tree)
 
     def _reads_broken(self, tree: Tree) -> bool:
-        op = tree.value.get("op")
-        operator = find(op.value) if op is not None and isinstance(op.value, str) else None
+        operator = self._operator_of(tree)
         for field in operator.input_fields if operator else ():
             item = tree.value.get(field)
             for each in item.value if item is not None and isinstance(item.value, list) else [item]:
@@ -379,27 +389,27 @@ class _Reader:
         elif not quiet:
             self._problem("must be a mapping from names", tree, field=section, got=tree.plain, hint="such as {name: …}")
 
-    def _unknown_keys(self, tree: Tree, known: tuple[str, ...]) -> None:
-        for key in tree.value:
-            if key not in known:
-                self.problems.append(
-                    Problem(
-                        "is not known here",
-                        field=key,
-                        allowed=listing(known),
-                        hint=suggestion(key, known),
-                        location=tree.keys[key],
-                    )
+    def _known_keys(self, tree: Tree, known: tuple[str, ...], node: str | None = None) -> None:
+        """Reports unknown keys; one that is near to a key not given is read as that, so that it is told only once."""
+        for key in [key for key in tree.value if key not in known]:
+            item, place = tree.value.pop(key), tree.keys.pop(key)
+            meant = nearest(key, [each for each in known if each not in tree.value])
+            if meant is not None:
+                tree.value[meant], tree.keys[meant] = item, place
+            self.problems.append(
+                Problem(
+                    "is not known here",
+                    node=node,
+                    field=key,
+                    allowed=listing(known),
+                    hint=suggestion(key, known),
+                    location=place,
                 )
+            )
 
-    def _need(self, tree: Tree, needed: tuple[str, ...], known: tuple[str, ...]) -> None:
-        """Raises the problems of keys that are missing or unknown."""
-        problems = [
-            Problem("is not known here", field=key, allowed=listing(known), hint=suggestion(key, known))
-            for key in tree.value
-            if key not in known
-        ]
-        problems += [Problem("must be given", field=key) for key in needed if key not in tree.value]
+    def _need(self, tree: Tree, needed: tuple[str, ...]) -> None:
+        """Raises the problems of keys that are missing."""
+        problems = [Problem("must be given", field=key) for key in needed if key not in tree.value]
         if problems:
             raise DocumentError(problems)
 

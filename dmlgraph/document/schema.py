@@ -128,6 +128,8 @@ def _operator(operator: type[Operator]) -> Schema:
         if name in operator.output_fields:
             parts = {"type": "array", "items": {"anyOf": [_SIZE, _OUTPUT]}}
             properties[name] = parts if member.kind is Kind.TENSORS else _OUTPUT
+            if member.optional:
+                properties[name] = {"anyOf": [{"type": "boolean"}, properties[name]]}
         elif name in operator.input_fields:
             several = {"type": "array", "items": _REFERENCE}
             properties[name] = several if member.kind is Kind.TENSORS else _REFERENCE

@@ -17,11 +17,14 @@ import yaml
 
 from dmlgraph.errors import Location, Problem
 
-MAX_DEPTH = 64  # levels of nesting in a graph file; real ones need 6
+MAX_DEPTH = 64  # levels of nesting in a graph file, aliases written out; real ones need 6
+MAX_DIGITS = 400  # of an integer: float64 ends at 309
 MAX_NODES = 10_000_000  # values in a file once its aliases are written out
 
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+# What YAML 1.2 calls c-printable, turned round.
+_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -69,14 +72,16 @@ class Tree:
 
 
 def resolve(text: str) -> Any:
-    """What a plain scalar means."""
+    """What a plain scalar means; a number beyond every data type stays text, so that it becomes no other number."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
         # A sign rules the other bases out; leading zeros are decimal in YAML 1.2.
-        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+        base = 0 if text[:2] in ("0x", "0o") else 10
+        return int(text, base) if len(text) <= MAX_DIGITS else text
     if _FLOAT.fullmatch(text):
-        return float(text)
+        number = float(text)
+        return number if math.isfinite(number) else text
     return text
 
 
@@ -91,13 +96,23 @@ def parse(text: str, file: str) -> tuple[Tree | None, list[Problem]]:
         location = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file, 1, 1)
         builder.problems.append(Problem(f"not YAML: {error.problem}", location=location))
         return None, builder.problems
-    except yaml.YAMLError as error:  # a character YAML does not have, say; these carry no mark
-        builder.problems.append(Problem(f"not YAML: {error}", location=Location(file, 1, 1)))
+    except (yaml.reader.ReaderError, UnicodeEncodeError):
+        builder.problems.append(_bad_character(text, file))
         return None, builder.problems
     except _TooMuchError as error:
         builder.problems.append(error.problem)
         return None, builder.problems
     return builder.root, builder.problems
+
+
+def _bad_character(text: str, file: str) -> Problem:
+    bad = _NOT_YAML.search(text)
+    before = text[: bad.start()] if bad else ""
+    return Problem(
+        "not YAML: a control character or other code point that text does not have",
+        got=repr(bad[0]) if bad else None,
+        location=Location(file, before.count("\n") + 1, len(before) - before.rfind("\n")),
+    )
 
 
 def _events(text: str) -> Iterator[Any]:
@@ -123,6 +138,7 @@ class _Open:
     tree: Tree
     anchor: str | None
     size: int = 1
+    depth: int = 1  # levels of nesting in it, aliases written out
     key: Any = _NO_KEY
     key_location: Location | None = None
 
@@ -135,25 +151,22 @@ class _Builder:
         self.root: Tree | None = None
         self.problems: list[Problem] = []
         self._stack: list[_Open] = []
-        self._anchors: dict[str, tuple[Tree, int]] = {}
+        self._anchors: dict[str, tuple[Tree, int, int]] = {}  # the tree, its values and its depth
         self._documents = 0
 
     def take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
             self._refuse_tag(event)
             value = resolve(event.value) if event.implicit[0] else event.value
-            self._place(Tree(value, self._location(event)), event.anchor, 1)
+            self._place(Tree(value, self._location(event)), event.anchor)
         elif isinstance(event, yaml.CollectionStartEvent):
             self._refuse_tag(event)
-            if len(self._stack) >= MAX_DEPTH:
-                raise _TooMuchError(
-                    Problem(f"nested more than {MAX_DEPTH} levels deep", location=self._location(event))
-                )
+            self._check_depth(1, self._location(event))
             value = {} if isinstance(event, yaml.MappingStartEvent) else []
             self._stack.append(_Open(Tree(value, self._location(event)), event.anchor))
         elif isinstance(event, yaml.CollectionEndEvent):
             done = self._stack.pop()
-            self._place(done.tree, done.anchor, done.size)
+            self._place(done.tree, done.anchor, done.size, done.depth)
         elif isinstance(event, yaml.AliasEvent):
             self._alias(event)
         elif isinstance(event, yaml.DocumentStartEvent):
@@ -168,21 +181,27 @@ class _Builder:
                 f"the alias *{event.anchor} stands {'inside its own anchor' if inside else 'before its anchor'}",
                 event,
             )
-            self._place(Tree(None, self._location(event)), None, 1)
+            self._place(Tree(None, self._location(event)))
         else:
-            tree, size = self._anchors[event.anchor]
-            self._place(Tree(tree.value, self._location(event), tree.keys), None, size)
+            tree, size, depth = self._anchors[event.anchor]
+            self._check_depth(depth, self._location(event))
+            self._place(Tree(tree.value, self._location(event), tree.keys), None, size, depth)
 
-    def _place(self, tree: Tree, anchor: str | None, size: int) -> None:
-        """Puts a finished value where it belongs; `size` counts the values in it."""
+    def _check_depth(self, depth: int, location: Location) -> None:
+        if len(self._stack) + depth > MAX_DEPTH:
+            raise _TooMuchError(Problem(f"nested more than {MAX_DEPTH} levels deep", location=location))
+
+    def _place(self, tree: Tree, anchor: str | None = None, size: int = 1, depth: int = 0) -> None:
+        """Puts a finished value where it belongs; `size` counts the values in it, `depth` its levels of nesting."""
         if anchor is not None:
-            self._anchors[anchor] = (tree, size)
+            self._anchors[anchor] = (tree, size, depth)
         if not self._stack:
             if self.root is None:
                 self.root = tree
             return
         parent = self._stack[-1]
         parent.size += size
+        parent.depth = max(parent.depth, depth + 1)
         if parent.size > MAX_NODES:
             raise _TooMuchError(
                 Problem(
@@ -219,7 +238,8 @@ class _Builder:
 
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:
-            self._problem(f"the tag {event.tag} is not allowed: a graph file holds plain values only", event)
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")  # as it is written
+            self._problem(f"the tag {tag} is not allowed: a graph file holds plain values only", event)
 
     def _problem(self, message: str, event: Any) -> None:
         self.problems.append(Problem(message, location=self._location(event)))

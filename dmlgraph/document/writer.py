@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from dmlgraph.document.arrays import to_stored
 from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.document.tree import resolve
 from dmlgraph.errors import GraphError
@@ -90,10 +91,7 @@ def _constant(node: ConstantNode, stem: str, files: dict[str, np.ndarray[Any, An
     name = f"{stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', node.name)}.npy"
     while name in files:
         name = name.replace(".npy", "_.npy")
-    # .npy has no 4-bit types: their numbers lie in the 8-bit type of the same sign.
-    files[name] = (
-        node.data.astype(np.int8 if node.desc.dtype.is_signed else np.uint8) if node.desc.dtype.bits == 4 else node.data
-    )
+    files[name] = to_stored(node.data, node.desc.dtype)
     return {"file": name, "dtype": dtype, "sizes": sizes}
 
 
@@ -131,6 +129,8 @@ def _names_a_dim(value: Any) -> bool:
 def _output(asked: Any) -> Any:
     if isinstance(asked, (TensorDesc, OutputSpec)):
         spec = OutputSpec.of(asked)
+        if spec.wanted is False:
+            return False
         asked = {key: getattr(spec, key) for key in OutputSpec.MEMBERS}
     if isinstance(asked, Mapping):
         fields = {key: value for key, value in asked.items() if value is not None}

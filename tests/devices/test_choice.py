@@ -1,0 +1,50 @@
+"""Devices by name: which there are, which one `auto` takes, and what is no device."""
+
+from __future__ import annotations
+
+import pytest
+
+import dmlgraph as dg
+from dmlgraph.devices import choose, list_devices
+
+
+@pytest.fixture
+def graph() -> dg.Graph:
+    g = dg.Graph()
+    g.output("y", dg.exp(g.input("x", sizes=[2], dtype="float32")))
+    return g
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+def test_a_device_is_taken_by_name_and_says_why(graph: dg.Graph, name: str) -> None:
+    executable = graph.compile(device=name)
+    assert executable.device == name
+    assert executable.reason == f"asked for as '{name}'"
+
+
+def test_auto_says_what_it_took_and_why(graph: dg.Graph) -> None:
+    choice = choose("auto")
+    executable = graph.compile()
+    assert executable.device == choice.device.name
+    assert executable.reason == choice.reason
+    assert executable.reason.startswith("auto: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("cpuu", "did you mean 'cpu'?"), ("refrence", "did you mean 'reference'?"), ("quantum", None)],
+)
+def test_an_unknown_device_is_refused_with_those_there_are(graph: dg.Graph, name: str, hint: str | None) -> None:
+    with pytest.raises(dg.DeviceError, match="is not a device") as caught:
+        graph.compile(device=name)
+    assert (caught.value.field, caught.value.got, caught.value.hint) == ("device", name, hint)
+    assert {"auto", "cpu", "reference"} <= set((caught.value.allowed or "").split(", "))
+
+
+def test_every_device_is_listed_with_what_it_does_or_why_it_is_missing() -> None:
+    devices = {device.name: device for device in list_devices()}
+    assert {"cpu", "reference"} <= set(devices)
+    assert all(device.description or device.missing for device in devices.values())
+    assert devices["reference"].missing is None
+    assert "node by node" in devices["reference"].description
+    assert "reference" in devices["cpu"].description  # which it delegates to for now

@@ -1,0 +1,103 @@
+"""Errors: their words, their fields, their tree, and their way through pickle."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import dmlgraph as dg
+from dmlgraph import DmlGraphError, Location, Problem
+from dmlgraph.errors import nearest, suggestion
+
+CLASSES = [
+    dg.TensorError,
+    dg.ScalarError,
+    dg.OperatorError,
+    dg.GraphError,
+    dg.DocumentError,
+    dg.BindingError,
+    dg.DeviceError,
+]
+WHOLE = Problem(
+    "does not fit",
+    node="scale",
+    field="value.0",
+    got=[1, 2],
+    allowed="0 to 9",
+    hint="try 3",
+    location=Location("a.yaml", 3, 7),
+)
+
+
+def test_a_problem_says_where_what_was_given_what_is_allowed_and_what_to_do() -> None:
+    assert str(WHOLE) == "node 'scale', field 'value.0': does not fit; got [1, 2]; allowed: 0 to 9 (try 3)"
+    assert str(Problem("is missing")) == "is missing"
+    assert str(Problem("is missing", field="op")) == "field 'op': is missing"
+    assert str(Problem("is missing", node="a")) == "node 'a': is missing"
+
+
+def test_an_error_with_a_place_begins_with_it() -> None:
+    assert str(dg.DocumentError(WHOLE)).startswith("a.yaml:3:7: node 'scale', field 'value.0': does not fit")
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_error_is_a_dmlgrapherror_and_of_pythons_own_kind(cls: type[DmlGraphError]) -> None:
+    assert issubclass(cls, DmlGraphError)
+    assert issubclass(cls, RuntimeError if cls is dg.DeviceError else ValueError)
+
+
+def test_an_error_has_the_fields_of_its_first_problem_and_a_line_for_each() -> None:
+    error = dg.GraphError([WHOLE, Problem("is missing", field="op")])
+    fields = (error.node, error.field, error.got, error.allowed, error.hint, error.location)
+    assert fields == ("scale", "value.0", [1, 2], "0 to 9", "try 3", Location("a.yaml", 3, 7))
+    assert len(error.problems) == len(str(error).splitlines()) == 2
+
+
+def test_an_error_is_made_of_one_message_and_fields_too() -> None:
+    error = dg.TensorError("is wrong", field="sizes", got=0)
+    assert error.problems == (Problem("is wrong", field="sizes", got=0),)
+    with pytest.raises(TypeError):
+        dg.TensorError(WHOLE, field="sizes")
+
+
+@pytest.mark.parametrize("cls", [DmlGraphError, *CLASSES])
+def test_an_error_survives_pickling(cls: type[DmlGraphError]) -> None:
+    error = cls([WHOLE, Problem("is missing")])
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is cls
+    assert again.problems == error.problems
+    assert str(again) == str(error)
+
+
+def test_an_error_from_a_graph_survives_pickling() -> None:
+    with pytest.raises(dg.OperatorError) as caught:
+        dg.Graph().fill_value_constant(sizes=[1], dtype="uint8", value=300)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.node, again.field, again.got) == ("fill_value_constant", "value", 300)
+
+
+def test_a_node_is_filled_in_only_where_none_is_named() -> None:
+    error = dg.TensorError([WHOLE, Problem("is missing")]).at("other")
+    assert [problem.node for problem in error.problems] == ["scale", "other"]
+    assert type(error) is dg.TensorError
+
+
+def test_a_field_is_told_from_outside() -> None:
+    assert WHOLE.within("output").field == "output.value.0"
+    assert Problem("is missing").within("output").field == "output"
+
+
+def test_a_long_value_is_cut_short() -> None:
+    assert len(str(Problem("is wrong", got=list(range(10_000))))) < 200
+    assert str(Problem("is wrong", got="x" * 500)).endswith("…")
+
+
+def test_a_number_python_does_not_print_is_described() -> None:
+    assert str(Problem("is wrong", got=10**5000)) == "is wrong; got a number of thousands of digits"
+
+
+def test_the_nearest_name_is_suggested_if_any_is_near() -> None:
+    assert suggestion("activation_rleu", ["add", "activation_relu"]) == "did you mean 'activation_relu'?"
+    assert suggestion("xyz", ["add", "activation_relu"]) is None
+    assert nearest("siezs", ["sizes", "strides"]) == "sizes"
