@@ -1,0 +1,202 @@
+"""The native extension module: operator descriptors and the DirectML runtime."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+from typing_extensions import Buffer
+
+class TensorDesc:
+    """A DML_BUFFER_TENSOR_DESC; sizes and strides in elements."""
+
+    def __init__(
+        self,
+        data_type: int,
+        flags: int,
+        sizes: Sequence[int],
+        strides: Sequence[int] | None,
+        total_bytes: int,
+        alignment: int = 0,
+    ) -> None: ...
+    @property
+    def data_type(self) -> int: ...
+    @property
+    def flags(self) -> int: ...
+    @property
+    def sizes(self) -> list[int]: ...
+    @property
+    def strides(self) -> list[int] | None: ...
+    @property
+    def total_bytes(self) -> int: ...
+    @property
+    def alignment(self) -> int: ...
+
+class PackedDesc:
+    """An operator as the bytes of its C struct; lives at a fixed address."""
+
+    @property
+    def type(self) -> int: ...
+    @property
+    def address(self) -> int:
+        """Address of the operator's struct."""
+    @property
+    def block_address(self) -> int: ...
+    @property
+    def block(self) -> bytes:
+        """A copy of the whole block: the struct and everything its pointers reach."""
+
+class OperatorDesc:
+    """An operator's type and its fields in the order of its C struct.
+
+    A field is a pair of its kind and its value:
+
+    | kind | value |
+    |---|---|
+    | tensor | TensorDesc, or None where there is none |
+    | tensors | sequence of TensorDesc |
+    | u32, i32, u64, enum | int |
+    | f32 | float |
+    | bool | bool |
+    | scalar | the 8 bytes of a DML_SCALAR_UNION |
+    | u32s, i32s, f32s | sequence of numbers |
+    | scale_bias | (scale, bias), or None |
+    | size_2d | (width, height) |
+    | operator | OperatorDesc, or None; it holds no operator itself |
+    | operators | sequence of OperatorDesc |
+
+    Counts of sequences are u32 fields of their own. A wrong kind or value raises TypeError or ValueError with
+    the index of the field and what was expected.
+    """
+
+    def __init__(self, type: int, fields: Sequence[tuple[str, object]]) -> None: ...
+    @property
+    def type(self) -> int: ...
+    def layout(self) -> tuple[int, int, list[int]]:
+        """(size, alignment, offsets) of the C struct, in bytes."""
+    def pack(self) -> PackedDesc: ...
+
+def struct_layout(kinds: Sequence[str]) -> tuple[int, int, list[int]]:
+    """(size, alignment, offsets) of a C struct with fields of these kinds, in bytes."""
+
+class Adapter:
+    """An adapter that DXCore lists; memory in bytes."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> Literal["gpu", "npu", "software"]: ...
+    @property
+    def luid(self) -> int: ...
+    @property
+    def integrated(self) -> bool: ...
+    @property
+    def dedicated_bytes(self) -> int: ...
+    @property
+    def shared_bytes(self) -> int: ...
+    @property
+    def driver_version(self) -> str: ...
+
+class Library:
+    """Direct3D 12, DXCore and DirectML, loaded for good."""
+
+    @staticmethod
+    def load(
+        directml: str | PathLike[str], d3d12: str | PathLike[str], dxcore: str | PathLike[str]
+    ) -> Library:
+        """The libraries of these paths; a plain file name is looked for by the system.
+
+        Raises:
+            LibraryError: one cannot be loaded, or the process uses other ones already.
+        """
+    def adapters(self) -> list[Adapter]:
+        """Adapters that can compute, hardware first."""
+    def counter(self, name: str) -> int | None:
+        """What a software adapter has counted; None where it counts no such thing."""
+
+class Device:
+    """An adapter opened for DirectML; safe to use from several threads.
+
+    With `debug` the debug layers are on and errors carry their messages.  With `share_memory` nothing is copied
+    between processor and adapter where they have one memory.
+
+    Raises:
+        DebugLayerError: debug, and there is no debug layer.
+        LibraryError: DirectML is too old for graphs.
+        DirectMLError: the device cannot be opened.
+    """
+
+    def __init__(
+        self, library: Library, adapter: Adapter, *, debug: bool = False, share_memory: bool = True
+    ) -> None: ...
+    @property
+    def adapter(self) -> Adapter: ...
+    @property
+    def feature_level(self) -> int:
+        """The highest DML_FEATURE_LEVEL."""
+    @property
+    def lost(self) -> bool:
+        """Whether an operation has found the device removed; it stays lost."""
+    @property
+    def shares_memory(self) -> bool:
+        """Whether processor and adapter work on the same memory and may do so."""
+    def supports(self, data_type: int) -> bool:
+        """Whether a DML_TENSOR_DATA_TYPE is supported."""
+    def remove(self) -> None:
+        """Removes the device on purpose, as a crash of its driver would."""
+
+class GraphDesc:
+    """DML_GRAPH_DESC as plain data."""
+
+    def __init__(
+        self,
+        name: str,
+        inputs: list[tuple[str, int, bool]],
+        outputs: list[tuple[str, int]],
+        nodes: list[tuple[str, OperatorDesc | bytes]],
+        input_edges: list[tuple[int, int, int]],
+        output_edges: list[tuple[int, int, int]],
+        intermediate_edges: list[tuple[int, int, int, int]],
+    ) -> None:
+        """Made of plain tuples.
+
+        Args:
+            name: of the graph.
+            inputs: (name, bytes, owned by DirectML).
+            outputs: (name, bytes).
+            nodes: (name, operator), or (name, the bytes of a constant).
+            input_edges: (graph input, to node, to port).
+            output_edges: (from node, from port, graph output).
+            intermediate_edges: (from node, from port, to node, to port).
+        """
+
+class HostTensor(Buffer):
+    """Bytes of an executable's tensor; stays valid after the executable is closed."""
+
+    def __buffer__(self, flags: int, /) -> memoryview[int]: ...
+
+class Executable:
+    """A compiled graph with what running it takes.
+
+    Raises:
+        BufferTooLargeError: before anything is allocated.
+        FeatureLevelError, DeviceRemovedError, DirectMLError: with the node, where it is known.
+    """
+
+    def __init__(self, device: Device, graph: GraphDesc, flags: int = 0) -> None: ...
+    def initialize(self, data: Sequence[np.ndarray[Any, Any] | bytes | None]) -> None:
+        """Takes the owned inputs' bytes (None for the others) into the persistent resource.
+
+        Before the first execution, and again whenever an owned input changes.
+        """
+    def execute(self) -> None:
+        """Runs the graph on what stands in the inputs; returns when the outputs are written."""
+    def input(self, index: int) -> HostTensor:
+        """Memory to write an input into that is not owned."""
+    def output(self, index: int) -> HostTensor: ...
+    def close(self) -> None:
+        """Frees what is held on the device; afterwards only `stats` can be asked."""
+    @property
+    def device(self) -> Device: ...
+    @property
+    def stats(self) -> dict[str, Any]: ...

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace dmlgraph {
+
+void init_directml(pybind11::module_& module);
+void init_operator_desc(pybind11::module_& module);
+
+}  // namespace dmlgraph

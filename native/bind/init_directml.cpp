@@ -1,0 +1,276 @@
+// The DirectML runtime: libraries, adapters, devices and executables.
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <tuple>
+#include <utility>
+
+#include "bind/init.h"
+#include "bind/read_value.h"
+#include "directml/adapter.h"
+#include "directml/device.h"
+#include "directml/error.h"
+#include "directml/executable.h"
+#include "directml/library.h"
+
+namespace dmlgraph {
+namespace {
+
+// Calls a function while other threads may run Python. A thread that comes back when Python has ended is
+// ended by Python through this frame, as an exception that may not be stopped: so no destructor takes the GIL
+// again.
+template <class Function>
+auto released(Function function) {
+    PyThreadState* const state = PyEval_SaveThread();
+    try {
+        if constexpr (std::is_void_v<decltype(function())>) {
+            function();
+            PyEval_RestoreThread(state);
+        } else {
+            auto result = function();
+            PyEval_RestoreThread(state);
+            return result;
+        }
+    } catch (const std::exception&) {
+        PyEval_RestoreThread(state);
+        throw;
+    }
+}
+
+// Shared ownership in which the last owner lets other threads run while the object is taken down: that may
+// wait for work on the adapter, and a software adapter's work may wait for Python.
+template <class T, class... Arguments>
+std::shared_ptr<T> make_released(Arguments&&... arguments) {
+    const auto destroy = [](T* object) {
+        if (Py_IsInitialized() && PyGILState_Check()) {
+            released([object] { delete object; });
+        } else {
+            delete object;
+        }
+    };
+    return released(
+        [&] { return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), destroy); });
+}
+
+// A method that is called so.
+template <class Class, class Result, class... Parameters>
+auto releasing(Result (Class::*method)(Parameters...)) {
+    return [method](Class& self, Parameters... parameters) {
+        return released([&] { return (self.*method)(parameters...); });
+    };
+}
+
+// Raises the Python exception that dmlgraph.devices.directml_errors makes of the error.
+void raise(const Error& error) {
+    const auto text = [](const std::string& bytes) {
+        return py::reinterpret_steal<py::object>(
+            PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+    };
+    py::list messages;
+    for (const std::string& message : error.debug_messages) {
+        messages.append(text(message));
+    }
+    const auto make = py::module_::import("dmlgraph.devices.directml_errors").attr("from_native");
+    const py::object exception =
+        make(name(error.kind), text(error.message), text(error.call), static_cast<std::uint32_t>(error.code),
+             describe(error.code), text(error.graph), text(error.node), messages);
+    PyErr_SetObject(py::type::of(exception).ptr(), exception.ptr());
+}
+
+GraphNode read_node(const py::handle& node) {
+    const auto [name, content] = node.cast<std::pair<std::string, py::object>>();
+    if (py::isinstance<py::bytes>(content)) {
+        return ConstantNode{name, content.cast<std::string>()};
+    }
+    return OperatorNode{name, content.cast<std::shared_ptr<OperatorDesc>>()};
+}
+
+using InputTuple = std::tuple<std::string, std::uint64_t, bool>;
+using OutputTuple = std::tuple<std::string, std::uint64_t>;
+using EdgeTuple = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+using IntermediateTuple = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+
+template <class To, class From>
+std::vector<To> convert(const std::vector<From>& tuples) {
+    std::vector<To> result;
+    result.reserve(tuples.size());
+    for (const From& tuple : tuples) {
+        result.push_back(std::make_from_tuple<To>(tuple));
+    }
+    return result;
+}
+
+GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs,
+                     const std::vector<OutputTuple>& outputs, const py::list& nodes,
+                     const std::vector<EdgeTuple>& input_edges, const std::vector<EdgeTuple>& output_edges,
+                     const std::vector<IntermediateTuple>& intermediate_edges) {
+    GraphDesc graph;
+    graph.name = std::move(name);
+    graph.inputs = convert<GraphInput>(inputs);
+    graph.outputs = convert<GraphOutput>(outputs);
+    graph.nodes.reserve(nodes.size());
+    for (const py::handle node : nodes) {
+        graph.nodes.push_back(read_node(node));
+    }
+    graph.input_edges = convert<InputEdge>(input_edges);
+    graph.output_edges = convert<OutputEdge>(output_edges);
+    graph.intermediate_edges = convert<IntermediateEdge>(intermediate_edges);
+    return graph;
+}
+
+// The bytes of Python objects, held while they are used.
+class HeldBuffers {
+public:
+    explicit HeldBuffers(const py::sequence& objects) : views_(objects.size()) {
+        for (std::size_t i = 0; i < views_.size(); ++i) {
+            if (!objects[i].is_none() &&
+                PyObject_GetBuffer(py::object(objects[i]).ptr(), &views_[i], PyBUF_C_CONTIGUOUS) != 0) {
+                release();
+                throw py::error_already_set();
+            }
+            spans_.emplace_back(static_cast<const std::byte*>(views_[i].buf),
+                                static_cast<std::size_t>(views_[i].len));
+        }
+    }
+    ~HeldBuffers() { release(); }
+    HeldBuffers(const HeldBuffers&) = delete;
+    HeldBuffers& operator=(const HeldBuffers&) = delete;
+
+    const std::vector<std::span<const std::byte>>& spans() const { return spans_; }
+
+private:
+    void release() {
+        for (Py_buffer& view : views_) {
+            PyBuffer_Release(&view);  // does nothing for one that was not taken
+        }
+    }
+
+    std::vector<Py_buffer> views_;  // zeroed
+    std::vector<std::span<const std::byte>> spans_;
+};
+
+void initialize(Executable& executable, const py::sequence& data) {
+    const HeldBuffers buffers(data);
+    released([&] { executable.initialize(buffers.spans()); });
+}
+
+py::buffer_info buffer_of(const HostTensor& tensor) {
+    return py::buffer_info(reinterpret_cast<std::uint8_t*>(tensor.bytes.data()),
+                           static_cast<py::ssize_t>(tensor.bytes.size()));
+}
+
+std::string_view kind_name(const Adapter& adapter) {
+    constexpr std::array<std::string_view, 3> names{"gpu", "npu", "software"};
+    return names[static_cast<std::size_t>(adapter.kind)];
+}
+
+py::dict as_dict(const ExecutableStats& stats) {
+    py::dict result;
+    result["descriptor_count"] = stats.descriptor_count;
+    result["temporary_bytes"] = stats.temporary_bytes;
+    result["persistent_bytes"] = stats.persistent_bytes;
+    result["compile_seconds"] = stats.compile_seconds;
+    result["initialize_seconds"] = stats.initialize_seconds;
+    result["run_seconds"] = stats.run_seconds;
+    result["runs"] = stats.runs;
+    result["initialize_dispatches"] = stats.initialize_dispatches;
+    result["dispatches"] = stats.dispatches;
+    return result;
+}
+
+void init_library(py::module_& module) {
+    py::class_<Adapter>(module, "Adapter", "An adapter that DXCore lists; memory in bytes.")
+        .def_readonly("name", &Adapter::name)
+        .def_property_readonly("kind", &kind_name, "'gpu', 'npu' or 'software'.")
+        .def_readonly("luid", &Adapter::luid)
+        .def_readonly("integrated", &Adapter::integrated)
+        .def_readonly("dedicated_bytes", &Adapter::dedicated_bytes)
+        .def_readonly("shared_bytes", &Adapter::shared_bytes)
+        .def_readonly("driver_version", &Adapter::driver_version);
+
+    py::class_<Library, std::shared_ptr<Library>>(module, "Library",
+                                                  "Direct3D 12, DXCore and DirectML, loaded for good.")
+        .def_static(
+            "load",
+            [](std::filesystem::path directml, std::filesystem::path d3d12, std::filesystem::path dxcore) {
+                const LibraryPaths paths{std::move(directml), std::move(d3d12), std::move(dxcore)};
+                return released([&] { return Library::load(paths); });
+            },
+            py::arg("directml"), py::arg("d3d12"), py::arg("dxcore"))
+        .def("adapters", [](const Library& self) { return released([&] { return list_adapters(self); }); })
+        .def(
+            "counter",
+            [](const Library& self, const char* name) -> std::optional<std::uint64_t> {
+                const std::uint64_t value = self.counter(name);
+                return value == UINT64_MAX ? std::nullopt : std::optional(value);
+            },
+            py::arg("name"), "What a software adapter has counted, None where it counts no such thing.");
+}
+
+void init_device(py::module_& module) {
+    py::class_<Device, std::shared_ptr<Device>>(module, "Device", "An adapter opened for DirectML.")
+        .def(py::init([](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool share_memory) {
+                 return make_released<Device>(std::move(library), adapter, DeviceOptions{debug, share_memory});
+             }),
+             py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false,
+             py::arg("share_memory") = true)
+        .def_property_readonly("adapter", &Device::adapter)
+        .def_property_readonly("feature_level",
+                               [](const Device& self) { return std::uint32_t{self.feature_level()}; })
+        .def_property_readonly("lost", &Device::lost)
+        .def_property_readonly("shares_memory", &Device::shares_memory)
+        .def(
+            "supports",
+            [](const Device& self, std::uint32_t type) {
+                return self.supports(static_cast<abi::DML_TENSOR_DATA_TYPE>(type));
+            },
+            py::arg("data_type"))
+        .def("remove", releasing(&Device::remove),
+             "Removes the device on purpose, as a crash of its driver would.");
+}
+
+void init_executable(py::module_& module) {
+    py::class_<GraphDesc>(module, "GraphDesc", "DML_GRAPH_DESC as plain data.")
+        .def(py::init(&make_graph), py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("nodes"),
+             py::arg("input_edges"), py::arg("output_edges"), py::arg("intermediate_edges"));
+
+    py::class_<HostTensor>(module, "HostTensor", py::buffer_protocol(),
+                           "Bytes of an executable's tensor; stays valid after the executable is closed.")
+        .def_buffer(&buffer_of);
+
+    py::class_<Executable, std::shared_ptr<Executable>>(module, "Executable",
+                                                        "A compiled graph with what running it takes.")
+        .def(py::init([](std::shared_ptr<Device> device, const GraphDesc& graph, std::uint32_t flags) {
+                 return make_released<Executable>(std::move(device), graph,
+                                                  static_cast<abi::DML_EXECUTION_FLAGS>(flags));
+             }),
+             py::arg("device"), py::arg("graph"), py::arg("flags") = 0)
+        .def("initialize", &initialize, py::arg("data"),
+             "Takes the owned inputs' bytes (None for the others) into the persistent resource.")
+        .def_property_readonly("device", &Executable::device)
+        .def("execute", releasing(py::overload_cast<>(&Executable::execute)))
+        .def("input", releasing(&Executable::input), py::arg("index"))
+        .def("output", releasing(&Executable::output), py::arg("index"))
+        .def("close", releasing(&Executable::close))
+        .def_property_readonly(
+            "stats", [](const Executable& self) { return as_dict(released([&] { return self.stats(); })); });
+}
+
+}  // namespace
+
+void init_directml(py::module_& module) {
+    py::register_local_exception_translator([](std::exception_ptr pointer) {
+        try {
+            if (pointer) {
+                std::rethrow_exception(pointer);
+            }
+        } catch (const Error& error) {
+            raise(error);
+        }
+    });
+    init_library(module);
+    init_device(module);
+    init_executable(module);
+}
+
+}  // namespace dmlgraph

@@ -1,0 +1,94 @@
+// One adapter opened for DirectML: its Direct3D 12 device, queue and fence, and the IDMLDevice1 on top.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "directml/adapter.h"
+#include "directml/error.h"
+#include "directml/library.h"
+
+namespace dmlgraph {
+
+// The most bytes that one Direct3D 12 buffer can be bound with: 4 GiB - 64 KiB.
+constexpr std::uint64_t max_buffer_bytes = (std::uint64_t{1} << 32) - (std::uint64_t{1} << 16);
+
+// Throws Error (too_large) for more than that; what says what the buffer is for.
+void require_buffer_size(std::uint64_t bytes, std::string_view what, Place place);
+
+enum class BufferKind {
+    device,    // the adapter's own memory
+    upload,    // written by the processor, read by the adapter
+    readback,  // written by the adapter, read by the processor
+    shared,    // written and read by both, where they have one memory
+};
+
+struct DeviceOptions {
+    bool debug = false;        // the debug layers are on, and errors carry their messages
+    bool share_memory = true;  // where processor and adapter have one memory, nothing is copied between them
+};
+
+// Safe to use from several threads.
+class Device {
+public:
+    // Throws Error: debug_layer, library (too old), call.
+    Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions options);
+
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    Library& library() const { return *library_; }
+    const Adapter& adapter() const { return adapter_; }
+    abi::DML_FEATURE_LEVEL feature_level() const { return feature_level_; }
+    abi::ID3D12Device& d3d12() const { return *d3d12_; }
+    abi::IDMLDevice1& directml() const { return *directml_; }
+    abi::IDMLCommandRecorder& recorder() const { return *recorder_; }
+
+    bool supports(abi::DML_TENSOR_DATA_TYPE type) const;
+
+    // True where processor and adapter work on the same, cache-coherent memory and may do so.
+    bool shares_memory() const { return shares_memory_; }
+
+    // Throws Error (too_large) before anything is allocated.
+    abi::ComPtr<abi::ID3D12Resource> create_buffer(BufferKind kind, std::uint64_t bytes,
+                                                   std::string_view what, Place place);
+
+    // Submits a closed list and waits until the adapter has finished it.
+    void execute(abi::ID3D12CommandList& list, Place place);
+
+    // Throws when the code is a failure: Error (device_removed) when the device is lost, else Error (call).
+    void check(abi::HRESULT code, std::string_view call, Place place = {});
+
+    // A device that was removed once stays lost; a new one can be made.
+    bool lost() const { return lost_; }
+    void require_alive(Place place);
+
+    // Removes the device on purpose, as a crash of its driver would. Throws Error (call) where it cannot.
+    void remove();
+
+private:
+    void open(bool debug);
+    [[noreturn]] void fail_removed(std::string_view call, Place place);
+    std::vector<std::string> take_debug_messages();
+
+    std::shared_ptr<Library> library_;
+    Adapter adapter_;
+    abi::ComPtr<abi::ID3D12Device> d3d12_;
+    abi::ComPtr<abi::ID3D12InfoQueue> info_queue_;  // null without debug
+    abi::ComPtr<abi::ID3D12CommandQueue> queue_;
+    abi::ComPtr<abi::ID3D12Fence> fence_;
+    abi::ComPtr<abi::IDMLDevice1> directml_;
+    abi::ComPtr<abi::IDMLCommandRecorder> recorder_;
+    abi::DML_FEATURE_LEVEL feature_level_{};
+    bool shares_memory_ = false;
+    std::atomic<bool> lost_ = false;
+    std::mutex submission_;
+    std::uint64_t fence_value_ = 0;  // guarded by submission_
+};
+
+}  // namespace dmlgraph

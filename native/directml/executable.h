@@ -1,0 +1,80 @@
+// A compiled graph with everything that running it takes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "directml/device.h"
+#include "directml/graph_desc.h"
+#include "directml/tensor_memory.h"
+
+namespace dmlgraph {
+
+// Times in seconds. Dispatches are known of a software adapter that counts them.
+struct ExecutableStats {
+    std::uint32_t descriptor_count = 0;
+    std::uint64_t temporary_bytes = 0;
+    std::uint64_t persistent_bytes = 0;
+    double compile_seconds = 0;
+    double initialize_seconds = 0;  // of the last initialisation
+    double run_seconds = 0;         // of the last execution
+    std::uint64_t runs = 0;
+    std::optional<std::uint64_t> initialize_dispatches;
+    std::optional<std::uint64_t> dispatches;  // of the last execution
+};
+
+// Bytes that stay valid after their executable is closed.
+struct HostTensor {
+    std::shared_ptr<const TensorMemory> memory;
+    std::span<std::byte> bytes;
+};
+
+// Owns the compiled operator, its buffers and one recorded command list, which every execution submits again.
+// Safe to use from several threads, which then take turns; writing inputs, execute() and reading outputs are
+// the caller's to keep together.
+class Executable {
+public:
+    // Compiles the graph and allocates its buffers. Throws Error.
+    Executable(std::shared_ptr<Device> device, GraphDesc graph, abi::DML_EXECUTION_FLAGS flags);
+    ~Executable();
+
+    // Initialises the operator with its owned inputs: before the first execution, and again whenever one of
+    // them changes. data has one element per graph input; those of inputs that are not owned are empty.
+    void initialize(std::span<const std::span<const std::byte>> data);
+
+    // Runs the graph on what stands in the inputs; returns when the outputs are written.
+    void execute();
+
+    // A tensor as the processor sees it, in the layout of its desc; of the inputs, those that are not owned.
+    HostTensor input(std::size_t index);
+    HostTensor output(std::size_t index);
+
+    // Frees what is held on the device; afterwards only stats() can be asked.
+    void close();
+
+    ExecutableStats stats() const;
+    const std::shared_ptr<Device>& device() const { return device_; }
+
+private:
+    struct Held;  // everything on the device
+
+    Held& held();
+    Place place() const { return {graph_.name, {}}; }
+    std::vector<std::uint64_t> input_bytes(bool owned) const;
+    std::size_t position(std::size_t input) const;
+    void record_execution(Held& held) const;
+    double execute(abi::ID3D12CommandList& list, std::optional<std::uint64_t>& dispatches);
+
+    std::shared_ptr<Device> device_;
+    GraphDesc graph_;              // names, inputs and outputs; nodes and edges are dropped once compiled
+    std::vector<bool> connected_;  // by input: DirectML takes no binding for one that no edge leaves
+    ExecutableStats stats_;
+    mutable std::mutex mutex_;  // guards what follows and stats_
+    std::unique_ptr<Held> held_;
+};
+
+}  // namespace dmlgraph

@@ -1,0 +1,70 @@
+// A graph as DML_GRAPH_DESC has it, in plain data: the C++ mirror of dmlgraph.lowering.GraphDesc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "directml/operator_desc.h"
+
+namespace dmlgraph {
+
+struct GraphInput {
+    std::string name;
+    std::uint64_t bytes;
+    bool owned;  // taken into the persistent resource at initialisation (DML_TENSOR_FLAG_OWNED_BY_DML)
+};
+
+struct GraphOutput {
+    std::string name;
+    std::uint64_t bytes;
+};
+
+struct OperatorNode {
+    std::string name;
+    std::shared_ptr<const OperatorDesc> op;
+};
+
+struct ConstantNode {
+    std::string name;
+    std::string data;  // bytes
+};
+
+using GraphNode = std::variant<OperatorNode, ConstantNode>;
+
+struct InputEdge {
+    std::uint32_t input;
+    std::uint32_t to_node;
+    std::uint32_t to_port;
+};
+
+struct OutputEdge {
+    std::uint32_t from_node;
+    std::uint32_t from_port;
+    std::uint32_t output;
+};
+
+struct IntermediateEdge {
+    std::uint32_t from_node;
+    std::uint32_t from_port;
+    std::uint32_t to_node;
+    std::uint32_t to_port;
+};
+
+struct GraphDesc {
+    std::string name;
+    std::vector<GraphInput> inputs;
+    std::vector<GraphOutput> outputs;
+    std::vector<GraphNode> nodes;
+    std::vector<InputEdge> input_edges;
+    std::vector<OutputEdge> output_edges;
+    std::vector<IntermediateEdge> intermediate_edges;
+};
+
+// Throws Error (use) for an edge that leads to a node, input or output that there is not.
+void validate(const GraphDesc& graph);
+
+}  // namespace dmlgraph

@@ -1,0 +1,26 @@
+#include "directml/library.h"
+
+#include <mutex>
+
+#include "directml/error.h"
+
+namespace dmlgraph {
+
+std::shared_ptr<Library> Library::load(const LibraryPaths& paths) {
+    static std::mutex mutex;
+    // Never destroyed: at the end of the process other threads may still run code of the libraries.
+    static auto& loaded = *new std::shared_ptr<Library>;
+
+    const std::lock_guard lock(mutex);
+    if (!loaded) {
+        loaded.reset(new Library(paths));
+    } else if (loaded->paths() != paths) {
+        throw Error(ErrorKind::library, "this process already uses " + loaded->paths().directml.string() +
+                                            " over " + loaded->paths().d3d12.string() + " and cannot load " +
+                                            paths.directml.string() + " over " + paths.d3d12.string() +
+                                            " beside it; use a process of its own");
+    }
+    return loaded;
+}
+
+}  // namespace dmlgraph

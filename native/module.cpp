@@ -1,0 +1,8 @@
+// The extension module dmlgraph._native: one init function per topic, each in its own file.
+#include "bind/init.h"
+
+PYBIND11_MODULE(_native, module) {
+    module.doc() = "Native parts of dmlgraph.";
+    dmlgraph::init_operator_desc(module);
+    dmlgraph::init_directml(module);
+}
