@@ -1,0 +1,115 @@
+// Command allocators, command lists and query heaps.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "software_adapter/commands.h"
+#include "software_adapter/descriptors.h"
+#include "software_adapter/object.h"
+#include "software_adapter/resource.h"
+#include "software_adapter/root_signature.h"
+
+namespace dmlgraph::software {
+
+// Commands live in their list: an allocator has nothing but its type.
+class CommandAllocator final : public DeviceChild<ID3D12CommandAllocator, ID3D12Pageable> {
+public:
+    CommandAllocator(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type)
+        : DeviceChild(owner), type_(type) {}
+
+    HRESULT Reset() override { return S_OK; }
+
+    D3D12_COMMAND_LIST_TYPE type() const { return type_; }
+
+private:
+    D3D12_COMMAND_LIST_TYPE type_;
+};
+
+// Timestamps in nanoseconds.
+class QueryHeap final : public DeviceChild<ID3D12QueryHeap, ID3D12Pageable> {
+public:
+    QueryHeap(const DeviceOwner& owner, uint32_t count) : DeviceChild(owner), values_(count) {}
+
+    uint32_t count() const { return static_cast<uint32_t>(values_.size()); }
+    uint64_t* value(uint32_t index) { return &values_[index]; }
+
+private:
+    std::vector<uint64_t> values_;
+};
+
+// What cannot be recorded is logged, and Close answers E_INVALIDARG.
+class CommandList final : public DeviceChild<ID3D12GraphicsCommandList, ID3D12CommandList> {
+public:
+    // Open with an allocator, as CreateCommandList makes it, or closed, as CreateCommandList1 does.
+    CommandList(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type, bool open, PipelineState* pipeline);
+
+    D3D12_COMMAND_LIST_TYPE GetType() override { return type_; }
+    HRESULT Close() override;
+    HRESULT Reset(ID3D12CommandAllocator* allocator, ID3D12PipelineState* pipeline) override;
+    void ClearState(ID3D12PipelineState* pipeline) override;
+
+    void SetPipelineState(ID3D12PipelineState* pipeline) override;
+    void SetComputeRootSignature(ID3D12RootSignature* root_signature) override;
+    // A descriptor's handle is its address: the heaps need not be known.
+    void SetDescriptorHeaps(uint32_t, ID3D12DescriptorHeap* const*) override {}
+    void SetComputeRootDescriptorTable(uint32_t parameter, D3D12_GPU_DESCRIPTOR_HANDLE base) override;
+    void SetComputeRoot32BitConstant(uint32_t parameter, uint32_t value, uint32_t offset) override;
+    void SetComputeRoot32BitConstants(uint32_t parameter, uint32_t count, const void* values,
+                                      uint32_t offset) override;
+    void SetComputeRootConstantBufferView(uint32_t parameter, D3D12_GPU_VIRTUAL_ADDRESS address) override;
+    void SetComputeRootShaderResourceView(uint32_t parameter, D3D12_GPU_VIRTUAL_ADDRESS address) override;
+    void SetComputeRootUnorderedAccessView(uint32_t parameter, D3D12_GPU_VIRTUAL_ADDRESS address) override;
+
+    void Dispatch(uint32_t x, uint32_t y, uint32_t z) override;
+    void CopyBufferRegion(ID3D12Resource* target, uint64_t target_offset, ID3D12Resource* source,
+                          uint64_t source_offset, uint64_t size) override;
+    void CopyResource(ID3D12Resource* target, ID3D12Resource* source) override;
+    void ClearUnorderedAccessViewUint(D3D12_GPU_DESCRIPTOR_HANDLE, D3D12_CPU_DESCRIPTOR_HANDLE view,
+                                      ID3D12Resource*, const uint32_t* values, uint32_t rect_count,
+                                      const D3D12_RECT* rects) override;
+    void ClearUnorderedAccessViewFloat(D3D12_GPU_DESCRIPTOR_HANDLE, D3D12_CPU_DESCRIPTOR_HANDLE view,
+                                       ID3D12Resource*, const float* values, uint32_t rect_count,
+                                       const D3D12_RECT* rects) override;
+    void EndQuery(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_t index) override;
+    void ResolveQueryData(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_t first, uint32_t count,
+                          ID3D12Resource* target, uint64_t offset) override;
+
+    // Commands run in order, so there is nothing to order.
+    void ResourceBarrier(uint32_t, const D3D12_RESOURCE_BARRIER*) override {}
+    // For profilers.
+    void SetMarker(uint32_t, const void*, uint32_t) override {}
+    void BeginEvent(uint32_t, const void*, uint32_t) override {}
+    void EndEvent() override {}
+
+    // Null while the list is open. Shared, because a queue may still run what a Reset dropped here.
+    std::shared_ptr<const Commands> commands() const { return open_ ? nullptr : commands_; }
+
+private:
+    struct RootArgument {
+        uint64_t value = 0;  // a descriptor's or buffer's address; 0: not set
+        std::vector<uint32_t> constants;
+    };
+
+    void start(PipelineState* pipeline);
+    // False, and the list is spoilt, where the list is closed.
+    bool can_record(const char* method);
+    void fail(const std::string& reason);
+    // The argument of a parameter of this type, or null and the list is spoilt.
+    RootArgument* argument(uint32_t parameter, D3D12_ROOT_PARAMETER_TYPE type, const char* method);
+    bool bind(DispatchCommand& command);
+    template <class Value>
+    void clear(const char* method, const SwView& view, const Value* values, uint32_t rect_count,
+               const D3D12_RECT* rects);
+
+    D3D12_COMMAND_LIST_TYPE type_;
+    bool open_;
+    bool failed_ = false;
+    std::shared_ptr<Commands> commands_;
+    PipelineState* pipeline_ = nullptr;
+    RootSignature* root_signature_ = nullptr;
+    std::vector<RootArgument> arguments_;
+};
+
+}  // namespace dmlgraph::software

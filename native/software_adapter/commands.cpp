@@ -1,0 +1,114 @@
+#include "software_adapter/commands.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "software_adapter/counters.h"
+#include "software_adapter/pipeline.h"
+#include "software_adapter/thread_pool.h"
+
+namespace dmlgraph::software {
+namespace {
+
+std::atomic<bool> dispatches_suppressed{false};
+
+// Elements of every size fit a whole number of times.
+constexpr uint64_t pattern_bytes = 48;
+// Copies and fills go to the threads in pieces of this size.
+constexpr uint64_t piece_bytes = 5120 * pattern_bytes;
+
+// Scratch memory for the variables that a thread group shares; each thread has its own and reuses it.
+void* group_shared_memory(uint64_t bytes) {
+    constexpr auto alignment = std::align_val_t{64};
+    struct Free {
+        void operator()(std::byte* memory) const { ::operator delete[](memory, alignment); }
+    };
+    static thread_local std::unique_ptr<std::byte[], Free> memory;
+    static thread_local uint64_t size = 0;
+    if (bytes > size) {
+        memory.reset(new (alignment) std::byte[bytes]);
+        size = bytes;
+    }
+    return memory.get();
+}
+
+// Calls piece(first, last) for ranges of bytes that cover 0 <= i < size.
+template <class Piece>
+void for_each_piece(uint64_t size, const Piece& piece) {
+    parallel_for((size + piece_bytes - 1) / piece_bytes, [&](uint64_t first, uint64_t last) {
+        piece(first * piece_bytes, std::min(last * piece_bytes, size));
+    });
+}
+
+}  // namespace
+
+void DispatchCommand::run() const {
+    ++counters.dispatches;
+    const uint64_t groups = uint64_t{grid[0]} * grid[1] * grid[2];
+    if (groups == 0 || dispatches_suppressed) {
+        return;
+    }
+    const SwKernel* kernel = pipeline->kernel(views.data());
+    if (!kernel) {
+        return;
+    }
+    auto* arguments =
+        const_cast<SwView**>(views.data());  // the kernel's interface has no const; it writes none
+    parallel_for(groups, [&](uint64_t first, uint64_t last) {
+        kernel->function(arguments, grid, first, last, group_shared_memory(kernel->shared_bytes));
+    });
+    counters.thread_groups += groups;
+}
+
+void CopyCommand::run() const {
+    counters.bytes_copied += size;
+    const bool overlap = target < source + size && source < target + size;
+    if (overlap) {
+        std::memmove(target, source, size);
+        return;
+    }
+    for_each_piece(size, [&](uint64_t first, uint64_t last) {
+        std::memcpy(target + first, source + first, last - first);
+    });
+}
+
+void FillCommand::run() const {
+    std::byte pattern[pattern_bytes];
+    for (uint64_t i = 0; i < pattern_bytes; ++i) {
+        pattern[i] = element[i % element_bytes];
+    }
+    const uint64_t size = count * element_bytes;
+    counters.bytes_cleared += size;
+    for_each_piece(size, [&](uint64_t first, uint64_t last) {
+        for (uint64_t i = first; i < last; i += pattern_bytes) {
+            std::memcpy(target + i, pattern, std::min(pattern_bytes, last - i));
+        }
+    });
+}
+
+void TimestampCommand::run() const {
+    *target = timestamp_now();
+}
+
+void run(const Commands& commands) {
+    for (const auto& command : commands) {
+        std::visit([](const auto& each) { each.run(); }, command);
+    }
+}
+
+uint64_t timestamp_now() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace dmlgraph::software
+
+void sw_suppress_dispatches(int on) {
+    dmlgraph::software::dispatches_suppressed = on != 0;
+}

@@ -1,0 +1,60 @@
+// What a command list records, ready to run: addresses instead of objects and root arguments.
+//
+// As in Direct3D 12, a list keeps nothing alive: whoever executes it keeps what it refers to.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "software_adapter/formats.h"
+#include "software_adapter/shader_abi.h"
+
+namespace dmlgraph::software {
+
+class PipelineState;
+
+struct DispatchCommand {
+    PipelineState* pipeline;
+    uint32_t grid[3];            // thread groups
+    std::vector<SwView*> views;  // one for each range of the shader, into a descriptor heap or root_views
+    std::vector<SwView> root_views;
+    std::vector<uint32_t> constants;  // what the views of root constants point at
+
+    void run() const;
+};
+
+struct CopyCommand {
+    char* target;
+    const char* source;
+    uint64_t size;  // bytes
+
+    void run() const;
+};
+
+struct FillCommand {
+    char* target;
+    uint64_t count;  // elements
+    uint32_t element_bytes;
+    Element element;
+
+    void run() const;
+};
+
+// Writes the time in nanoseconds.
+struct TimestampCommand {
+    uint64_t* target;
+
+    void run() const;
+};
+
+using Command = std::variant<DispatchCommand, CopyCommand, FillCommand, TimestampCommand>;
+using Commands = std::vector<Command>;
+
+// One after the other: what a command wrote, the next one reads. So barriers have nothing to do.
+void run(const Commands& commands);
+
+// The clock behind timestamps, in nanoseconds.
+uint64_t timestamp_now();
+
+}  // namespace dmlgraph::software

@@ -1,0 +1,52 @@
+#include "software_adapter/counters.h"
+
+#include <cstring>
+
+#include "software_adapter/shader_abi.h"
+
+namespace dmlgraph::software {
+
+Counters counters;
+
+namespace {
+
+struct NamedCounter {
+    const char* name;
+    Counter& counter;
+    bool resettable;
+};
+
+const NamedCounter named_counters[] = {
+    {"dispatches", counters.dispatches, true},
+    {"thread_groups", counters.thread_groups, true},
+    {"command_lists", counters.command_lists, true},
+    {"bytes_copied", counters.bytes_copied, true},
+    {"bytes_cleared", counters.bytes_cleared, true},
+    {"pipelines_compiled", counters.pipelines_compiled, true},
+    {"kernels_compiled", counters.kernels_compiled, true},
+    {"not_implemented", counters.not_implemented, true},
+    {"live_objects", counters.live_objects, false},
+    {"live_bytes", counters.live_bytes, false},
+};
+
+}  // namespace
+}  // namespace dmlgraph::software
+
+using dmlgraph::software::named_counters;
+
+uint64_t sw_counter(const char* name) {
+    for (const auto& entry : named_counters) {
+        if (name && std::strcmp(name, entry.name) == 0) {
+            return entry.counter;
+        }
+    }
+    return UINT64_MAX;
+}
+
+void sw_reset_counters() {
+    for (const auto& entry : named_counters) {
+        if (entry.resettable) {
+            entry.counter = 0;
+        }
+    }
+}

@@ -1,0 +1,331 @@
+#include "software_adapter/device.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "abi/dxcore.h"
+#include "software_adapter/adapter_identity.h"
+#include "software_adapter/command_list.h"
+#include "software_adapter/descriptors.h"
+#include "software_adapter/features.h"
+#include "software_adapter/fence.h"
+#include "software_adapter/log.h"
+#include "software_adapter/pipeline.h"
+#include "software_adapter/queue.h"
+#include "software_adapter/resource.h"
+
+namespace dmlgraph::software {
+namespace {
+
+// Devices that exist.
+std::mutex devices_mutex;
+std::vector<Device*>& devices() {
+    static auto* list = new std::vector<Device*>;  // never destroyed: objects may outlive static storage
+    return *list;
+}
+
+// Of a descriptor or query heap.
+constexpr uint32_t max_heap_entries = 1'000'000;
+
+bool is_heap_size(uint32_t count) {
+    return count > 0 && count <= max_heap_entries;
+}
+
+bool is_list_type(D3D12_COMMAND_LIST_TYPE type) {
+    return type == D3D12_COMMAND_LIST_TYPE_DIRECT || type == D3D12_COMMAND_LIST_TYPE_COMPUTE ||
+           type == D3D12_COMMAND_LIST_TYPE_COPY;
+}
+
+uint64_t round_up(uint64_t value, uint64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+Device::Device() {
+    const std::lock_guard lock(devices_mutex);
+    devices().push_back(this);
+}
+
+Device::~Device() {
+    const std::lock_guard lock(devices_mutex);
+    std::erase(devices(), this);
+}
+
+void Device::remove_all(HRESULT reason, const std::string& why) {
+    // Without the lock: what a lost device gives up may be the last reference to it.
+    std::vector<ComPtr<Device>> alive;
+    {
+        const std::lock_guard lock(devices_mutex);
+        for (auto* device : devices()) {
+            if (device->add_ref_if_alive()) {
+                alive.push_back(ComPtr<Device>::attach(device));
+            }
+        }
+    }
+    for (const auto& device : alive) {
+        device->state_.remove(reason, why);
+    }
+}
+
+template <class T, class... Arguments>
+HRESULT Device::make(const IID& riid, void** object, const Arguments&... arguments) {
+    return state_.removed() ? DXGI_ERROR_DEVICE_REMOVED : create<T>(riid, object, owner(), arguments...);
+}
+
+LUID Device::GetAdapterLuid() {
+    return adapter_luid;
+}
+
+HRESULT Device::CheckFeatureSupport(D3D12_FEATURE feature, void* data, uint32_t size) {
+    return check_feature(feature, data, size);
+}
+
+void Device::RemoveDevice() {
+    state_.remove(DXGI_ERROR_DEVICE_REMOVED, "RemoveDevice was called");
+}
+
+// Queues, lists, fences and queries
+
+HRESULT Device::CreateCommandQueue(const D3D12_COMMAND_QUEUE_DESC* desc, const IID& riid, void** queue) {
+    return desc && is_list_type(desc->Type) ? make<CommandQueue>(riid, queue, *desc) : E_INVALIDARG;
+}
+
+HRESULT Device::CreateCommandAllocator(D3D12_COMMAND_LIST_TYPE type, const IID& riid, void** allocator) {
+    return is_list_type(type) ? make<CommandAllocator>(riid, allocator, type) : E_INVALIDARG;
+}
+
+HRESULT Device::CreateCommandList(uint32_t, D3D12_COMMAND_LIST_TYPE type, ID3D12CommandAllocator* allocator,
+                                  ID3D12PipelineState* pipeline, const IID& riid, void** list) {
+    if (!is_list_type(type) || !allocator || static_cast<CommandAllocator*>(allocator)->type() != type) {
+        return E_INVALIDARG;
+    }
+    return make<CommandList>(riid, list, type, true, static_cast<PipelineState*>(pipeline));
+}
+
+HRESULT Device::CreateCommandList1(uint32_t, D3D12_COMMAND_LIST_TYPE type, D3D12_COMMAND_LIST_FLAGS,
+                                   const IID& riid, void** list) {
+    return is_list_type(type) ? make<CommandList>(riid, list, type, false, nullptr) : E_INVALIDARG;
+}
+
+HRESULT Device::CreateFence(uint64_t value, D3D12_FENCE_FLAGS, const IID& riid, void** fence) {
+    return make<Fence>(riid, fence, value);
+}
+
+HRESULT Device::CreateQueryHeap(const D3D12_QUERY_HEAP_DESC* desc, const IID& riid, void** heap) {
+    const bool timestamps = desc && (desc->Type == D3D12_QUERY_HEAP_TYPE_TIMESTAMP ||
+                                     desc->Type == D3D12_QUERY_HEAP_TYPE_COPY_QUEUE_TIMESTAMP);
+    return timestamps && is_heap_size(desc->Count) ? make<QueryHeap>(riid, heap, desc->Count) : E_INVALIDARG;
+}
+
+// Pipelines
+
+HRESULT Device::CreateRootSignature(uint32_t, const void* blob, size_t size, const IID& riid,
+                                    void** signature) {
+    if (!blob) {
+        return E_INVALIDARG;
+    }
+    try {
+        return make<RootSignature>(riid, signature, parse({static_cast<const std::byte*>(blob), size}));
+    } catch (const RootSignatureError& error) {
+        log(std::string("creating a root signature: ") + error.what());
+        return E_INVALIDARG;
+    }
+}
+
+HRESULT Device::CreateComputePipelineState(const D3D12_COMPUTE_PIPELINE_STATE_DESC* desc, const IID& riid,
+                                           void** pipeline) {
+    if (!desc) {
+        return E_INVALIDARG;
+    }
+    return state_.removed() ? DXGI_ERROR_DEVICE_REMOVED
+                            : create_compute_pipeline(owner(), *desc, riid, pipeline);
+}
+
+HRESULT Device::EnumerateMetaCommands(uint32_t* count, D3D12_META_COMMAND_DESC*) {
+    if (!count) {
+        return E_INVALIDARG;
+    }
+    *count = 0;
+    return S_OK;
+}
+
+// Descriptors
+
+HRESULT Device::CreateDescriptorHeap(const D3D12_DESCRIPTOR_HEAP_DESC* desc, const IID& riid, void** heap) {
+    if (!desc || !is_heap_size(desc->NumDescriptors)) {
+        return E_INVALIDARG;
+    }
+    if (desc->Type != D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV) {
+        log("creating a descriptor heap: there are none for samplers and textures");
+        return E_NOTIMPL;
+    }
+    return make<DescriptorHeap>(riid, heap, *desc);
+}
+
+uint32_t Device::GetDescriptorHandleIncrementSize(D3D12_DESCRIPTOR_HEAP_TYPE) {
+    return descriptor_bytes;
+}
+
+void Device::CreateConstantBufferView(const D3D12_CONSTANT_BUFFER_VIEW_DESC* desc,
+                                      D3D12_CPU_DESCRIPTOR_HANDLE target) {
+    write_constant_view(state_, desc, descriptor(target));
+}
+
+void Device::CreateShaderResourceView(ID3D12Resource* resource, const D3D12_SHADER_RESOURCE_VIEW_DESC* desc,
+                                      D3D12_CPU_DESCRIPTOR_HANDLE target) {
+    if (!desc || desc->ViewDimension != D3D12_SRV_DIMENSION_BUFFER) {
+        state_.remove(DXGI_ERROR_INVALID_CALL, "creating a view: only buffers have views, with a desc");
+        return;
+    }
+    const auto& buffer = desc->Buffer;
+    const bool raw = (buffer.Flags & D3D12_BUFFER_SRV_FLAG_RAW) != 0;
+    write_buffer_view(
+        state_, static_cast<Resource*>(resource),
+        {desc->Format, buffer.FirstElement, buffer.NumElements, buffer.StructureByteStride, raw},
+        descriptor(target));
+}
+
+void Device::CreateUnorderedAccessView(ID3D12Resource* resource, ID3D12Resource* counter,
+                                       const D3D12_UNORDERED_ACCESS_VIEW_DESC* desc,
+                                       D3D12_CPU_DESCRIPTOR_HANDLE target) {
+    if (!desc || desc->ViewDimension != D3D12_UAV_DIMENSION_BUFFER || counter) {
+        state_.remove(DXGI_ERROR_INVALID_CALL,
+                      "creating a view: only buffers have views, with a desc, no counter");
+        return;
+    }
+    const auto& buffer = desc->Buffer;
+    const bool raw = (buffer.Flags & D3D12_BUFFER_UAV_FLAG_RAW) != 0;
+    write_buffer_view(
+        state_, static_cast<Resource*>(resource),
+        {desc->Format, buffer.FirstElement, buffer.NumElements, buffer.StructureByteStride, raw},
+        descriptor(target));
+}
+
+void Device::CopyDescriptors(uint32_t target_count, const D3D12_CPU_DESCRIPTOR_HANDLE* targets,
+                             const uint32_t* target_sizes, uint32_t source_count,
+                             const D3D12_CPU_DESCRIPTOR_HANDLE* sources, const uint32_t* source_sizes,
+                             D3D12_DESCRIPTOR_HEAP_TYPE) {
+    // Two lists of ranges, walked side by side; without sizes each range is one descriptor.
+    auto size_of = [](const uint32_t* sizes, uint32_t i) { return sizes ? sizes[i] : 1; };
+    uint32_t source = 0;
+    uint32_t at = 0;
+    for (uint32_t target = 0; target < target_count; ++target) {
+        for (uint32_t i = 0; i < size_of(target_sizes, target); ++i) {
+            while (source < source_count && at == size_of(source_sizes, source)) {
+                ++source;
+                at = 0;
+            }
+            if (source == source_count) {
+                return;
+            }
+            descriptor(targets[target])[i] = descriptor(sources[source])[at++];
+        }
+    }
+}
+
+void Device::CopyDescriptorsSimple(uint32_t count, D3D12_CPU_DESCRIPTOR_HANDLE target,
+                                   D3D12_CPU_DESCRIPTOR_HANDLE source, D3D12_DESCRIPTOR_HEAP_TYPE) {
+    std::copy_n(descriptor(source), count, descriptor(target));
+}
+
+// Memory
+
+HRESULT Device::CreateHeap(const D3D12_HEAP_DESC* desc, const IID& riid, void** heap) {
+    if (!desc) {
+        return E_INVALIDARG;
+    }
+    const HRESULT fault = check_heap(*desc);
+    return failed(fault) ? fault : make<Heap>(riid, heap, *desc);
+}
+
+HRESULT Device::CreateCommittedResource(const D3D12_HEAP_PROPERTIES* properties, D3D12_HEAP_FLAGS flags,
+                                        const D3D12_RESOURCE_DESC* desc, D3D12_RESOURCE_STATES state,
+                                        const void*, const IID& riid, void** resource) {
+    if (!properties || !desc) {
+        return E_INVALIDARG;
+    }
+    for (const HRESULT fault : {check_heap_properties(*properties), check_buffer(*desc),
+                                check_initial_state(*properties, *desc, state)}) {
+        if (failed(fault)) {
+            return fault;
+        }
+    }
+    return make<Resource>(riid, resource, *properties, flags, *desc);
+}
+
+HRESULT Device::CreatePlacedResource(ID3D12Heap* heap, uint64_t offset, const D3D12_RESOURCE_DESC* desc,
+                                     D3D12_RESOURCE_STATES state, const void*, const IID& riid,
+                                     void** resource) {
+    if (!heap || !desc) {
+        return E_INVALIDARG;
+    }
+    const auto heap_desc = heap->GetDesc();
+    for (const HRESULT fault :
+         {check_buffer(*desc), check_initial_state(heap_desc.Properties, *desc, state)}) {
+        if (failed(fault)) {
+            return fault;
+        }
+    }
+    const bool inside = offset <= heap_desc.SizeInBytes && desc->Width <= heap_desc.SizeInBytes - offset;
+    if (!inside || offset % resource_placement_alignment != 0) {
+        return E_INVALIDARG;
+    }
+    if (state_.removed()) {
+        return DXGI_ERROR_DEVICE_REMOVED;
+    }
+    return create<Resource>(riid, resource, owner(), static_cast<Heap&>(*heap), offset, *desc);
+}
+
+D3D12_RESOURCE_ALLOCATION_INFO Device::GetResourceAllocationInfo(uint32_t, uint32_t count,
+                                                                 const D3D12_RESOURCE_DESC* descs) {
+    D3D12_RESOURCE_ALLOCATION_INFO info{0, resource_placement_alignment};
+    for (uint32_t i = 0; i < count; ++i) {
+        if (failed(check_buffer(descs[i]))) {
+            return {UINT64_MAX, resource_placement_alignment};
+        }
+        info.SizeInBytes += round_up(descs[i].Width, resource_placement_alignment);
+    }
+    return info;
+}
+
+D3D12_HEAP_PROPERTIES Device::GetCustomHeapProperties(uint32_t, D3D12_HEAP_TYPE type) {
+    return custom_heap_properties(type);
+}
+
+}  // namespace dmlgraph::software
+
+using namespace dmlgraph::software;
+
+extern "C" {
+
+SW_EXPORT HRESULT D3D12CreateDevice(IUnknown* adapter, D3D_FEATURE_LEVEL minimum, const IID& riid,
+                                    void** device) {
+    if (minimum > max_feature_level) {
+        return DXGI_ERROR_UNSUPPORTED;
+    }
+    if (adapter) {
+        ComPtr<IDXCoreAdapter> dxcore;
+        LUID luid{};
+        if (failed(adapter->QueryInterface(IDXCoreAdapter::iid, dxcore.put())) ||
+            failed(dxcore->GetProperty(DXCoreAdapterProperty::InstanceLuid, sizeof luid, &luid)) ||
+            luid != adapter_luid) {
+            return E_INVALIDARG;
+        }
+    }
+    return create<Device>(riid, device);
+}
+
+// There is no debug layer.
+SW_EXPORT HRESULT D3D12GetDebugInterface(const IID&, void** debug) {
+    if (debug) {
+        *debug = nullptr;
+    }
+    return E_NOINTERFACE;
+}
+
+void sw_remove_device() {
+    Device::remove_all(DXGI_ERROR_DEVICE_REMOVED, "sw_remove_device was called");
+}
+
+}  // extern "C"

@@ -1,0 +1,46 @@
+// What the objects of one device share: whether it is lost, the order of its fences, where its memory lies.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "abi/d3d12.h"
+#include "software_adapter/timeline.h"
+
+namespace dmlgraph::software {
+
+using namespace abi;
+
+class DeviceState {
+public:
+    // S_OK while the device works, else why it is lost.
+    HRESULT removed_reason() const { return removed_reason_; }
+    bool removed() const { return removed_reason_ != S_OK; }
+
+    // Loses the device: what it is asked to create fails, its queues do nothing, its fences count as reached.
+    // Only the first call has an effect; it logs `why`.
+    void remove(HRESULT reason, const std::string& why);
+
+    // GPU addresses are addresses of this process. The bytes from `address` to the end of the heap or
+    // committed resource that holds it, 0 where none does.
+    uint64_t bytes_from(D3D12_GPU_VIRTUAL_ADDRESS address) const;
+    void add_memory(const char* data, uint64_t size);
+    void forget_memory(const char* data);
+
+    Timeline timeline;
+
+private:
+    std::atomic<HRESULT> removed_reason_{S_OK};
+    mutable std::mutex mutex_;
+    std::map<uint64_t, uint64_t> memory_;  // address to size
+};
+
+// How a device's children hold it: a reference, and the state behind it.
+struct DeviceOwner {
+    ComPtr<ID3D12Device5> device;
+    DeviceState* state;
+};
+
+}  // namespace dmlgraph::software

@@ -1,0 +1,109 @@
+#include "software_adapter/features.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "software_adapter/log.h"
+#include "software_adapter/resource.h"
+
+namespace dmlgraph::software {
+namespace {
+
+// The answers choose which of its shaders a library hands over: those of shader model 6.2 with 16-bit, 64-bit
+// and double arithmetic, without wave operations, on a device that shares the processor's memory.
+
+HRESULT answer(D3D12_FEATURE_DATA_D3D12_OPTIONS& options) {
+    options = {};
+    options.DoublePrecisionFloatShaderOps = true;
+    options.ResourceBindingTier = D3D12_RESOURCE_BINDING_TIER_3;
+    options.TypedUAVLoadAdditionalFormats = true;
+    options.MaxGPUVirtualAddressBitsPerResource = address_bits;
+    options.ResourceHeapTier = D3D12_RESOURCE_HEAP_TIER_2;
+    return S_OK;
+}
+
+HRESULT answer(D3D12_FEATURE_DATA_D3D12_OPTIONS1& options) {
+    options = {};
+    options.WaveLaneCountMin = 4;
+    options.WaveLaneCountMax = 4;
+    options.TotalLaneCount = 64;
+    options.Int64ShaderOps = true;
+    return S_OK;
+}
+
+HRESULT answer(D3D12_FEATURE_DATA_D3D12_OPTIONS4& options) {
+    options = {};
+    options.Native16BitShaderOpsSupported = true;
+    return S_OK;
+}
+
+HRESULT answer(D3D12_FEATURE_DATA_FEATURE_LEVELS& levels) {
+    if (levels.NumFeatureLevels == 0 || !levels.pFeatureLevelsRequested) {
+        return E_INVALIDARG;
+    }
+    bool found = false;
+    for (const auto level : std::span(levels.pFeatureLevelsRequested, levels.NumFeatureLevels)) {
+        if (level <= max_feature_level) {
+            levels.MaxSupportedFeatureLevel =
+                found ? std::max(levels.MaxSupportedFeatureLevel, level) : level;
+            found = true;
+        }
+    }
+    return found ? S_OK : E_INVALIDARG;
+}
+
+HRESULT answer(D3D12_FEATURE_DATA_SHADER_MODEL& model) {
+    model.HighestShaderModel = std::min(model.HighestShaderModel, D3D_SHADER_MODEL_6_2);
+    return S_OK;
+}
+
+HRESULT answer(D3D12_FEATURE_DATA_ROOT_SIGNATURE& version) {
+    version.HighestVersion = std::min(version.HighestVersion, D3D_ROOT_SIGNATURE_VERSION_1_1);
+    return S_OK;
+}
+
+HRESULT answer(D3D12_FEATURE_DATA_ARCHITECTURE& architecture) {
+    architecture = {architecture.NodeIndex, false, true, true};
+    return S_OK;
+}
+
+HRESULT answer(D3D12_FEATURE_DATA_ARCHITECTURE1& architecture) {
+    architecture = {architecture.NodeIndex, false, true, true, false};
+    return S_OK;
+}
+
+struct Feature {
+    D3D12_FEATURE feature;
+    uint32_t size;
+    HRESULT (*answer)(void* data);
+};
+
+template <class Data>
+constexpr Feature entry(D3D12_FEATURE feature) {
+    return {feature, sizeof(Data), [](void* data) { return answer(*static_cast<Data*>(data)); }};
+}
+
+constexpr Feature features[] = {
+    entry<D3D12_FEATURE_DATA_D3D12_OPTIONS>(D3D12_FEATURE_D3D12_OPTIONS),
+    entry<D3D12_FEATURE_DATA_D3D12_OPTIONS1>(D3D12_FEATURE_D3D12_OPTIONS1),
+    entry<D3D12_FEATURE_DATA_D3D12_OPTIONS4>(D3D12_FEATURE_D3D12_OPTIONS4),
+    entry<D3D12_FEATURE_DATA_FEATURE_LEVELS>(D3D12_FEATURE_FEATURE_LEVELS),
+    entry<D3D12_FEATURE_DATA_SHADER_MODEL>(D3D12_FEATURE_SHADER_MODEL),
+    entry<D3D12_FEATURE_DATA_ROOT_SIGNATURE>(D3D12_FEATURE_ROOT_SIGNATURE),
+    entry<D3D12_FEATURE_DATA_ARCHITECTURE>(D3D12_FEATURE_ARCHITECTURE),
+    entry<D3D12_FEATURE_DATA_ARCHITECTURE1>(D3D12_FEATURE_ARCHITECTURE1),
+};
+
+}  // namespace
+
+HRESULT check_feature(D3D12_FEATURE feature, void* data, uint32_t size) {
+    const auto* found = std::ranges::find(features, feature, &Feature::feature);
+    if (found == std::end(features)) {
+        log("CheckFeatureSupport: feature " + std::to_string(feature) + " is not known");
+        return E_INVALIDARG;
+    }
+    return data && size == found->size ? found->answer(data) : E_INVALIDARG;
+}
+
+}  // namespace dmlgraph::software

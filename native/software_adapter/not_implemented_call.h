@@ -1,0 +1,26 @@
+// What a method does that nobody implemented.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+
+namespace dmlgraph::software {
+
+// A method's name as a template argument.
+template <std::size_t N>
+struct MethodName {
+    char text[N];
+    consteval MethodName(const char (&name)[N]) { std::copy_n(name, N, text); }
+};
+
+// Counts the call. `first` says that the name has not been logged yet; then it is.
+void count_not_implemented(const char* name, bool first);
+
+template <MethodName name>
+void not_implemented() {
+    static std::atomic_flag logged;
+    count_not_implemented(name.text, !logged.test_and_set());
+}
+
+}  // namespace dmlgraph::software

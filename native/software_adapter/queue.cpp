@@ -1,0 +1,109 @@
+#include "software_adapter/queue.h"
+
+#include <utility>
+
+#include "software_adapter/command_list.h"
+
+namespace dmlgraph::software {
+namespace {
+
+constexpr uint64_t timestamps_per_second = 1'000'000'000;
+
+}  // namespace
+
+void CommandQueue::ExecuteCommandLists(uint32_t count, ID3D12CommandList* const* lists) {
+    for (uint32_t i = 0; i < count; ++i) {
+        auto commands = static_cast<CommandList*>(lists[i])->commands();
+        if (!commands) {
+            device_state().remove(DXGI_ERROR_INVALID_CALL, "executing a command list that is not closed");
+            return;
+        }
+        submit(ExecuteWork{std::move(commands)});
+    }
+}
+
+HRESULT CommandQueue::Signal(ID3D12Fence* fence, uint64_t value) {
+    if (!fence) {
+        return E_INVALIDARG;
+    }
+    if (device_state().removed()) {
+        return DXGI_ERROR_DEVICE_REMOVED;
+    }
+    submit(SignalWork{ComPtr(static_cast<Fence*>(fence)), value});
+    return S_OK;
+}
+
+HRESULT CommandQueue::Wait(ID3D12Fence* fence, uint64_t value) {
+    if (!fence) {
+        return E_INVALIDARG;
+    }
+    if (device_state().removed()) {
+        return DXGI_ERROR_DEVICE_REMOVED;
+    }
+    submit(WaitWork{ComPtr(static_cast<Fence*>(fence)), value});
+    return S_OK;
+}
+
+HRESULT CommandQueue::GetTimestampFrequency(uint64_t* frequency) {
+    if (!frequency) {
+        return E_INVALIDARG;
+    }
+    *frequency = timestamps_per_second;
+    return S_OK;
+}
+
+HRESULT CommandQueue::GetClockCalibration(uint64_t* gpu_timestamp, uint64_t* cpu_timestamp) {
+    if (!gpu_timestamp || !cpu_timestamp) {
+        return E_INVALIDARG;
+    }
+    *gpu_timestamp = *cpu_timestamp = timestamp_now();  // one clock for both
+    return S_OK;
+}
+
+void CommandQueue::submit(Work work) {
+    {
+        const std::lock_guard lock(mutex_);
+        pending_.push_back(std::move(work));
+        if (std::exchange(running_, true)) {
+            return;
+        }
+    }
+    run_pending();
+}
+
+void CommandQueue::run_pending() {
+    while (true) {
+        std::unique_lock lock(mutex_);
+        if (pending_.empty()) {
+            running_ = false;
+            return;
+        }
+        const Work work = std::move(pending_.front());
+        pending_.pop_front();
+        lock.unlock();
+        if (!std::visit([this](const auto& each) { return run(each); }, work)) {
+            return;
+        }
+    }
+}
+
+bool CommandQueue::run(const ExecuteWork& work) {
+    ++counters.command_lists;
+    if (!device_state().removed()) {
+        software::run(*work.commands);
+    }
+    return true;
+}
+
+bool CommandQueue::run(const SignalWork& work) {
+    device_state().timeline.signal(work.fence->value(), work.value);
+    return true;
+}
+
+bool CommandQueue::run(const WaitWork& work) {
+    // The fence must outlive the wait, and so must the queue.
+    auto wake = [queue = ComPtr(this), fence = work.fence] { queue->run_pending(); };
+    return !device_state().timeline.when_reached(work.fence->value(), work.value, std::move(wake));
+}
+
+}  // namespace dmlgraph::software

@@ -1,0 +1,64 @@
+// Command queues.
+//
+// A queue has no thread of its own: whoever submits work runs it, and everything that was submitted while it
+// ran. That is the least a command list costs, and callers wait for its end anyway. Where the queue has to
+// wait for a fence, the submitter returns, and whoever signals the fence continues with the queue's work.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <variant>
+
+#include "software_adapter/commands.h"
+#include "software_adapter/fence.h"
+#include "software_adapter/object.h"
+
+namespace dmlgraph::software {
+
+class CommandQueue final : public DeviceChild<ID3D12CommandQueue, ID3D12Pageable> {
+public:
+    CommandQueue(const DeviceOwner& owner, const D3D12_COMMAND_QUEUE_DESC& desc)
+        : DeviceChild(owner), desc_(desc) {}
+
+    void ExecuteCommandLists(uint32_t count, ID3D12CommandList* const* lists) override;
+    HRESULT Signal(ID3D12Fence* fence, uint64_t value) override;
+    HRESULT Wait(ID3D12Fence* fence, uint64_t value) override;
+    HRESULT GetTimestampFrequency(uint64_t* frequency) override;
+    HRESULT GetClockCalibration(uint64_t* gpu_timestamp, uint64_t* cpu_timestamp) override;
+    D3D12_COMMAND_QUEUE_DESC GetDesc() override { return desc_; }
+
+    // For profilers.
+    void SetMarker(uint32_t, const void*, uint32_t) override {}
+    void BeginEvent(uint32_t, const void*, uint32_t) override {}
+    void EndEvent() override {}
+
+private:
+    struct ExecuteWork {
+        std::shared_ptr<const Commands> commands;
+    };
+    struct SignalWork {
+        ComPtr<Fence> fence;
+        uint64_t value;
+    };
+    struct WaitWork {
+        ComPtr<Fence> fence;
+        uint64_t value;
+    };
+    using Work = std::variant<ExecuteWork, SignalWork, WaitWork>;
+
+    void submit(Work work);
+    // Runs pending work to its end or up to a fence that is not reached. The caller has set running_.
+    void run_pending();
+    // Each returns whether the queue can go on at once.
+    bool run(const ExecuteWork& work);
+    bool run(const SignalWork& work);
+    bool run(const WaitWork& work);
+
+    D3D12_COMMAND_QUEUE_DESC desc_;
+    std::mutex mutex_;
+    std::deque<Work> pending_;
+    bool running_ = false;  // a thread runs the work, or a fence will continue it
+};
+
+}  // namespace dmlgraph::software

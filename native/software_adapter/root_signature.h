@@ -1,0 +1,38 @@
+// Root signature objects: where a shader's registers find their views.
+#pragma once
+
+#include <optional>
+
+#include "software_adapter/object.h"
+#include "software_adapter/root_signature_desc.h"
+#include "software_adapter/shader_abi.h"
+
+namespace dmlgraph::software {
+
+// The root parameter that serves a range of registers, and for a descriptor table how many descriptors from
+// its start the range lies.
+struct RootBinding {
+    uint32_t parameter;
+    uint32_t offset;
+};
+
+class RootSignature final : public DeviceChild<ID3D12RootSignature> {
+public:
+    RootSignature(const DeviceOwner& owner, RootSignatureDesc desc);
+
+    const RootSignatureDesc& desc() const { return desc_; }
+
+    // Nothing where no root parameter that compute shaders see covers the range.
+    std::optional<RootBinding> find(const SwResourceRange& range) const;
+
+    // Whether arguments for one fit the other.
+    bool same_as(const RootSignature& other) const {
+        return this == &other || serialized_ == other.serialized_;
+    }
+
+private:
+    RootSignatureDesc desc_;
+    std::vector<uint32_t> serialized_;
+};
+
+}  // namespace dmlgraph::software

@@ -1,0 +1,69 @@
+// The line between this adapter and the compiler of its shaders, which is registered from outside.
+#pragma once
+
+#include <stdint.h>
+
+extern "C" {
+
+// One range of registers that a shader declares.
+struct SwResourceRange {
+    uint32_t resource_class;  // 0 SRV, 1 UAV, 2 CBV, 3 sampler: DXIL's numbering
+    uint32_t id;              // DXIL's number of the range
+    uint32_t space;           // register space
+    uint32_t lower;           // first register
+    uint32_t count;           // number of registers, UINT32_MAX: unbounded
+    uint32_t shape;   // DXIL resource kind: 10 typed buffer, 11 raw, 12 structured, 13 constant buffer
+    uint32_t stride;  // structured: bytes per element, else 0
+};
+
+// What a descriptor, or an argument in the root signature, stands for.
+struct SwView {
+    char* data;        // null: unbound
+    uint64_t size;     // bytes
+    uint32_t stride;   // bytes per element; 1 for raw views and constant buffers
+    uint32_t format;   // DXGI_FORMAT of a typed view, else 0
+    uint64_t counter;  // reserved
+};
+
+struct SwShaderInfo {
+    uint32_t threads[3];  // of a group
+    uint32_t range_count;
+    const SwResourceRange* ranges;  // valid as long as the process
+};
+
+// Runs the thread groups first <= i < last of a grid; i counts x fastest, then y, then z. views[i] is the
+// view of range i of the shader's info, an array of them where the range has several registers. `shared`
+// points at the kernel's shared_bytes bytes of scratch memory with any content, 64-byte aligned, which no
+// other thread uses.
+typedef void (*SwKernelFunction)(SwView** views, const uint32_t grid[3], uint64_t first, uint64_t last,
+                                 void* shared);
+
+struct SwKernel {
+    SwKernelFunction function;
+    uint64_t shared_bytes;
+};
+
+// Both take a DXBC container and return 1, or 0 after writing a reason with its NUL into `error`. SwDescribe
+// runs when a pipeline is created. SwCompile runs on whatever thread executes the first dispatch that needs
+// this combination of view formats: one DXGI_FORMAT for each range, 0 where the range is not typed.
+typedef int (*SwDescribe)(const void* dxbc, uint64_t size, SwShaderInfo* info, char* error,
+                          uint64_t error_size);
+typedef int (*SwCompile)(const void* dxbc, uint64_t size, const uint32_t* formats, SwKernel* kernel,
+                         char* error, uint64_t error_size);
+
+#define SW_EXPORT __attribute__((visibility("default")))
+
+// Before the first pipeline; null, null clears. Kernels that exist stay in use.
+SW_EXPORT void sw_set_compiler(SwDescribe describe, SwCompile compile);
+// A counter's value (names: counters.cpp), UINT64_MAX for an unknown name.
+SW_EXPORT uint64_t sw_counter(const char* name);
+// Sets all counters to 0 except those of what exists now.
+SW_EXPORT void sw_reset_counters(void);
+// Threads that execute dispatches and copies; 0: as many as there are cores.
+SW_EXPORT void sw_set_threads(uint32_t count);
+// While on, dispatches are counted but do nothing.
+SW_EXPORT void sw_suppress_dispatches(int on);
+// Every device that exists now is lost: it reports DXGI_ERROR_DEVICE_REMOVED from here on.
+SW_EXPORT void sw_remove_device(void);
+
+}  // extern "C"
