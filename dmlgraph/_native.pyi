@@ -117,8 +117,8 @@ class Library:
 class Device:
     """An adapter opened for DirectML; safe to use from several threads.
 
-    With `debug` the debug layers are on and errors carry their messages.  With `share_memory` nothing is copied
-    between processor and adapter where they have one memory.
+    With `debug` the debug layers are on and errors carry their messages.  With `share_memory` nothing is
+    copied between processor and adapter where they have one memory.
 
     Raises:
         DebugLayerError: debug, and there is no debug layer.
@@ -151,12 +151,12 @@ class GraphDesc:
     def __init__(
         self,
         name: str,
-        inputs: list[tuple[str, int, bool]],
-        outputs: list[tuple[str, int]],
-        nodes: list[tuple[str, OperatorDesc | bytes]],
-        input_edges: list[tuple[int, int, int]],
-        output_edges: list[tuple[int, int, int]],
-        intermediate_edges: list[tuple[int, int, int, int]],
+        inputs: Sequence[tuple[str, int, bool]],
+        outputs: Sequence[tuple[str, int]],
+        nodes: Sequence[tuple[str, OperatorDesc | bytes]],
+        input_edges: Sequence[tuple[int, int, int]],
+        output_edges: Sequence[tuple[int, int, int]],
+        intermediate_edges: Sequence[tuple[int, int, int, int]],
     ) -> None:
         """Made of plain tuples.
 

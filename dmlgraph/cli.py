@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import click
 import numpy as np
 
-from dmlgraph.devices import choose, compile_graph, list_devices
+from dmlgraph.devices import choose, compile_graph, directml_install, directml_library, list_devices
+from dmlgraph.devices.directml import list_adapters
 from dmlgraph.document import load
+from dmlgraph.document.arrays import from_stored, read_array, to_stored
 from dmlgraph.document.schema import schema as make_schema
 from dmlgraph.errors import DeviceError, DmlGraphError, Problem, suggestion
 from dmlgraph.operators.operator import REGISTRY, find
@@ -67,12 +69,11 @@ def _arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
         if name in arrays:
             raise click.BadParameter(f"'{name}' is given twice")
         try:
-            array = np.load(file, allow_pickle=False)
+            arrays[name] = read_array(file)
         except OSError as error:
             raise DmlGraphError(f"cannot read '{file}': {error.strerror or error}", field=f"input {name}") from None
-        except (ValueError, EOFError) as error:
-            raise DmlGraphError(f"'{file}' is not a .npy file of numbers: {error}", field=f"input {name}") from None
-        arrays[name] = array
+        except ValueError as error:
+            raise DmlGraphError(f"'{file}' {error}", field=f"input {name}") from None
     return arrays
 
 
@@ -125,11 +126,18 @@ def run(
     try:
         choose(device)
     except DeviceError as error:
+        if type(error) is not DeviceError:  # there is such a device, and it cannot be used
+            raise
         raise click.BadParameter(str(error), param_hint="--device") from None
     graph = load(file, dims=dims)
+    if output_dir is not None:
+        _check_file_names(graph.outputs)
     executable = compile_graph(graph, device)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
-    results = executable.run(inputs)
+    dtypes = {node.name: node.desc.dtype for node in graph.inputs}
+    results = executable.run(
+        {name: from_stored(array, dtypes[name]) if name in dtypes else array for name, array in inputs.items()}
+    )
     if output_dir is not None:
         output_dir.mkdir(parents=True, exist_ok=True)
     for name, array in results.items():
@@ -137,7 +145,7 @@ def run(
         click.echo(f"{name}: {dtype} {list(array.shape)}")
         click.echo(_indented(_values(array)))
         if output_dir is not None:
-            np.save(output_dir / f"{name}.npy", array)
+            np.save(output_dir / f"{name}.npy", to_stored(array, dtype))
 
 
 @main.command()
@@ -212,6 +220,67 @@ def schema() -> None:
       dmlgraph schema > graph.schema.json
     """
     click.echo(json.dumps(make_schema(), indent=2, ensure_ascii=False))
+
+
+def _check_file_names(names: Iterable[str]) -> None:
+    """Outputs are saved under their names, which must not lead out of the folder."""
+    for name in names:
+        if any(character in name for character in '/\\:*?"<>|'):
+            raise DmlGraphError("cannot be the name of a file", field=f"outputs.{name}", hint="give the output another")
+
+
+@main.group()
+def directml() -> None:
+    """Microsoft's DirectML library: fetch it for Linux, or say which one is used.
+
+    \b
+    Example:
+      dmlgraph directml install
+    """
+
+
+@directml.command()
+@click.option(
+    "--from",
+    "wheel",
+    type=click.Path(exists=True, dir_okay=False, path_type=pathlib.Path),
+    help="A wheel that is already here, for machines without a network.",
+)
+def install(wheel: pathlib.Path | None) -> None:
+    """Fetch DirectML for Linux into your cache: a pinned version, its hash checked.
+
+    The library is Microsoft's, under the MIT licence, and comes from the wheel of torch-directml.
+
+    \b
+    Examples:
+      dmlgraph directml install
+      dmlgraph directml install --from torch_directml-0.2.5.dev240914-cp311-cp311-manylinux2010_x86_64.whl
+    """
+    with click.progressbar(length=1, label="DirectML", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        installed = directml_install.install(wheel, progress=progress)
+    click.echo(f"{'already installed' if installed.already else 'installed'}: {installed.path}")
+
+
+@directml.command()
+def info() -> None:
+    """Say which DirectML library and which Direct3D 12 are used, and where they come from.
+
+    \b
+    Example:
+      dmlgraph directml info
+    """
+    found = directml_library.find_directml()
+    direct3d = directml_library.find_direct3d()
+    click.echo(f"DirectML:    {found.path} ({found.origin})")
+    click.echo(f"Direct3D 12: {direct3d.d3d12}{' (the software adapter of dmlgraph)' if direct3d.software else ''}")
+    click.echo(f"DXCore:      {direct3d.dxcore}")
+    for adapter in list_adapters():
+        click.echo(f"{adapter.name}: {f'missing: {adapter.missing}' if adapter.missing else adapter.description}")
 
 
 def _values(array: np.ndarray[Any, Any]) -> str:

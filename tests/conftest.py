@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import sys
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from dmlgraph.devices import directml_install, directml_library
+
+pytest_plugins = ["agreement"]
 
 ROOT = pathlib.Path(__file__).parent.parent
 REFERENCE = ROOT.parent / "shared" / "reference"
@@ -31,3 +36,11 @@ def reference_operators() -> dict[str, Any]:
     if not path.exists():
         pytest.skip("the DirectML reference data is not beside the checkout (../shared/reference)")
     return {operator["name"]: operator for operator in json.loads(path.read_text())["operators"]}
+
+
+@pytest.fixture(scope="session")
+def directml_path() -> pathlib.Path:
+    """The DirectML library; on Linux it is fetched where it is missing."""
+    if sys.platform == "linux":
+        directml_install.install()
+    return directml_library.find_directml().path

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
     from dmlgraph.graph import Graph
 
-_DEVICES: dict[str, type[Device]] = {"cpu": CpuDevice, "reference": ReferenceDevice}
+_EMBEDDED: dict[str, type[Device]] = {"cpu": CpuDevice, "reference": ReferenceDevice}
+_DIRECTML = "directml"
+_NAMES = ("auto", *_EMBEDDED, _DIRECTML, "directml:software")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,22 +38,45 @@ class Listing:
 
 
 def choose(name: str) -> Choice:
-    """The device of a name.
+    """The device of a name: `auto`, `cpu`, `reference`, `directml`, `directml:1`, `directml:software`.
 
     Raises:
-        DeviceError: there is none of this name.
+        DeviceError: there is no device of this name, or it cannot be used here; the message says why.
     """
     if name == "auto":
-        return Choice(CpuDevice(), "auto: no hardware DirectML adapter can be used, so the embedded default")
-    if name in _DEVICES:
-        return Choice(_DEVICES[name](), f"asked for as '{name}'")
-    names = ["auto", *_DEVICES]
-    raise DeviceError("is not a device", field="device", got=name, allowed=listing(names), hint=suggestion(name, names))
+        return _automatic()
+    if name in _EMBEDDED:
+        return Choice(_EMBEDDED[name](), f"asked for as '{name}'")
+    family, _, adapter = name.partition(":")
+    if family == _DIRECTML and (adapter in ("", "software") or adapter.isdecimal()):
+        from dmlgraph.devices.directml import DirectMLDevice  # the native runtime is loaded where it is used
+
+        return Choice(DirectMLDevice(adapter), f"asked for as '{name}'")
+    raise DeviceError(
+        "is not a device",
+        field="device",
+        got=name,
+        allowed=f"{listing(_NAMES)}, directml:N for an adapter's index",
+        hint=suggestion(name, _NAMES),
+    )
+
+
+def _automatic() -> Choice:
+    """A hardware DirectML adapter where there is one, else the embedded default."""
+    from dmlgraph.devices.directml import find_hardware
+
+    hardware, reason = find_hardware()
+    if hardware is not None:
+        return Choice(hardware, f"auto: {reason}")
+    return Choice(CpuDevice(), f"auto: the embedded default, since {reason}")
 
 
 def list_devices() -> list[Listing]:
     """Every device that there is or could be."""
-    return [Listing(name, device.description) for name, device in _DEVICES.items()]
+    from dmlgraph.devices.directml import list_adapters
+
+    embedded = [Listing(name, device.description) for name, device in _EMBEDDED.items()]
+    return embedded + [Listing(each.name, each.description, each.missing) for each in list_adapters()]
 
 
 def compile_graph(graph: Graph, device: str, *, debug: bool = False) -> Executable:

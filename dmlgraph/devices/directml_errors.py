@@ -38,8 +38,7 @@ class DirectMLError(DeviceError):
         self.debug_messages = tuple(debug_messages)
 
     def __str__(self) -> str:
-        where = f"graph '{self.graph}': " if self.graph else ""
-        return "\n".join([where + super().__str__(), *self.debug_messages])
+        return f"graph '{self.graph}': {super().__str__()}" if self.graph else super().__str__()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problems,), self.__dict__
@@ -97,12 +96,12 @@ def from_native(
 ) -> DirectMLError:
     """The exception for an error of the native runtime; empty texts stand for what is not known."""
     return _CLASSES.get(kind, DirectMLError)(
-        message,
+        "\n".join([message, *debug_messages]),
         call=call or None,
         code=code or None,
         code_name=code_name if code else None,
         graph=graph or None,
         debug_messages=debug_messages,
         node=node or None,
-        hint=None if debug_messages else _HINTS.get(code_name.split()[0]),
+        hint=None if debug_messages else _HINTS.get(code_name.split(maxsplit=1)[0]),
     )

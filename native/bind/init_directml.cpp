@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -101,7 +102,7 @@ std::vector<To> convert(const std::vector<From>& tuples) {
 }
 
 GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs,
-                     const std::vector<OutputTuple>& outputs, const py::list& nodes,
+                     const std::vector<OutputTuple>& outputs, const py::sequence& nodes,
                      const std::vector<EdgeTuple>& input_edges, const std::vector<EdgeTuple>& output_edges,
                      const std::vector<IntermediateTuple>& intermediate_edges) {
     GraphDesc graph;
@@ -209,9 +210,11 @@ void init_library(py::module_& module) {
 
 void init_device(py::module_& module) {
     py::class_<Device, std::shared_ptr<Device>>(module, "Device", "An adapter opened for DirectML.")
-        .def(py::init([](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool share_memory) {
-                 return make_released<Device>(std::move(library), adapter, DeviceOptions{debug, share_memory});
-             }),
+        .def(py::init(
+                 [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool share_memory) {
+                     return make_released<Device>(std::move(library), adapter,
+                                                  DeviceOptions{debug, share_memory});
+                 }),
              py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false,
              py::arg("share_memory") = true)
         .def_property_readonly("adapter", &Device::adapter)

@@ -237,7 +237,7 @@ void Executable::initialize(std::span<const std::span<const std::byte>> data) {
 }
 
 void Executable::record_execution(Held& held) const {
-    Recording& recording = held.execution.emplace(*device_, *held.compiled, place());
+    Recording recording(*device_, *held.compiled, place());
     std::vector<DML_BUFFER_BINDING> inputs(graph_.inputs.size());  // no buffer: nothing is bound
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (connected_[i] && !graph_.inputs[i].owned) {
@@ -267,6 +267,7 @@ void Executable::record_execution(Held& held) const {
     recording.dispatch();
     held.outputs->record_copies(recording.list());
     recording.close();
+    held.execution.emplace(std::move(recording));
 }
 
 void Executable::execute() {

@@ -1,14 +1,9 @@
 #include "directml/tensor_memory.h"
 
-#include "directml/operator_desc.h"
-
 namespace dmlgraph {
 namespace {
 
 using namespace abi;
-
-// A whole cache line of any adapter; DirectML asks for 16 bytes.
-constexpr std::uint64_t tensor_alignment = 256;
 
 D3D12_RESOURCE_BARRIER transition(ID3D12Resource* resource, D3D12_RESOURCE_STATES before,
                                   D3D12_RESOURCE_STATES after) {
@@ -20,24 +15,10 @@ D3D12_RESOURCE_BARRIER transition(ID3D12Resource* resource, D3D12_RESOURCE_STATE
 
 }  // namespace
 
-MemoryPlan plan_memory(std::span<const std::uint64_t> tensor_bytes, std::uint64_t max_bytes) {
-    MemoryPlan plan;
-    for (const std::uint64_t bytes : tensor_bytes) {
-        std::uint64_t offset = plan.buffers.empty() ? 0 : align_up(plan.buffers.back(), tensor_alignment);
-        if (plan.buffers.empty() || bytes > max_bytes || offset > max_bytes - bytes) {
-            plan.buffers.push_back(0);
-            offset = 0;
-        }
-        plan.tensors.push_back({plan.buffers.size() - 1, offset, bytes});
-        plan.buffers.back() = offset + bytes;
-    }
-    return plan;
-}
-
 TensorMemory::TensorMemory(Device& device, Direction direction, std::span<const std::uint64_t> tensor_bytes,
                            std::string_view what, Place place)
     : direction_(direction) {
-    MemoryPlan plan = plan_memory(tensor_bytes);
+    MemoryPlan plan = plan_memory(tensor_bytes, max_buffer_bytes);
     tensors_ = std::move(plan.tensors);
     for (const std::uint64_t bytes : plan.buffers) {
         Buffer buffer{bytes, {}, {}, nullptr};

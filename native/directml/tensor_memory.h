@@ -7,25 +7,9 @@
 #include <vector>
 
 #include "directml/device.h"
+#include "directml/memory_plan.h"
 
 namespace dmlgraph {
-
-// Where a tensor stands; bytes.
-struct TensorPlace {
-    std::size_t buffer;
-    std::uint64_t offset;
-    std::uint64_t bytes;
-};
-
-struct MemoryPlan {
-    std::vector<TensorPlace> tensors;
-    std::vector<std::uint64_t> buffers;  // bytes of each
-};
-
-// Puts tensors one behind the other into as few buffers as their largest size allows. A tensor that is too
-// large for any gets a buffer of its own, which then cannot be created.
-MemoryPlan plan_memory(std::span<const std::uint64_t> tensor_bytes,
-                       std::uint64_t max_bytes = max_buffer_bytes);
 
 enum class Direction { upload, readback };
 

@@ -1,0 +1,26 @@
+// Where tensors stand in buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace dmlgraph {
+
+struct TensorPlace {
+    std::size_t buffer;
+    std::uint64_t offset;  // bytes
+    std::uint64_t bytes;
+};
+
+struct MemoryPlan {
+    std::vector<TensorPlace> tensors;
+    std::vector<std::uint64_t> buffers;  // bytes of each
+};
+
+// Puts tensors one behind the other into as few buffers as the largest size of a buffer allows without
+// changing their order. A tensor larger than that gets a buffer of its own, which then cannot be created.
+MemoryPlan plan_memory(std::span<const std::uint64_t> tensor_bytes, std::uint64_t max_buffer_bytes);
+
+}  // namespace dmlgraph
