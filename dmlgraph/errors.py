@@ -137,6 +137,21 @@ class DeviceError(DmlGraphError, RuntimeError):
     """A device is unknown, missing, or failed."""
 
 
+class ToldOf:
+    """Errors raised inside are told of the node: names it in every problem."""
+
+    def __init__(self, name: object) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, DmlGraphError) and isinstance(self.name, str):
+            cls = OperatorError if isinstance(error, TensorError) else type(error)
+            raise cls(problem.at(node=self.name) for problem in error.problems) from None
+
+
 def suggestion(name: str, known: Iterable[str]) -> str | None:
     """A hint with the known name nearest to `name`, or None where nothing is near."""
     near = nearest(name, known)

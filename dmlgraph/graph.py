@@ -13,7 +13,6 @@ can run.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import itertools
 import numbers
@@ -29,11 +28,12 @@ from dmlgraph.errors import (
     GraphError,
     OperatorError,
     Problem,
-    TensorError,
+    ToldOf,
     listing,
     suggestion,
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
+from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode, output_paths
 from dmlgraph.operators import functions
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.fields import Kind
@@ -47,37 +47,6 @@ if TYPE_CHECKING:
     from dmlgraph.lowering import GraphDesc
 
 _INTEGER_KINDS = (Kind.UINT, Kind.INT, Kind.UINTS, Kind.INTS, Kind.SIZE_2D)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class InputNode:
-    """A tensor given at every run; `declared` is its description with the dims by name."""
-
-    name: str
-    desc: TensorDesc
-    declared: Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConstantNode:
-    """A tensor known beforehand."""
-
-    name: str
-    desc: TensorDesc
-    data: np.ndarray[Any, Any]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class OperatorNode:
-    """An operator with all fields; `attributes` and `outputs` are what was given, with the dims by name."""
-
-    name: str
-    operator: Operator
-    attributes: Mapping[str, Any]
-    outputs: Mapping[str, Any]
-
-
-Node = InputNode | ConstantNode | OperatorNode
 
 
 class Value:
@@ -233,7 +202,7 @@ class Graph:
     ) -> Value:
         """A tensor given at every run; `owned`: handed to the device once, when first given."""
         declared = {"dtype": dtype, "sizes": _kept(sizes), "strides": _kept(strides), "owned": owned}
-        with _ToldOf(name):
+        with ToldOf(name):
             desc = TensorDesc(**declared | {key: self.resolve(declared[key], key) for key in ("sizes", "strides")})
             return self._add(InputNode(self._take(name), desc, declared), [desc])[0]
 
@@ -243,7 +212,7 @@ class Graph:
         With a `dtype`, numbers become that type by the rules of `dmlgraph.scalar`: floats are rounded, and what
         the type cannot hold is an error.
         """
-        with _ToldOf(name):
+        with ToldOf(name):
             array = np.array(_numbers(data) if dtype is None else array_of(data, DataType.parse(dtype)), order="C")
             desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
             array.flags.writeable = False
@@ -294,7 +263,7 @@ class Graph:
         attributes: Mapping[str, Any],
         outputs: Mapping[str, Any],
     ) -> tuple[Value, ...]:
-        with _ToldOf(name):
+        with ToldOf(name):
             values = self._values(operator, tensors)
             descs = operator.adapt({field: _describe(value) for field, value in values.items()}, attributes)
             attributes, outputs = _kept(attributes), _kept(outputs)
@@ -555,19 +524,6 @@ class Graph:
         raise AssertionError("unreachable")
 
 
-def output_paths(node: Node) -> list[str]:
-    """What to write behind a node's name to mean each of its outputs, in binding order."""
-    if not isinstance(node, OperatorNode):
-        return [""]
-    fields = {field: getattr(node.operator, field) for field in node.operator.output_fields}
-    if len(fields) == 1 and not isinstance(next(iter(fields.values())), tuple):
-        return [""]
-    paths: list[str] = []
-    for field, value in fields.items():
-        paths += [f".{field}.{index}" for index in range(len(value))] if isinstance(value, tuple) else [f".{field}"]
-    return paths
-
-
 def _kept(value: Any) -> Any:
     """What the caller gave, out of reach of later changes to the caller's lists and arrays."""
     if isinstance(value, Mapping):
@@ -610,18 +566,3 @@ def _by_field(operator: Operator, bound: Mapping[int, Value]) -> dict[str, Any]:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name or name != name.strip() or "." in name or not name.isprintable():
         raise GraphError("is not a name", got=name, allowed="printable text without '.', and no spaces at its ends")
-
-
-class _ToldOf:
-    """Errors raised inside are told of the node: names it in every problem."""
-
-    def __init__(self, name: object) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, DmlGraphError) and isinstance(self.name, str):
-            cls = OperatorError if isinstance(error, TensorError) else type(error)
-            raise cls(problem.at(node=self.name) for problem in error.problems) from None

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.errors import DmlGraphError, GraphError, OperatorError
-from dmlgraph.graph import ConstantNode as GraphConstant
-from dmlgraph.graph import Graph, InputNode, OperatorNode, Value
+from dmlgraph.graph import Graph, Value
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.fields import Kind
 from dmlgraph.operators.operator import Operator
@@ -119,7 +119,8 @@ def lower(graph: Graph, level: FeatureLevel | None = None) -> GraphDesc:
     """The graph as DirectML is given it.
 
     Nodes no output depends on are left out; inputs stay, used or not.  A constant becomes a constant node where
-    the level has them and it is small (CONSTANT_NODE_BYTES), else an input owned by DirectML.  DirectML has no
+    the level has them and it is small (CONSTANT_NODE_BYTES), else an input owned by DirectML, unless a reader takes
+    no owned tensors.  DirectML has no
     edge from a graph input or a constant to a graph output: an identity stands between them.
 
     Args:
@@ -145,6 +146,12 @@ class _Lowering:
         self.input_index: dict[str, int] = {}  # node name → slot
         self.node_index: dict[str, int] = {}  # node name → index in nodes
         self.owned: set[str] = set()
+        self.kept = {
+            source
+            for node in graph.nodes
+            if isinstance(node, OperatorNode) and not node.operator.takes_owned
+            for source, _, _ in graph.producers(node.name)
+        }  # what some reader refuses as an owned tensor
 
     def run(self) -> GraphDesc:
         if not self.graph.outputs:
@@ -155,7 +162,7 @@ class _Lowering:
                 self._add_input(GraphInput(node.name, node.desc))
             elif node.name not in live:
                 continue
-            elif isinstance(node, GraphConstant):
+            elif isinstance(node, ConstantNode):
                 self._add_constant(node)
             else:
                 self._add_operator(node)
@@ -175,10 +182,12 @@ class _Lowering:
         self.input_index[given.name] = len(self.inputs)
         self.inputs.append(given)
 
-    def _add_constant(self, node: GraphConstant) -> None:
+    def _add_constant(self, node: ConstantNode) -> None:
         if self.level >= CONSTANT_NODE_LEVEL and node.desc.total_bytes <= CONSTANT_NODE_BYTES:
             self.node_index[node.name] = len(self.nodes)
             self.nodes.append(ConstantDescNode(node.name, node.desc, node.desc.pack(node.data).tobytes()))
+        elif node.name in self.kept:
+            self._add_input(GraphInput(node.name, node.desc, node.data))
         else:
             self.owned.add(node.name)
             self._add_input(GraphInput(node.name, _owned(node.desc), node.data))

@@ -167,7 +167,7 @@ def test_a_value_can_be_a_key(x: dg.Value) -> None:
 
 def test_a_function_has_its_operators_signature_and_words() -> None:
     assert str(inspect.signature(dg.add)).startswith("(a, b, *, output=None, name:")
-    assert "the exponent must have the input's data type" in (dg.pow.__doc__ or "")
+    assert "the output has the input's data type" in (dg.pow.__doc__ or "")
     gemm = inspect.signature(dg.gemm).parameters
     assert list(gemm)[:3] == ["a", "b", "c"]
     assert gemm["c"].default is None

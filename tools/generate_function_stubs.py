@@ -59,7 +59,9 @@ def parameter_type(operator: type[Operator], name: str) -> str:
         return {"dtype": "DataType | str"}.get(name, "Sequence[int | str]")
     member = operator.members_by_field()[name]
     if name in operator.output_fields:
-        return "Sequence[int | str | Output]" if member.kind is Kind.TENSORS else "Output"
+        if member.kind is Kind.TENSORS:
+            return "Sequence[int | str | Output]"
+        return "Output | bool" if member.optional else "Output"
     if name in operator.input_fields:
         return "Sequence[Value]" if member.kind is Kind.TENSORS else "Tensor"
     if member.kind is Kind.ENUM:

@@ -17,6 +17,15 @@ from typing import Any
 
 PACKAGE = pathlib.Path(__file__).parent.parent / "dmlgraph" / "operators"
 
+# Where the reference is wrong.  Data types of a tensor, as the library takes them: it refuses the table's float types;
+# and as ONNX Runtime gives it the lengths, whose page has the other tensors' types by mistake.
+MEASURED_TYPES = {
+    ("ADAM_OPTIMIZER", "TrainingStepTensor"): ["UINT32"],
+    ("MULTIHEAD_ATTENTION1", "PastSequenceLengthsTensor"): ["INT32"],
+}
+# Operators whose pages demand equal dimension counts and show examples with different ones.
+UNEQUAL_DIMENSION_COUNTS = ("FOLD", "UNFOLD")
+
 ENUMS_HEADER = '''"""The enumerations that appear as fields of operators; values are DirectML's.
 
 Made by tools/generate_operator_data.py: change the script, not this file.
@@ -31,15 +40,23 @@ def level(text: str) -> str:
     return text.replace("_", ".")
 
 
-def tensor_row(row: dict[str, Any], type_sets: list[str]) -> list[Any]:
+def tensor_row(operator: str, row: dict[str, Any], type_sets: list[str]) -> list[Any]:
     """[tensor, least rank, greatest rank, index of its type set] and the functions it is for, if any."""
-    types = " ".join(name.lower() for name in row["types"])
+    types = " ".join(MEASURED_TYPES.get((operator, row["tensor"]), row["types"])).lower()
     if types not in type_sets:
         type_sets.append(types)
     compact = [row["tensor"], *row["dims"], type_sets.index(types)]
     if "functions" in row:
         compact.append(" ".join(name.lower() for name in row["functions"]))
     return compact
+
+
+def agreeing(operator: str, rule: dict[str, Any]) -> list[str]:
+    """The tensors of a rule, less those whose data type is measured to be another."""
+    apart = [
+        tensor for tensor in rule["tensors"] if "DataType" in rule["same"] and (operator, tensor) in MEASURED_TYPES
+    ]
+    return [tensor for tensor in rule["tensors"] if tensor not in apart]
 
 
 def operator_data(operators: list[dict[str, Any]]) -> str:
@@ -51,10 +68,14 @@ def operator_data(operators: list[dict[str, Any]]) -> str:
             "value": operator["enum_value"],
             "introduced": level(operator["introduced_feature_level"]),
             "levels": {
-                level(key): [tensor_row(row, type_sets) for row in rows]
+                level(key): [tensor_row(operator["name"], row, type_sets) for row in rows]
                 for key, rows in operator["tensor_support"].items()
             },
-            "same": [[rule["tensors"], rule["same"]] for rule in operator["same_constraints"]],
+            "same": [
+                [agreeing(operator["name"], rule), rule["same"]]
+                for rule in operator["same_constraints"]
+                if operator["name"] not in UNEQUAL_DIMENSION_COUNTS
+            ],
         }
         if operator.get("fusable_into"):
             entry["fusable"] = [level(operator["fusable_since"]), operator["fusable_into"]]

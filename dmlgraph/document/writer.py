@@ -17,7 +17,8 @@ from dmlgraph.document.arrays import to_stored
 from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.document.tree import resolve
 from dmlgraph.errors import GraphError
-from dmlgraph.graph import ConstantNode, Graph, InputNode, OperatorNode
+from dmlgraph.graph import Graph
+from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.fields import Number, ScaleBias
 from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.outputs import OutputSpec

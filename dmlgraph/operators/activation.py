@@ -1,19 +1,39 @@
-"""Activations: functions of one tensor that close a layer."""
+"""Activations: functions of one tensor, element by element, that close a layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.axes import axes_problems
-from dmlgraph.operators.element_wise import Unary
-from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
-from dmlgraph.operators.numerics import accurately, convert, working
-from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.element_wise import ElementWise, Unary
+from dmlgraph.operators.fields import Float, Input, Output, inferred
+from dmlgraph.operators.numerics import accurately, convert, erf
+from dmlgraph.operators.operator import Array
 from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.tensor import DataType
+
+
+class ActivationIdentity(Unary, dml="ACTIVATION_IDENTITY"):
+    """x"""
+
+    def function(self, x: Array) -> Array:
+        return x
+
+
+class ActivationLinear(Unary, dml="ACTIVATION_LINEAR"):
+    """alpha · x + beta"""
+
+    example_attributes: ClassVar = {"alpha": "2", "beta": "1"}
+
+    alpha: Float
+    beta: Float
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: self.alpha * wide + self.beta, x)
 
 
 class ActivationRelu(Unary, dml="ACTIVATION_RELU"):
@@ -23,11 +43,86 @@ class ActivationRelu(Unary, dml="ACTIVATION_RELU"):
         return np.asarray(np.fmax(x, x.dtype.type(0)))
 
 
+class ActivationLeakyRelu(Unary, dml="ACTIVATION_LEAKY_RELU"):
+    """x, but alpha · x below zero."""
+
+    alpha: Float = 0.01
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: np.where(wide >= 0, wide, self.alpha * wide), x)
+
+
+class ActivationThresholdedRelu(Unary, dml="ACTIVATION_THRESHOLDED_RELU"):
+    """x above alpha, else 0."""
+
+    alpha: Float = 1.0
+
+    def function(self, x: Array) -> Array:
+        return np.where(x > self.alpha, x, x.dtype.type(0))
+
+
+class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_RELU"):
+    """x, but slope · x below zero; the slope is a tensor that broadcasts to the input."""
+
+    input: Input
+    slope: Input
+    output: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like()}
+
+    def apply(self, *arrays: Array) -> Array:
+        x, slope = arrays
+        return np.where(x >= 0, x, x * slope)
+
+
+class ActivationElu(Unary, dml="ACTIVATION_ELU"):
+    """x, but alpha · (e^x − 1) below zero."""
+
+    alpha: Float = 1.0
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: np.where(wide >= 0, wide, self.alpha * np.expm1(wide)), x)
+
+
+class ActivationCelu(Unary, dml="ACTIVATION_CELU"):
+    """max(0, x) + min(0, alpha · (e^(x / alpha) − 1)); for NaN 0 (measured)."""
+
+    alpha: Float = 1.0
+
+    def function(self, x: Array) -> Array:
+        return accurately(self._bent, x)
+
+    def _bent(self, x: Array) -> Array:
+        below = self.alpha * np.expm1(x / self.alpha)
+        return np.asarray(np.where(x > 0, x, 0.0) + np.where(below < 0, below, 0.0))
+
+
+class ActivationScaledElu(Unary, dml="ACTIVATION_SCALED_ELU"):
+    """gamma · x, but gamma · alpha · (e^x − 1) below zero."""
+
+    alpha: Float = 1.6732631921768188
+    gamma: Float = 1.0507010221481323
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: self.gamma * np.where(wide >= 0, wide, self.alpha * np.expm1(wide)), x)
+
+
 class ActivationSigmoid(Unary, dml="ACTIVATION_SIGMOID"):
     """1 / (1 + e^−x)"""
 
     def function(self, x: Array) -> Array:
-        return accurately(lambda wide: 1 / (1 + np.exp(-wide)), x)
+        return accurately(_sigmoid, x)
+
+
+class ActivationHardSigmoid(Unary, dml="ACTIVATION_HARD_SIGMOID"):
+    """max(0, min(alpha · x + beta, 1)); for NaN 0 (measured)."""
+
+    alpha: Float = 0.2
+    beta: Float = 0.5
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: _unit(self.alpha * wide + self.beta), x)
 
 
 class ActivationTanh(Unary, dml="ACTIVATION_TANH"):
@@ -37,31 +132,106 @@ class ActivationTanh(Unary, dml="ACTIVATION_TANH"):
         return accurately(np.tanh, x)
 
 
-class ActivationSoftmax1(Operator, dml="ACTIVATION_SOFTMAX1"):
-    """e^x / Σ e^x, the sum over all of `axes` together.
+class ActivationScaledTanh(Unary, dml="ACTIVATION_SCALED_TANH"):
+    """alpha · tanh(beta · x)"""
 
-    The greatest element of each set is subtracted first, so that nothing overflows.
+    alpha: Float = 1.0
+    beta: Float = 0.5
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: self.alpha * np.tanh(self.beta * wide), x)
+
+
+class ActivationSoftplus(Unary, dml="ACTIVATION_SOFTPLUS"):
+    """ln(1 + e^(steepness · x)) / steepness; below feature level 6.4 the steepness is at least 1."""
+
+    steepness: Float = 1.0
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        if self.steepness < 1 and level < FeatureLevel.V6_4:
+            message = f"must be at least 1 at feature level {level}; less is legal from 6.4"
+            yield Problem(message, field="steepness", got=self.steepness, allowed="1 or more")
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: np.logaddexp(0, self.steepness * wide) / self.steepness, x)
+
+
+class ActivationParametricSoftplus(Unary, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
+    """alpha · ln(1 + e^(beta · x))"""
+
+    example_attributes: ClassVar = {"alpha": "1", "beta": "2"}
+
+    alpha: Float
+    beta: Float
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: self.alpha * np.logaddexp(0, self.beta * wide), x)
+
+
+class ActivationSoftsign(Unary, dml="ACTIVATION_SOFTSIGN"):
+    """x / (1 + |x|)"""
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: wide / (1 + np.abs(wide)), x)
+
+
+class ActivationShrink(Unary, dml="ACTIVATION_SHRINK"):
+    """x − bias above the threshold, x + bias below its opposite, else 0.
+
+    Integers are computed in float32 and rounded to nearest even; beyond the type's range 8 and 32 bits take the nearest
+    bound, 16 bits the low half of a 32-bit integer (measured).
     """
 
-    input: Input
-    output: Output = inferred()
-    axes: Annotated[UInts, Count("AxisCount")]
+    bias: Float = 0.0
+    threshold: Float = 0.5
 
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
+    def function(self, x: Array) -> Array:
+        if x.dtype.kind == "f":
+            return _shrink(x, self.bound(self.bias, x), self.bound(self.threshold, x))
+        shrunk = np.rint(_shrink(x.astype(np.float32), np.float32(self.bias), np.float32(self.threshold)))
+        if x.dtype.itemsize == 2:
+            return convert(shrunk, DataType.INT32 if x.dtype.kind == "i" else DataType.UINT32)
+        return shrunk
 
-    def constraints(self) -> Iterator[Problem]:
-        return axes_problems(self.axes, self.input.rank)
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
-        with np.errstate(all="ignore"):
-            return (convert(self.apply(working(x)), self.output.dtype),)
+class ActivationGelu(Unary, dml="ACTIVATION_GELU"):
+    """½ x (1 + erf(x / √2))"""
 
-    def apply(self, *arrays: Array) -> Array:
-        def softmax(wide: Array) -> Array:
-            powers = np.exp(wide - wide.max(axis=self.axes, keepdims=True))
-            return np.asarray(powers / powers.sum(axis=self.axes, keepdims=True))
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: 0.5 * wide * (1 + erf(wide / np.sqrt(2))), x)
 
-        return accurately(softmax, arrays[0])
+
+class ActivationSwish(Unary, dml="ACTIVATION_SWISH"):
+    """x / (1 + e^(−sigmoid_input_scale · x))"""
+
+    example_attributes: ClassVar = {"sigmoid_input_scale": "1"}
+
+    sigmoid_input_scale: Float
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: wide * _sigmoid(self.sigmoid_input_scale * wide), x)
+
+
+class ActivationHardSwish(Unary, dml="ACTIVATION_HARD_SWISH"):
+    """x · max(0, min(alpha · x + beta, 1))"""
+
+    example_attributes: ClassVar = {"alpha": "0.16666667", "beta": "0.5"}
+
+    alpha: Float
+    beta: Float
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: wide * _unit(self.alpha * wide + self.beta), x)
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def _unit(x: Array) -> Array:
+    """x between 0 and 1; NaN becomes 0."""
+    return np.asarray(np.where(x > 0, np.minimum(x, 1), 0))
+
+
+def _shrink(x: Array, bias: Any, threshold: Any) -> Array:
+    return np.asarray(np.where(x > threshold, x - bias, np.where(x < -threshold, x + bias, x.dtype.type(0))))

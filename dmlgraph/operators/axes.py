@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from dmlgraph.errors import Problem
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.tensor import TensorDesc
 
 
 def axis_problems(axis: int, rank: int, field: str = "axis") -> Iterator[Problem]:
@@ -21,3 +25,34 @@ def axes_problems(axes: tuple[int, ...], rank: int) -> Iterator[Problem]:
         yield from axis_problems(axis, rank, f"axes.{index}")
         if axis in axes[:index]:
             yield Problem("names an axis twice", field=f"axes.{index}", got=axis)
+
+
+def check_axis(axis: int, rank: int) -> None:
+    """Raises what is wrong with an axis that inference depends on."""
+    problems = list(axis_problems(axis, rank))
+    if problems:
+        raise OperatorError(problems)
+
+
+def check_one_per_dimension(field: str, values: tuple[float, ...], tensor: TensorDesc) -> None:
+    """Raises that a list, and with it those that share its count, has not one entry for each dimension."""
+    if len(values) != tensor.rank:
+        raise OperatorError(
+            "must have one entry for each dimension", field=field, got=list(values), allowed=f"{tensor.rank} entries"
+        )
+
+
+def with_size(sizes: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
+    """The sizes with another one along the axis."""
+    return (*sizes[:axis], size, *sizes[axis + 1 :])
+
+
+def reduced_sizes(sizes: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes once the axes are reduced to one element each."""
+    return tuple(1 if axis in axes else size for axis, size in enumerate(sizes))
+
+
+def reduced_last(x: np.ndarray[Any, Any], axes: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """The array with the elements inside the axes in one last axis, row-major."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    return x.transpose(*kept, *sorted(axes)).reshape(*(x.shape[axis] for axis in kept), -1)

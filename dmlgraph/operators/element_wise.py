@@ -7,18 +7,32 @@ unit in the last place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.fields import Float, Input, OptionalScaleBias, Output, inferred
-from dmlgraph.operators.numerics import accurately, convert, working
+from dmlgraph.operators.enums import RoundingMode
+from dmlgraph.operators.fields import (
+    Float,
+    Input,
+    OptionalScaleBias,
+    Output,
+    ScalarDataType,
+    ScalarValue,
+    ScaleBias,
+    TypedBy,
+    inferred,
+)
+from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
+from dmlgraph.operators.numerics import accurately, convert, erf, working
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
-from dmlgraph.tensor import DataType
+from dmlgraph.tensor import DataType, TensorDesc
+
+FLOAT16_MAX = 65504.0
 
 
 class ElementWise(Operator):
@@ -52,15 +66,47 @@ class Unary(ElementWise):
     def function(self, x: Array) -> Array:
         raise NotImplementedError
 
+    def bound(self, value: float, x: Array) -> Array:
+        """A FLOAT attribute as `finite_bound` in the tensor's type, which x is computed from."""
+        # A fused activation has no tensor of its own: it works on its host's float result.
+        tensor: TensorDesc | None = self.input
+        if tensor is None:
+            return convert(np.float32(value), DataType.parse(x.dtype))
+        return finite_bound(value, tensor.dtype)
+
+
+def finite_bound(value: float, dtype: DataType) -> Array:
+    """A FLOAT attribute as the nearest number of a type, toward zero for integers.
+
+    Measured for float16: its bounds end at ±65504, infinite ones too.
+    """
+    if dtype is DataType.FLOAT16:
+        value = min(max(value, -FLOAT16_MAX), FLOAT16_MAX)
+    return working(convert(np.float32(value), dtype))
+
 
 class ScaledUnary(Unary):
-    """Base of f(x · scale + bias)."""
+    """Base of f(x · scale + bias); what comes of float16 is rounded to float16 before the function (measured)."""
 
     scale_bias: OptionalScaleBias = None
 
     def apply(self, *arrays: Array) -> Array:
         x = arrays[0]
-        return self.function(x if self.scale_bias is None else self.scale_bias.apply(x))
+        if self.scale_bias is not None:
+            x = self.scale_bias.apply(x)
+            if self.input.dtype is DataType.FLOAT16:
+                x = working(convert(x, DataType.FLOAT16))
+        return self.function(x)
+
+    def constraints(self) -> Iterator[Problem]:
+        return scale_bias_problems(self.scale_bias, self.input)
+
+
+def scale_bias_problems(scale_bias: ScaleBias | None, tensor: TensorDesc) -> Iterator[Problem]:
+    """Measured: DirectML creates no operator with a scale and bias for 64-bit types."""
+    if scale_bias is not None and tensor.dtype.bits == 64:
+        message = "cannot be given for 64-bit types"
+        yield Problem(message, field="scale_bias", got=str(tensor.dtype), allowed="types of at most 32 bits")
 
 
 class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
@@ -71,10 +117,10 @@ class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
 
 
 class Abs(ScaledUnary, dml="ELEMENT_WISE_ABS"):
-    """|x|; the least integer stays as it is, since its opposite does not exist."""
+    """|x|; the least integer stays as it is, since its opposite does not exist, but −128 in int8 becomes 127."""
 
     def function(self, x: Array) -> Array:
-        return np.abs(x)
+        return np.abs(for_typed_store(x))
 
 
 class Exp(ScaledUnary, dml="ELEMENT_WISE_EXP"):
@@ -98,39 +144,129 @@ class Sqrt(ScaledUnary, dml="ELEMENT_WISE_SQRT"):
         return np.sqrt(x)
 
 
-class Sin(ScaledUnary, dml="ELEMENT_WISE_SIN"):
-    """sin x, x in radians."""
-
-    def function(self, x: Array) -> Array:
-        return accurately(np.sin, x)
-
-
-class Cos(ScaledUnary, dml="ELEMENT_WISE_COS"):
-    """cos x, x in radians."""
-
-    def function(self, x: Array) -> Array:
-        return accurately(np.cos, x)
-
-
 class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
     """max(min, min(x, max)): where min > max, min wins.
 
     The bounds are converted to the tensor's type first, toward zero for integers.
     """
 
+    example_attributes: ClassVar = {"min": "0", "max": "6"}
+
     min: Float
     max: Float
 
     def function(self, x: Array) -> Array:
-        low, high = (convert(np.float32(bound), DataType.parse(x.dtype)) for bound in (self.min, self.max))
-        return np.fmax(low, np.fmin(x, high))
+        return np.asarray(np.fmax(self.bound(self.min, x), np.fmin(x, self.bound(self.max, x))))
+
+
+class Recip(ScaledUnary, dml="ELEMENT_WISE_RECIP"):
+    """1 / x"""
+
+    def function(self, x: Array) -> Array:
+        return np.asarray(x.dtype.type(1) / x)
+
+
+class Erf(ScaledUnary, dml="ELEMENT_WISE_ERF"):
+    """The error function, 2/√π ∫ e^(−t²) dt from 0 to x; measured: DirectML approximates it within 5e-7."""
+
+    def function(self, x: Array) -> Array:
+        return accurately(erf, x)
+
+
+class Floor(ScaledUnary, dml="ELEMENT_WISE_FLOOR"):
+    """The greatest whole number that is not above x."""
+
+    def function(self, x: Array) -> Array:
+        return np.floor(x)
+
+
+class Ceil(ScaledUnary, dml="ELEMENT_WISE_CEIL"):
+    """The least whole number that is not below x."""
+
+    def function(self, x: Array) -> Array:
+        return np.ceil(x)
+
+
+class Round(Unary, dml="ELEMENT_WISE_ROUND"):
+    """The nearest whole number, or the one toward zero.
+
+    `halves_to_nearest_even` takes the even one from the middle between two, `toward_infinity` the one farther
+    from zero; `toward_zero` cuts the fraction.  `toward_infinity` is sign(x) · ⌊|x| + ½⌋ in float32 (measured): a sum
+    that is rounded up, such as that of 0.49999997, gives the next whole number.
+    """
+
+    rounding_mode: RoundingMode = RoundingMode.HALVES_TO_NEAREST_EVEN
+
+    def function(self, x: Array) -> Array:
+        return _ROUNDINGS[self.rounding_mode](x)
+
+
+def _halves_away(x: Array) -> Array:
+    return np.asarray(np.sign(x) * np.floor(np.abs(x) + x.dtype.type(0.5)))
+
+
+_ROUNDINGS: dict[RoundingMode, Callable[[Array], Array]] = {
+    RoundingMode.HALVES_TO_NEAREST_EVEN: np.rint,
+    RoundingMode.TOWARD_ZERO: np.trunc,
+    RoundingMode.TOWARD_INFINITY: _halves_away,
+}
+
+
+class Sign(Unary, dml="ELEMENT_WISE_SIGN"):
+    """−1 below zero, 1 above, else 0: also for NaN."""
+
+    def function(self, x: Array) -> Array:
+        return np.where(x > 0, 1, np.where(x < 0, -1, 0)).astype(x.dtype)
+
+
+class Threshold(ScaledUnary, dml="ELEMENT_WISE_THRESHOLD"):
+    """max(x, min): the bound is converted to the tensor's type first, toward zero for integers.
+
+    16-bit integers are compared as 32-bit ones (measured): a bound beyond their range leaves its low bits.
+    """
+
+    example_attributes: ClassVar = {"min": "0"}
+
+    min: Float
+
+    def function(self, x: Array) -> Array:
+        wide = x.astype(f"{x.dtype.kind}4") if x.dtype.itemsize == 2 else x
+        return np.asarray(np.fmax(wide, convert(np.float32(self.min), DataType.parse(wide.dtype))))
+
+
+class ConstantPow(ScaledUnary, dml="ELEMENT_WISE_CONSTANT_POW"):
+    """x ^ exponent; NaN for a negative x unless the exponent is a whole number.
+
+    It is 2 ^ (exponent · log2 |x|), with x's sign where the exponent is odd (measured).  So 0 and ±∞ to the power of
+    0, and 1 to the power of ±∞ are NaN, and −0 counts as 0.
+    """
+
+    example_attributes: ClassVar = {"exponent": "2"}
+
+    exponent: Float
+
+    def function(self, x: Array) -> Array:
+        return accurately(lambda wide: power(wide, np.asarray(self.exponent)), x)
+
+
+class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
+    """max(min, min(x, max)), the bounds being of the tensor's own type: where min > max, min wins."""
+
+    example_attributes: ClassVar = {"min": "0", "max": "6"}
+
+    min_max_data_type: ScalarDataType = inferred()
+    min: Annotated[ScalarValue, TypedBy("min_max_data_type")]
+    max: Annotated[ScalarValue, TypedBy("min_max_data_type")]
+
+    def function(self, x: Array) -> Array:
+        return np.asarray(np.fmax(working(self.min.value), np.fmin(x, working(self.max.value))))
 
 
 class Negate(Unary, dml="ELEMENT_WISE_NEGATE"):
-    """−x; the least integer stays as it is, since its opposite does not exist."""
+    """−x; the least integer stays as it is, since its opposite does not exist, but −128 in int8 becomes 127."""
 
     def function(self, x: Array) -> Array:
-        return np.negative(x)
+        return np.negative(for_typed_store(x))
 
 
 class Cast(Operator, dml="CAST"):
@@ -141,6 +277,7 @@ class Cast(Operator, dml="CAST"):
     """
 
     output_keywords: ClassVar = ("dtype",)
+    example_attributes: ClassVar = {"output": "{dtype: float16}"}
 
     input: Input
     output: Output = inferred()
@@ -177,6 +314,23 @@ class Add(Binary, dml="ELEMENT_WISE_ADD"):
         return a + b
 
 
+class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
+    """activation(a + b)"""
+
+    example_attributes: ClassVar = {"fused_activation": "activation_relu"}
+
+    fused_activation: OptionalActivation = None
+
+    def constraints(self) -> Iterator[Problem]:
+        return activation_problems(self, self.fused_activation)
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        return activation_level_problems(self.fused_activation, level)
+
+    def function(self, a: Array, b: Array) -> Array:
+        return activate(self.fused_activation, a + b)
+
+
 class Subtract(Binary, dml="ELEMENT_WISE_SUBTRACT"):
     """a − b"""
 
@@ -192,7 +346,10 @@ class Multiply(Binary, dml="ELEMENT_WISE_MULTIPLY"):
 
 
 class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
-    """a / b; integers cut the fraction, and give all bits set where b is zero."""
+    """a / b; integers cut the fraction.
+
+    Measured: an integer divided by zero is 2^N − 1 if unsigned and −1 if signed, but 1 for a negative int8 or int32.
+    """
 
     def function(self, a: Array, b: Array) -> Array:
         if a.dtype.kind == "f":
@@ -200,7 +357,7 @@ class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
         # Floor division rounds down where the signs differ and something is left over; division cuts.
         quotient = a // b
         quotient += ((a < 0) != (b < 0)) & (quotient * b != a)
-        return np.where(b == 0, a.dtype.type(-1) if a.dtype.kind == "i" else ~a.dtype.type(0), quotient)
+        return np.where(b == 0, _without_quotient(a), quotient)
 
 
 class Max(Binary, dml="ELEMENT_WISE_MAX"):
@@ -217,11 +374,102 @@ class Min(Binary, dml="ELEMENT_WISE_MIN"):
         return np.fmin(a, b)
 
 
+class Mean(Binary, dml="ELEMENT_WISE_MEAN"):
+    """(a + b) / 2; integers wrap in the sum and cut the fraction of the half."""
+
+    def function(self, a: Array, b: Array) -> Array:
+        total = a + b
+        if total.dtype.kind == "f":
+            return np.asarray(total / 2)
+        return np.asarray(np.where((total < 0) & (total % 2 != 0), total // 2 + 1, total // 2))
+
+
+class DifferenceSquare(Binary, dml="ELEMENT_WISE_DIFFERENCE_SQUARE"):
+    """(a − b)²"""
+
+    def function(self, a: Array, b: Array) -> Array:
+        return np.asarray((a - b) * (a - b))
+
+
+class Modulus(Binary):
+    """Base of a − b · whole(a / b).
+
+    Floats are computed by this formula in float32 as it stands, but for the quotient: it is moved on by one float
+    (measured).  So where a is a multiple of b but for rounding, what is left is about 0, not about b; it may have the
+    other sign.  Modulo zero and infinity it is NaN.
+    """
+
+    whole: ClassVar[np.ufunc]
+    remainder: ClassVar[np.ufunc]
+
+    def function(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind == "f":
+            quotient = a / b
+            stays = (quotient == 0) | np.isinf(quotient)
+            moved = np.where(stays, quotient, np.nextafter(quotient, self.beyond(quotient)))
+            return np.asarray(a - b * self.whole(moved))
+        return np.where(b == 0, self.by_zero(a), self.remainder(a, b))
+
+    def beyond(self, quotient: Array) -> Array:
+        """Where a float's quotient is moved to."""
+        raise NotImplementedError
+
+    def by_zero(self, a: Array) -> Array:
+        """What integers give modulo zero."""
+        raise NotImplementedError
+
+
+class ModulusTruncate(Modulus, dml="ELEMENT_WISE_MODULUS_TRUNCATE"):
+    """a − b · trunc(a / b): what is left has the sign of a, as in C.
+
+    Integers modulo zero have all bits set, but int8 and int32 give a (measured).
+    """
+
+    whole: ClassVar = np.trunc
+    remainder: ClassVar = np.fmod
+
+    def beyond(self, quotient: Array) -> Array:
+        return np.asarray(np.copysign(quotient.dtype.type(np.inf), quotient))
+
+    def by_zero(self, a: Array) -> Array:
+        return a if a.dtype in _DIVIDED_BY_MAGNITUDE else _without_quotient(a)
+
+
+class ModulusFloor(Modulus, dml="ELEMENT_WISE_MODULUS_FLOOR"):
+    """a − b · floor(a / b): what is left has the sign of b, as in Python.
+
+    Integers modulo zero have all bits set, but a negative int8 or int32 gives 1 (measured).
+    """
+
+    whole: ClassVar = np.floor
+    remainder: ClassVar = np.mod
+
+    def beyond(self, quotient: Array) -> Array:
+        return np.full_like(quotient, np.inf)
+
+    def by_zero(self, a: Array) -> Array:
+        return _without_quotient(a)
+
+
+# DirectML divides the magnitudes of these and gives the result its sign afterwards; of the other signed types it
+# divides the numbers themselves, which Direct3D leaves undefined where the divisor is zero.
+_DIVIDED_BY_MAGNITUDE = (np.int8, np.int32)
+
+
+def _without_quotient(a: Array) -> Array:
+    """What Direct3D's division by zero gives: all bits set, with the sign of a where its magnitude was divided."""
+    all_set = np.invert(np.zeros_like(a))
+    return np.where(a < 0, -all_set, all_set) if a.dtype in _DIVIDED_BY_MAGNITUDE else all_set
+
+
 class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     """input ^ exponent; the output has the input's data type.
 
-    Two integers give an exact power, wrapped modulo 2^N; otherwise a negative base wants a whole exponent, else
-    the result is NaN.  Below feature level 3.0 the exponent must have the input's data type.
+    Two integers give an exact power modulo 2^32, stored in the output's type: 16 bits keep the low ones, 8 bits
+    saturate.  Otherwise it is 2^(exponent · log2 |input|), with the sign of a negative input where the exponent is
+    odd, and NaN where it is not whole.  So 0^0, NaN^0, infinity^0 and 1^NaN are NaN.  The scale and bias go to
+    both the input and the exponent.  All this is measured.  Below feature level 3.0 the exponent must have the
+    input's data type.
     """
 
     input: Input
@@ -244,9 +492,10 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     def apply(self, *arrays: Array) -> Array:
         x, exponent = arrays
         if self.scale_bias is not None:
-            x = self.scale_bias.apply(x)
+            x, exponent = self.scale_bias.apply(x), self.scale_bias.apply(exponent)
         if x.dtype.kind == "f" or exponent.dtype.kind == "f":
-            return np.power(x.astype(np.float64), exponent.astype(np.float64))
+            result = power(x.astype(np.float64), exponent.astype(np.float64))
+            return result if x.dtype.kind == "f" else result.astype(np.float32)  # rounded before it is cut
         return _integer_power(x, exponent)
 
 
@@ -266,17 +515,30 @@ class If(ElementWise, dml="ELEMENT_WISE_IF"):
         return (np.where(condition != 0, a, b),)
 
 
+def for_typed_store(x: Array) -> Array:
+    """8-bit integers widened, so that results beyond their range reach the store that saturates them."""
+    return x.astype(np.int32) if x.dtype == np.int8 else x
+
+
+def power(base: Array, exponent: Array) -> Array:
+    """base ^ exponent as a shader computes it, on float64; infinite exponents are not whole."""
+    magnitude = np.exp2(exponent * np.log2(np.abs(base)))
+    whole = (np.trunc(exponent) == exponent) & np.isfinite(exponent)
+    odd = whole & (np.fmod(exponent, 2) != 0)
+    return np.where(base < 0, np.where(whole, np.where(odd, -magnitude, magnitude), np.nan), magnitude)
+
+
 def _integer_power(base: Array, exponent: Array) -> Array:
-    """base ^ exponent modulo 2^N by squaring; a negative exponent gives the power cut toward zero."""
-    result = np.ones(base.shape, base.dtype)
-    square: Any = base
+    """base ^ exponent modulo 2^32 by squaring; negative exponents give the fraction cut, and 0 the greatest number."""
+    wide = np.uint32 if base.dtype.kind == "u" else np.int32
+    square: Array = base.astype(wide)
+    result = np.ones(base.shape, wide)
     remaining = np.where(exponent < 0, 0, exponent).astype(np.uint64)
     while remaining.any():
         result = np.where(remaining & np.uint64(1) != 0, result * square, result)
         square = square * square
         remaining = remaining >> np.uint64(1)
-    # 1/x^n is whole only for x = ±1; for x = 0 it is infinite, which integers cannot say.
-    inverse = np.where(base == 1, 1, np.where(base + base.dtype.type(1) == 0, 1 - 2 * (exponent & 1), 0))
-    unsigned = base.dtype.kind == "u"
-    inverse = np.where(base == 1, 1, 0) if unsigned else inverse
-    return np.where(exponent < 0, inverse.astype(base.dtype), result)
+    if exponent.dtype.kind == "u":
+        return result
+    inverse = convert(power(base.astype(np.float64), exponent.astype(np.float64)), DataType.parse(base.dtype))
+    return np.where(exponent < 0, inverse.astype(wide), result)

@@ -22,6 +22,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchem
 from pydantic_core import PydanticCustomError
 
 from dmlgraph.errors import Problem, ScalarError
+from dmlgraph.operators.numerics import convert
 from dmlgraph.scalar import Scalar, check_number
 from dmlgraph.tensor import DataType, DataTypeField, TensorDesc
 
@@ -89,9 +90,15 @@ class ScaleBias(BaseModel):
     bias: Float = 0.0
 
     def apply(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """x · scale + bias in x's floating-point type, rounded after each step."""
-        scaled: np.ndarray[Any, Any] = x * x.dtype.type(self.scale) + x.dtype.type(self.bias)
-        return scaled
+        """x · scale + bias, rounded after each step: in float32 or wider.
+
+        Measured: integers are scaled in float32 and become 32-bit integers again, cut and saturated.
+        """
+        if x.dtype.kind == "f":
+            floats: np.ndarray[Any, Any] = x * x.dtype.type(self.scale) + x.dtype.type(self.bias)
+            return floats
+        scaled = x.astype(np.float32) * np.float32(self.scale) + np.float32(self.bias)
+        return convert(scaled, DataType.UINT32 if x.dtype.kind == "u" else DataType.INT32)
 
 
 def _refuse(message: str, got: object, allowed: str | None = None) -> PydanticCustomError:
@@ -127,7 +134,7 @@ def _boolean(value: object) -> bool:
     return bool(value)
 
 
-def _list(value: object) -> object:
+def as_list(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
@@ -151,19 +158,22 @@ _UINT_MAX = 2**32 - 1
 
 Input = Annotated[TensorDesc, Kind.TENSOR, Role.INPUT]
 OptionalInput = Annotated[TensorDesc | None, Kind.TENSOR, Role.INPUT]
-Inputs = Annotated[tuple[TensorDesc, ...], BeforeValidator(_list), Kind.TENSORS, Role.INPUT, Count("InputCount")]
+Inputs = Annotated[tuple[TensorDesc, ...], BeforeValidator(as_list), Kind.TENSORS, Role.INPUT, Count("InputCount")]
 Output = Annotated[TensorDesc, Kind.TENSOR, Role.OUTPUT]
 OptionalOutput = Annotated[TensorDesc | None, Kind.TENSOR, Role.OUTPUT]
 Outputs = Annotated[tuple[TensorDesc, ...], Kind.TENSORS, Role.OUTPUT, Count("OutputCount")]
 
 UInt = Annotated[int, _integer(0, _UINT_MAX), Field(ge=0, le=_UINT_MAX), Kind.UINT]
 Int = Annotated[int, _integer(-(2**31), 2**31 - 1), Kind.INT]
-Float = Annotated[float, BeforeValidator(_float), Kind.FLOAT]
+_Float32 = Annotated[float, BeforeValidator(_float)]
+Float = Annotated[_Float32, Field(validate_default=True), Kind.FLOAT]
 Bool = Annotated[bool, BeforeValidator(_boolean), Kind.BOOL]
 # The arrays want a Count beside them: Annotated[UInts, Count("AxisCount")].
-UInts = Annotated[tuple[UInt, ...], BeforeValidator(_list), Kind.UINTS]
-Ints = Annotated[tuple[Int, ...], BeforeValidator(_list), Kind.INTS]
-Floats = Annotated[tuple[Float, ...], BeforeValidator(_list), Kind.FLOATS]
+UInts = Annotated[tuple[UInt, ...], BeforeValidator(as_list), Kind.UINTS]
+Ints = Annotated[tuple[Int, ...], BeforeValidator(as_list), Kind.INTS]
+Floats = Annotated[tuple[_Float32, ...], BeforeValidator(as_list), Kind.FLOATS]
+# (width, height), in DML_SIZE_2D's order.
+Size2d = Annotated[tuple[UInt, UInt], BeforeValidator(as_list), Kind.SIZE_2D]
 OptionalScaleBias = Annotated[ScaleBias | None, Kind.SCALE_BIAS]
 # A scalar wants a TypedBy beside it: Annotated[ScalarValue, TypedBy("value_data_type")].
 ScalarValue = Annotated[Scalar, PlainValidator(_number), _NumberSchema(), Kind.SCALAR]

@@ -32,6 +32,12 @@ class FillValueConstant(Fill, dml="FILL_VALUE_CONSTANT"):
     Source: DML_FILL_VALUE_CONSTANT_OPERATOR_DESC.
     """
 
+    example: ClassVar = """
+nodes:
+  y: {op: fill_value_constant, output: {dtype: float32, sizes: [1, 1, 2, 4]}, value: 13.0}
+outputs: [y]
+"""
+
     output: Output = inferred()
     value_data_type: ScalarDataType = inferred()
     value: Annotated[ScalarValue, TypedBy("value_data_type")]
@@ -44,11 +50,19 @@ class FillValueConstant(Fill, dml="FILL_VALUE_CONSTANT"):
 class FillValueSequence(Fill, dml="FILL_VALUE_SEQUENCE"):
     """Element i is `value_start + i * value_delta`, i counting the elements row-major whatever the strides.
 
-    Never accumulated.  Integers wrap modulo 2^N.  Floats are computed in float32, the product and the sum each
-    rounded, and float16 rounds the result once more.
+    Never accumulated.  Integers wrap modulo 2^N.  Floats are computed in the output's own type: the index is
+    rounded to it, then the product, then the sum; there is no fused multiply-add.  So float16 is exact for the
+    first 2,049 elements, from 65,520 on the index is infinite, and infinity times a delta of zero is NaN.
 
-    Source: DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC (the closed form of its current page).
+    Source: DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC (the closed form of its current page); the rounding is measured
+    on DirectML 1.13, bit for bit, over all it computes at once: 2^18 elements in float32, 2^19 in float16.
     """
+
+    example: ClassVar = """
+nodes:
+  y: {op: fill_value_sequence, output: {dtype: float32, sizes: [1, 1, 1, 3]}, value_start: 3, value_delta: 2}
+outputs: [y]
+"""
 
     output: Output = inferred()
     value_data_type: ScalarDataType = inferred()
@@ -60,8 +74,7 @@ class FillValueSequence(Fill, dml="FILL_VALUE_SEQUENCE"):
         index = np.arange(self.output.element_count, dtype=np.uint64)
         with np.errstate(all="ignore"):
             if self.output.dtype.is_float:
-                start, delta = np.float32(self.value_start.value), np.float32(self.value_delta.value)
-                values = (start + index.astype(np.float32) * delta).astype(dtype)
+                values = self.value_start.value + index.astype(dtype) * self.value_delta.value
             else:
                 # Bit patterns added modulo 2^64 and cut to N bits are the sum modulo 2^N, signed or not.
                 bits = np.uint64(self.value_start.bits) + index * np.uint64(self.value_delta.bits)

@@ -47,7 +47,7 @@ def add(
     asked = {key: keywords[key] for key in operator.output_keywords if keywords.get(key) is not None}
     outputs = {field: keywords[field] for field in operator.output_fields if keywords.get(field) is not None}
     if asked:
-        (output,) = operator.output_fields
+        output = operator.output_fields[0]
         outputs[output] = dict(outputs.get(output, {})) | asked
     attributes = {key: value for key, value in keywords.items() if key in operator.attribute_fields}
     return graph.add(operator, tensors, attributes, outputs, name)
@@ -59,7 +59,7 @@ def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
         inspect.Parameter(
             key,
             _KEYWORD,
-            default=inspect.Parameter.empty if operator.is_source() and key != "strides" else None,
+            default=None if operator.input_fields or key == "strides" else inspect.Parameter.empty,
         )
         for key in operator.output_keywords
     ]
@@ -77,8 +77,8 @@ def returns_several(operator: type[Operator]) -> bool:
     return len(operator.output_fields) > 1 or operator.members_by_field()[operator.output_fields[0]].count is not None
 
 
-def signature(operator: type[Operator]) -> inspect.Signature:
-    """The signature of an operator's function."""
+def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
+    """The positional part of an operator's signature."""
     tensors = [
         inspect.Parameter(
             field,
@@ -88,10 +88,29 @@ def signature(operator: type[Operator]) -> inspect.Signature:
         for field in operator.input_fields
     ]
     # Where a tensor that must be given follows one that may be left out, both are written with None.
-    for index in range(len(tensors) - 1, 0, -1):
+    for index in range(1, len(tensors)):
         if tensors[index].default is inspect.Parameter.empty and tensors[index - 1].default is None:
             tensors[index] = tensors[index].replace(default=None)
-    return inspect.Signature([*tensors, *keyword_parameters(operator)])
+    return tensors
+
+
+def signature(operator: type[Operator]) -> inspect.Signature:
+    """The signature of an operator's function."""
+    return inspect.Signature([*tensor_parameters(operator), *keyword_parameters(operator)])
+
+
+def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
+    """The tensors by field, from those given by position and those taken out of the keywords."""
+    name, fields = operator.function_name(), operator.input_fields
+    if len(tensors) > len(fields):
+        raise TypeError(f"{name}() takes {len(fields)} tensors ({listing(fields)}); got {len(tensors)}")
+    given = dict(zip(fields, tensors, strict=False))
+    for field in fields:
+        if field in keywords:
+            if field in given:
+                raise TypeError(f"{name}() got the tensor '{field}' twice")
+            given[field] = keywords.pop(field)
+    return given
 
 
 def make_function(operator: type[Operator]) -> Callable[..., Any]:
@@ -104,20 +123,10 @@ def make_function(operator: type[Operator]) -> Callable[..., Any]:
 
 
 def _make_function(operator: type[Operator]) -> Callable[..., Any]:
-    fields = operator.input_fields
     name = operator.function_name()
 
     def function(*tensors: Any, name: str | None = None, **keywords: Any) -> Any:
-        if len(tensors) > len(fields):
-            raise TypeError(
-                f"{function.__name__}() takes {len(fields)} tensors ({listing(fields)}); got {len(tensors)}"
-            )
-        given = dict(zip(fields, tensors, strict=False))
-        for field in fields:
-            if field in keywords:
-                if field in given:
-                    raise TypeError(f"{function.__name__}() got the tensor '{field}' twice")
-                given[field] = keywords.pop(field)
+        given = take_tensors(operator, tensors, keywords)
         results = add(_graph_of(given.values(), function.__name__), operator, given, keywords, name)
         return results if returns_several(operator) else results[0]
 

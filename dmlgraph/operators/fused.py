@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from dmlgraph.errors import OperatorError, Problem, listing, suggestion
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.fields import Kind
+from dmlgraph.operators.fields import Kind, as_list
 from dmlgraph.operators.operator import REGISTRY, Array, Operator, find
 
 
@@ -35,21 +35,38 @@ def _parse_activation(value: object) -> Operator | None:
 
 
 OptionalActivation = Annotated[Operator | None, BeforeValidator(_parse_activation), Kind.OPERATOR]
+Activations = Annotated[
+    tuple[Annotated[Operator, BeforeValidator(_parse_activation)], ...], BeforeValidator(as_list), Kind.OPERATORS
+]
 
 
-def activation_problems(host: Operator, activation: Operator | None) -> Iterator[Problem]:
-    """An activation that DirectML does not fuse into the host."""
-    if activation is not None and host.dml not in activation.support().fusable_into:
-        fusable = [name for name, each in REGISTRY.items() if host.dml in each.support().fusable_into]
+def activation_problems(host: Operator, activation: Operator | None, like: str | None = None) -> Iterator[Problem]:
+    """An activation that DirectML does not fuse into the host, whose list may be that of the operator `like`."""
+    listed = like or host.dml
+    if activation is not None and listed not in activation.support().fusable_into:
+        fusable = [name for name, each in REGISTRY.items() if listed in each.support().fusable_into]
         yield Problem("cannot be fused here", field="fused_activation", got=activation.name, allowed=listing(fusable))
+    elif activation is not None:
+        # Its attributes were checked without a tensor; some, such as axes, must fit the host's output.
+        tensors = dict.fromkeys(activation.input_fields, host.output_descs[0])
+        try:
+            type(activation)(**tensors, **activation.attributes)
+        except OperatorError as error:
+            yield from (problem.within("fused_activation") for problem in error.problems)
+    if getattr(activation, "scale_bias", None) is not None:
+        # Measured: CreateOperator refuses a bias, and takes a scale without applying it.
+        message = "a fused activation has no scale and bias: DirectML refuses or ignores it"
+        yield Problem(message, field="fused_activation.scale_bias")
 
 
 def activation_level_problems(activation: Operator | None, level: FeatureLevel) -> Iterator[Problem]:
-    """An activation that can be fused only from a higher level."""
+    """An activation that can be fused only from a higher level, or whose attributes want one."""
     since = activation.support().fusable_since if activation is not None else None
     if activation is not None and since is not None and since > level:
         message = f"cannot be fused at feature level {level}; legal from {since}"
         yield Problem(message, field="fused_activation", got=activation.name)
+    if activation is not None:
+        yield from (problem.within("fused_activation") for problem in activation.level_constraints(level))
 
 
 def activate(activation: Operator | None, x: Array) -> Array:

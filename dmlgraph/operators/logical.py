@@ -1,19 +1,21 @@
-"""Comparisons: 1 where true, 0 where false, in uint8 unless uint32 is asked for."""
+"""Comparisons, tests and logic: 1 where true, 0 where false."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
-from dmlgraph.operators.element_wise import Binary
+from dmlgraph.operators.element_wise import Binary, Unary
+from dmlgraph.operators.enums import IsInfinityMode
 from dmlgraph.operators.operator import Array
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.tensor import DataType
 
 
 class Comparison(Binary):
-    """Base of the comparisons; comparing with NaN is false."""
+    """Base of the comparisons; comparing with NaN is false.  The output is uint8 unless uint32 is asked for."""
 
     output_keywords: ClassVar = ("dtype",)
 
@@ -28,8 +30,89 @@ class LogicalEquals(Comparison, dml="ELEMENT_WISE_LOGICAL_EQUALS"):
         return np.equal(a, b)
 
 
+class LogicalGreaterThan(Comparison, dml="ELEMENT_WISE_LOGICAL_GREATER_THAN"):
+    """a > b"""
+
+    def function(self, a: Array, b: Array) -> Array:
+        return np.greater(a, b)
+
+
 class LogicalLessThan(Comparison, dml="ELEMENT_WISE_LOGICAL_LESS_THAN"):
     """a < b"""
 
     def function(self, a: Array, b: Array) -> Array:
         return np.less(a, b)
+
+
+class LogicalGreaterThanOrEqual(Comparison, dml="ELEMENT_WISE_LOGICAL_GREATER_THAN_OR_EQUAL"):
+    """a ≥ b"""
+
+    def function(self, a: Array, b: Array) -> Array:
+        return np.greater_equal(a, b)
+
+
+class LogicalLessThanOrEqual(Comparison, dml="ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL"):
+    """a ≤ b"""
+
+    def function(self, a: Array, b: Array) -> Array:
+        return np.less_equal(a, b)
+
+
+class LogicalAnd(Binary, dml="ELEMENT_WISE_LOGICAL_AND"):
+    """Whether neither a nor b is zero."""
+
+    def function(self, a: Array, b: Array) -> Array:
+        return np.logical_and(a, b)
+
+
+class LogicalOr(Binary, dml="ELEMENT_WISE_LOGICAL_OR"):
+    """Whether a or b, or both, are not zero."""
+
+    def function(self, a: Array, b: Array) -> Array:
+        return np.logical_or(a, b)
+
+
+class LogicalXor(Binary, dml="ELEMENT_WISE_LOGICAL_XOR"):
+    """Whether one of a and b is zero and the other is not."""
+
+    def function(self, a: Array, b: Array) -> Array:
+        return np.logical_xor(a, b)
+
+
+class LogicalNot(Unary, dml="ELEMENT_WISE_LOGICAL_NOT"):
+    """Whether x is zero."""
+
+    def function(self, x: Array) -> Array:
+        return np.logical_not(x)
+
+
+class Predicate(Unary):
+    """Base of questions about a float; the output is uint8 unless another type is asked for."""
+
+    output_keywords: ClassVar = ("dtype",)
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like(dtype=given["output"].dtype or DataType.UINT8)}
+
+
+class IsNan(Predicate, dml="ELEMENT_WISE_IS_NAN"):
+    """Whether x is NaN."""
+
+    def function(self, x: Array) -> Array:
+        return np.isnan(x)
+
+
+class IsInfinity(Predicate, dml="ELEMENT_WISE_IS_INFINITY"):
+    """Whether x is infinite: with either sign, or the one the mode says."""
+
+    infinity_mode: IsInfinityMode = IsInfinityMode.EITHER
+
+    def function(self, x: Array) -> Array:
+        return _INFINITIES[self.infinity_mode](x)
+
+
+_INFINITIES: dict[IsInfinityMode, Callable[[Array], Array]] = {
+    IsInfinityMode.EITHER: np.isinf,
+    IsInfinityMode.POSITIVE: np.isposinf,
+    IsInfinityMode.NEGATIVE: np.isneginf,
+}

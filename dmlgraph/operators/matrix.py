@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,15 @@ class Gemm(Operator, dml="GEMM"):
     broadcast, and C broadcasts to the output, by zero strides.
     """
 
+    example: ClassVar = """
+inputs:
+  a: {dtype: float32, sizes: [1, 1, 2, 3]}
+  b: {dtype: float32, sizes: [1, 1, 3, 4]}
+nodes:
+  y: {op: gemm, a: a, b: b, alpha: 0.5, fused_activation: activation_relu}
+outputs: [y]
+"""
+
     a: Input
     b: Input
     c: OptionalInput = None
@@ -37,22 +46,14 @@ class Gemm(Operator, dml="GEMM"):
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
-        a, b, c = inputs["a"], inputs["b"], inputs.get("c")
-        if a.rank < 2 or b.rank < 2:
-            raise OperatorError(
-                "a matrix has at least 2 dimensions",
-                field="a" if a.rank < 2 else "b",
-                got=f"{min(a.rank, b.rank)}",
-            )
-        batch = broadcast_sizes(a.sizes[:-2], b.sizes[:-2])
-        a, b = (matrix.broadcast_to(batch + matrix.sizes[-2:]) for matrix in (a, b))
+        a, b, c = inputs.get("a"), inputs.get("b"), inputs.get("c")
+        if a is None or b is None:
+            return inputs  # the fields' own check says which is missing
+        a, b = broadcast_batches(a, b)
         if c is not None:
             rows = a.sizes[-1 if _transposed(attributes.get("trans_a")) else -2]
             columns = b.sizes[-2 if _transposed(attributes.get("trans_b")) else -1]
-            try:
-                c = c.broadcast_to((*batch, rows, columns))
-            except TensorError as error:
-                raise OperatorError(problem.within("c") for problem in error.problems) from None
+            c = broadcast_field("c", c, (*a.sizes[:-2], rows, columns))
         return inputs | {"a": a, "b": b, "c": c}
 
     def infer(self, given: Given) -> Outcome:
@@ -60,13 +61,7 @@ class Gemm(Operator, dml="GEMM"):
             self._shape(self.a, self.trans_a),
             self._shape(self.b, self.trans_b),
         )
-        if inner != inner_b:
-            raise OperatorError(
-                "the inner sizes of a and b differ",
-                field="b.sizes",
-                got=str(self.b),
-                allowed=f"{inner} rows{' once transposed' if _transposed(self.trans_b) else ''}, as a has columns",
-            )
+        check_inner_sizes(inner, inner_b, self.b, transposed=_transposed(self.trans_b))
         return {"output": self.a.like(sizes=(*self.a.sizes[:-2], rows, columns))}
 
     def constraints(self) -> Iterator[Problem]:
@@ -99,3 +94,36 @@ class Gemm(Operator, dml="GEMM"):
 
 def _transposed(transform: object) -> bool:
     return str(transform) == str(MatrixTransform.TRANSPOSE)
+
+
+def broadcast_batches(a: TensorDesc, b: TensorDesc) -> tuple[TensorDesc, TensorDesc]:
+    """Two matrices with the dimensions in front broadcast together, by zero strides.
+
+    Raises:
+        OperatorError: one has fewer than 2 dimensions.
+        TensorError: the batches cannot be broadcast.
+    """
+    for field, matrix in (("a", a), ("b", b)):
+        if matrix.rank < 2:
+            raise OperatorError("a matrix has at least 2 dimensions", field=field, got=f"{matrix.rank}")
+    batch = broadcast_sizes(a.sizes[:-2], b.sizes[:-2])
+    return a.broadcast_to(batch + a.sizes[-2:]), b.broadcast_to(batch + b.sizes[-2:])
+
+
+def broadcast_field(field: str, desc: TensorDesc, sizes: tuple[int, ...]) -> TensorDesc:
+    """A field's description read as `sizes`, by zero strides; OperatorError if it cannot be."""
+    try:
+        return desc.broadcast_to(sizes)
+    except TensorError as error:
+        raise OperatorError(problem.within(field) for problem in error.problems) from None
+
+
+def check_inner_sizes(columns: int, rows: int, b: TensorDesc, *, transposed: bool = False) -> None:
+    """Raises that a's columns are not as many as b's rows."""
+    if columns != rows:
+        raise OperatorError(
+            "the inner sizes of a and b differ",
+            field="b.sizes",
+            got=str(b),
+            allowed=f"{columns} rows{' once transposed' if transposed else ''}, as a has columns",
+        )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType
 
 Array = np.ndarray[Any, Any]
@@ -18,15 +20,15 @@ def working(array: Array) -> Array:
 
 
 def accurately(function: Callable[[Array], Array], x: Array) -> Array:
-    """A float function computed in float64 and rounded to x's type."""
-    return function(x.astype(np.float64)).astype(x.dtype)
+    """A float function computed in float64, and left in it: `convert` rounds once to the output's type."""
+    return function(x.astype(np.float64))
 
 
 def convert(values: Array | np.generic, dtype: DataType) -> Array:
     """Values in another type as CAST has it.
 
     Float to integer cuts the fraction, takes the nearest bound beyond the range and zero for NaN; integers keep
-    their low bits; floats round to nearest even.
+    their low bits, but 8-bit ones are stored as Direct3D stores them, see `_store`; floats round to nearest even.
     """
     values = np.asarray(values)
     if values.dtype == dtype.numpy:
@@ -34,7 +36,35 @@ def convert(values: Array | np.generic, dtype: DataType) -> Array:
     with np.errstate(all="ignore"):
         if values.dtype.kind == "f" and not dtype.is_float:
             return _saturate(values, dtype)
+        if values.dtype.kind in "iu" and (dtype.bits == 8 or (dtype.bits == 16 and values.dtype.itemsize == 1)):
+            return _store(values, dtype)
         return values.astype(dtype.numpy)
+
+
+def _store(values: Array, dtype: DataType) -> Array:
+    """Integers written through a typed view, which takes the nearest bound beyond the range.
+
+    Measured: DirectML reads and writes 8-bit tensors through typed views.  A shader's integers have 32 bits and
+    the view's sign, so −1 stored as uint8 is 2^32 − 1 and becomes 255.
+    """
+    wide = values.astype(np.uint32).view(np.uint32 if not dtype.is_signed else np.int32)
+    low, high = dtype.range
+    return np.clip(wide, low, high).astype(dtype.numpy)
+
+
+erf: Callable[[Array], Array] = np.vectorize(math.erf, otypes=[np.float64])  # NumPy has none of its own
+
+
+def cut(number: float, dtype: DataType) -> Any:
+    """A FLOAT attribute in a tensor's type, a NumPy scalar: integers cut the fraction and keep the low bits.
+
+    Measured.  Beyond 2^31 (2^63 for uint32 and 64-bit types) DirectML's own conversion is undefined in C++; here the
+    low bits are kept there too, and NaN and infinity are zero.
+    """
+    if dtype.is_float:
+        return convert(np.float32(number), dtype)[()]
+    whole = int(number) if math.isfinite(number) else 0
+    return Scalar(dtype, whole & ((1 << dtype.bits) - 1)).value
 
 
 def _saturate(values: Array, dtype: DataType) -> Array:

@@ -49,10 +49,15 @@ class Operator(BaseModel):
     members: ClassVar[tuple[Member, ...]]
     input_fields: ClassVar[tuple[str, ...]]
     output_fields: ClassVar[tuple[str, ...]]
+    output_arrays: ClassVar[Mapping[str, bool]]  # output field → whether it is an array of outputs
     attribute_fields: ClassVar[tuple[str, ...]]
     family: ClassVar[str]
     broadcasts: ClassVar[bool] = False  # element-wise: input sizes are broadcast together
-    output_keywords: ClassVar[tuple[str, ...]] = ()  # members of the output that functions take directly
+    takes_owned: ClassVar[bool] = True  # whether inputs may be DML_TENSOR_FLAG_OWNED_BY_DML
+    output_keywords: ClassVar[tuple[str, ...]] = ()  # members of the (first) output that functions take directly
+    aliases: ClassVar[tuple[str, ...]] = ()  # other names it is known by
+    example: ClassVar[str] = ""  # a graph file below its header; see dmlgraph.operators.examples
+    example_attributes: ClassVar[Mapping[str, str]] = {}  # for the example of an operator of plain tensors
 
     def __init_subclass__(cls, dml: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -68,9 +73,11 @@ class Operator(BaseModel):
         cls.members = tuple(members_of(cls.model_fields))
         by_role = {role: tuple(m.field for m in cls.members if m.role is role and m.field) for role in Role}
         cls.input_fields, cls.output_fields = by_role[Role.INPUT], by_role[Role.OUTPUT]
+        cls.output_arrays = {m.field: m.count is not None for m in cls.members if m.role is Role.OUTPUT and m.field}
         tensors = cls.input_fields + cls.output_fields
         cls.attribute_fields = tuple(name for name in cls.model_fields if name not in tensors)
         REGISTRY[cls.name] = cls
+        _ALIASES.update(dict.fromkeys(cls.aliases, cls))
 
     def __init__(self, /, **data: Any) -> None:
         """All fields by name.  Outputs may be left out or given in part (`{"strides": …}`).
@@ -78,16 +85,18 @@ class Operator(BaseModel):
         Raises:
             OperatorError: every problem found, each with its field.
         """
-        given = take_given(self.output_fields, data)
+        given = take_given(self.output_arrays, data)
+        absent = [name for name in self.input_fields if data.get(name) is None]
         try:
-            super().__init__(**data)
+            super().__init__(**{name: value for name, value in data.items() if name not in absent})
         except ValidationError as error:
             raise OperatorError(problems_of(error, tuple(type(self).model_fields))) from None
         self.__dict__.update(self.fill_in())
         _check_array_lengths(self)
         self.__dict__.update(complete(self.infer(given), given))
+        self.__dict__.update(self.derive())
         _complete_scalars(self)
-        problems = [*self._unequal_tensors(), *self._overlapping_outputs(), *self.constraints()]
+        problems = [*self._unequal_tensors(), *self._overlapping_outputs(), *self._owned_inputs(), *self.constraints()]
         if problems:
             raise OperatorError(problems)
 
@@ -95,6 +104,10 @@ class Operator(BaseModel):
 
     def fill_in(self) -> Mapping[str, Any]:
         """Attributes that were left out and depend on the inputs, by field."""
+        return {}
+
+    def derive(self) -> Mapping[str, Any]:
+        """Attributes that were left out and depend on the outputs, by field."""
         return {}
 
     def infer(self, given: Given) -> Outcome:
@@ -150,8 +163,8 @@ class Operator(BaseModel):
 
     @classmethod
     def is_source(cls) -> bool:
-        """Whether it has no input tensors: such operators are methods of Graph."""
-        return not cls.input_fields
+        """Whether it needs no input tensors: such operators are methods of Graph."""
+        return not any(cls.model_fields[field].is_required() for field in cls.input_fields)
 
     @classmethod
     def fused(cls, **attributes: Any) -> Self:
@@ -248,6 +261,11 @@ class Operator(BaseModel):
                     )
                     break  # what else differs, an inferred output say, mostly follows from this
 
+    def _owned_inputs(self) -> Iterator[Problem]:
+        for path, desc in self._named_tensors():
+            if desc.owned and not self.takes_owned:
+                yield Problem("cannot be owned by DirectML here", field=f"{path}.owned", got=True, allowed="false")
+
     def _overlapping_outputs(self) -> Iterator[Problem]:
         for path, desc in self._named_tensors():
             if desc.strides is not None and path.partition(".")[0] in self.output_fields and desc.overlaps_itself:
@@ -263,11 +281,12 @@ class Operator(BaseModel):
 
 
 REGISTRY: dict[str, type[Operator]] = {}
+_ALIASES: dict[str, type[Operator]] = {}
 
 
 def find(name: str) -> type[Operator] | None:
-    """The operator class of a name as YAML has it: `multiply`, `element_wise_multiply`."""
-    return REGISTRY.get(name) or REGISTRY.get(name.removeprefix("element_wise_"))
+    """The operator class of a name as YAML has it: `multiply`, `element_wise_multiply`, or an alias."""
+    return REGISTRY.get(name) or REGISTRY.get(name.removeprefix("element_wise_")) or _ALIASES.get(name)
 
 
 def broadcast_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -303,17 +322,22 @@ def same_dtype_fields(cls: type[Operator], field: str) -> list[str]:
 
 
 def _complete_scalars(operator: Operator) -> None:
-    """Gives scalar fields their data type, which is that of the first output unless it was told."""
+    """Gives scalar fields their data type: that of the first output, which is the only one that may be told."""
     for member in operator.members:
         if member.typed_by is None or member.field is None:
             continue
-        if operator.__dict__[member.typed_by] is None:
-            output = operator.output_descs[0]
-            operator.__dict__[member.typed_by] = output.dtype if output else None
+        output = operator.output_descs[0]
+        assert output is not None
+        said: DataType = operator.__dict__[member.typed_by] or output.dtype
+        if said is not output.dtype:
+            raise OperatorError(
+                "must be the output's data type", field=member.typed_by, got=str(said), allowed=str(output.dtype)
+            )
+        operator.__dict__[member.typed_by] = said
         number = operator.__dict__[member.field]
         try:
             value = number.value if isinstance(number, Number) else number
-            operator.__dict__[member.field] = Scalar.of(value, operator.__dict__[member.typed_by])
+            operator.__dict__[member.field] = Scalar.of(value, said)
         except ScalarError as error:
             raise OperatorError(problem.within(member.field) for problem in error.problems) from None
 
@@ -348,7 +372,7 @@ def _level_problem(
         if row is None:
             return False
         fits_rank = row.least_rank <= rank <= row.greatest_rank
-        return (dtype in row.dtypes or what == "rank") and (fits_rank or what == "dtype")
+        return (row.takes(dtype) or what == "rank") and (fits_rank or what == "dtype")
 
     def since(what: str) -> str:
         legal = next((at for at in facts.levels if at > level and fits(at, what)), None)
@@ -358,7 +382,7 @@ def _level_problem(
     if row is None or facts.introduced > level:
         first = max(facts.introduced, min(facts.levels))
         return Problem(f"{cls.dml} does not exist at feature level {level}; it appears at {first}")
-    if dtype not in row.dtypes:
+    if not row.takes(dtype):
         return Problem(
             f"{cls.dml} does not take {dtype} here at feature level {level}; {since('dtype')}",
             field="dtype",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -12,25 +13,31 @@ from dmlgraph.tensor import DataType, TensorDesc
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OutputSpec:
-    """What is asked of an output before it is inferred: any of data type, sizes and strides."""
+    """What is asked of an output before it is inferred: any of data type, sizes and strides.
+
+    `wanted` says whether an optional output is to be there; None leaves it to the operator.
+    """
 
     dtype: DataType | None = None
     sizes: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None
+    wanted: bool | None = None
 
     MEMBERS: ClassVar = ("dtype", "sizes", "strides")
 
     @classmethod
     def of(cls, value: object) -> OutputSpec:
-        """From a mapping with any of the members, or a whole description.
+        """From a mapping with any of the members, a whole description, or whether the output is wanted at all.
 
         Raises:
             TensorError: an unknown member, or one of the wrong kind.
         """
         if isinstance(value, OutputSpec):
             return value
+        if isinstance(value, bool):
+            return cls(wanted=value)
         if isinstance(value, TensorDesc):
-            return cls(value.dtype, value.sizes, value.strides)
+            return cls(value.dtype, value.sizes, value.strides, wanted=True)
         if not isinstance(value, Mapping):
             raise TensorError("must say dtype, sizes or strides", got=value, allowed="{dtype: …, sizes: …, strides: …}")
         for key in value:
@@ -54,26 +61,48 @@ class OutputSpec:
             desc.dtype if value.get("dtype") is not None else None,
             desc.sizes if sizes is not None else None,
             desc.strides,
+            wanted=True,
         )
 
 
 Given = Mapping[str, Any]  # output field → OutputSpec, or a list of specs and sizes for an array
-Outcome = Mapping[str, TensorDesc | tuple[TensorDesc, ...]]  # output field → description
+Outcome = Mapping[str, TensorDesc | tuple[TensorDesc, ...] | None]  # output field → description, None: left out
 
 
-def take_given(fields: Sequence[str], data: dict[str, Any]) -> dict[str, Any]:
-    """Takes the outputs out of `data` as what is asked of them; absent ones ask nothing."""
+def take_given(fields: Mapping[str, bool], data: dict[str, Any]) -> dict[str, Any]:
+    """Takes the outputs out of `data` as what is asked of them; absent ones ask nothing.
+
+    `fields` says of each output whether it is an array of outputs.
+    """
     given: dict[str, Any] = {}
-    for name in fields:
+    for name, is_array in fields.items():
         value = data.pop(name, None)
         try:
-            if isinstance(value, (list, tuple)):
-                given[name] = [each if isinstance(each, int) else OutputSpec.of(each) for each in value]
+            if is_array and isinstance(value, (list, tuple)):
+                given[name] = [_size_or_spec(each) for each in value]
             else:
                 given[name] = OutputSpec() if value is None else OutputSpec.of(value)
         except TensorError as error:
             raise OperatorError(problem.within(name) for problem in error.problems) from None
     return given
+
+
+def _size_or_spec(value: object) -> int | OutputSpec:
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return int(value)
+    return OutputSpec.of(value)
+
+
+def asked_sizes(given: Given, field: str) -> tuple[int, ...]:
+    """The sizes of an output that only the caller can know.
+
+    Raises:
+        OperatorError: they were not given.
+    """
+    sizes: tuple[int, ...] | None = given[field].sizes
+    if sizes is None:
+        raise OperatorError("must be given: nothing determines them", field=f"{field}.sizes")
+    return sizes
 
 
 def complete(inferred: Outcome, given: Given) -> dict[str, Any]:
@@ -90,8 +119,10 @@ def complete(inferred: Outcome, given: Given) -> dict[str, Any]:
                 _merge(f"{name}.{index}", desc, spec if isinstance(spec, OutputSpec) else OutputSpec())
                 for index, (desc, spec) in enumerate(zip(outcome, specs, strict=True))
             )
+        elif outcome is not None and given[name].wanted is False:
+            raise OperatorError("cannot be left out", field=name, got=False)
         else:
-            completed[name] = _merge(name, outcome, given[name])
+            completed[name] = None if outcome is None else _merge(name, outcome, given[name])
     return completed
 
 

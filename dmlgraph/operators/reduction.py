@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.axes import axes_problems
+from dmlgraph.operators.axes import axes_problems, reduced_last, reduced_sizes
 from dmlgraph.operators.enums import ReduceFunction
 from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
 from dmlgraph.operators.numerics import convert
@@ -20,29 +20,52 @@ _INDEX_FUNCTIONS = (ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
 
 # On an array whose last axis holds the elements to reduce, in their order; floats arrive as float64.
 _FUNCTIONS: dict[ReduceFunction, Callable[[Array], Array]] = {
-    ReduceFunction.ARGMAX: lambda x: x.argmax(-1),
-    ReduceFunction.ARGMIN: lambda x: x.argmin(-1),
+    ReduceFunction.ARGMAX: lambda x: index_of(np.argmax, x, -np.inf),
+    ReduceFunction.ARGMIN: lambda x: index_of(np.argmin, x, np.inf),
     ReduceFunction.AVERAGE: lambda x: x.mean(-1),
     ReduceFunction.L1: lambda x: np.abs(x).sum(-1, dtype=x.dtype),
-    ReduceFunction.L2: lambda x: np.sqrt((x * x).sum(-1)),
+    ReduceFunction.L2: lambda x: np.sqrt(_in_range(x * x).sum(-1)),
     ReduceFunction.LOG_SUM: lambda x: np.log(x.sum(-1)),
-    ReduceFunction.LOG_SUM_EXP: lambda x: np.log(np.exp(x).sum(-1)),
-    ReduceFunction.MAX: lambda x: x.max(-1),
-    ReduceFunction.MIN: lambda x: x.min(-1),
+    ReduceFunction.LOG_SUM_EXP: lambda x: np.log(_in_range(np.exp(x)).sum(-1)),
+    ReduceFunction.MAX: lambda x: np.fmax.reduce(x, -1, initial=-np.inf if x.dtype.kind == "f" else None),
+    ReduceFunction.MIN: lambda x: np.fmin.reduce(x, -1, initial=np.inf if x.dtype.kind == "f" else None),
     ReduceFunction.MULTIPLY: lambda x: x.prod(-1, dtype=x.dtype),
     ReduceFunction.SUM: lambda x: x.sum(-1, dtype=x.dtype),
-    ReduceFunction.SUM_SQUARE: lambda x: (x * x).sum(-1, dtype=x.dtype),
+    ReduceFunction.SUM_SQUARE: lambda x: _in_range(x * x).sum(-1, dtype=x.dtype),
 }
+
+
+def index_of(find: Callable[..., Array], x: Array, last_choice: float) -> Array:
+    """Where the extreme along the last axis is; NaN is passed over, but keeps the place where it comes first.
+
+    Measured: DirectML starts from the first element, and no other is greater or less than NaN.
+    """
+    if x.dtype.kind != "f":
+        return find(x, axis=-1)
+    found = find(np.where(np.isnan(x), last_choice, x), axis=-1)
+    return np.where(np.isnan(x[..., 0]), 0, found)
+
+
+def _in_range(x: Array) -> Array:
+    """Terms of a sum, infinite beyond float32's range: they are computed in float32 (measured)."""
+    return x.astype(np.float32).astype(np.float64) if x.dtype.kind == "f" else x
 
 
 class Reduce(Operator, dml="REDUCE"):
     """Reduces the elements along `axes` (all axes, if left out) to one, whose sizes become 1.
 
     argmin and argmax give the row-major index inside the reduced axes, of the first if there are several; their
-    output is uint32 unless another integer type is asked for.  Integers wrap modulo 2^N.
+    output is uint32 unless another integer type is asked for.  max and min pass NaN over.  Integers wrap modulo 2^N.
     """
 
     output_keywords: ClassVar = ("dtype",)
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y: {op: reduce, input: x, function: sum, axes: [2, 3]}
+outputs: [y]
+"""
 
     function: ReduceFunction
     input: Input
@@ -54,7 +77,7 @@ class Reduce(Operator, dml="REDUCE"):
         return {"axes": tuple(range(self.input.rank)) if axes is None else axes}
 
     def infer(self, given: Given) -> Outcome:
-        sizes = tuple(1 if axis in self.axes else size for axis, size in enumerate(self.input.sizes))
+        sizes = reduced_sizes(self.input.sizes, self.axes)
         dtype = self.input.dtype
         if self.function in _INDEX_FUNCTIONS:
             dtype = given["output"].dtype or DataType.UINT32
@@ -70,8 +93,7 @@ class Reduce(Operator, dml="REDUCE"):
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         (x,) = inputs
         assert x is not None
-        kept = [axis for axis in range(x.ndim) if axis not in self.axes]
-        rows = x.transpose(*kept, *sorted(self.axes)).reshape(*(x.shape[axis] for axis in kept), -1)
+        rows = reduced_last(x, self.axes)
         with np.errstate(all="ignore"):
             values = _FUNCTIONS[self.function](rows.astype(np.float64) if self.input.dtype.is_float else rows)
             return (convert(values, self.output.dtype).reshape(self.output.sizes),)

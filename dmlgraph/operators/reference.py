@@ -6,6 +6,7 @@ import inspect
 import itertools
 from collections.abc import Iterator
 
+from dmlgraph.operators.examples import example
 from dmlgraph.operators.fields import Kind, Role
 from dmlgraph.operators.operator import REGISTRY, Operator
 from dmlgraph.operators.struct import Member
@@ -40,7 +41,7 @@ def overview() -> str:
 
 
 def describe(operator: type[Operator]) -> str:
-    """An operator's meaning, fields, struct, and tensor support by feature level."""
+    """An operator's meaning, fields, tensor support by feature level, and an example."""
     return "\n".join(
         [
             f"{operator.name}  (DML_OPERATOR_{operator.dml}, feature level {operator.support().introduced})",
@@ -48,18 +49,45 @@ def describe(operator: type[Operator]) -> str:
             *(f"  {line}".rstrip() for line in (inspect.getdoc(operator) or "").splitlines()),
             "",
             "fields:",
-            *_fields(operator),
+            *_field_lines(operator),
             "",
             "data types and dimensions by feature level:",
-            *_levels(operator),
+            *_level_lines(operator),
+            "",
+            "example:",
+            *(f"  {line}".rstrip() for line in example(operator).splitlines()),
         ]
     )
 
 
-def _fields(operator: type[Operator]) -> Iterator[str]:
-    for member in operator.members:
-        if member.field is not None:
-            yield f"  {member.field:<20} {_takes(operator, member)}{_default(operator, member)}"
+def field_rows(operator: type[Operator]) -> Iterator[tuple[str, str, str]]:
+    """(field, what it takes, default) of every field, in the struct's order."""
+    for name, member in operator.members_by_field().items():
+        yield name, _takes(operator, member), _default(operator, member)
+
+
+def level_rows(operator: type[Operator]) -> Iterator[tuple[str, str, str, str]]:
+    """(from level, tensors, dimensions, data types); tensors for which a level says the same share a row."""
+    fields = {member.name: member.field for member in operator.members}
+    for level, rows in operator.support().levels.items():
+        said: dict[tuple[str, str], list[str]] = {}
+        for row in rows:
+            functions = f" ({', '.join(sorted(row.functions))})" if row.functions else ""
+            what = row.describe_ranks(), f"{row.describe_dtypes() if row.dtypes else 'not documented'}{functions}"
+            said.setdefault(what, []).append(fields.get(row.tensor) or row.tensor)
+        for (ranks, dtypes), tensors in said.items():
+            yield str(level), ", ".join(tensors), ranks, dtypes
+
+
+def _field_lines(operator: type[Operator]) -> Iterator[str]:
+    for name, takes, default in field_rows(operator):
+        yield f"  {name:<20} {takes}{default and f', {default}'}"
+
+
+def _level_lines(operator: type[Operator]) -> Iterator[str]:
+    for level, rows in itertools.groupby(level_rows(operator), key=lambda row: row[0]):
+        yield f"  from {level}:"
+        yield from (f"    {tensors}: {ranks}: {dtypes}" for _, tensors, ranks, dtypes in rows)
 
 
 def _takes(operator: type[Operator], member: Member) -> str:
@@ -73,23 +101,8 @@ def _takes(operator: type[Operator], member: Member) -> str:
 
 def _default(operator: type[Operator], member: Member) -> str:
     info = operator.model_fields[member.field or ""]
-    if member.role is Role.OUTPUT:
-        return ", asked for by dtype and sizes" if operator.is_source() else ", inferred"
+    if member.role is Role.OUTPUT and not member.optional:
+        return "asked for by dtype and sizes" if operator.is_source() else "inferred"
     if info.is_required():
         return ""
-    return ", optional" if info.default is None else f", default {info.default}"
-
-
-def _levels(operator: type[Operator]) -> Iterator[str]:
-    for level, rows in operator.support().levels.items():
-        yield f"  from {level}:"
-        fields = {member.name: member.field for member in operator.members}
-        # Rows that say the same are one line.
-        said: dict[str, list[str]] = {}
-        for row in rows:
-            functions = f" ({', '.join(sorted(row.functions))})" if row.functions else ""
-            said.setdefault(f"{row.describe_ranks()}: {row.describe_dtypes()}{functions}", []).append(
-                fields.get(row.tensor) or row.tensor
-            )
-        for text, tensors in said.items():
-            yield f"    {', '.join(tensors)}: {text}"
+    return "optional" if info.default is None else f"default {info.default}"

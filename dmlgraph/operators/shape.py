@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.axes import axis_problems
-from dmlgraph.operators.fields import Input, Inputs, Output, Outputs, UInt, inferred
+from dmlgraph.operators.axes import check_axis, check_one_per_dimension, with_size
+from dmlgraph.operators.fields import Count, Input, Inputs, Output, Outputs, UInt, UInts, inferred
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, OutputSpec
 from dmlgraph.tensor import TensorDesc
@@ -16,6 +17,15 @@ from dmlgraph.tensor import TensorDesc
 
 class Join(Operator, dml="JOIN"):
     """The inputs one after the other along `axis`; their other sizes agree."""
+
+    example: ClassVar = """
+inputs:
+  left: {dtype: float32, sizes: [1, 1, 2, 3]}
+  right: {dtype: float32, sizes: [1, 1, 2, 1]}
+nodes:
+  y: {op: join, inputs: [left, right], axis: 3}
+outputs: [y]
+"""
 
     inputs: Inputs
     output: Output = inferred()
@@ -26,9 +36,9 @@ class Join(Operator, dml="JOIN"):
         if not parts:
             raise OperatorError("must have at least one tensor", field="inputs")
         first = parts[0]
-        _check_axis(self.axis, first.rank)
+        check_axis(self.axis, first.rank)
         length = sum(part.sizes[self.axis] for part in parts if part.rank == first.rank)
-        return {"output": first.like(sizes=_with(first.sizes, self.axis, length))}
+        return {"output": first.like(sizes=with_size(first.sizes, self.axis, length))}
 
     def constraints(self) -> Iterator[Problem]:
         return _part_problems("inputs", self.inputs, self.output, self.axis)
@@ -39,6 +49,14 @@ class Join(Operator, dml="JOIN"):
 
 class Split(Operator, dml="SPLIT"):
     """The input cut along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's."""
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 6]}
+nodes:
+  y: {op: split, input: x, axis: 3, outputs: [2, 4]}
+outputs: {left: y.outputs.0, right: y.outputs.1}
+"""
 
     input: Input
     outputs: Outputs = inferred()
@@ -52,7 +70,7 @@ class Split(Operator, dml="SPLIT"):
                 field="outputs",
                 allowed="the size of each part along the axis, such as [2, 4]",
             )
-        _check_axis(self.axis, self.input.rank)
+        check_axis(self.axis, self.input.rank)
         return {"outputs": tuple(self._part(index, spec) for index, spec in enumerate(asked))}
 
     def _part(self, index: int, spec: int | OutputSpec) -> TensorDesc:
@@ -66,7 +84,7 @@ class Split(Operator, dml="SPLIT"):
             spec = spec.sizes[self.axis]
         if spec < 1:
             raise OperatorError("must be at least 1", field=f"outputs.{index}", got=spec)
-        return self.input.like(sizes=_with(self.input.sizes, self.axis, spec))
+        return self.input.like(sizes=with_size(self.input.sizes, self.axis, spec))
 
     def constraints(self) -> Iterator[Problem]:
         parts = self.outputs
@@ -88,23 +106,84 @@ class Split(Operator, dml="SPLIT"):
         return tuple(np.split(x, cuts, axis=self.axis))
 
 
-def _check_axis(axis: int, rank: int) -> None:
-    problems = list(axis_problems(axis, rank))
-    if problems:
-        raise OperatorError(problems)
+class Tile(Operator, dml="TILE"):
+    """The input `repeats` times one behind the other, in every dimension."""
+
+    example_attributes: ClassVar = {"repeats": "[1, 1, 2, 2]"}
+
+    input: Input
+    output: Output = inferred()
+    repeats: Annotated[UInts, Count("RepeatsCount")]
+
+    def infer(self, given: Given) -> Outcome:
+        check_one_per_dimension("repeats", self.repeats, self.input)
+        for axis, repeats in enumerate(self.repeats):
+            if repeats < 1:
+                raise OperatorError("must be at least 1", field=f"repeats.{axis}", got=repeats)
+        sizes = [size * repeats for size, repeats in zip(self.input.sizes, self.repeats, strict=True)]
+        return {"output": self.input.like(sizes=sizes)}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        return (np.tile(x, self.repeats),)
 
 
-def _with(sizes: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
-    return (*sizes[:axis], size, *sizes[axis + 1 :])
+class ReverseSubsequences(Operator, dml="REVERSE_SUBSEQUENCES"):
+    """The first `sequence_lengths` elements along `axis` in reverse order, the others where they are.
+
+    The lengths have the input's sizes but 1 along the axis.  output[i] = input[length − 1 − i] for i below the length;
+    a length beyond the axis's size reads the last element in place of those that do not exist (measured; the
+    documentation would have such a length count as the size).
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+  lengths: {dtype: uint32, sizes: [1, 1, 2, 1]}
+nodes:
+  y: {op: reverse_subsequences, input: x, sequence_lengths: lengths, axis: 3}
+outputs: [y]
+"""
+
+    input: Input
+    sequence_lengths: Input
+    output: Output = inferred()
+    axis: UInt
+
+    def infer(self, given: Given) -> Outcome:
+        check_axis(self.axis, self.input.rank)
+        return {"output": self.input.like()}
+
+    def constraints(self) -> Iterator[Problem]:
+        lengths = self.sequence_lengths
+        expected = with_size(self.input.sizes, self.axis, 1)
+        if lengths.rank == self.input.rank and lengths.sizes != expected:
+            yield Problem(
+                f"must be those of the input, with 1 along axis {self.axis}",
+                field="sequence_lengths.sizes",
+                got=list(lengths.sizes),
+                allowed=str(list(expected)),
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, lengths = inputs
+        assert x is not None
+        assert lengths is not None
+        size = x.shape[self.axis]
+        length = np.minimum(lengths, 2 * size).astype(np.intp)  # from there on all read the last element
+        place = np.arange(size).reshape([size if axis == self.axis else 1 for axis in range(x.ndim)])
+        source = np.where(place < length, np.minimum(length - 1 - place, size - 1), place)
+        return (np.take_along_axis(x, source, self.axis),)
 
 
 def _part_problems(field: str, parts: tuple[TensorDesc, ...], whole: TensorDesc, axis: int) -> Iterator[Problem]:
     """The parts' sizes are the whole's, except along the axis."""
     for index, part in enumerate(parts):
-        if part.rank == whole.rank and _with(part.sizes, axis, 1) != _with(whole.sizes, axis, 1):
+        if part.rank == whole.rank and with_size(part.sizes, axis, 1) != with_size(whole.sizes, axis, 1):
             yield Problem(
                 f"may differ only along axis {axis}",
                 field=f"{field}.{index}.sizes",
                 got=list(part.sizes),
-                allowed=str(list(_with(whole.sizes, axis, part.sizes[axis]))),
+                allowed=str(list(with_size(whole.sizes, axis, part.sizes[axis]))),
             )

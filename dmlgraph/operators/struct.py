@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Iterator, Mapping
 
 from pydantic.fields import FieldInfo
@@ -55,7 +56,7 @@ def members_of(fields: Mapping[str, FieldInfo]) -> Iterator[Member]:
             role=of_type.get(Role),
             count=count.member if count else None,
             typed_by=typed_by.field if typed_by else None,
-            optional=not info.is_required() and info.default is None,
+            optional=type(None) in typing.get_args(info.annotation),
         )
 
 

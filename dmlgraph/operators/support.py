@@ -29,13 +29,17 @@ class TensorSupport:
     dtypes: frozenset[DataType]
     functions: frozenset[str]
 
+    def takes(self, dtype: DataType) -> bool:
+        """Whether it may have a data type; where none is documented, any whose elements are whole bytes."""
+        return dtype in self.dtypes if self.dtypes else dtype.bits >= 8
+
     def describe_ranks(self) -> str:
         if self.least_rank == self.greatest_rank:
             return f"{self.least_rank} dimensions"
         return f"{self.least_rank} to {self.greatest_rank} dimensions"
 
     def describe_dtypes(self) -> str:
-        return ", ".join(str(dtype) for dtype in DataType if dtype in self.dtypes)
+        return ", ".join(str(dtype) for dtype in DataType if self.takes(dtype))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

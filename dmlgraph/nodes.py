@@ -1,0 +1,56 @@
+"""The nodes of a graph: inputs, constants and operators."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.operators.operator import Operator
+from dmlgraph.tensor import TensorDesc
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class InputNode:
+    """A tensor given at every run; `declared` is its description with the dims by name."""
+
+    name: str
+    desc: TensorDesc
+    declared: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConstantNode:
+    """A tensor known beforehand."""
+
+    name: str
+    desc: TensorDesc
+    data: np.ndarray[Any, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OperatorNode:
+    """An operator with all fields; `attributes` and `outputs` are what was given, with the dims by name."""
+
+    name: str
+    operator: Operator
+    attributes: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+
+
+Node = InputNode | ConstantNode | OperatorNode
+
+
+def output_paths(node: Node) -> list[str]:
+    """What to write behind a node's name to mean each of its outputs, in binding order."""
+    if not isinstance(node, OperatorNode):
+        return [""]
+    fields = {field: getattr(node.operator, field) for field in node.operator.output_fields}
+    if len(fields) == 1 and not isinstance(next(iter(fields.values())), tuple):
+        return [""]
+    paths: list[str] = []
+    for field, value in fields.items():
+        paths += [f".{field}.{index}" for index in range(len(value))] if isinstance(value, tuple) else [f".{field}"]
+    return paths

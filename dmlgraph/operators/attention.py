@@ -1,0 +1,450 @@
+"""Attention of many heads: every query weighs the values by how well their keys fit it.
+
+B sequences, S queries, K new keys after P past ones, T = P + K; D numbers a head of queries and keys, V of values.
+Everything is computed in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.enums import MultiheadAttentionMaskType
+from dmlgraph.operators.fields import Float, OptionalInput, OptionalOutput, Output, UInt, inferred
+from dmlgraph.operators.matrix import broadcast_field
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.quantized import with_rank
+from dmlgraph.tensor import TensorDesc
+
+# Where queries, keys and values may come from: field → place in the stack, None in a tensor of their own.
+_SOURCES: dict[str, dict[str, int | None]] = {
+    "query": {"query": None, "stacked_query_key": 0, "stacked_query_key_value": 0},
+    "key": {"key": None, "stacked_query_key": 1, "stacked_key_value": 0, "stacked_query_key_value": 1},
+    "value": {"value": None, "stacked_key_value": 1, "stacked_query_key_value": 2},
+}
+_STACKED = {"stacked_query_key": 2, "stacked_key_value": 2, "stacked_query_key_value": 3}
+# How many dimensions a tensor has, ones in front of it aside.
+_RANKS = {
+    **dict.fromkeys(("query", "key", "value"), 3),
+    **dict.fromkeys(_STACKED, 5),
+    **dict.fromkeys(("relative_position_bias", "past_key", "past_value"), 4),
+    **dict.fromkeys(("bias", "past_sequence_lengths"), 1),
+}
+
+Descs = Mapping[str, TensorDesc | None]
+Arrays = Mapping[str, Array | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Dimensions:
+    """The sizes that all the tensors' sizes are made of."""
+
+    batch: int
+    queries: int
+    new: int  # keys and values that are not past; 0 where the past ones stand for all
+    past: int
+    query_heads: int
+    key_heads: int
+    head: int
+    value_head: int
+
+    @classmethod
+    def of(cls, descs: Descs, query_heads: int, key_heads: int) -> Dimensions:
+        """From the descriptions of the inputs, each of which has all its dimensions and comes from one source.
+
+        Raises:
+            OperatorError: the tensors do not allow to tell.
+        """
+        for field, heads in (("query_head_count", query_heads), ("key_value_head_count", key_heads)):
+            if heads < 1:
+                raise OperatorError("must be at least 1", field=field, got=heads)
+        found = {role: _source(descs, role) for role in _SOURCES}
+        query, key, value = found["query"], found["key"], found["value"]
+        assert query is not None
+        past_key, past_value = descs.get("past_key"), descs.get("past_value")
+        batch, queries = _rows(query)
+        return cls(
+            batch=batch,
+            queries=queries,
+            new=0 if key is None else _rows(key)[1],
+            past=0 if past_key is None else past_key.sizes[-2],
+            query_heads=query_heads,
+            key_heads=key_heads,
+            head=_head(query, query_heads),
+            value_head=_head(value, key_heads) if value is not None else past_value.sizes[-1] if past_value else 0,
+        )
+
+    @property
+    def total(self) -> int:
+        return self.past + self.new
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """{B, heads, S, T}"""
+        return self.batch, self.query_heads, self.queries, self.total
+
+    def sizes(self, field: str) -> tuple[int, ...] | None:
+        """What an input's last sizes must be; None for the mask, which follows its type."""
+        return {
+            "query": (self.batch, self.queries, self.query_heads * self.head),
+            "key": (self.batch, self.new, self.key_heads * self.head),
+            "value": (self.batch, self.new, self.key_heads * self.value_head),
+            "stacked_query_key": (self.batch, self.queries, self.query_heads, 2, self.head),
+            "stacked_key_value": (self.batch, self.new, self.key_heads, 2, self.head),
+            "stacked_query_key_value": (self.batch, self.queries, self.query_heads, 3, self.head),
+            "bias": (sum(self.hidden),),
+            "relative_position_bias": self.scores,
+            "past_key": (self.batch, self.key_heads, self.past, self.head),
+            "past_value": (self.batch, self.key_heads, self.past, self.value_head),
+            "past_sequence_lengths": (self.batch,),
+        }.get(field)
+
+    @property
+    def hidden(self) -> tuple[int, int, int]:
+        """Numbers of all heads in a query, a key and a value: the parts of the bias."""
+        return self.query_heads * self.head, self.key_heads * self.head, self.key_heads * self.value_head
+
+
+Found = tuple[str, TensorDesc]  # a source and its description
+
+
+def _source(descs: Descs, role: str) -> Found | None:
+    """Where queries, keys or values come from; None: there are past ones only."""
+    present = [field for field in _SOURCES[role] if descs.get(field) is not None]
+    if len(present) == 1:
+        desc = descs[present[0]]
+        assert desc is not None
+        if desc.rank < _RANKS[present[0]]:
+            raise OperatorError(
+                f"must have at least {_RANKS[present[0]]} dimensions", field=f"{present[0]}.sizes", got=list(desc.sizes)
+            )
+        return present[0], desc
+    past = descs.get(f"past_{role}")
+    if present:
+        raise OperatorError(f"gives the {role} a second time", field=present[1], hint=f"'{present[0]}' gives it, too")
+    if past is not None:
+        return None
+    raise OperatorError("must be given, by itself or stacked with others", field=role)
+
+
+def _rows(found: Found) -> tuple[int, int]:
+    """Sequences, and queries or keys in each."""
+    field, desc = found
+    front = desc.sizes[-_RANKS[field] :]
+    return front[0], front[1]
+
+
+def _head(found: Found, heads: int) -> int:
+    """Numbers a head has."""
+    field, desc = found
+    if field in _STACKED:
+        return desc.sizes[-1]
+    if desc.sizes[-1] % heads:
+        raise OperatorError(
+            "must be a multiple of the heads", field=f"{field}.sizes", got=list(desc.sizes), allowed=f"{heads} · n"
+        )
+    return desc.sizes[-1] // heads
+
+
+def _mask_sizes(kind: MultiheadAttentionMaskType, dimensions: Dimensions) -> tuple[int, ...]:
+    return {
+        MultiheadAttentionMaskType.NONE: (),
+        MultiheadAttentionMaskType.BOOLEAN: dimensions.scores,
+        MultiheadAttentionMaskType.KEY_SEQUENCE_LENGTH: (1, dimensions.batch),
+        MultiheadAttentionMaskType.KEY_SEQUENCE_END_START: (2, dimensions.batch),
+        MultiheadAttentionMaskType.KEY_QUERY_SEQUENCE_LENGTH_START_END: (3 * dimensions.batch + 2,),
+    }[kind]
+
+
+def _by_flags(mask: Array, dimensions: Dimensions) -> Array:
+    return np.asarray(1 - mask.reshape(dimensions.scores).astype(np.float64))
+
+
+def _by_length(mask: Array, dimensions: Dimensions) -> Array:
+    lengths = mask.reshape(-1, 1, 1, 1)
+    return np.asarray(np.arange(dimensions.total) >= lengths)
+
+
+def _by_bounds(mask: Array, dimensions: Dimensions) -> Array:
+    ends, starts = mask.reshape(2, dimensions.batch, 1, 1, 1)
+    keys = np.arange(dimensions.total)
+    return np.asarray((keys < starts) | (keys >= ends))
+
+
+def _by_segments(mask: Array, dimensions: Dimensions) -> Array:
+    batch = dimensions.batch
+    lengths, query_bounds, key_bounds = np.split(mask.reshape(-1).astype(np.int64), [batch, 2 * batch + 1])
+    sequences = np.arange(batch)[:, None, None]
+    queries = sequences * dimensions.queries + np.arange(dimensions.queries)[:, None]
+    keys = sequences * dimensions.total + np.arange(dimensions.total)
+
+    def inside(places: Array, starts: Array, ends: Array) -> Array:
+        return np.asarray((starts[:, None, None] <= places) & (places < ends[:, None, None]))
+
+    counted = inside(queries, query_bounds[:-1], query_bounds[1:]) & inside(
+        keys, key_bounds[:-1], key_bounds[:-1] + lengths
+    )
+    return ~counted[:, None]
+
+
+# How many times the filter value is added, as an array that broadcasts to the scores.
+_FILTERED: dict[MultiheadAttentionMaskType, Callable[[Array, Dimensions], Array]] = {
+    MultiheadAttentionMaskType.BOOLEAN: _by_flags,
+    MultiheadAttentionMaskType.KEY_SEQUENCE_LENGTH: _by_length,
+    MultiheadAttentionMaskType.KEY_SEQUENCE_END_START: _by_bounds,
+    MultiheadAttentionMaskType.KEY_QUERY_SEQUENCE_LENGTH_START_END: _by_segments,
+}
+
+
+class Attention(Operator):
+    """Base: where queries, keys and values come from, and what is made of them."""
+
+    head_fields: ClassVar[tuple[str, str]]  # the counts of query heads and of key heads
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """The position bias and a boolean mask broadcast to {B, heads, S, T}, by zero strides."""
+        heads = [attributes.get(field) for field in cls.head_fields]
+        if not all(isinstance(count, int) for count in heads):
+            return inputs  # the fields' own check says what is wrong
+        dimensions = Dimensions.of(inputs, *heads)  # type: ignore[arg-type]
+        flags = str(attributes.get("mask_type")) == str(MultiheadAttentionMaskType.BOOLEAN)
+        adapted = dict(inputs)
+        for field in ("relative_position_bias", *(("mask",) if flags else ())):
+            desc = inputs.get(field)
+            if desc is not None and desc.rank <= len(dimensions.scores):
+                adapted[field] = broadcast_field(field, desc, dimensions.scores)
+        mask = inputs.get("mask")
+        if mask is not None and not flags and mask.rank == 1:
+            adapted["mask"] = with_rank(mask, 2) if mask.element_count == dimensions.batch else mask
+        return adapted
+
+    @classmethod
+    def is_source(cls) -> bool:
+        return False  # no input is required by itself, but some are
+
+    @property
+    def dimensions(self) -> Dimensions:
+        """The sizes the tensors are made of; OperatorError where they do not allow to tell."""
+        query_heads, key_heads = (self.__dict__[field] for field in self.head_fields)
+        return Dimensions.of(self.__dict__, query_heads, key_heads)
+
+    def infer(self, given: Given) -> Outcome:
+        found, sizes = _source(self.__dict__, "query"), self.dimensions
+        assert found is not None
+        field, query = found
+        front = query.sizes[:-3] if field == "query" else ()
+        outputs = {
+            "output": query.like(sizes=(*front, sizes.batch, sizes.queries, sizes.query_heads * sizes.value_head)),
+        }
+        for present, head in (("output_present_key", sizes.head), ("output_present_value", sizes.value_head)):
+            if given[present].wanted:
+                outputs[present] = query.like(sizes=(sizes.batch, sizes.key_heads, sizes.total, head))
+        return {name: outputs.get(name) for name in self.output_fields}
+
+    def constraints(self) -> Iterator[Problem]:
+        sizes, fields = self.dimensions, self.__dict__
+        mask, kind = fields["mask"], fields["mask_type"]
+        wanted = {field: sizes.sizes(field) for field in self.input_fields} | {"mask": _mask_sizes(kind, sizes)}
+        for field, last in wanted.items():
+            desc = fields[field]
+            if desc is not None and last and desc.sizes != (1,) * (desc.rank - len(last)) + last:
+                yield Problem(
+                    "has other sizes, ones in front aside",
+                    field=f"{field}.sizes",
+                    got=list(desc.sizes),
+                    allowed=str(list(last)),
+                )
+        if (mask is None) != (kind is MultiheadAttentionMaskType.NONE):
+            message = f"mask_type {kind} takes no mask" if mask is not None else f"must be given for mask_type {kind}"
+            yield Problem(message, field="mask")
+        if fields["bias"] is not None and sizes.new == 0:
+            yield Problem("cannot be given where past keys and values stand for all", field="bias")
+        if (fields["past_key"] is None) != (fields["past_value"] is None):
+            missing = "past_key" if fields["past_key"] is None else "past_value"
+            yield Problem("past keys and values go together", field=missing)
+        if sizes.query_heads % sizes.key_heads:
+            yield Problem(
+                "must be a multiple of key_value_head_count",
+                field="query_head_count",
+                got=sizes.query_heads,
+                allowed=f"{sizes.key_heads} · n",
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        given, sizes = dict(zip(self.input_fields, inputs, strict=True)), self.dimensions
+        query, key, value = self._parts(given, sizes)
+        assert query is not None
+        keys, values = _joined(given["past_key"], key), _joined(given["past_value"], value)
+        group = sizes.query_heads // sizes.key_heads
+        with np.errstate(all="ignore"):
+            scores = self.__dict__["scale"] * (query @ keys.repeat(group, 1).swapaxes(-1, -2))
+            if given["relative_position_bias"] is not None:
+                scores = scores + given["relative_position_bias"].astype(np.float64).reshape(sizes.scores)
+            scores = self._masked(scores, given, sizes)
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
+            weights /= weights.sum(-1, keepdims=True)
+            attended = weights @ values.repeat(group, 1)
+        outputs = {
+            "output": attended.swapaxes(1, 2),
+            "output_present_key": keys,
+            "output_present_value": values,
+        }
+        present = [(outputs[field], self.__dict__[field]) for field in self.output_fields]
+        return tuple(convert(array.reshape(desc.sizes), desc.dtype) for array, desc in present if desc is not None)
+
+    def _parts(self, given: Arrays, sizes: Dimensions) -> list[Array | None]:
+        """New queries, keys and values with their biases, {B, heads, S or K, D or V} in float64."""
+        parts: list[Array | None] = []
+        start = 0
+        for (role, sources), hidden in zip(_SOURCES.items(), sizes.hidden, strict=True):
+            heads = sizes.query_heads if role == "query" else sizes.key_heads
+            part = next(
+                (_split(given[field], place, heads) for field, place in sources.items() if given[field] is not None),
+                None,
+            )
+            bias = given["bias"]
+            if bias is not None and part is not None:
+                slice_ = bias.reshape(-1)[start : start + hidden].astype(np.float64)
+                part = part + slice_.reshape(heads, 1, -1)
+            parts.append(part)
+            start += hidden
+        return parts
+
+    def _masked(self, scores: Array, given: Arrays, sizes: Dimensions) -> Array:
+        """The scores with the filter value added where the mask says so."""
+        mask = given["mask"]
+        if mask is None:
+            return scores
+        times = _FILTERED[self.__dict__["mask_type"]](mask, sizes)
+        return np.where(times == 0, scores, scores + times * self.__dict__["mask_filter_value"])
+
+
+def _split(tensor: Array | None, place: int | None, heads: int) -> Array:
+    """A tensor of its own, or a place in a stack, by heads: {B, heads, S, D} in float64."""
+    assert tensor is not None
+    if place is not None:
+        return tensor[..., place, :].astype(np.float64).swapaxes(-2, -3)
+    *_, batch, rows, hidden = tensor.shape
+    return tensor.astype(np.float64).reshape(batch, rows, heads, hidden // heads).swapaxes(1, 2)
+
+
+def _joined(past: Array | None, new: Array | None) -> Array:
+    """Past keys or values with the new ones behind them."""
+    parts = [] if past is None else [past.astype(np.float64).reshape(past.shape[-4:])]
+    return np.concatenate(parts if new is None else [*parts, new], axis=2)
+
+
+class MultiheadAttention(Attention, dml="MULTIHEAD_ATTENTION"):
+    """softmax(scale · Q · Kᵀ + relative_position_bias + mask) · V, for each head.
+
+    Shapes, with H = head_count: query {B, S, H·D}, key {B, K, H·D}, value {B, K, H·V}, or stacked: query and key
+    {B, S, H, 2, D}, key and value {B, K, H, 2, D}, all three {B, S, H, 3, D}; each of Q, K and V comes from one
+    of them.  bias {H·D + H·D + H·V} is added to Q, K and V.  past_key {B, H, P, D} and past_value {B, H, P, V}
+    come before the new keys and values, or stand alone for them; the present outputs, given when asked for (`true`),
+    are both together, {B, H, T, D} and {B, H, T, V}.  relative_position_bias {B, H, S, T}, as which fewer
+    numbers are broadcast.  output {B, S, H·V}.  Sizes of 1 may stand in front of all these.
+
+    `mask_filter_value` is added to the scores of keys that the int32 mask rules out, by `mask_type`:
+    `boolean`, {B, H, S, T}: where the mask is 0; in full (1 − mask) times (measured).
+    `key_sequence_length`, {1, B}: from that key on.
+    `key_sequence_end_start`, {2, B}: from the end in row 0 on and before the start in row 1.
+    `key_query_sequence_length_start_end`, {3·B + 2}: B lengths of keys, B + 1 bounds of queries and B + 1 of keys,
+    places counted through the whole batch.  For the queries from bound b to bound b + 1 of sequence b the keys from
+    bound b on, as many as length b, are left as they are; all else is ruled out (measured).
+    """
+
+    head_fields: ClassVar = ("head_count", "head_count")
+    example: ClassVar = """
+inputs:
+  query: {dtype: float32, sizes: [1, 2, 8]}
+  key: {dtype: float32, sizes: [1, 3, 8]}
+  value: {dtype: float32, sizes: [1, 3, 8]}
+constants:
+  length: {dtype: int32, sizes: [1, 1], data: [2]}
+nodes:
+  y: {op: multihead_attention, query: query, key: key, value: value, mask: length,
+      scale: 0.5, mask_filter_value: -10000, head_count: 2, mask_type: key_sequence_length}
+outputs: {y: y.output}
+"""
+
+    query: OptionalInput = None
+    key: OptionalInput = None
+    value: OptionalInput = None
+    stacked_query_key: OptionalInput = None
+    stacked_key_value: OptionalInput = None
+    stacked_query_key_value: OptionalInput = None
+    bias: OptionalInput = None
+    mask: OptionalInput = None
+    relative_position_bias: OptionalInput = None
+    past_key: OptionalInput = None
+    past_value: OptionalInput = None
+    output: Output = inferred()
+    output_present_key: OptionalOutput = inferred()
+    output_present_value: OptionalOutput = inferred()
+    scale: Float
+    mask_filter_value: Float
+    head_count: UInt
+    mask_type: MultiheadAttentionMaskType
+
+
+class MultiheadAttention1(Attention, dml="MULTIHEAD_ATTENTION1"):
+    """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past.
+
+    Shapes are those of MULTIHEAD_ATTENTION with `key_value_head_count` for the heads of keys, values and past, of
+    which query_head_count is a multiple: as many query heads in a row share one.  past_sequence_lengths {B}, int32,
+    tells how many of the past keys count for each sequence.
+
+    The documentation leaves the lengths open, and gives them the other tensors' type by mistake; chosen here, as
+    ONNX Runtime relies on it: they are int32, and where they are given, attention is causal (the last query sees
+    every new key, the one before it all but the last, and so on), and a key that does not count has no weight.
+    """
+
+    head_fields: ClassVar = ("query_head_count", "key_value_head_count")
+    example: ClassVar = """
+inputs:
+  query: {dtype: float32, sizes: [1, 2, 8]}
+  key: {dtype: float32, sizes: [1, 2, 4]}
+  value: {dtype: float32, sizes: [1, 2, 4]}
+nodes:
+  y: {op: multihead_attention1, query: query, key: key, value: value,
+      scale: 0.5, mask_filter_value: -10000, query_head_count: 4, key_value_head_count: 2, mask_type: none}
+outputs: {y: y.output}
+"""
+
+    query: OptionalInput = None
+    key: OptionalInput = None
+    value: OptionalInput = None
+    stacked_query_key: OptionalInput = None
+    stacked_key_value: OptionalInput = None
+    stacked_query_key_value: OptionalInput = None
+    bias: OptionalInput = None
+    mask: OptionalInput = None
+    relative_position_bias: OptionalInput = None
+    past_key: OptionalInput = None
+    past_value: OptionalInput = None
+    past_sequence_lengths: OptionalInput = None
+    output: Output = inferred()
+    output_present_key: OptionalOutput = inferred()
+    output_present_value: OptionalOutput = inferred()
+    scale: Float
+    mask_filter_value: Float
+    query_head_count: UInt
+    key_value_head_count: UInt
+    mask_type: MultiheadAttentionMaskType
+
+    def _masked(self, scores: Array, given: Arrays, sizes: Dimensions) -> Array:
+        scores = super()._masked(scores, given, sizes)
+        lengths = given["past_sequence_lengths"]
+        if lengths is None:
+            return scores
+        keys, queries = np.arange(sizes.total), np.arange(sizes.queries)[:, None]
+        valid = keys < lengths.astype(np.int64).reshape(-1, 1, 1, 1)
+        seen = (keys >= sizes.past) & (keys - sizes.past <= queries + sizes.new - sizes.queries)
+        return np.where((valid & (keys < sizes.past)) | seen, scores, -np.inf)

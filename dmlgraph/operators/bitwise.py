@@ -1,0 +1,98 @@
+"""Operators on the raw bits of the elements: the data type only says how many there are."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from dmlgraph.operators.element_wise import Binary, Unary
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.tensor import DataType
+
+
+def bits_of(array: Array) -> Array:
+    """The elements as unsigned integers of their width."""
+    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+
+
+class BitwiseBinary(Binary):
+    """Base of f(a, b) on bits; the result has the inputs' type."""
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        arrays = [bits_of(array) for array in inputs if array is not None]
+        return (self.function(*arrays).view(self.output.dtype.numpy),)
+
+
+class BitAnd(BitwiseBinary, dml="ELEMENT_WISE_BIT_AND"):
+    """The bits set in both a and b."""
+
+    def function(self, a: Array, b: Array) -> Array:
+        return np.bitwise_and(a, b)
+
+
+class BitOr(BitwiseBinary, dml="ELEMENT_WISE_BIT_OR"):
+    """The bits set in a or b, or both."""
+
+    def function(self, a: Array, b: Array) -> Array:
+        return np.bitwise_or(a, b)
+
+
+class BitXor(BitwiseBinary, dml="ELEMENT_WISE_BIT_XOR"):
+    """The bits set in one of a and b."""
+
+    def function(self, a: Array, b: Array) -> Array:
+        return np.bitwise_xor(a, b)
+
+
+class BitShiftLeft(BitwiseBinary, dml="ELEMENT_WISE_BIT_SHIFT_LEFT"):
+    """a · 2^b modulo 2^N.
+
+    Of b the lowest 5 bits count (measured); so 8- and 16-bit types shift to zero by their width up to 31.  64-bit
+    types are shifted as two words: where the low word of b is 32 or more, it counts as 32 and its lowest 5 bits.
+    """
+
+    def function(self, a: Array, b: Array) -> Array:
+        wide, count = _for_shift(a, b)
+        return np.left_shift(wide, count).astype(a.dtype)
+
+
+class BitShiftRight(BitwiseBinary, dml="ELEMENT_WISE_BIT_SHIFT_RIGHT"):
+    """a / 2^b, cut: zeros move in.  Of b counts what BIT_SHIFT_LEFT says."""
+
+    def function(self, a: Array, b: Array) -> Array:
+        wide, count = _for_shift(a, b)
+        return np.right_shift(wide, count).astype(a.dtype)
+
+
+def _for_shift(a: Array, b: Array) -> tuple[Array, Array]:
+    """Shaders shift words of 32 bits and mask the count by that width; narrow types are cut afterwards."""
+    if a.dtype.itemsize == 8:
+        count = b.astype(np.uint32)
+        return a, np.where(count < 32, count, 32 + count % 32).astype(np.uint64)
+    return a.astype(np.uint32), b.astype(np.uint32) % np.uint32(32)
+
+
+class BitNot(Unary, dml="ELEMENT_WISE_BIT_NOT"):
+    """Every bit turned over."""
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        return (np.invert(bits_of(x)).view(self.output.dtype.numpy),)
+
+
+class BitCount(Unary, dml="ELEMENT_WISE_BIT_COUNT"):
+    """How many bits are set; the output is uint8 unless uint32 is asked for."""
+
+    output_keywords: ClassVar = ("dtype",)
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like(dtype=given["output"].dtype or DataType.UINT8)}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        return (convert(np.bitwise_count(bits_of(x)), self.output.dtype),)

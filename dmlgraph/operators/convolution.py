@@ -1,0 +1,369 @@
+"""Convolutions of float and of quantized tensors.
+
+Sums are made in float64: exact for integers, rounded once for floats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.enums import ConvolutionDirection, ConvolutionMode
+from dmlgraph.operators.fields import Input, OptionalInput, Output, UInt, inferred
+from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.quantized import (
+    along,
+    as_channels,
+    centred,
+    channel_problems,
+    quantize,
+    single_problems,
+)
+from dmlgraph.operators.windows import PerDimension, Sizes, Windowed, Windows
+from dmlgraph.tensor import DataType, TensorDesc
+
+
+class FilteredWindows(Windowed):
+    """Base of the convolutions: windows as large as the filter, and channels in groups."""
+
+    @property
+    def window(self) -> Windows:
+        return self.windows(self._filter.sizes[2:])
+
+    @property
+    def _filter(self) -> TensorDesc:
+        desc: TensorDesc = self.__dict__["filter"]
+        return desc
+
+    @property
+    def _groups(self) -> int:
+        count: int = self.__dict__["group_count"]
+        return count
+
+    def _taps_field(self, dimension: int) -> str:
+        return f"filter.sizes.{dimension + 2}"
+
+    def check_tensors(self) -> None:
+        """Raises an OperatorError where input, filter and groups do not fit one another; `input` says why."""
+        unequal = list(self._unequal_tensors())
+        if unequal:
+            raise OperatorError(unequal)
+        if self._groups == 0:
+            raise OperatorError("must be at least 1", field="group_count", got=0)
+
+    def forward_sizes(self) -> Sizes:
+        """The output's sizes in the forward direction."""
+        self.check_tensors()
+        window, tensor, filter_desc, groups = self.window, self.__dict__["input"], self._filter, self._groups
+        channels = tensor.sizes[1]
+        if channels % groups:
+            raise OperatorError(
+                "must divide the input's channels", field="group_count", got=groups, allowed=f"divisors of {channels}"
+            )
+        if filter_desc.sizes[1] != channels // groups:
+            raise OperatorError(
+                "must be the input's channels over the groups",
+                field="filter.sizes.1",
+                got=filter_desc.sizes[1],
+                allowed=str(channels // groups),
+            )
+        if filter_desc.sizes[0] % groups:
+            raise OperatorError(
+                "must divide the output's channels",
+                field="group_count",
+                got=groups,
+                allowed=f"divisors of {filter_desc.sizes[0]}",
+            )
+        self.check_fits(window, tensor.sizes[2:])
+        return (tensor.sizes[0], filter_desc.sizes[0], *window.counts(tensor.sizes[2:]))
+
+    def correlate_centred(self, x: Array, x_zero: Array | None, weights: Array, weights_zero: Array | None) -> Array:
+        """The forward sums of integers less their zero points: exact, a float64 holds every one."""
+        x, weights = (each.astype(np.float64) for each in (centred(x, x_zero), centred(weights, weights_zero, axis=0)))
+        return correlate(x, weights, self.window, self._groups)
+
+
+def correlate(x: Array, weights: Array, windows: Windows, groups: int) -> Array:
+    """Each window's products with the filter, added up over taps and channels.
+
+    x {N, IC, …} and weights {OC, IC / groups, taps…}, in float64, give {N, OC, counts…}.
+    """
+    counts = windows.counts(x.shape[2:])
+    padded = windows.pad(x, 0)
+    padded = padded.reshape(x.shape[0], groups, -1, *padded.shape[2:])
+    weights = weights.reshape(groups, -1, *weights.shape[1:])
+    result = np.zeros((x.shape[0], groups, weights.shape[1], math.prod(counts)))
+    for tap, place in windows.places(counts):
+        result += weights[tap] @ padded[place].reshape(*padded.shape[:3], -1)
+    return result.reshape(x.shape[0], -1, *counts)
+
+
+def scatter(x: Array, weights: Array, windows: Windows, groups: int, sizes: Sizes) -> Array:
+    """The transpose of `correlate`: each element puts its multiple of the filter over its window.
+
+    x {N, IC, …} and weights {IC, OC / groups, taps…}, in float64, give {N, OC, sizes…}.
+    """
+    counts = x.shape[2:]
+    columns = x.reshape(x.shape[0], groups, -1, math.prod(counts))
+    weights = weights.reshape(groups, -1, *weights.shape[1:])
+    result = np.zeros((x.shape[0], groups, weights.shape[2], *windows.padded(sizes)))
+    for tap, place in windows.places(counts):
+        products = weights[tap].swapaxes(-1, -2) @ columns
+        result[place] += products.reshape(*products.shape[:3], *counts)
+    return windows.crop(result.reshape(x.shape[0], -1, *result.shape[3:]))
+
+
+class Convolution(FilteredWindows, dml="CONVOLUTION"):
+    """activation(convolution + bias), in one to three spatial dimensions.
+
+    Forward: output[o] = Σ over channels c and taps k of input[c, o · stride + k · dilation − start_padding] ·
+    filter[o's channel, c, k], zero being outside; a spatial size is (padded − extent) / stride + 1, cut, with an
+    extent of 1 + (taps − 1) · dilation.  Backward, the transposed convolution: every input element i adds
+    input[i] · filter[k] to output[i · stride + k · dilation − start_padding]; a spatial size is
+    (size − 1) · stride + extent − start_padding − end_padding.  In both directions `output_padding` more elements
+    follow at the end of each dimension, which are zero, without a bias, before the activation (measured).
+    Mode `convolution` mirrors the filter in every spatial dimension, `cross_correlation` takes it as it is.
+
+    Shapes: input {N, IC, …}, filter {OC, IC / group_count, …} forward and {IC, OC / group_count, …} backward,
+    bias {1, OC, 1, …}; a bias of one dimension is read so.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 2, 5, 5]}
+  filter: {dtype: float32, sizes: [3, 2, 3, 3]}
+  bias: {dtype: float32, sizes: [3]}
+nodes:
+  y:
+    op: convolution
+    input: x
+    filter: filter
+    bias: bias
+    strides: [2, 2]
+    start_padding: [1, 1]
+    end_padding: [1, 1]
+    fused_activation: activation_relu
+outputs: [y]
+"""
+
+    input: Input
+    filter: Input
+    bias: OptionalInput = None
+    output: Output = inferred()
+    mode: ConvolutionMode = ConvolutionMode.CROSS_CORRELATION
+    direction: ConvolutionDirection = ConvolutionDirection.FORWARD
+    strides: PerDimension = inferred()
+    dilations: PerDimension = inferred()
+    start_padding: PerDimension = inferred()
+    end_padding: PerDimension = inferred()
+    output_padding: PerDimension = inferred()
+    group_count: UInt = 1
+    fused_activation: OptionalActivation = None
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        return as_channels(inputs, ("bias",))
+
+    @property
+    def _backward(self) -> bool:
+        return self.direction is ConvolutionDirection.BACKWARD
+
+    def infer(self, given: Given) -> Outcome:
+        batch, channels, *spatial = self._backward_sizes() if self._backward else self.forward_sizes()
+        sizes = (size + more for size, more in zip(spatial, self.output_padding, strict=True))
+        return {"output": self.input.like(sizes=(batch, channels, *sizes))}
+
+    def _backward_sizes(self) -> Sizes:
+        self.check_tensors()
+        window = self.window
+        if self.filter.sizes[0] != self.input.sizes[1]:
+            raise OperatorError(
+                "must be the input's channels, the direction being backward",
+                field="filter.sizes.0",
+                got=self.filter.sizes[0],
+                allowed=str(self.input.sizes[1]),
+            )
+        if self.input.sizes[1] % self.group_count:
+            raise OperatorError(
+                "must divide the input's channels",
+                field="group_count",
+                got=self.group_count,
+                allowed=f"divisors of {self.input.sizes[1]}",
+            )
+        spatial = tuple(
+            (size - 1) * stride + extent - start - end
+            for size, stride, extent, start, end in zip(
+                self.input.sizes[2:], self.strides, window.extents, self.start_padding, self.end_padding, strict=True
+            )
+        )
+        for dimension, size in enumerate(spatial):
+            if size < 1:
+                raise OperatorError(
+                    f"the padding leaves nothing of the output along dimension {dimension + 2}",
+                    field=f"start_padding.{dimension}",
+                    got=f"a size of {size}",
+                    allowed="padding that leaves a size of at least 1",
+                )
+        return (self.input.sizes[0], self.filter.sizes[1] * self.group_count, *spatial)
+
+    def constraints(self) -> Iterator[Problem]:
+        if self.bias is not None:
+            yield from channel_problems("bias", self.bias, self.output.sizes[1], single=False)
+        yield from activation_problems(self, self.fused_activation)
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        return activation_level_problems(self.fused_activation, level)
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, weights, bias = inputs
+        assert x is not None
+        assert weights is not None
+        x, weights = x.astype(np.float64), weights.astype(np.float64)
+        if self.mode is ConvolutionMode.CONVOLUTION:
+            weights = np.flip(weights, tuple(range(2, weights.ndim)))
+        with np.errstate(all="ignore"):
+            if self._backward:
+                spatial = zip(self.output.sizes[2:], self.output_padding, strict=True)
+                sizes = tuple(size - more for size, more in spatial)
+                result = scatter(x, weights, self.window, self.group_count, sizes)
+            else:
+                result = correlate(x, weights, self.window, self.group_count)
+            if bias is not None:
+                result = result + bias.astype(np.float64)
+            result = np.pad(result, [(0, 0), (0, 0), *((0, more) for more in self.output_padding)])
+            return (convert(activate(self.fused_activation, result), self.output.dtype),)
+
+
+class ConvolutionInteger(FilteredWindows, dml="CONVOLUTION_INTEGER"):
+    """Σ (input − input_zero_point) · (filter − filter_zero_point), as int32, modulo 2^32.
+
+    A forward cross-correlation: windows and shapes are those of CONVOLUTION, padding adds nothing to a sum.  A
+    zero point that is left out is 0; the input's is one number, the filter's one number or {1, OC, 1, …}, one for
+    each output channel, as which a tensor of one dimension is read.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: uint8, sizes: [1, 1, 4, 4]}
+  filter: {dtype: int8, sizes: [2, 1, 3, 3]}
+constants:
+  middle: {dtype: uint8, sizes: [1], data: [128]}
+nodes:
+  y: {op: convolution_integer, input: x, input_zero_point: middle, filter: filter}
+outputs: [y]
+"""
+
+    input: Input
+    input_zero_point: OptionalInput = None
+    filter: Input
+    filter_zero_point: OptionalInput = None
+    output: Output = inferred()
+    strides: PerDimension = inferred()
+    dilations: PerDimension = inferred()
+    start_padding: PerDimension = inferred()
+    end_padding: PerDimension = inferred()
+    group_count: UInt = 1
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        return as_channels(inputs, ("input_zero_point", "filter_zero_point"))
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like(sizes=self.forward_sizes(), dtype=DataType.INT32)}
+
+    def constraints(self) -> Iterator[Problem]:
+        yield from single_problems("input_zero_point", self.input_zero_point)
+        yield from channel_problems("filter_zero_point", self.filter_zero_point, self.output.sizes[1])
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, x_zero, weights, weights_zero = inputs
+        assert x is not None
+        assert weights is not None
+        return (self.correlate_centred(x, x_zero, weights, weights_zero).astype(np.int64).astype(np.int32),)
+
+
+class QuantizedLinearConvolution(FilteredWindows, dml="QUANTIZED_LINEAR_CONVOLUTION"):
+    """The convolution of quantized tensors, quantized: a number q stands for (q − zero_point) · scale.
+
+    output = clamp(round((Σ (input − input_zero_point) · (filter − filter_zero_point) + bias) · (input_scale ·
+    filter_scale / output_scale)) + output_zero_point), halves to even, in float32 (the order of the steps is
+    measured).  The bias is int32 {1, OC, 1, …}; it counts in units of input_scale · filter_scale.  A forward
+    cross-correlation: windows and shapes are those of CONVOLUTION.  A zero point that is left out is 0; scales and
+    zero points are one number each, the filter's also {1, OC, 1, …}, as which a tensor of one dimension is read.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: uint8, sizes: [1, 1, 4, 4]}
+  filter: {dtype: int8, sizes: [2, 1, 3, 3]}
+constants:
+  x_scale: {dtype: float32, sizes: [1], data: [0.5]}
+  filter_scale: {dtype: float32, sizes: [2], data: [0.25, 0.125]}
+  y_scale: {dtype: float32, sizes: [1], data: [2.0]}
+  y_zero_point: {dtype: uint8, sizes: [1], data: [128]}
+nodes:
+  y:
+    op: quantized_linear_convolution
+    input: x
+    input_scale: x_scale
+    filter: filter
+    filter_scale: filter_scale
+    output_scale: y_scale
+    output_zero_point: y_zero_point
+outputs: [y]
+"""
+
+    input: Input
+    input_scale: Input
+    input_zero_point: OptionalInput = None
+    filter: Input
+    filter_scale: Input
+    filter_zero_point: OptionalInput = None
+    bias: OptionalInput = None
+    output_scale: Input
+    output_zero_point: OptionalInput = None
+    output: Output = inferred()
+    strides: PerDimension = inferred()
+    dilations: PerDimension = inferred()
+    start_padding: PerDimension = inferred()
+    end_padding: PerDimension = inferred()
+    group_count: UInt = 1
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        return as_channels(inputs, tuple(name for name in cls.input_fields if name not in ("input", "filter")))
+
+    def infer(self, given: Given) -> Outcome:
+        dtype = given["output"].dtype
+        if self.output_zero_point is not None:
+            dtype = self.output_zero_point.dtype
+        return {"output": self.input.like(sizes=self.forward_sizes(), dtype=dtype or self.input.dtype)}
+
+    def constraints(self) -> Iterator[Problem]:
+        for field in ("input_scale", "input_zero_point", "output_scale", "output_zero_point"):
+            yield from single_problems(field, self.__dict__[field])
+        for field in ("filter_scale", "filter_zero_point"):
+            yield from channel_problems(field, self.__dict__[field], self.output.sizes[1])
+        yield from channel_problems("bias", self.bias, self.output.sizes[1], single=False)
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, x_scale, x_zero, weights, weights_scale, weights_zero, bias, scale, zero = inputs
+        assert x is not None
+        assert weights is not None
+        assert x_scale is not None
+        assert weights_scale is not None
+        assert scale is not None
+        sums = self.correlate_centred(x, x_zero, weights, weights_zero)
+        if bias is not None:
+            sums = sums + bias
+        with np.errstate(all="ignore"):
+            step = along(x_scale, 1, x.ndim) * along(weights_scale, 1, x.ndim) / along(scale, 1, x.ndim)
+            return (quantize(sums.astype(np.float32) * step, zero, self.output.dtype),)

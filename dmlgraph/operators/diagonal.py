@@ -1,0 +1,95 @@
+"""Diagonal matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import Problem
+from dmlgraph.operators.fields import (
+    Float,
+    Int,
+    OptionalInput,
+    Output,
+    ScalarDataType,
+    ScalarValue,
+    TypedBy,
+    inferred,
+)
+from dmlgraph.operators.fill import Fill
+from dmlgraph.operators.numerics import cut
+from dmlgraph.operators.operator import Array
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.tensor import TensorDesc
+
+
+class DiagonalFill(Fill):
+    """Base: the last two dimensions are the matrix, those before it batches."""
+
+    def constraints(self) -> Iterator[Problem]:
+        output: TensorDesc = self.__dict__["output"]
+        if output.rank < 2:
+            yield Problem("a matrix has at least 2 dimensions", field="output.sizes", got=list(output.sizes))
+
+    def _diagonal(self) -> Array:
+        """The number of the diagonal every element is on: 0 the main one, positive above it."""
+        *_, rows, columns = self.__dict__["output"].sizes
+        return np.asarray(np.arange(columns) - np.arange(rows)[:, None])
+
+
+class DiagonalMatrix(DiagonalFill, dml="DIAGONAL_MATRIX"):
+    """`value` on the diagonal `offset` places above the main one (below it, if negative), else zero.
+
+    An integer matrix cuts the value's fraction and keeps its low bits.
+    """
+
+    example: ClassVar = """
+nodes:
+  y: {op: diagonal_matrix, output: {dtype: float32, sizes: [1, 1, 3, 3]}, offset: 0, value: 1}
+outputs: [y]
+"""
+
+    output: Output = inferred()
+    offset: Int
+    value: Float
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        value = cut(self.value, self.output.dtype)
+        matrix = np.where(self._diagonal() == self.offset, value, value.dtype.type(0))
+        return (np.broadcast_to(matrix, self.output.sizes),)
+
+
+class DiagonalMatrix1(DiagonalFill, dml="DIAGONAL_MATRIX1"):
+    """`value` on the diagonals from `diagonal_fill_begin` up to but without `diagonal_fill_end`, else the input.
+
+    Diagonals count from the main one, 0, upwards.  Where the end is below the begin, `value` stands everywhere but
+    on the diagonals from the end up to the begin.  Without an input the rest is zero, and the output's data type
+    and sizes must be given.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 3, 3]}
+nodes:
+  y: {op: diagonal_matrix1, input: x, value: 7, diagonal_fill_begin: 0, diagonal_fill_end: 1}
+outputs: [y]
+"""
+
+    input: OptionalInput = None
+    output: Output = inferred()
+    value_data_type: ScalarDataType = inferred()
+    value: Annotated[ScalarValue, TypedBy("value_data_type")]
+    diagonal_fill_begin: Int
+    diagonal_fill_end: Int
+
+    def infer(self, given: Given) -> Outcome:
+        return super().infer(given) if self.input is None else {"output": self.input.like()}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        begin, end, diagonal = self.diagonal_fill_begin, self.diagonal_fill_end, self._diagonal()
+        filled = (begin <= diagonal) & (diagonal < end) if begin <= end else (diagonal < end) | (begin <= diagonal)
+        rest = np.zeros(self.output.sizes, self.output.dtype.numpy) if x is None else x
+        return (np.where(filled, self.value.value, rest),)

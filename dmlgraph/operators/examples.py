@@ -1,0 +1,35 @@
+"""A small graph file for every operator: shown by `dmlgraph operators NAME`, and run by the tests.
+
+A class says its own in `example`: everything below the header, the operator's node being called `y`.  For
+operators of plain tensors it is made here: one input a tensor, and `example_attributes`.
+"""
+
+from __future__ import annotations
+
+from dmlgraph.levels import NEWEST
+from dmlgraph.operators.fields import Kind
+from dmlgraph.operators.operator import Operator
+from dmlgraph.tensor import DataType
+
+SIZES = "[1, 1, 2, 3]"
+
+
+def example(operator: type[Operator]) -> str:
+    """The text of a graph file that uses the operator."""
+    body = operator.example.strip() or _of_plain_tensors(operator)
+    return f"dmlgraph: 1\nname: {operator.name}\n{body}\n"
+
+
+def _of_plain_tensors(operator: type[Operator]) -> str:
+    inputs, fields = [], [f"op: {operator.name}"]
+    for field in operator.input_fields:
+        member = operator.members_by_field()[field]
+        assert member.kind is Kind.TENSOR, f"{operator.name} has no example"
+        if not member.optional:
+            row = operator.support().rows(member.name, NEWEST)
+            assert row is not None
+            dtype = next(dtype for dtype in DataType if dtype in row.dtypes)  # float32 where it is allowed
+            inputs.append(f"  {field}: {{dtype: {dtype}, sizes: {SIZES}}}")
+            fields.append(f"{field}: {field}")
+    fields += [f"{name}: {value}" for name, value in operator.example_attributes.items()]
+    return "\n".join(["inputs:", *inputs, "nodes:", f"  y: {{{', '.join(fields)}}}", "outputs: [y]"])

@@ -1,0 +1,71 @@
+"""Gradients of element-wise operators: what reaches the input, from the input and the output's gradient."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from dmlgraph.operators.element_wise import ElementWise, finite_bound
+from dmlgraph.operators.fields import Float, Input, Output, ScalarDataType, ScalarValue, TypedBy, inferred
+from dmlgraph.operators.numerics import working
+from dmlgraph.operators.operator import Array
+from dmlgraph.operators.outputs import Given, Outcome
+
+
+class Gradient(ElementWise):
+    """Base: the gradient passes where the input lets it, and is 0 elsewhere."""
+
+    input: Input
+    input_gradient: Input
+    output_gradient: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output_gradient": self.input_gradient.like()}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, gradient = inputs
+        assert x is not None
+        assert gradient is not None
+        return (np.where(self.passes(working(x)), gradient, gradient.dtype.type(0)),)
+
+    def passes(self, x: Array) -> Array:
+        """Where the gradient passes."""
+        raise NotImplementedError
+
+
+class ActivationReluGrad(Gradient, dml="ACTIVATION_RELU_GRAD"):
+    """The gradient where the input is above zero."""
+
+    def passes(self, x: Array) -> Array:
+        return np.asarray(x > 0)
+
+
+class ClipGrad(Gradient, dml="ELEMENT_WISE_CLIP_GRAD"):
+    """The gradient where the input is strictly between the bounds, which are converted to its type first.
+
+    NaN lets nothing pass, and float16 bounds are at most ±65504, so that its infinities and extremes never pass
+    (measured).
+    """
+
+    example_attributes: ClassVar = {"min": "0", "max": "6"}
+
+    min: Float
+    max: Float
+
+    def passes(self, x: Array) -> Array:
+        low, high = (finite_bound(number, self.input.dtype) for number in (self.min, self.max))
+        return np.asarray((low < x) & (x < high))
+
+
+class ClipGrad1(Gradient, dml="ELEMENT_WISE_CLIP_GRAD1"):
+    """The gradient where the input is strictly between the bounds, which are of its own type; not for NaN."""
+
+    example_attributes: ClassVar = {"min": "0", "max": "6"}
+
+    min_max_data_type: ScalarDataType = inferred()
+    min: Annotated[ScalarValue, TypedBy("min_max_data_type")]
+    max: Annotated[ScalarValue, TypedBy("min_max_data_type")]
+
+    def passes(self, x: Array) -> Array:
+        return np.asarray((working(self.min.value) < x) & (x < working(self.max.value)))

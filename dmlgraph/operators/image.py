@@ -1,0 +1,207 @@
+"""Operators on images: tensors {batch, channels, height, width}."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.enums import DepthSpaceOrder
+from dmlgraph.operators.fields import Count, Float, Floats, Input, Output, UInt, inferred
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.tensor import TensorDesc
+
+# Where the axes (y in the block, x in the block, channel) stand in the channels of the deep image.
+_BLOCK_AXES = {
+    DepthSpaceOrder.DEPTH_COLUMN_ROW: "yxc",
+    DepthSpaceOrder.COLUMN_ROW_DEPTH: "cyx",
+}
+
+
+class BlockMove(Operator):
+    """Base of the operators that turn blocks of `block_size` · `block_size` pixels into channels and back.
+
+    `order` says how: of B² · C channels, (y · B + x) · C + c is pixel {y, x} of a block's channel c in
+    depth_column_row, c · B² + y · B + x in column_row_depth.
+    """
+
+    input: Input
+    output: Output = inferred()
+    block_size: UInt
+
+    def infer(self, given: Given) -> Outcome:
+        _check_image(self.input)
+        if self.block_size < 1:
+            raise OperatorError("must be at least 1", field="block_size", got=self.block_size)
+        *batch, channels, height, width = self.input.sizes
+        return {"output": self.input.like(sizes=(*batch, *self._moved(channels, height, width)))}
+
+    def _moved(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
+        """The output's channels, height and width."""
+        raise NotImplementedError
+
+    def _quotient(self, size: int, divisor: int, what: str, of: str) -> int:
+        if size % divisor:
+            raise OperatorError(
+                f"the {what} must be a multiple of {of}", field="input.sizes", got=size, allowed=f"{divisor} · n"
+            )
+        return size // divisor
+
+    @property
+    def _block_axes(self) -> str:
+        order: DepthSpaceOrder = self.__dict__.get("order", DepthSpaceOrder.DEPTH_COLUMN_ROW)
+        return _BLOCK_AXES[order]
+
+
+class SpaceToDepthMove(BlockMove):
+    """Base: {N, C, H, W} becomes {N, B² · C, H / B, W / B}."""
+
+    def _moved(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
+        block = self.block_size
+        return (
+            channels * block * block,
+            self._quotient(height, block, "height", "the block size"),
+            self._quotient(width, block, "width", "the block size"),
+        )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (image,) = inputs
+        assert image is not None
+        block = self.block_size
+        *batch, channels, height, width = image.shape
+        blocks = image.reshape(*batch, channels, height // block, block, width // block, block)
+        return (np.einsum(f"...chywx->...{self._block_axes}hw", blocks).reshape(self.output.sizes),)
+
+
+class DepthToSpaceMove(BlockMove):
+    """Base: {N, C, H, W} becomes {N, C / B², H · B, W · B}."""
+
+    def _moved(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
+        block = self.block_size
+        kept = self._quotient(channels, block * block, "number of channels", "the block size squared")
+        return kept, height * block, width * block
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (image,) = inputs
+        assert image is not None
+        *batch, channels, height, width = image.shape
+        extents = {"y": self.block_size, "x": self.block_size, "c": channels // self.block_size**2}
+        blocks = image.reshape(*batch, *(extents[axis] for axis in self._block_axes), height, width)
+        return (np.einsum(f"...{self._block_axes}hw->...chywx", blocks).reshape(self.output.sizes),)
+
+
+class SpaceToDepth(SpaceToDepthMove, dml="SPACE_TO_DEPTH"):
+    """Blocks of pixels into channels: output[n, (y · B + x) · C + c, h, w] = input[n, c, h · B + y, w · B + x].
+
+    {N, C, H, W} becomes {N, B² · C, H / B, W / B}.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 4]}
+nodes:
+  y: {op: space_to_depth, input: x, block_size: 2}
+outputs: [y]
+"""
+
+
+class SpaceToDepth1(SpaceToDepthMove, dml="SPACE_TO_DEPTH1"):
+    """Blocks of pixels into channels, in either order: the inverse of depth_to_space1.
+
+    Pixel {y, x} of a block's channel c goes to channel (y · B + x) · C + c (depth_column_row) or
+    c · B² + y · B + x (column_row_depth).  {N, C, H, W} becomes {N, B² · C, H / B, W / B}.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 2, 2, 4]}
+nodes:
+  y: {op: space_to_depth1, input: x, block_size: 2, order: column_row_depth}
+outputs: [y]
+"""
+
+    order: DepthSpaceOrder = DepthSpaceOrder.DEPTH_COLUMN_ROW
+
+
+class DepthToSpace(DepthToSpaceMove, dml="DEPTH_TO_SPACE"):
+    """Channels into blocks of pixels: output[n, c, h · B + y, w · B + x] = input[n, (y · B + x) · C + c, h, w].
+
+    {N, B² · C, H, W} becomes {N, C, H · B, W · B}.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 4, 1, 2]}
+nodes:
+  y: {op: depth_to_space, input: x, block_size: 2}
+outputs: [y]
+"""
+
+
+class DepthToSpace1(DepthToSpaceMove, dml="DEPTH_TO_SPACE1"):
+    """Channels into blocks of pixels, in either order.
+
+    Pixel {y, x} of a block's channel c comes from channel (y · B + x) · C + c (depth_column_row) or
+    c · B² + y · B + x (column_row_depth).  {N, B² · C, H, W} becomes {N, C, H · B, W · B}.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 8, 1, 2]}
+nodes:
+  y: {op: depth_to_space1, input: x, block_size: 2, order: column_row_depth}
+outputs: [y]
+"""
+
+    order: DepthSpaceOrder = DepthSpaceOrder.DEPTH_COLUMN_ROW
+
+
+class ValueScale2d(Operator, dml="VALUE_SCALE_2D"):
+    """scale · x + bias[c], c the channel; images have 1 or 3 channels.
+
+    The product and the sum are each rounded to the tensor's type (measured).
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 3, 2, 2]}
+nodes:
+  y: {op: value_scale_2d, input: x, scale: 0.5, bias: [1, 2, 3]}
+outputs: [y]
+"""
+
+    input: Input
+    output: Output = inferred()
+    scale: Float
+    bias: Annotated[Floats, Count("ChannelCount")]
+
+    def infer(self, given: Given) -> Outcome:
+        _check_image(self.input)
+        return {"output": self.input.like()}
+
+    def constraints(self) -> Iterator[Problem]:
+        channels = self.input.sizes[-3]
+        if channels not in (1, 3):
+            yield Problem("an image has 1 or 3 channels", field="input.sizes", got=channels, allowed="1 or 3")
+        if len(self.bias) != channels:
+            yield Problem(
+                "must have one entry for each channel", field="bias", got=len(self.bias), allowed=str(channels)
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (image,) = inputs
+        assert image is not None
+        bias = np.array(self.bias, image.dtype).reshape(-1, 1, 1)
+        with np.errstate(all="ignore"):
+            return (image * image.dtype.type(self.scale) + bias,)
+
+
+def _check_image(tensor: TensorDesc) -> None:
+    """Raises that a tensor has too few dimensions to be told channels, height and width; levels ask for 4."""
+    if tensor.rank < 4:
+        raise OperatorError(
+            "an image has batch, channels, height and width", field="input.sizes", got=list(tensor.sizes)
+        )

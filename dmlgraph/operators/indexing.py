@@ -1,0 +1,491 @@
+"""Gather and scatter: elements read from, or written to, places that a tensor of indices names.
+
+Negative indices of signed types count from the end, from feature level 3.0.  Indices beyond the ends are no error
+for DirectML, and what comes of them is undefined; here the nearest element is read, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.axes import check_axis, with_size
+from dmlgraph.operators.fields import Input, Output, UInt, inferred
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
+from dmlgraph.tensor import TensorDesc
+
+Sizes = tuple[int, ...]
+
+
+def from_start(indices: Array, size: int) -> Array:
+    """Indices counted from the start: negative ones count from the end of `size` elements."""
+    return indices if indices.dtype.kind == "u" else np.where(indices < 0, indices.astype(np.int64) + size, indices)
+
+
+def nearest(indices: Array, size: int) -> Array:
+    """Indices counted from the start, and clamped to the `size` elements there are."""
+    return from_start(indices, size).clip(0, size - 1).astype(np.intp)
+
+
+def effective(sizes: Sizes, count: int, field: str, count_field: str) -> Sizes:
+    """The last `count` of a tensor's sizes; those before must be 1.
+
+    Raises:
+        OperatorError: the count is not of this tensor.
+    """
+    if not 0 <= count <= len(sizes):
+        raise OperatorError(
+            "is more than the tensor's dimensions", field=count_field, got=count, allowed=f"at most {len(sizes)}"
+        )
+    ignored, kept = sizes[: len(sizes) - count], sizes[len(sizes) - count :]
+    if any(size != 1 for size in ignored):
+        raise OperatorError(
+            f"the dimensions in front of the last {count} must be 1",
+            field=f"{field}.sizes",
+            got=list(sizes),
+            allowed=str([1] * len(ignored) + list(kept)),
+        )
+    return kept
+
+
+def right_aligned(sizes: Sizes, rank: int, field: str, droppable: int = 0) -> Sizes:
+    """The sizes with as many dimensions of 1 in front as make up the rank; of too many, `droppable` ones are dropped.
+
+    Raises:
+        OperatorError: there are more that are too many, or they are not of size 1.
+    """
+    extra = max(len(sizes) - rank, 0)
+    if extra > droppable or any(size != 1 for size in sizes[:extra]):
+        raise OperatorError(
+            "the output has more dimensions than the tensors",
+            field=field,
+            got=list(sizes),
+            allowed=f"{rank} dimensions",
+            hint="give all tensors more dimensions of size 1 in front",
+        )
+    return (1,) * (rank - len(sizes)) + sizes[extra:]
+
+
+class Gather(Operator, dml="GATHER"):
+    """The slices of the input along `axis` that the indices name.
+
+    The last `index_dimensions` dimensions of the indices, {K…}, stand in the output in place of the axis:
+    {before…, K…, after…}, with dimensions of size 1 in front to the number of dimensions all tensors have.  Where it
+    has more, dimensions of size 1 before the axis are dropped; only those: where K itself would have to lose one,
+    DirectML corrupts its memory (measured).
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 3, 4]}
+  indices: {dtype: uint32, sizes: [1, 1, 1, 2]}
+nodes:
+  y: {op: gather, input: x, indices: indices, axis: 2, index_dimensions: 1}
+outputs: [y]
+"""
+
+    input: Input
+    indices: Input
+    output: Output = inferred()
+    axis: UInt
+    index_dimensions: UInt
+
+    def infer(self, given: Given) -> Outcome:
+        check_axis(self.axis, self.input.rank)
+        sizes = self.input.sizes
+        kept = effective(self.indices.sizes, self.index_dimensions, "indices", "index_dimensions")
+        gathered = (*sizes[: self.axis], *kept, *sizes[self.axis + 1 :])
+        output = right_aligned(gathered, self.input.rank, "index_dimensions", droppable=self.axis)
+        return {"output": self.input.like(sizes=output)}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, indices = inputs
+        assert x is not None
+        assert indices is not None
+        named = nearest(indices, x.shape[self.axis]).ravel()
+        return (np.take(x, named, self.axis).reshape(self.output.sizes),)
+
+
+class GatherElements(Operator, dml="GATHER_ELEMENTS"):
+    """output[c] = input[c, but along `axis` at indices[c]]; the output has the indices' sizes.
+
+    The indices have the input's sizes but for the axis.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+  indices: {dtype: uint32, sizes: [1, 1, 2, 1]}
+nodes:
+  y: {op: gather_elements, input: x, indices: indices, axis: 3}
+outputs: [y]
+"""
+
+    input: Input
+    indices: Input
+    output: Output = inferred()
+    axis: UInt
+
+    def infer(self, given: Given) -> Outcome:
+        check_axis(self.axis, self.input.rank)
+        return {"output": self.input.like(sizes=self.indices.sizes)}
+
+    def constraints(self) -> Iterator[Problem]:
+        return _along_axis_problems(self.input, self.indices, self.axis)
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, indices = inputs
+        assert x is not None
+        assert indices is not None
+        return (np.take_along_axis(x, nearest(indices, x.shape[self.axis]), self.axis),)
+
+
+class TupleIndexed(Operator):
+    """Base of the operators whose indices are tuples, the last dimension of the indices tensor.
+
+    Of the input count the last `input_dimension_count` dimensions, of the indices the last
+    `indices_dimension_count`: {batch…, K…, T}.  A tuple of T indices names an element or a slice of the input,
+    whose sizes are {batch…, T sizes that are indexed…, slice…}.
+    """
+
+    input: Input
+    indices: Input
+
+    def _shapes(self) -> tuple[Sizes, Sizes, int]:
+        """The input's sizes, the indices' and how many of them are batches; what is wrong with them is raised."""
+        source = effective(self.input.sizes, self._count("input"), "input", "input_dimension_count")
+        indices = effective(self.indices.sizes, self._count("indices"), "indices", "indices_dimension_count")
+        batches: int = self.__dict__.get("batch_dimension_count", 0)
+        for field, sizes in (("input_dimension_count", source), ("indices_dimension_count", indices)):
+            if len(sizes) <= batches:
+                allowed = "1 or more" if not batches else f"more than the {batches} batch dimensions"
+                raise OperatorError("is too small", field=field, got=len(sizes), allowed=allowed)
+        if source[:batches] != indices[:batches]:
+            raise OperatorError(
+                "the batch dimensions differ from the input's",
+                field="indices.sizes",
+                got=list(indices[:batches]),
+                allowed=str(list(source[:batches])),
+            )
+        if indices[-1] > len(source) - batches:
+            raise OperatorError(
+                "the last size is the number of indices in a tuple, more than the input has dimensions for",
+                field="indices.sizes",
+                got=indices[-1],
+                allowed=f"1 to {len(source) - batches}",
+            )
+        return source, indices, batches
+
+    def _count(self, tensor: str) -> int:
+        count: int = self.__dict__[f"{tensor}_dimension_count"]
+        return count
+
+    def _result_sizes(self) -> Sizes:
+        """{batch…, K…, slice…}: the sizes of what the tuples name, with the tensors' number of dimensions."""
+        source, indices, batches = self._shapes()
+        named = (*indices[:-1], *source[batches + indices[-1] :])
+        return right_aligned(named, self.input.rank, "indices_dimension_count")
+
+    def _tuples(self, indices: Array) -> tuple[Sizes, list[Array]]:
+        """The input's sizes as {batches, T sizes…, slice…}, and the tuples' members, each {batches, K}."""
+        source, sizes, batches = self._shapes()
+        flat = (int(np.prod(source[:batches])), *source[batches:])
+        tuples = indices.reshape(flat[0], -1, sizes[-1])
+        return flat, [tuples[..., member] for member in range(sizes[-1])]
+
+
+class GatherTuples(TupleIndexed):
+    """Base of gather_nd and gather_nd1."""
+
+    output: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like(sizes=self._result_sizes())}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, indices = inputs
+        assert x is not None
+        assert indices is not None
+        flat, members = self._tuples(indices)
+        batch = np.arange(flat[0])[:, None]
+        places = [nearest(member, size) for member, size in zip(members, flat[1:], strict=False)]
+        return (x.reshape(flat)[batch, *places].reshape(self.output.sizes),)
+
+
+class GatherNd(GatherTuples, dml="GATHER_ND"):
+    """output[k…, slice…] = input[indices[k…, 0], indices[k…, 1], …, slice…].
+
+    The last dimension of the indices is the tuple.  Only the last `input_dimension_count` and
+    `indices_dimension_count` dimensions count; the output has ones in front to the tensors' number of dimensions.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 3, 4]}
+  indices: {dtype: uint32, sizes: [1, 1, 5, 2]}
+nodes:
+  y: {op: gather_nd, input: x, indices: indices, input_dimension_count: 2, indices_dimension_count: 2}
+outputs: [y]
+"""
+
+    input_dimension_count: UInt
+    indices_dimension_count: UInt
+
+
+class GatherNd1(GatherTuples, dml="GATHER_ND1"):
+    """gather_nd for each batch: output[b…, k…, slice…] = input[b…, indices[b…, k…, 0], …, slice…].
+
+    The first `batch_dimension_count` of the dimensions that count are the batches, of equal sizes in the input, the
+    indices and the output.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [2, 3, 4]}
+  indices: {dtype: uint32, sizes: [2, 5, 1]}
+nodes:
+  y:
+    op: gather_nd1
+    input: x
+    indices: indices
+    input_dimension_count: 3
+    indices_dimension_count: 3
+    batch_dimension_count: 1
+outputs: [y]
+"""
+
+    input_dimension_count: UInt
+    indices_dimension_count: UInt
+    batch_dimension_count: UInt
+
+
+class ScatterElements(Operator, dml="SCATTER_ELEMENTS"):
+    """The input, but output[c, along `axis` at indices[c]] = updates[c].
+
+    The indices have the input's sizes, at most, along the axis, and just those elsewhere (measured); the updates have
+    the indices' sizes.  Which of several updates of one element wins is not defined; here the last.
+    """
+
+    aliases: ClassVar = ("scatter",)
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+  indices: {dtype: uint32, sizes: [1, 1, 2, 1]}
+  updates: {dtype: float32, sizes: [1, 1, 2, 1]}
+nodes:
+  y: {op: scatter_elements, input: x, indices: indices, updates: updates, axis: 3}
+outputs: [y]
+"""
+
+    input: Input
+    indices: Input
+    updates: Input
+    output: Output = inferred()
+    axis: UInt
+
+    def infer(self, given: Given) -> Outcome:
+        check_axis(self.axis, self.input.rank)
+        return {"output": self.input.like()}
+
+    def constraints(self) -> Iterator[Problem]:
+        yield from _update_problems(self.updates, self.indices.sizes, "the indices'")
+        yield from _along_axis_problems(self.input, self.indices, self.axis)
+        if self.indices.rank == self.input.rank and self.indices.sizes[self.axis] > self.input.sizes[self.axis]:
+            yield Problem(
+                "is more than the input's",
+                field=f"indices.sizes.{self.axis}",
+                got=self.indices.sizes[self.axis],
+                allowed=f"1 to {self.input.sizes[self.axis]}",
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, indices, updates = inputs
+        assert x is not None
+        assert indices is not None
+        assert updates is not None
+        place = from_start(indices, x.shape[self.axis])
+        inside = (place >= 0) & (place < x.shape[self.axis])
+        places = list(np.nonzero(inside))
+        places[self.axis] = place[inside].astype(np.intp)
+        result = x.copy()
+        result[tuple(places)] = updates[inside]
+        return (result,)
+
+
+class ScatterNd(TupleIndexed, dml="SCATTER_ND"):
+    """The input, but output[indices[k…, 0], indices[k…, 1], …, slice…] = updates[k…, slice…].
+
+    The last dimension of the indices is the tuple.  Only the last `input_dimension_count` and
+    `indices_dimension_count` dimensions count.  Which of several updates of one element wins is not defined; here
+    the last.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 3, 4]}
+  indices: {dtype: uint32, sizes: [1, 1, 2, 2]}
+  updates: {dtype: float32, sizes: [1, 1, 1, 2]}
+nodes:
+  y:
+    op: scatter_nd
+    input: x
+    indices: indices
+    updates: updates
+    input_dimension_count: 2
+    indices_dimension_count: 2
+outputs: [y]
+"""
+
+    updates: Input
+    output: Output = inferred()
+    input_dimension_count: UInt
+    indices_dimension_count: UInt
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like()}
+
+    def constraints(self) -> Iterator[Problem]:
+        return _update_problems(self.updates, self._result_sizes(), "those of what the indices name")
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, indices, updates = inputs
+        assert x is not None
+        assert indices is not None
+        assert updates is not None
+        (_, *sizes), members = self._tuples(indices)
+        places = [from_start(member[0], size) for member, size in zip(members, sizes, strict=False)]
+        inside = np.all([(place >= 0) & (place < size) for place, size in zip(places, sizes, strict=False)], axis=0)
+        result = x.reshape(sizes).copy()
+        slices = updates.reshape(len(inside), *sizes[len(members) :])
+        result[tuple(place[inside].astype(np.intp) for place in places)] = slices[inside]
+        return (result.reshape(self.output.sizes),)
+
+
+class OneHot(Operator, dml="ONE_HOT"):
+    """output[c] = on where the index at c is c's place along `axis`, else off.
+
+    The indices have size 1 along the axis; the output's size there must be given: `output: {sizes: …}`.  Of the
+    values tensor, off is the first element along the last dimension and on the second (measured: DirectML does not
+    find them in another dimension, as its documentation has it).  Indices beyond the axis give off everywhere.
+    """
+
+    output_keywords: ClassVar = ("sizes",)
+    example: ClassVar = """
+inputs:
+  indices: {dtype: uint32, sizes: [1, 1, 4, 1]}
+  off_on: {dtype: float32, sizes: [1, 1, 1, 2]}
+nodes:
+  y: {op: one_hot, indices: indices, values: off_on, output: {sizes: [1, 1, 4, 3]}, axis: 3}
+outputs: [y]
+"""
+
+    indices: Input
+    values: Input
+    output: Output = inferred()
+    axis: UInt
+
+    def infer(self, given: Given) -> Outcome:
+        check_axis(self.axis, self.indices.rank)
+        return {"output": self.values.like(sizes=asked_sizes(given, "output"))}
+
+    def constraints(self) -> Iterator[Problem]:
+        if self.output.rank == self.indices.rank:
+            expected = with_size(self.output.sizes, self.axis, 1)
+            if self.indices.sizes != expected:
+                yield Problem(
+                    f"must be those of the output, with 1 along axis {self.axis}",
+                    field="indices.sizes",
+                    got=list(self.indices.sizes),
+                    allowed=str(list(expected)),
+                )
+        if self.values.sizes[-1] < 2:
+            yield Problem(
+                "must have at least 2 elements, off and on, in the last dimension",
+                field="values.sizes",
+                got=list(self.values.sizes),
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        indices, values = inputs
+        assert indices is not None
+        assert values is not None
+        off, on = values.ravel()[:2]
+        depth = self.output.sizes[self.axis]
+        place = np.arange(depth).reshape([depth if axis == self.axis else 1 for axis in range(indices.ndim)])
+        return (np.where(from_start(indices, depth) == place, on, off),)
+
+
+class NonzeroCoordinates(Operator, dml="NONZERO_COORDINATES"):
+    """How many elements are not zero, and the coordinates of each, one a row in row-major order.
+
+    The count has sizes {1, …}, the coordinates {1, …, M, N}, M being the number of elements of the input; rows from
+    the count on are undefined, here zero.  N is the input's number of dimensions unless fewer are asked for, which
+    may leave out dimensions of size 1 in front.  Both outputs have as many dimensions as the input, unless asked for
+    otherwise.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y: {op: nonzero_coordinates, input: x}
+outputs: {count: y.output_count, coordinates: y.output_coordinates}
+"""
+
+    input: Input
+    output_count: Output = inferred()
+    output_coordinates: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        rank = self.input.rank
+        coordinates = right_aligned((self.input.element_count, rank), max(rank, 2), "output_coordinates")
+        return {
+            "output_count": TensorDesc(dtype="uint32", sizes=given["output_count"].sizes or (1,) * rank),
+            "output_coordinates": TensorDesc(dtype="uint32", sizes=given["output_coordinates"].sizes or coordinates),
+        }
+
+    def constraints(self) -> Iterator[Problem]:
+        if self.output_count.element_count != 1:
+            yield Problem(
+                "holds one number: all sizes are 1", field="output_count.sizes", got=list(self.output_count.sizes)
+            )
+        sizes, elements = self.output_coordinates.sizes, self.input.element_count
+        fewest = next((self.input.rank - axis for axis, size in enumerate(self.input.sizes) if size > 1), 1)
+        if sizes[-2:-1] != (elements,) or not fewest <= sizes[-1] <= self.input.rank or set(sizes[:-2]) - {1}:
+            yield Problem(
+                "must be {1, …, elements of the input, dimensions}",
+                field="output_coordinates.sizes",
+                got=list(sizes),
+                allowed=f"[…, {elements}, {fewest} to {self.input.rank}]",
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        found = np.argwhere(x != 0)
+        rows = np.zeros(self.output_coordinates.sizes[-2:], np.uint32)
+        rows[: len(found)] = found[:, x.ndim - rows.shape[1] :]
+        count = np.full(self.output_count.sizes, len(found), np.uint32)
+        return count, rows.reshape(self.output_coordinates.sizes)
+
+
+def _along_axis_problems(source: TensorDesc, indices: TensorDesc, axis: int) -> Iterator[Problem]:
+    """Indices along an axis have the sizes of the tensor they name elements of, but for the axis."""
+    if indices.rank == source.rank:
+        expected = with_size(source.sizes, axis, indices.sizes[axis])
+        if indices.sizes != expected:
+            yield Problem(
+                f"may differ from the input's only along axis {axis}",
+                field="indices.sizes",
+                got=list(indices.sizes),
+                allowed=str(list(expected)),
+            )
+
+
+def _update_problems(updates: TensorDesc, expected: Sizes, whose: str) -> Iterator[Problem]:
+    if updates.rank == len(expected) and updates.sizes != expected:
+        yield Problem(f"must be {whose}", field="updates.sizes", got=list(updates.sizes), allowed=str(list(expected)))

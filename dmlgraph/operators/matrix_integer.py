@@ -1,0 +1,235 @@
+"""Matrix products of integers that stand for numbers: q for (q − zero_point) · scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import Problem
+from dmlgraph.operators.fields import Input, OptionalInput, Output, inferred
+from dmlgraph.operators.matrix import broadcast_batches, broadcast_field, check_inner_sizes
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.quantization import from_steps
+from dmlgraph.operators.quantized import clamp_steps, with_rank
+from dmlgraph.tensor import DataType, TensorDesc
+
+_LAST, _BUT_LAST = -1, -2
+
+
+class IntegerProduct(Operator):
+    """Base: A {…, M, K} times B {…, K, N}; A's and the output's parameters are by row, B's by column."""
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        a, b = inputs.get("a"), inputs.get("b")
+        if a is None or b is None:
+            return inputs  # the fields' own check says which is missing
+        a, b = broadcast_batches(a, b)
+        others = {
+            field: desc and _along(desc, _vector_axis(field), a.rank)
+            for field, desc in inputs.items()
+            if field not in ("a", "b", "bias")
+        }
+        return inputs | others | {"a": a, "b": b}
+
+    def infer(self, given: Given) -> Outcome:
+        a, b = self.__dict__["a"], self.__dict__["b"]
+        check_inner_sizes(a.sizes[-1], b.sizes[-2], b)
+        return {"output": a.like(sizes=(*a.sizes[:-1], b.sizes[-1]), dtype=self.output_dtype(given))}
+
+    def output_dtype(self, given: Given) -> DataType:
+        raise NotImplementedError
+
+    def constraints(self) -> Iterator[Problem]:
+        a, b = self.__dict__["a"], self.__dict__["b"]
+        if a.sizes[:-2] != b.sizes[:-2]:
+            yield Problem("the batches of a and b differ", field="b.sizes", got=str(b), allowed=str(a))
+        counts = {_BUT_LAST: ("row", a.sizes[-2]), _LAST: ("column", b.sizes[-1])}
+        for field in self.input_fields:
+            desc = self.__dict__[field]
+            if field in ("a", "b", "bias") or desc is None:
+                continue
+            axis = _vector_axis(field)
+            what, count = counts[axis]
+            vector = _vector(count, axis, desc.rank)
+            if desc.element_count != 1 and desc.sizes != vector:
+                yield Problem(
+                    f"must be one number, or one for each {what}",
+                    field=f"{field}.sizes",
+                    got=list(desc.sizes),
+                    allowed=f"{[1] * desc.rank} or {list(vector)}",
+                )
+
+
+def _vector_axis(field: str) -> int:
+    """The dimension along which a scale or zero point may have more than one number."""
+    return _LAST if field.startswith("b_") else _BUT_LAST
+
+
+def _vector(count: int, axis: int, rank: int) -> tuple[int, ...]:
+    sizes = [1] * max(rank, -axis)
+    sizes[axis] = count
+    return tuple(sizes)
+
+
+def _along(desc: TensorDesc, axis: int, rank: int) -> TensorDesc:
+    """A parameter of one dimension read along the axis; one of more with ones in front, up to the matrices' rank."""
+    if desc.rank == 1:
+        stride = desc.effective_strides[0]
+        strides = None if desc.strides is None else tuple(stride if size != 1 else 0 for size in _vector(2, axis, rank))
+        return desc.like(sizes=_vector(desc.sizes[0], axis, rank), strides=strides, owned=desc.owned)
+    return with_rank(desc, rank)
+
+
+def _sums(a: Array, a_zero: Array | None, b: Array, b_zero: Array | None) -> Array:
+    """Σ (a − a_zero_point) · (b − b_zero_point) over the inner dimension, in float64: exact for 8-bit integers."""
+    left, right = (
+        matrix.astype(np.float64) - (0 if zero is None else zero.astype(np.float64))
+        for matrix, zero in ((a, a_zero), (b, b_zero))
+    )
+    return np.asarray(left @ right)
+
+
+class MatrixMultiplyInteger(IntegerProduct, dml="MATRIX_MULTIPLY_INTEGER"):
+    """Σ (a − a_zero_point) · (b − b_zero_point), as int32, modulo 2^32.
+
+    Shapes: a {…, M, K}, b {…, K, N}, output {…, M, N}; batches broadcast by zero strides.  A zero point is one
+    number, or one for each row of a, {1, …, M, 1}, or column of b, {1, …, 1, N}; a tensor of one dimension is read
+    so.  One that is left out is 0.
+    """
+
+    example: ClassVar = """
+inputs:
+  a: {dtype: uint8, sizes: [1, 1, 2, 3]}
+  b: {dtype: int8, sizes: [1, 1, 3, 4]}
+constants:
+  middle: {dtype: uint8, sizes: [1], data: [128]}
+nodes:
+  y: {op: matrix_multiply_integer, a: a, a_zero_point: middle, b: b}
+outputs: [y]
+"""
+
+    a: Input
+    a_zero_point: OptionalInput = None
+    b: Input
+    b_zero_point: OptionalInput = None
+    output: Output = inferred()
+
+    def output_dtype(self, given: Given) -> DataType:
+        return DataType.INT32
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        a, a_zero, b, b_zero = inputs
+        assert a is not None
+        assert b is not None
+        return (_sums(a, a_zero, b, b_zero).astype(np.int64).astype(np.int32),)
+
+
+class QuantizedLinearMatrixMultiply(IntegerProduct, dml="QUANTIZED_LINEAR_MATRIX_MULTIPLY"):
+    """clamp(round(Σ (a − a_zero_point) · (b − b_zero_point) · a_scale · b_scale / output_scale) + output_zero_point)
+
+    Halves round to even; the range is that of the output's data type, which is the output zero point's, or the one
+    asked for, or else that of a.  Shapes: a {…, M, K}, b {…, K, N}, output {…, M, N}; batches broadcast by zero
+    strides.  A scale or zero point is one number, or one for each row of a or the output, {1, …, M, 1}, or column
+    of b, {1, …, 1, N}; a tensor of one dimension is read so.  A zero point that is left out is 0.
+    """
+
+    output_keywords: ClassVar = ("dtype",)
+    example: ClassVar = """
+inputs:
+  a: {dtype: uint8, sizes: [1, 1, 2, 3]}
+  b: {dtype: int8, sizes: [1, 1, 3, 4]}
+constants:
+  a_scale: {dtype: float32, sizes: [2], data: [0.5, 0.25]}
+  b_scale: {dtype: float32, sizes: [1], data: [0.125]}
+  y_scale: {dtype: float32, sizes: [1], data: [0.5]}
+nodes:
+  y: {op: quantized_linear_matrix_multiply, a: a, a_scale: a_scale, b: b, b_scale: b_scale, output_scale: y_scale}
+outputs: [y]
+"""
+
+    a: Input
+    a_scale: Input
+    a_zero_point: OptionalInput = None
+    b: Input
+    b_scale: Input
+    b_zero_point: OptionalInput = None
+    output_scale: Input
+    output_zero_point: OptionalInput = None
+    output: Output = inferred()
+
+    def output_dtype(self, given: Given) -> DataType:
+        if self.output_zero_point is not None:
+            return self.output_zero_point.dtype
+        return given["output"].dtype or self.a.dtype
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = inputs
+        assert a is not None
+        assert a_scale is not None
+        assert b is not None
+        assert b_scale is not None
+        assert scale is not None
+        with np.errstate(all="ignore"):
+            # The order of the products is DirectML's: it decides what rounds to a half.
+            steps = _sums(a, a_zero, b, b_zero).astype(np.float32) * (b_scale * (a_scale / scale))
+        return (clamp_steps(steps, np.zeros(1) if zero is None else zero, self.output.dtype),)
+
+
+class MatrixMultiplyIntegerToFloat(IntegerProduct, dml="MATRIX_MULTIPLY_INTEGER_TO_FLOAT"):
+    """Σ (a − a_zero_point) · a_scale · (b − b_zero_point) · b_scale + bias, in the scales' data type.
+
+    What a and b stand for is rounded to that type before the product (measured); the sum is rounded once.
+    Shapes: a {…, M, K}, b {…, K, N}, bias and output {…, M, N}; batches, and the bias to the output, broadcast by
+    zero strides.  A scale or zero point is one number, or one for each row of a, {1, …, M, 1}, or column of b,
+    {1, …, 1, N}; a tensor of one dimension is read so.  A zero point that is left out is 0.
+    """
+
+    example: ClassVar = """
+inputs:
+  a: {dtype: uint8, sizes: [1, 1, 2, 3]}
+  b: {dtype: uint8, sizes: [1, 1, 3, 4]}
+constants:
+  a_scale: {dtype: float32, sizes: [2], data: [0.5, 0.25]}
+  b_scale: {dtype: float32, sizes: [1], data: [0.125]}
+  bias: {dtype: float32, sizes: [4], data: [1, 2, 3, 4]}
+nodes:
+  y: {op: matrix_multiply_integer_to_float, a: a, a_scale: a_scale, b: b, b_scale: b_scale, bias: bias}
+outputs: [y]
+"""
+
+    a: Input
+    a_scale: Input
+    a_zero_point: OptionalInput = None
+    b: Input
+    b_scale: Input
+    b_zero_point: OptionalInput = None
+    bias: OptionalInput = None
+    output: Output = inferred()
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        adapted = super().adapt(inputs, attributes)
+        a, b, bias = adapted.get("a"), adapted.get("b"), adapted.get("bias")
+        if a is None or b is None or bias is None:
+            return adapted
+        return adapted | {"bias": broadcast_field("bias", bias, (*a.sizes[:-1], b.sizes[-1]))}
+
+    def output_dtype(self, given: Given) -> DataType:
+        return self.a_scale.dtype
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        a, a_scale, a_zero, b, b_scale, b_zero, bias = inputs
+        assert a is not None
+        assert a_scale is not None
+        assert b is not None
+        assert b_scale is not None
+        with np.errstate(all="ignore"):
+            left = from_steps(a, a_scale, a_zero, self.output.dtype).astype(np.float64)
+            right = from_steps(b, b_scale, b_zero, self.output.dtype).astype(np.float64)
+            result = left @ right
+            return (convert(result if bias is None else result + bias, self.output.dtype),)

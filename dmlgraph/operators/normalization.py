@@ -1,0 +1,434 @@
+"""Normalizations: elements less a mean, over a deviation or a norm, then scaled and shifted.
+
+Everything is computed in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import Problem
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.axes import axes_problems, axis_problems
+from dmlgraph.operators.fields import Bool, Count, Float, Input, OptionalInput, Output, UInt, UInts, inferred
+from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.quantized import as_channels
+
+
+def wide(*arrays: Array | None) -> tuple[Array | None, ...]:
+    """The arrays in float64; absent ones stay absent."""
+    return tuple(None if array is None else array.astype(np.float64) for array in arrays)
+
+
+def parameter_problems(operator: Operator, fields: Sequence[str]) -> Iterator[Problem]:
+    """Parameters of a size that is neither 1 nor the input's along some dimension."""
+    sizes = operator.__dict__["input"].sizes
+    for field in fields:
+        desc = operator.__dict__[field]
+        if desc is None or desc.rank != len(sizes):
+            continue  # absent, or told already: all have as many dimensions
+        for axis, (size, whole) in enumerate(zip(desc.sizes, sizes, strict=True)):
+            if size not in (1, whole):
+                yield Problem(
+                    "must be 1 or the input's size",
+                    field=f"{field}.sizes.{axis}",
+                    got=size,
+                    allowed="1" if whole == 1 else f"1 or {whole}",
+                )
+
+
+class Normalization(Operator):
+    """Base: scale and bias, a fused activation, and an output like the input."""
+
+    parameters: ClassVar[tuple[str, ...]] = ("scale", "bias")
+    fuses_like: ClassVar[str | None] = None  # the operator whose list of activations this one shares
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        return as_channels(inputs, cls.parameters)
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.__dict__["input"].like()}
+
+    def constraints(self) -> Iterator[Problem]:
+        yield from parameter_problems(self, self.parameters)
+        yield from activation_problems(self, self.__dict__["fused_activation"], self.fuses_like)
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        yield from activation_level_problems(self.__dict__["fused_activation"], level)
+
+    def finish(self, normalized: Array, scale: Array | None, bias: Array | None) -> Array:
+        """activation(normalized · scale + bias), what is absent left out, in the output's data type."""
+        result = normalized if scale is None else normalized * scale
+        result = result if bias is None else result + bias
+        return convert(activate(self.__dict__["fused_activation"], result), self.__dict__["output"].dtype)
+
+
+class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
+    """activation(scale · (input − mean) / √(variance + epsilon) + bias)
+
+    Mean, variance, scale and bias have size 1 or the input's in each dimension, {1, C, 1, …} as a rule; a tensor
+    of one dimension is read so.  `spatial` has no effect from feature level 4.0; below it, false forbids mean and
+    variance to have size 1 where height and width do not.
+    """
+
+    parameters: ClassVar = ("mean", "variance", "scale", "bias")
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [2, 3, 2, 2]}
+  mean: {dtype: float32, sizes: [3]}
+  variance: {dtype: float32, sizes: [3]}
+constants:
+  scale: {dtype: float32, sizes: [3], data: [1, 2, 3]}
+  bias: {dtype: float32, sizes: [3], data: [0, 0.5, -0.5]}
+nodes:
+  y: {op: batch_normalization, input: x, mean: mean, variance: variance, scale: scale, bias: bias,
+      spatial: true, epsilon: 0.00001, fused_activation: activation_relu}
+outputs: [y]
+"""
+
+    input: Input
+    mean: Input
+    variance: Input
+    scale: Input
+    bias: Input
+    output: Output = inferred()
+    spatial: Bool
+    epsilon: Float
+    fused_activation: OptionalActivation = None
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        yield from super().level_constraints(level)
+        if level >= FeatureLevel.V4_0 or self.spatial:
+            return
+        for field in ("mean", "variance"):
+            for axis in range(2, self.input.rank):
+                size, whole = self.__dict__[field].sizes[axis], self.input.sizes[axis]
+                if size != whole:
+                    yield Problem(
+                        f"must be the input's size at feature level {level}, spatial being false; 1 is legal from 4.0",
+                        field=f"{field}.sizes.{axis}",
+                        got=size,
+                        allowed=str(whole),
+                    )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, mean, variance, scale, bias = wide(*inputs)
+        assert x is not None
+        assert mean is not None
+        assert variance is not None
+        with np.errstate(all="ignore"):
+            return (self.finish((x - mean) / np.sqrt(variance + self.epsilon), scale, bias),)
+
+
+class BatchNormalizationTraining(Normalization, dml="BATCH_NORMALIZATION_TRAINING"):
+    """activation(scale · (input − mean) / √(variance + epsilon) + bias + fused_add), and the mean and variance.
+
+    Mean and variance (Σ (x − mean)² / n) are those of the input over the dimensions in which scale and bias have
+    size 1; in the others they have the input's.  A scale or bias of one dimension is read as {1, C, 1, …}.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [2, 3, 2, 2]}
+  scale: {dtype: float32, sizes: [3]}
+  bias: {dtype: float32, sizes: [3]}
+nodes:
+  y: {op: batch_normalization_training, input: x, scale: scale, bias: bias, epsilon: 0.00001}
+outputs: {y: y.output, mean: y.output_mean, variance: y.output_variance}
+"""
+
+    input: Input
+    scale: Input
+    bias: Input
+    fused_add: OptionalInput = None
+    output: Output = inferred()
+    output_mean: Output = inferred()
+    output_variance: Output = inferred()
+    epsilon: Float
+    fused_activation: OptionalActivation = None
+
+    def infer(self, given: Given) -> Outcome:
+        return {
+            "output": self.input.like(),
+            "output_mean": self.scale.like(),
+            "output_variance": self.scale.like(),
+        }
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, scale, bias, fused_add = wide(*inputs)
+        assert x is not None
+        assert bias is not None
+        axes = reduced_axes(self.scale.sizes)
+        with np.errstate(all="ignore"):
+            mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+            shift = bias if fused_add is None else bias + fused_add
+            return (
+                self.finish((x - mean) / np.sqrt(variance + self.epsilon), scale, shift),
+                convert(mean, self.output_mean.dtype),
+                convert(variance, self.output_variance.dtype),
+            )
+
+
+def reduced_axes(parameter_sizes: Sequence[int]) -> tuple[int, ...]:
+    """The dimensions that a parameter has one number for: those its mean, variance or gradient runs over."""
+    return tuple(axis for axis, size in enumerate(parameter_sizes) if size == 1)
+
+
+class MeanVariance(Normalization):
+    """Base of the normalizations by the input's own mean and variance along axes."""
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        """The axes mean and variance run over."""
+        axes: tuple[int, ...] = self.__dict__["axes"]
+        return axes
+
+    @property
+    def uses(self) -> tuple[bool, bool]:
+        """Whether the mean is subtracted, and whether the deviation divides."""
+        return True, self.__dict__["normalize_variance"]
+
+    def constraints(self) -> Iterator[Problem]:
+        yield from super().constraints()
+        if "axes" in self.__dict__:
+            yield from axes_problems(self.__dict__["axes"], self.__dict__["input"].rank)
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        yield from super().level_constraints(level)
+        scale, bias = self.__dict__["scale"], self.__dict__["bias"]
+        if level < FeatureLevel.V5_2 and (scale is None) != (bias is None):
+            yield Problem(
+                f"must be given where '{'scale' if bias is None else 'bias'}' is, at feature level {level}; "
+                "each is legal by itself from 5.2",
+                field="bias" if bias is None else "scale",
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, scale, bias = wide(*inputs)
+        assert x is not None
+        use_mean, use_variance = self.uses
+        with np.errstate(all="ignore"):
+            centred = x - x.mean(self.reduced, keepdims=True) if use_mean else x
+            if use_variance:
+                variance = np.square(centred).mean(self.reduced, keepdims=True)
+                centred = centred / np.sqrt(variance + self.__dict__["epsilon"])
+            return (self.finish(centred, scale, bias),)
+
+
+class MeanVarianceNormalization(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION"):
+    """activation(scale · (input − mean) / √(variance + epsilon) + bias)
+
+    Mean and variance (Σ (x − mean)² / n) are those of each image and channel, over height and width; with
+    `cross_channel` of each image, over channels, too.  `normalize_variance` false leaves the division out.  Scale
+    and bias have size 1 or the input's in each dimension; a tensor of one dimension is read as {1, C, 1, 1}.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 2, 2, 3]}
+nodes:
+  y: {op: mean_variance_normalization, input: x, cross_channel: false, normalize_variance: true, epsilon: 0.00001}
+outputs: [y]
+"""
+
+    input: Input
+    scale: OptionalInput = None
+    bias: OptionalInput = None
+    output: Output = inferred()
+    cross_channel: Bool
+    normalize_variance: Bool
+    epsilon: Float
+    fused_activation: OptionalActivation = None
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        return tuple(range(1 if self.cross_channel else 2, self.input.rank))
+
+
+class MeanVarianceNormalization1(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION1"):
+    """activation(scale · (input − mean) / √(variance + epsilon) + bias), mean and variance being over `axes`.
+
+    The variance is Σ (x − mean)² / n.  `normalize_variance` false leaves the division out.  Scale and bias have
+    size 1 or the input's in each dimension, below feature level 4.0 the input's in that of the channels; a tensor
+    of one dimension is read as {1, C, 1, …}.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 2, 2, 3]}
+  scale: {dtype: float32, sizes: [1, 1, 1, 3]}
+  bias: {dtype: float32, sizes: [1, 1, 1, 3]}
+nodes:
+  y: {op: mean_variance_normalization1, input: x, scale: scale, bias: bias, axes: [3],
+      normalize_variance: true, epsilon: 0.00001}
+outputs: [y]
+"""
+
+    input: Input
+    scale: OptionalInput = None
+    bias: OptionalInput = None
+    output: Output = inferred()
+    axes: Annotated[UInts, Count("AxisCount")]
+    normalize_variance: Bool
+    epsilon: Float
+    fused_activation: OptionalActivation = None
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        yield from super().level_constraints(level)
+        if level >= FeatureLevel.V4_0 or self.input.rank < 2:
+            return
+        channels = self.input.sizes[1]
+        for field in ("scale", "bias"):
+            desc = self.__dict__[field]
+            if desc is not None and desc.sizes[1] != channels:
+                yield Problem(
+                    f"must be the input's channels at feature level {level}; 1 is legal from 4.0",
+                    field=f"{field}.sizes.1",
+                    got=desc.sizes[1],
+                    allowed=str(channels),
+                )
+
+
+class MeanVarianceNormalization2(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION2"):
+    """activation(scale · (input − mean) / √(variance + epsilon) + bias), mean and variance being over `axes`.
+
+    The variance is Σ (x − mean)² / n.  The documentation does not say what `use_mean` and `use_variance` do;
+    chosen here: without `use_mean` the mean is taken for zero in both places, so that the division is by the root
+    of the mean square (RMS normalization); without `use_variance` there is no division.  Nor does it list the
+    activations: they are those of MEAN_VARIANCE_NORMALIZATION1.  Scale and bias, each optional, have size 1 or the
+    input's in each dimension; a tensor of one dimension is read as {1, C, 1, …}.
+    """
+
+    fuses_like: ClassVar = "MEAN_VARIANCE_NORMALIZATION1"
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 2, 2, 3]}
+  scale: {dtype: float32, sizes: [1, 1, 1, 3]}
+nodes:
+  y: {op: mean_variance_normalization2, input: x, scale: scale, axes: [3],
+      use_mean: false, use_variance: true, epsilon: 0.00001}
+outputs: [y]
+"""
+
+    input: Input
+    scale: OptionalInput = None
+    bias: OptionalInput = None
+    output: Output = inferred()
+    axes: Annotated[UInts, Count("AxisCount")]
+    use_mean: Bool
+    use_variance: Bool
+    epsilon: Float
+    fused_activation: OptionalActivation = None
+
+    @property
+    def uses(self) -> tuple[bool, bool]:
+        return self.use_mean, self.use_variance
+
+
+class LocalResponse(Operator):
+    """Base of local response normalization and its gradient: sums over the neighbourhood of each element."""
+
+    @property
+    def neighbourhood(self) -> tuple[int, ...]:
+        """The axes the neighbourhood extends along."""
+        return (1,) if self.__dict__["cross_channel"] else (2, 3)
+
+    def constraints(self) -> Iterator[Problem]:
+        if self.__dict__["local_size"] < 1:
+            yield Problem("must be at least 1", field="local_size", got=0)
+
+    def local_sums(self, x: Array) -> Array:
+        """Sums over the neighbourhoods."""
+        size = self.__dict__["local_size"]
+        before, after = (size - 1) // 2, size // 2
+        for axis in self.neighbourhood:
+            padding = [(0, 0)] * x.ndim
+            padding[axis] = (before, after)
+            x = np.lib.stride_tricks.sliding_window_view(np.pad(x, padding), size, axis).sum(-1)
+        return x
+
+    def bases(self, x: Array) -> Array:
+        """bias + alpha / size · Σ x² over the neighbourhoods."""
+        return np.asarray(self.__dict__["bias"] + self.alpha_share * self.local_sums(np.square(x)))
+
+    @property
+    def alpha_share(self) -> float:
+        """What alpha is for one of the neighbours."""
+        return float(self.__dict__["alpha"] / self.__dict__["local_size"])
+
+
+class LocalResponseNormalization(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZATION"):
+    """input / (bias + alpha / local_size · Σ x²)^beta, the sum being over the element's neighbourhood.
+
+    With `cross_channel` the neighbourhood is the channels c − ⌊(local_size − 1) / 2⌋ to c + ⌈(local_size − 1) / 2⌉
+    as far as they exist; else it is those rows and columns of the same channel.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 4, 2, 2]}
+nodes:
+  y: {op: local_response_normalization, input: x,
+      cross_channel: true, local_size: 3, alpha: 0.0001, beta: 0.75, bias: 1}
+outputs: [y]
+"""
+
+    input: Input
+    output: Output = inferred()
+    cross_channel: Bool
+    local_size: UInt
+    alpha: Float
+    beta: Float
+    bias: Float
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like()}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = wide(*inputs)
+        assert x is not None
+        with np.errstate(all="ignore"):
+            return (convert(x / self.bases(x) ** self.beta, self.output.dtype),)
+
+
+class LpNormalization(Operator, dml="LP_NORMALIZATION"):
+    """input / √(norm² + epsilon), the norm along the axis being Σ |x| for p = 1 and √Σ x² for p = 2.
+
+    The documentation has no formula; this one is measured.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y: {op: lp_normalization, input: x, axis: 3, epsilon: 0.00001, p: 2}
+outputs: [y]
+"""
+
+    input: Input
+    output: Output = inferred()
+    axis: UInt
+    epsilon: Float
+    p: UInt
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like()}
+
+    def constraints(self) -> Iterator[Problem]:
+        yield from axis_problems(self.axis, self.input.rank)
+        if self.p not in (1, 2):
+            yield Problem("is not a norm DirectML has", field="p", got=self.p, allowed="1 or 2")
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = wide(*inputs)
+        assert x is not None
+        with np.errstate(all="ignore"):
+            norm = np.linalg.norm(x, ord=self.p, axis=self.axis, keepdims=True)
+            return (convert(x / np.sqrt(np.square(norm) + self.epsilon), self.output.dtype),)

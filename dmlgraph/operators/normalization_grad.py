@@ -1,0 +1,158 @@
+"""Gradients of normalizations: what reaches the input, and the parameters, from the gradient of the output.
+
+Everything is computed in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import Problem
+from dmlgraph.operators.fields import Bool, Float, Input, Output, UInt, inferred
+from dmlgraph.operators.normalization import LocalResponse, parameter_problems, reduced_axes, wide
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.quantized import as_channels
+from dmlgraph.tensor import DataType
+
+
+class BatchGradient(Operator):
+    """Base: the gradients of batch normalization's input, scale and bias."""
+
+    input: Input
+    input_gradient: Input
+    mean: Input
+    variance: Input
+    scale: Input
+    output_gradient: Output = inferred()
+    output_scale_gradient: Output = inferred()
+    output_bias_gradient: Output = inferred()
+    epsilon: Float
+
+    parameters: ClassVar = ("mean", "variance", "scale")
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        return as_channels(inputs, cls.parameters)
+
+    def infer(self, given: Given) -> Outcome:
+        return {
+            "output_gradient": self.input.like(),
+            "output_scale_gradient": self.scale.like(),
+            "output_bias_gradient": self.scale.like(),
+        }
+
+    def constraints(self) -> Iterator[Problem]:
+        return parameter_problems(self, self.parameters)
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, gradient, mean, variance, scale = wide(*inputs)
+        assert x is not None
+        assert gradient is not None
+        assert mean is not None
+        assert variance is not None
+        assert scale is not None
+        axes = reduced_axes(self.scale.sizes)
+        with np.errstate(all="ignore"):
+            inverse = 1 / np.sqrt(variance + self.epsilon)
+            results = (
+                scale * inverse * self.passed(x - mean, gradient, variance, axes),
+                (gradient * (x - mean) * inverse).sum(axes, keepdims=True),
+                gradient.sum(axes, keepdims=True),
+            )
+        dtype: DataType = self.input.dtype
+        return tuple(convert(result, dtype) for result in results)
+
+    def passed(self, centred: Array, gradient: Array, variance: Array, axes: tuple[int, ...]) -> Array:
+        """The gradient less what goes into mean and variance, from input − mean."""
+        raise NotImplementedError
+
+
+class BatchNormalizationGrad(BatchGradient, dml="BATCH_NORMALIZATION_GRAD"):
+    """The gradients of BATCH_NORMALIZATION, mean and variance being constants.
+
+    output_gradient = input_gradient · scale / √(variance + epsilon); output_scale_gradient =
+    Σ input_gradient · (input − mean) / √(variance + epsilon); output_bias_gradient = Σ input_gradient; the sums
+    are over the dimensions in which mean, variance and scale have size 1.  A parameter of one dimension is read
+    as {1, C, 1, …}.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [2, 3, 2, 2]}
+  gradient: {dtype: float32, sizes: [2, 3, 2, 2]}
+  mean: {dtype: float32, sizes: [3]}
+  scale: {dtype: float32, sizes: [3]}
+constants:
+  variance: {dtype: float32, sizes: [3], data: [1, 2, 3]}
+nodes:
+  y: {op: batch_normalization_grad, input: x, input_gradient: gradient, mean: mean, variance: variance, scale: scale,
+      epsilon: 0.00001}
+outputs: {x: y.output_gradient, scale: y.output_scale_gradient, bias: y.output_bias_gradient}
+"""
+
+    def passed(self, centred: Array, gradient: Array, variance: Array, axes: tuple[int, ...]) -> Array:
+        return gradient
+
+
+class BatchNormalizationTrainingGrad(BatchGradient, dml="BATCH_NORMALIZATION_TRAINING_GRAD"):
+    """The gradients of BATCH_NORMALIZATION_TRAINING, whose mean and variance come from the input.
+
+    output_gradient = scale / √(variance + epsilon) · (input_gradient − average(input_gradient) − (input − mean) ·
+    average(input_gradient · (input − mean)) / (variance + epsilon)); output_scale_gradient = Σ input_gradient ·
+    (input − mean) / √(variance + epsilon); output_bias_gradient = Σ input_gradient; averages and sums are over the
+    dimensions in which mean, variance and scale have size 1.  Where the documentation takes the input's own
+    average, the mean that is given is used (measured).  A parameter of one dimension is read as {1, C, 1, …}.
+    """
+
+    example: ClassVar = BatchNormalizationGrad.example.replace("_grad,", "_training_grad,")
+
+    def passed(self, centred: Array, gradient: Array, variance: Array, axes: tuple[int, ...]) -> Array:
+        share = (gradient * centred).mean(axes, keepdims=True) / (variance + self.epsilon)
+        return np.asarray(gradient - gradient.mean(axes, keepdims=True) - centred * share)
+
+
+class LocalResponseNormalizationGrad(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZATION_GRAD"):
+    """The gradient of LOCAL_RESPONSE_NORMALIZATION's input.
+
+    With s = bias + alpha / local_size · Σ x² over an element's neighbourhood: output_gradient = input_gradient ·
+    s^−beta − 2 · alpha · beta / local_size · input · Σ input_gradient · input · s^(−beta − 1).  The last sum is over
+    the neighbourhood, too (measured); so for an even local_size, whose neighbourhoods are lopsided, it is not the
+    exact derivative, which sums over the elements in whose neighbourhoods the element lies.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 4, 2, 2]}
+  gradient: {dtype: float32, sizes: [1, 4, 2, 2]}
+nodes:
+  y: {op: local_response_normalization_grad, input: x, input_gradient: gradient,
+      cross_channel: true, local_size: 3, alpha: 0.0001, beta: 0.75, bias: 1}
+outputs: [y]
+"""
+
+    input: Input
+    input_gradient: Input
+    output_gradient: Output = inferred()
+    cross_channel: Bool
+    local_size: UInt
+    alpha: Float
+    beta: Float
+    bias: Float
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output_gradient": self.input.like()}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, gradient = wide(*inputs)
+        assert x is not None
+        assert gradient is not None
+        with np.errstate(all="ignore"):
+            bases = self.bases(x)
+            through_sums = self.local_sums(gradient * x * bases ** (-self.beta - 1))
+            result = gradient * bases**-self.beta - 2 * self.alpha_share * self.beta * x * through_sums
+            return (convert(result, self.output_gradient.dtype),)

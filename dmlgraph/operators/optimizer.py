@@ -1,0 +1,82 @@
+"""Optimizers: steps of training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import Problem
+from dmlgraph.operators.fields import Float, Input, Output, inferred
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+
+
+class AdamOptimizer(Operator, dml="ADAM_OPTIMIZER"):
+    """One step of Adam: parameters, first and second moment from their old values and the gradient G.
+
+        M = beta1 · M + (1 − beta1) · G
+        V = beta2 · V + (1 − beta2) · G²
+        alpha = learning_rate · √(1 − beta2^T) / (1 − beta1^T)
+        X = X − alpha · M / (√V + epsilon)
+
+    T is the training step, one element, which the first step has as 1: at 0 the formula divides by zero.
+
+    Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2014), in the form of section 2's end.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+  m: {dtype: float32, sizes: [1, 1, 2, 3]}
+  v: {dtype: float32, sizes: [1, 1, 2, 3]}
+  gradient: {dtype: float32, sizes: [1, 1, 2, 3]}
+  step: {dtype: uint32, sizes: [1, 1, 1, 1]}
+nodes:
+  y:
+    op: adam_optimizer
+    input_parameters: x
+    input_first_moment: m
+    input_second_moment: v
+    gradient: gradient
+    training_step: step
+    learning_rate: 0.001
+    beta1: 0.9
+    beta2: 0.999
+    epsilon: 1.0e-8
+outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_moment}
+"""
+
+    input_parameters: Input
+    input_first_moment: Input
+    input_second_moment: Input
+    gradient: Input
+    training_step: Input
+    output_parameters: Output = inferred()
+    output_first_moment: Output = inferred()
+    output_second_moment: Output = inferred()
+    learning_rate: Float
+    beta1: Float
+    beta2: Float
+    epsilon: Float
+
+    def infer(self, given: Given) -> Outcome:
+        return dict.fromkeys(self.output_fields, self.input_parameters.like())
+
+    def constraints(self) -> Iterator[Problem]:
+        if self.training_step.element_count != 1:
+            yield Problem(
+                "is one number: all sizes are 1", field="training_step.sizes", got=list(self.training_step.sizes)
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        arrays = [array for array in inputs if array is not None]
+        parameters, first, second, gradient, step = (array.astype(np.float64) for array in arrays)
+        with np.errstate(all="ignore"):
+            first = self.beta1 * first + (1 - self.beta1) * gradient
+            second = self.beta2 * second + (1 - self.beta2) * gradient**2
+            alpha = self.learning_rate * np.sqrt(1 - self.beta2**step) / (1 - self.beta1**step)
+            parameters = parameters - alpha * first / (np.sqrt(second) + self.epsilon)
+            return tuple(convert(each, self.output_parameters.dtype) for each in (parameters, first, second))

@@ -1,0 +1,138 @@
+"""Padding: a tensor with elements added at both ends of its dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import Problem
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.axes import check_one_per_dimension
+from dmlgraph.operators.enums import PaddingMode
+from dmlgraph.operators.fields import (
+    Count,
+    Float,
+    Input,
+    Output,
+    ScalarDataType,
+    ScalarValue,
+    TypedBy,
+    UInts,
+    inferred,
+)
+from dmlgraph.operators.numerics import cut
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+
+_SINCE = {PaddingMode.SYMMETRIC: FeatureLevel.V3_0, PaddingMode.WRAP: FeatureLevel.V6_4}
+
+
+def _reflected(i: Array, size: int) -> Array:
+    period = max(2 * size - 2, 1)
+    i = i % period
+    return np.where(i < size, i, period - i)
+
+
+def _mirrored(i: Array, size: int) -> Array:
+    i = i % (2 * size)
+    return np.where(i < size, i, 2 * size - 1 - i)
+
+
+# Which of the input's `size` elements stands at index i, which is negative before the first.
+_SOURCE: dict[PaddingMode, Callable[[Array, int], Array]] = {
+    PaddingMode.EDGE: lambda i, size: i.clip(0, size - 1),
+    PaddingMode.REFLECTION: _reflected,
+    PaddingMode.SYMMETRIC: _mirrored,
+    PaddingMode.WRAP: lambda i, size: i % size,
+}
+
+
+class Pad(Operator):
+    """Base: the fields from `padding_value` on, `start_padding` and `end_padding` among them, are the subclass's."""
+
+    input: Input
+    output: Output = inferred()
+    padding_mode: PaddingMode
+
+    def infer(self, given: Given) -> Outcome:
+        check_one_per_dimension("start_padding", self.__dict__["start_padding"], self.input)
+        sizes = [start + size + end for start, size, end in zip(self._start, self.input.sizes, self._end, strict=True)]
+        return {"output": self.input.like(sizes=sizes)}
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        since = _SINCE.get(self.padding_mode)
+        if since is not None and level < since:
+            yield Problem(
+                f"is not there at feature level {level}; legal from {since}",
+                field="padding_mode",
+                got=str(self.padding_mode),
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        if self.padding_mode is PaddingMode.CONSTANT:
+            result = np.full(self.output.sizes, self._value())
+            inside = (slice(start, start + size) for start, size in zip(self._start, x.shape, strict=True))
+            result[tuple(inside)] = x
+            return (result,)
+        source = _SOURCE[self.padding_mode]
+        indices = (
+            source(np.arange(-start, size + end), size)
+            for start, size, end in zip(self._start, x.shape, self._end, strict=True)
+        )
+        return (x[np.ix_(*indices)],)
+
+    def _value(self) -> Any:
+        """The padding value as a NumPy scalar of the tensor's type."""
+        raise NotImplementedError
+
+    @property
+    def _start(self) -> tuple[int, ...]:
+        start: tuple[int, ...] = self.__dict__["start_padding"]
+        return start
+
+    @property
+    def _end(self) -> tuple[int, ...]:
+        end: tuple[int, ...] = self.__dict__["end_padding"]
+        return end
+
+
+class Padding(Pad, dml="PADDING"):
+    """The input with `start_padding` elements before and `end_padding` behind it, in every dimension.
+
+    They are `padding_value` (constant), the element at the end (edge), the elements inside it mirrored without it
+    (reflection) or with it (symmetric, from feature level 3.0), or those at the other end (wrap, from 6.4).
+    Padding wider than the tensor folds back again and again.  An integer tensor cuts the value's fraction
+    and keeps its low bits.
+    """
+
+    example_attributes: ClassVar = {
+        "padding_mode": "constant",
+        "padding_value": "0",
+        "start_padding": "[0, 0, 1, 1]",
+        "end_padding": "[0, 0, 1, 1]",
+    }
+
+    padding_value: Float
+    start_padding: Annotated[UInts, Count("DimensionCount")]
+    end_padding: Annotated[UInts, Count("DimensionCount")]
+
+    def _value(self) -> Any:
+        return cut(self.padding_value, self.input.dtype)
+
+
+class Padding1(Pad, dml="PADDING1"):
+    """Padding whose `padding_value` has the tensor's data type, so that 64-bit values are kept."""
+
+    example_attributes: ClassVar = Padding.example_attributes
+
+    padding_value_data_type: ScalarDataType = inferred()
+    padding_value: Annotated[ScalarValue, TypedBy("padding_value_data_type")]
+    start_padding: Annotated[UInts, Count("DimensionCount")]
+    end_padding: Annotated[UInts, Count("DimensionCount")]
+
+    def _value(self) -> Any:
+        return self.padding_value.value

@@ -1,0 +1,204 @@
+"""Fold and unfold: images as matrices of the patches a sliding window sees, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
+
+MAX_SPATIAL_DIMENSIONS = 6
+Sizes = tuple[int, ...]
+
+
+class Patches(Operator):
+    """Base: an image {N, C, spatial…} and its patches {N, C · window elements, blocks}.
+
+    In each of the D spatial dimensions a window of `window_sizes` elements, `dilations` apart, moves by `strides` over
+    the image with `start_padding` and `end_padding` zeros around it; it stands at
+
+        blocks = (size + start + end − dilation · (window − 1) − 1) / stride + 1
+
+    places.  Patches are in row-major order of the places, a patch's elements in row-major order of the window.
+    """
+
+    input: Input
+    output: Output = inferred()
+    window_sizes: Annotated[UInts, Count("DimensionCount")]
+    strides: Annotated[UInts, Count("DimensionCount")]
+    dilations: Annotated[UInts, Count("DimensionCount")]
+    start_padding: Annotated[UInts, Count("DimensionCount")]
+    end_padding: Annotated[UInts, Count("DimensionCount")]
+
+    def _check_window(self) -> None:
+        dimensions = len(self.window_sizes)
+        if not 1 <= dimensions <= MAX_SPATIAL_DIMENSIONS:
+            raise OperatorError(
+                "must have one entry for each spatial dimension",
+                field="window_sizes",
+                got=list(self.window_sizes),
+                allowed=f"1 to {MAX_SPATIAL_DIMENSIONS} entries",
+            )
+        for field in ("window_sizes", "strides", "dilations"):
+            for axis, value in enumerate(self.__dict__[field]):
+                if value < 1:
+                    raise OperatorError("must be at least 1", field=f"{field}.{axis}", got=value)
+
+    def _blocks(self, image: Sizes, field: str) -> Sizes:
+        """At how many places the window stands, by spatial dimension of an image {N, C, spatial…}.
+
+        Raises:
+            OperatorError: the image has another number of dimensions, or the window is larger than it.
+        """
+        dimensions = len(self.window_sizes)
+        if len(image) != dimensions + 2:
+            raise OperatorError(
+                "must be {N, C, spatial…}, with one spatial dimension for each window size",
+                field=f"{field}.sizes",
+                got=list(image),
+                allowed=f"{dimensions + 2} dimensions",
+            )
+        blocks = []
+        for axis, (padded, window, stride, dilation) in enumerate(
+            zip(self._padded(image), self.window_sizes, self.strides, self.dilations, strict=True)
+        ):
+            reach = dilation * (window - 1) + 1
+            if reach > padded:
+                raise OperatorError(
+                    "the window is larger than the padded image",
+                    field=f"window_sizes.{axis}",
+                    got=f"{reach} elements with dilation",
+                    allowed=f"at most {padded}",
+                )
+            blocks.append((padded - reach) // stride + 1)
+        return tuple(blocks)
+
+    def _padded(self, image: Sizes) -> Sizes:
+        """The spatial sizes with the padding."""
+        return tuple(
+            start + size + end for start, size, end in zip(self.start_padding, image[2:], self.end_padding, strict=True)
+        )
+
+    def _inside(self, image: Sizes) -> tuple[Any, ...]:
+        """NumPy's index of the image in the padded image."""
+        inside = (slice(start, start + size) for start, size in zip(self.start_padding, image[2:], strict=True))
+        return (..., *inside)
+
+    def _taps(self, blocks: Sizes) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """For every element of the window its number, and NumPy's index of where it meets the padded image."""
+        for number, tap in enumerate(np.ndindex(*self.window_sizes)):
+            starts = (element * dilation for element, dilation in zip(tap, self.dilations, strict=True))
+            yield number, (..., *(
+                slice(start, start + stride * (count - 1) + 1, stride)
+                for start, stride, count in zip(starts, self.strides, blocks, strict=True)
+            ))  # fmt: skip
+
+
+class Unfold(Patches, dml="UNFOLD"):
+    """The patches a sliding window sees of an image: {N, C, spatial…} becomes {N, C · window elements, blocks}.
+
+    In each spatial dimension a window of `window_sizes` elements, `dilations` apart, moves by `strides` over the image
+    with `start_padding` and `end_padding` zeros around it.  Output[n, c · window elements + element, block] is what
+    the element of the window meets in the block; both are counted row-major.
+
+    The documentation names no data types and demands equal numbers of dimensions, which its own examples have not;
+    every type is taken here, and the examples hold.  Feature level 6.4: no library for Linux has it.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 2, 4, 4]}
+nodes:
+  y:
+    op: unfold
+    input: x
+    window_sizes: [2, 2]
+    strides: [2, 2]
+    dilations: [1, 1]
+    start_padding: [0, 0]
+    end_padding: [0, 0]
+outputs: [y]
+"""
+
+    def infer(self, given: Given) -> Outcome:
+        self._check_window()
+        blocks = self._blocks(self.input.sizes, "input")
+        batch, channels = self.input.sizes[:2]
+        return {"output": self.input.like(sizes=(batch, channels * math.prod(self.window_sizes), math.prod(blocks)))}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (image,) = inputs
+        assert image is not None
+        blocks = self._blocks(image.shape, "input")
+        padded = np.zeros((*image.shape[:2], *self._padded(image.shape)), image.dtype)
+        padded[self._inside(image.shape)] = image
+        patches = np.empty((*image.shape[:2], math.prod(self.window_sizes), *blocks), image.dtype)
+        for number, met in self._taps(blocks):
+            patches[:, :, number] = padded[met]
+        return (patches.reshape(self.output.sizes),)
+
+
+class Fold(Patches, dml="FOLD"):
+    """An image from the patches of a sliding window, added where they overlap: the transpose of unfold.
+
+    {N, C · window elements, blocks} becomes {N, C, spatial…}, whose sizes must be given, since several fit.  In each
+    spatial dimension a window of `window_sizes` elements, `dilations` apart, moves by `strides` over the image with
+    `start_padding` and `end_padding` around it; what falls into the padding is dropped.
+
+    Floats are added in float64 and rounded once, integers wrap.  The documentation names no data types and demands
+    equal numbers of dimensions, which its own examples have not; every type is taken here, and the examples hold.
+    Feature level 6.4: no library for Linux has it.
+    """
+
+    output_keywords: ClassVar = ("sizes",)
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 8, 4]}
+nodes:
+  y:
+    op: fold
+    input: x
+    output: {sizes: [1, 2, 4, 4]}
+    window_sizes: [2, 2]
+    strides: [2, 2]
+    dilations: [1, 1]
+    start_padding: [0, 0]
+    end_padding: [0, 0]
+outputs: [y]
+"""
+
+    def infer(self, given: Given) -> Outcome:
+        self._check_window()
+        return {"output": self.input.like(sizes=asked_sizes(given, "output"))}
+
+    def constraints(self) -> Iterator[Problem]:
+        batch, channels = (*self.output.sizes, 1)[:2]
+        blocks = self._blocks(self.output.sizes, "output")
+        expected = (batch, channels * math.prod(self.window_sizes), math.prod(blocks))
+        if self.input.sizes != expected:
+            yield Problem(
+                "must be {N, C · window elements, blocks}",
+                field="input.sizes",
+                got=list(self.input.sizes),
+                allowed=str(list(expected)),
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (patches,) = inputs
+        assert patches is not None
+        image = self.output.sizes
+        blocks = self._blocks(image, "output")
+        terms = patches.astype(np.float64) if self.input.dtype.is_float else patches
+        terms = terms.reshape(*image[:2], -1, *blocks)
+        padded = np.zeros((*image[:2], *self._padded(image)), terms.dtype)
+        with np.errstate(all="ignore"):
+            for number, met in self._taps(blocks):
+                padded[met] += terms[:, :, number]
+            return (convert(padded[self._inside(image)], self.output.dtype),)

@@ -1,0 +1,469 @@
+"""Pooling: one number for each window that slides over the spatial dimensions, and the gradients of that.
+
+Padding counts as zero in sums and is passed over by maxima.  A sum is rounded to the tensor's type before it is
+divided, or its root taken: DirectML keeps it in a buffer of that type (measured), so that a float16 sum overflows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.fields import Bool, Input, OptionalInput, OptionalOutput, Output, UInt, inferred
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.quantized import along, as_channels, centred, channel_problems, quantize
+from dmlgraph.operators.windows import PerDimension, Sizes, Windowed, Windows
+from dmlgraph.tensor import DataType, TensorDesc
+
+
+class Window(Windowed):
+    """Base: the window of a pooling operator, an entry for each spatial dimension."""
+
+    strides: PerDimension
+    window_size: PerDimension
+    start_padding: PerDimension
+    end_padding: PerDimension
+
+    @property
+    def window(self) -> Windows:
+        return self.windows(self.__dict__["window_size"])
+
+    def pooled(self, tensor: TensorDesc) -> Sizes:
+        """The sizes of what a tensor is pooled to: (padded − extent) / stride + 1, cut to an integer."""
+        window = self.window
+        self.check_fits(window, tensor.sizes[2:])
+        return tensor.sizes[:2] + window.counts(tensor.sizes[2:])
+
+
+class DilatedWindow(Window):
+    """Base: a window whose taps lie `dilations` apart; its extent is 1 + (window_size − 1) · dilation."""
+
+    dilations: PerDimension
+
+
+class Pooled(Operator):
+    """Base: the tensors of an operator that pools one to another."""
+
+    input: Input
+    output: Output = inferred()
+
+
+class Pooling(Window):
+    """Base of the operators that pool one tensor to another, {N, C, (D,) H, W} each."""
+
+    def infer(self, given: Given) -> Outcome:
+        tensor: TensorDesc = self.__dict__["input"]
+        return {"output": tensor.like(sizes=self.pooled(tensor))}
+
+
+def _example(operator: str, more: str = "") -> str:
+    """The example of a pooling operator: 2 × 2 windows that do not overlap."""
+    fields = f"window_size: [2, 2], strides: [2, 2], start_padding: [0, 0], end_padding: [0, 0]{more}"
+    return f"""
+inputs:
+  x: {{dtype: float32, sizes: [1, 1, 4, 6]}}
+nodes:
+  y: {{op: {operator}, input: x, {fields}}}
+outputs: [y]
+"""
+
+
+def sums(window: Windows, x: Array, dtype: np.dtype[Any]) -> Array:
+    """The sum of each window of x, rounded to the type it is kept in before more is done to it (measured)."""
+    return np.asarray(window.over(window.pad(x.astype(np.float64), 0)).sum(window.tap_axes).astype(dtype))
+
+
+def averages(window: Windows, x: Array, include_padding: bool) -> Array:
+    """The mean of each window of x, in x's type."""
+    divisors = _divisors(window, x.shape[2:], include_padding)
+    return np.asarray(sums(window, x, x.dtype) / divisors.astype(x.dtype))
+
+
+def _divisors(window: Windows, sizes: Sizes, include_padding: bool) -> Array:
+    """What the sum of each window is divided by: its taps, or those of them that lie inside the tensor."""
+    if include_padding:
+        return np.array(window.tap_count)
+    return np.asarray(window.over(window.pad(np.ones((1, 1, *sizes)), 0)).sum(window.tap_axes))
+
+
+class Averages(Pooling):
+    """Base of the average poolings."""
+
+    include_padding: Bool
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        with np.errstate(all="ignore"):
+            return (averages(self.window, x, self.include_padding),)
+
+
+class AveragePooling(Averages, Pooled, dml="AVERAGE_POOLING"):
+    """The mean of each window: of all its elements if `include_padding`, else of those inside the input.
+
+    Shapes: {N, C, (D,) H, W}; a spatial size of the output is (padded − window) / stride + 1, cut to an integer.
+    """
+
+    example: ClassVar = _example("average_pooling", ", include_padding: false")
+
+
+class AveragePooling1(Averages, DilatedWindow, Pooled, dml="AVERAGE_POOLING1"):
+    """AVERAGE_POOLING of windows whose elements lie `dilations` apart."""
+
+    example: ClassVar = _example("average_pooling1", ", include_padding: false")
+
+    dilations: PerDimension = inferred()
+
+
+class QuantizedPooled(Operator):
+    """Base: the tensors of QUANTIZED_LINEAR_AVERAGE_POOLING."""
+
+    input: Input
+    input_scale: Input
+    input_zero_point: OptionalInput = None
+    output_scale: Input
+    output_zero_point: OptionalInput = None
+    output: Output = inferred()
+
+
+class QuantizedLinearAveragePooling(Averages, DilatedWindow, QuantizedPooled, dml="QUANTIZED_LINEAR_AVERAGE_POOLING"):
+    """The mean of each window of a quantized tensor, quantized: q stands for (q − zero_point) · scale.
+
+    output = clamp(round(mean / output_scale) + output_zero_point), halves to even, the mean being that of
+    AVERAGE_POOLING1 of (input − input_zero_point) · input_scale; each step is rounded to float32 (measured).
+    Padding counts as the number zero.  A zero point that is left out is 0; scales and zero points are one number or
+    {1, C, 1, …}, as which a tensor of one dimension is read.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: uint8, sizes: [1, 1, 4, 6]}
+constants:
+  x_scale: {dtype: float32, sizes: [1], data: [0.5]}
+  y_scale: {dtype: float32, sizes: [1], data: [0.25]}
+nodes:
+  y:
+    op: quantized_linear_average_pooling
+    input: x
+    input_scale: x_scale
+    output_scale: y_scale
+    window_size: [2, 2]
+    strides: [2, 2]
+    start_padding: [0, 0]
+    end_padding: [0, 0]
+    dilations: [1, 1]
+    include_padding: false
+outputs: [y]
+"""
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        return as_channels(inputs, cls.input_fields[1:])
+
+    def infer(self, given: Given) -> Outcome:
+        dtype = given["output"].dtype or self.input.dtype
+        if self.output_zero_point is not None:
+            dtype = self.output_zero_point.dtype
+        return {"output": self.input.like(sizes=self.pooled(self.input), dtype=dtype)}
+
+    def constraints(self) -> Iterator[Problem]:
+        for field in self.input_fields[1:]:
+            yield from channel_problems(field, self.__dict__[field], self.input.sizes[1])
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, x_scale, x_zero, scale, zero = inputs
+        assert x is not None
+        assert x_scale is not None
+        assert scale is not None
+        with np.errstate(all="ignore"):
+            numbers = (centred(x, x_zero) * along(x_scale, 1, x.ndim)).astype(np.float32)
+            means = averages(self.window, numbers, self.include_padding)
+            return (quantize(means / along(scale, 1, x.ndim), zero, self.output.dtype),)
+
+
+class LpNorms(Pooling):
+    """Base of the Lp poolings."""
+
+    p: UInt
+
+    def constraints(self) -> Iterator[Problem]:
+        if self.p == 0:
+            yield Problem("must be at least 1: there is no 0th root", field="p", got=0)
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        window = self.window
+        with np.errstate(all="ignore"):
+            powers = np.abs(x.astype(np.float64)) ** self.p
+            norms = sums(window, powers, x.dtype).astype(np.float64) ** (1 / self.p)
+            return (norms.astype(x.dtype),)
+
+
+class LpPooling(LpNorms, Pooled, dml="LP_POOLING"):
+    """The p-norm of each window: (Σ |x|^p)^(1/p), p being 1 or 2 as a rule.
+
+    Shapes: {N, C, (D,) H, W}; a spatial size of the output is (padded − window) / stride + 1, cut to an integer.
+    """
+
+    example: ClassVar = _example("lp_pooling", ", p: 2")
+
+
+class LpPooling1(LpNorms, DilatedWindow, Pooled, dml="LP_POOLING1"):
+    """LP_POOLING of windows whose elements lie `dilations` apart."""
+
+    example: ClassVar = _example("lp_pooling1", ", p: 2, dilations: [1, 1]")
+
+
+def maxima(window: Windows, x: Array) -> tuple[Array, Array]:
+    """The greatest element of each window of x, and its row-major index in x: of several the first, of none −1.
+
+    Measured: a maximum starts from the least number of the type (finite, or of 32 bits where the type has fewer)
+    and is replaced by what is greater.  So −infinity becomes the least number, a NaN is passed over, and nothing
+    but padding gives the least number, of 32-bit integers the low bits.
+    """
+    if x.dtype.kind == "f":
+        least = np.finfo(x.dtype).min
+        x = np.fmax(x, least)
+    else:
+        x = x.astype(np.promote_types(x.dtype, f"{x.dtype.kind}4"))
+        least = np.iinfo(x.dtype).min
+    shape = (*x.shape[:2], *window.counts(x.shape[2:]), window.tap_count)
+    views = window.over(window.pad(x, least)).reshape(shape)
+    indices = window.over(window.pad(np.arange(x.size).reshape(x.shape), -1)).reshape(shape)
+    first = ((indices >= 0) & (views == views.max(-1, keepdims=True))).argmax(-1)[..., None]
+    return np.take_along_axis(views, first, -1)[..., 0], np.take_along_axis(indices, first, -1)[..., 0]
+
+
+class Maxima(Pooling):
+    """Base of the max poolings."""
+
+    def infer(self, given: Given) -> Outcome:
+        tensor: TensorDesc = self.__dict__["input"]
+        output = tensor.like(sizes=self.pooled(tensor))
+        if "output_indices" not in self.output_fields:
+            return {"output": output}
+        asked = given["output_indices"]
+        indices = output.like(dtype=asked.dtype or DataType.UINT32) if asked.wanted else None
+        return {"output": output, "output_indices": indices}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        greatest, indices = maxima(self.window, x)
+        asked: TensorDesc | None = self.__dict__.get("output_indices")
+        outputs = (greatest.astype(x.dtype), np.maximum(indices, 0))
+        return outputs[:1] if asked is None else (outputs[0], outputs[1].astype(asked.dtype.numpy))
+
+
+class MaxPooling(Maxima, Pooled, dml="MAX_POOLING"):
+    """The greatest element of each window.  A NaN is passed over, and −infinity counts as the least finite number.
+
+    Shapes: {N, C, (D,) H, W}; a spatial size of the output is (padded − window) / stride + 1, cut to an integer.
+    """
+
+    example: ClassVar = _example("max_pooling")
+
+
+class PooledWithIndices(Operator):
+    """Base: the tensors of a max pooling that can tell where the maxima are."""
+
+    input: Input
+    output: Output = inferred()
+    output_indices: OptionalOutput = inferred()
+
+
+class MaxPooling1(Maxima, PooledWithIndices, dml="MAX_POOLING1"):
+    """The greatest element of each window and, where asked for, its index in the input.
+
+    `output_indices: true` (or a `dtype`: uint32, or uint64) asks for the indices: row-major, counted over the
+    whole input, of the first maximum of each window.  Else as MAX_POOLING.
+    """
+
+    example: ClassVar = _example("max_pooling1", ", output_indices: true").replace(
+        "[y]", "{maxima: y.output, indices: y.output_indices}"
+    )
+
+
+class MaxPooling2(Maxima, DilatedWindow, PooledWithIndices, dml="MAX_POOLING2"):
+    """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 4, 6]}
+nodes:
+  y: {op: max_pooling2, input: x, window_size: [2, 2], dilations: [2, 2], output_indices: true}
+outputs: {maxima: y.output, indices: y.output_indices}
+"""
+
+    strides: PerDimension = inferred()
+    start_padding: PerDimension = inferred()
+    end_padding: PerDimension = inferred()
+    dilations: PerDimension = inferred()
+
+
+class AveragePoolingGradTensors(Operator):
+    """Base: the tensors of AVERAGE_POOLING_GRAD."""
+
+    input_gradient: Input
+    output_gradient: Output = inferred()
+
+
+class AveragePoolingGrad(Window, AveragePoolingGradTensors, dml="AVERAGE_POOLING_GRAD"):
+    """The gradient of AVERAGE_POOLING: each element of the input is spread over its window in equal parts.
+
+    Shapes: the input is as large as the output of AVERAGE_POOLING, the output as its input; `output_gradient`
+    must say its sizes, since several are pooled to the same.
+    """
+
+    output_keywords: ClassVar = ("sizes",)
+    example: ClassVar = """
+inputs:
+  dy: {dtype: float32, sizes: [1, 1, 2, 2]}
+nodes:
+  y:
+    op: average_pooling_grad
+    input_gradient: dy
+    output_gradient: {sizes: [1, 1, 3, 3]}
+    window_size: [2, 2]
+    strides: [1, 1]
+    start_padding: [0, 0]
+    end_padding: [0, 0]
+    include_padding: false
+outputs: [y]
+"""
+
+    include_padding: Bool
+
+    def infer(self, given: Given) -> Outcome:
+        sizes = given["output_gradient"].sizes
+        if sizes is None:
+            raise OperatorError(
+                "must be given: several are pooled to the same", field="output_gradient.sizes", allowed="4 or 5 sizes"
+            )
+        output = self.input_gradient.like(sizes=sizes)
+        if output.rank == self.input_gradient.rank:
+            check_pooled_sizes(self.input_gradient, self.pooled(output))
+        return {"output_gradient": output}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (gradient,) = inputs
+        assert gradient is not None
+        window, sizes = self.window, self.output_gradient.sizes
+        with np.errstate(all="ignore"):
+            parts = gradient / _divisors(window, sizes[2:], self.include_padding).astype(gradient.dtype)
+            total = np.zeros(sizes[:2] + window.padded(sizes[2:]), gradient.dtype)
+            # From the last tap to the first: an element's windows in their order, which the rounding shows.
+            for _, place in reversed(list(window.places(gradient.shape[2:]))):
+                total[place] += parts
+            return (window.crop(total),)
+
+
+class MaxPoolingGradTensors(Operator):
+    """Base: the tensors of MAX_POOLING_GRAD."""
+
+    input: Input
+    input_gradient: Input
+    output_gradient: Output = inferred()
+
+
+class MaxPoolingGrad(DilatedWindow, MaxPoolingGradTensors, dml="MAX_POOLING_GRAD"):
+    """The gradient of MAX_POOLING2: each element of `input_gradient` goes where the maximum of its window is.
+
+    Of several maxima the first takes it.  What several windows give one element is added up; the others are zero.
+    Shapes: `input` and the output as the input of MAX_POOLING2, `input_gradient` as its output.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 3, 3]}
+  dy: {dtype: float32, sizes: [1, 1, 2, 2]}
+nodes:
+  y:
+    op: max_pooling_grad
+    input: x
+    input_gradient: dy
+    window_size: [2, 2]
+    strides: [1, 1]
+    start_padding: [0, 0]
+    end_padding: [0, 0]
+    dilations: [1, 1]
+outputs: [y]
+"""
+
+    def infer(self, given: Given) -> Outcome:
+        check_pooled_sizes(self.input_gradient, self.pooled(self.input))
+        return {"output_gradient": self.input.like()}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, gradient = inputs
+        assert x is not None
+        assert gradient is not None
+        _, indices = maxima(self.window, x)
+        total = np.zeros(x.size, x.dtype)
+        inside = indices.ravel() >= 0  # a window of nothing but padding has no maximum
+        np.add.at(total, indices.ravel()[inside], gradient.ravel()[inside])
+        return (total.reshape(x.shape),)
+
+
+def check_pooled_sizes(gradient: TensorDesc, pooled: Sizes) -> None:
+    """Raises an OperatorError where `input_gradient` has not the sizes of the forward operator's output."""
+    if gradient.sizes != pooled:
+        raise OperatorError(
+            "must have the sizes of what is pooled",
+            field="input_gradient.sizes",
+            got=list(gradient.sizes),
+            allowed=str(list(pooled)),
+        )
+
+
+class MaxUnpooling(Operator, dml="MAX_UNPOOLING"):
+    """Zeros, with each element of the input at the row-major index of the output that `indices` says.
+
+    The inverse of MAX_POOLING1: `indices` has the input's sizes, and `output` must say its own.  An index beyond
+    the output is passed over; of equal indices the last element in row-major order is kept, which DirectML leaves
+    undefined.
+    """
+
+    output_keywords: ClassVar = ("sizes",)
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 2]}
+constants:
+  indices: {dtype: uint32, sizes: [1, 1, 2, 2], data: [5, 7, 13, 15]}
+nodes:
+  y: {op: max_unpooling, input: x, indices: indices, output: {sizes: [1, 1, 4, 4]}}
+outputs: [y]
+"""
+
+    input: Input
+    indices: Input
+    output: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        sizes = given["output"].sizes
+        if sizes is None:
+            raise OperatorError("must be given: the indices say nothing of it", field="output.sizes")
+        return {"output": self.input.like(sizes=sizes)}
+
+    def constraints(self) -> Iterator[Problem]:
+        if self.indices.sizes != self.input.sizes:
+            yield Problem(
+                "must have the sizes of 'input'",
+                field="indices.sizes",
+                got=list(self.indices.sizes),
+                allowed=str(list(self.input.sizes)),
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, indices = inputs
+        assert x is not None
+        assert indices is not None
+        output = np.zeros(self.output.element_count, x.dtype)
+        inside = indices.ravel() < output.size
+        output[indices.ravel()[inside]] = x.ravel()[inside]
+        return (output.reshape(self.output.sizes),)

@@ -1,0 +1,405 @@
+"""Quantization: an integer q stands for the number (q − zero_point) · scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.element_wise import ElementWise
+from dmlgraph.operators.enums import QuantizationType
+from dmlgraph.operators.fields import Count, Input, Inputs, OptionalInput, Output, inferred
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array, Operator, broadcast_inputs
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.quantized import clamp_steps, single_problems, with_rank
+from dmlgraph.tensor import DataType, TensorDesc
+
+
+def quantized_dtype(zero_point: TensorDesc | None, given: Given) -> DataType:
+    """The data type of a quantized output: its zero point's, else what is asked for.
+
+    Raises:
+        OperatorError: neither says it.
+    """
+    dtype = given["output"].dtype if zero_point is None else zero_point.dtype
+    if dtype is None:
+        raise OperatorError("must be given: without a zero point nothing determines it", field="output.dtype")
+    found: DataType = dtype
+    return found
+
+
+def to_steps(x: Array, scale: Array, zero_point: Array | None, dtype: DataType) -> Array:
+    """clamp(round(x / scale) + zero_point), halves to even, of arrays that broadcast; the quotient is a float32."""
+    with np.errstate(all="ignore"):
+        quotient = x.astype(np.float32) / scale.astype(np.float32)
+    return clamp_steps(quotient, np.zeros(1) if zero_point is None else zero_point, dtype)
+
+
+def from_steps(x: Array, scale: Array, zero_point: Array | None, dtype: DataType) -> Array:
+    """(x − zero_point) · scale of arrays that broadcast, in float32: integers beyond 2^24 are rounded first."""
+    steps = x.astype(np.float32)
+    if zero_point is not None:
+        steps = steps - zero_point.astype(np.float32)
+    with np.errstate(all="ignore"):
+        return convert(steps * scale.astype(np.float32), dtype)
+
+
+class Linear(ElementWise):
+    """Base of the element-wise pair: scale and zero point broadcast to the input, by zero strides."""
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        if level < FeatureLevel.V6_2 and self.__dict__["zero_point"] is None:
+            yield Problem(
+                f"must be given at feature level {level}; it may be left out from 6.2",
+                field="zero_point",
+            )
+
+
+class QuantizeLinear(Linear, dml="ELEMENT_WISE_QUANTIZE_LINEAR"):
+    """clamp(round(input / scale) + zero_point), halves to even, to the range of the output's data type.
+
+    Scale and zero point, 0 if it is left out, broadcast like NumPy's: one for all, or {C, 1, 1} for one a channel.
+    The output has the zero point's data type, or the one asked for.  A scale of zero is undefined.
+    """
+
+    output_keywords: ClassVar = ("dtype",)
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+constants:
+  scale: {dtype: float32, sizes: [1], data: [0.5]}
+  zero_point: {dtype: uint8, sizes: [1], data: [128]}
+nodes:
+  y: {op: quantize_linear, input: x, scale: scale, zero_point: zero_point}
+outputs: [y]
+"""
+
+    input: Input
+    scale: Input
+    zero_point: OptionalInput = None
+    output: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like(dtype=quantized_dtype(self.zero_point, given))}
+
+    def constraints(self) -> Iterator[Problem]:
+        wanted = self.input.dtype if self.input.dtype.is_float else DataType.FLOAT32
+        if self.scale.dtype is not wanted:
+            yield Problem(
+                "must be the input's data type, float32 for an integer input",
+                field="scale.dtype",
+                got=str(self.scale.dtype),
+                allowed=str(wanted),
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, scale, zero_point = inputs
+        assert x is not None
+        assert scale is not None
+        return (to_steps(x, scale, zero_point, self.output.dtype),)
+
+
+class DequantizeLinear(Linear, dml="ELEMENT_WISE_DEQUANTIZE_LINEAR"):
+    """(input − zero_point) · scale
+
+    Scale and zero point, 0 if it is left out, broadcast like NumPy's: one for all, or {C, 1, 1} for one a channel.
+    The output has the scale's data type.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: uint8, sizes: [1, 1, 2, 3]}
+constants:
+  scale: {dtype: float32, sizes: [1], data: [0.5]}
+  zero_point: {dtype: uint8, sizes: [1], data: [128]}
+nodes:
+  y: {op: dequantize_linear, input: x, scale: scale}
+outputs: [y]
+"""
+
+    input: Input
+    scale: Input
+    zero_point: OptionalInput = None
+    output: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.scale.like()}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, scale, zero_point = inputs
+        assert x is not None
+        assert scale is not None
+        return (from_steps(x, scale, zero_point, self.output.dtype),)
+
+
+class QuantizedLinearAdd(Operator, dml="ELEMENT_WISE_QUANTIZED_LINEAR_ADD"):
+    """clamp(round(((a − a_zero_point) · a_scale + (b − b_zero_point) · b_scale) / output_scale) + output_zero_point)
+
+    Halves round to even; the range is that of the output's data type, which is the output zero point's, or the one
+    asked for, or else that of a.  a and b broadcast like NumPy's.  Scales and zero points are tensors of one
+    element; a zero point that is left out is 0.  A scale of zero is undefined.
+    """
+
+    output_keywords: ClassVar = ("dtype",)
+    example: ClassVar = """
+inputs:
+  a: {dtype: uint8, sizes: [1, 1, 2, 3]}
+  b: {dtype: uint8, sizes: [1, 1, 2, 3]}
+constants:
+  a_scale: {dtype: float32, sizes: [1], data: [0.5]}
+  b_scale: {dtype: float32, sizes: [1], data: [0.25]}
+  y_scale: {dtype: float32, sizes: [1], data: [1.0]}
+nodes:
+  y: {op: quantized_linear_add, a: a, a_scale: a_scale, b: b, b_scale: b_scale, output_scale: y_scale}
+outputs: [y]
+"""
+
+    a: Input
+    a_scale: Input
+    a_zero_point: OptionalInput = None
+    b: Input
+    b_scale: Input
+    b_zero_point: OptionalInput = None
+    output_scale: Input
+    output_zero_point: OptionalInput = None
+    output: Output = inferred()
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        terms = broadcast_inputs({field: inputs.get(field) for field in ("a", "b")})
+        rank = max((desc.rank for desc in terms.values() if desc is not None), default=1)
+        return {field: desc and with_rank(desc, rank) for field, desc in inputs.items()} | terms
+
+    def infer(self, given: Given) -> Outcome:
+        dtype = given["output"].dtype or self.a.dtype
+        if self.output_zero_point is not None:
+            dtype = self.output_zero_point.dtype
+        return {"output": self.a.like(dtype=dtype)}
+
+    def constraints(self) -> Iterator[Problem]:
+        if self.a.sizes != self.b.sizes:
+            yield Problem("must have the same sizes as 'a'", field="b", got=str(self.b), allowed=str(self.a))
+        for field in self.input_fields:
+            if field not in ("a", "b"):
+                yield from single_problems(field, self.__dict__[field])
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = inputs
+        assert a is not None
+        assert a_scale is not None
+        assert b is not None
+        assert b_scale is not None
+        assert scale is not None
+        left, right = (
+            from_steps(term, by, origin, DataType.FLOAT32)
+            for term, by, origin in ((a, a_scale, a_zero), (b, b_scale, b_zero))
+        )
+        return (to_steps(left + right, scale, zero, self.output.dtype),)
+
+
+class DynamicQuantizeLinear(Operator, dml="DYNAMIC_QUANTIZE_LINEAR"):
+    """Quantizes to the input's own range, and gives the scale and zero point it took.
+
+    With low and high the bounds of the output's data type: output_scale = (max − min) / (high − low);
+    output_zero_point = clamp(round(low − min / output_scale)); output = clamp(round(input / output_scale) +
+    output_zero_point), halves to even.  The output's data type, int8 or uint8, must be given.
+    """
+
+    output_keywords: ClassVar = ("dtype",)
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y: {op: dynamic_quantize_linear, input: x, output: {dtype: uint8}}
+outputs: {y: y.output, scale: y.output_scale, zero_point: y.output_zero_point}
+"""
+
+    input: Input
+    output: Output = inferred()
+    output_scale: Output = inferred()
+    output_zero_point: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        dtype = given["output"].dtype or given["output_zero_point"].dtype
+        if dtype is None:
+            raise OperatorError("must be given: nothing determines it", field="output.dtype", allowed="int8 or uint8")
+        single = (1,) * self.input.rank
+        return {
+            "output": self.input.like(dtype=dtype),
+            "output_scale": self.input.like(dtype=DataType.FLOAT32, sizes=single),
+            "output_zero_point": self.input.like(dtype=dtype, sizes=single),
+        }
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        dtype = self.output.dtype
+        low, high = dtype.range
+        x = x.astype(np.float32)
+        with np.errstate(all="ignore"):
+            least = np.minimum(x.min(keepdims=True), np.float32(0))
+            greatest = np.maximum(x.max(keepdims=True), np.float32(0))
+            scale = (greatest - least) * np.float32(1 / (high - low))
+            zero_point = to_steps(least, -scale, np.array(low), dtype)
+        return to_steps(x, scale, zero_point, dtype), scale, zero_point
+
+
+class ByBlocks(Operator):
+    """Base of QUANTIZE and DEQUANTIZE: one scale and zero point for each block of the data."""
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        tensor, parameters = inputs.get("input"), inputs.get("quantizations")
+        if tensor is None or parameters is None:
+            return inputs  # the fields' own check says which is missing
+        return inputs | {"quantizations": tuple(with_rank(desc, tensor.rank) for desc in parameters)}
+
+    @property
+    def scale(self) -> TensorDesc | None:
+        return self._parameter(0)
+
+    @property
+    def zero_point(self) -> TensorDesc | None:
+        return self._parameter(1)
+
+    def _parameter(self, index: int) -> TensorDesc | None:
+        parameters: tuple[TensorDesc, ...] = self.__dict__["quantizations"]
+        return parameters[index] if index < len(parameters) else None
+
+    def constraints(self) -> Iterator[Problem]:
+        kind, tensor = self.__dict__["quantization_type"], self.__dict__["input"]
+        parameters = self.__dict__["quantizations"]
+        if len(parameters) != _PARAMETERS[kind]:
+            yield Problem(
+                f"must be as many as quantization_type {kind} has: {_PARAMETERS[kind]}",
+                field="quantizations",
+                got=len(parameters),
+                allowed=str(_PARAMETERS[kind]),
+            )
+        for index, desc in enumerate(parameters):
+            if desc.rank == tensor.rank:
+                yield from _block_problems(f"quantizations.{index}", desc, tensor)
+
+    def dtype_problem(self, index: int, dtype: DataType, whose: str) -> Iterator[Problem]:
+        """The scale or zero point must have the data type of the float or integer tensor."""
+        desc = self._parameter(index)
+        if desc is not None and desc.dtype is not dtype:
+            yield Problem(
+                f"must be the {whose}'s data type",
+                field=f"quantizations.{index}.dtype",
+                got=str(desc.dtype),
+                allowed=str(dtype),
+            )
+
+
+_PARAMETERS = {QuantizationType.NONE: 0, QuantizationType.SCALE: 1, QuantizationType.SCALE_ZERO_POINT: 2}
+
+
+def _block_problems(field: str, desc: TensorDesc, tensor: TensorDesc) -> Iterator[Problem]:
+    for axis, (blocks, size) in enumerate(zip(desc.sizes, tensor.sizes, strict=True)):
+        if size % blocks:
+            yield Problem(
+                "must divide the input's size into blocks",
+                field=f"{field}.sizes.{axis}",
+                got=blocks,
+                allowed=f"divisors of {size}",
+            )
+
+
+def _spread(parameters: tuple[Array | None, ...], sizes: tuple[int, ...]) -> list[Array]:
+    """Each parameter repeated over its blocks, so that it has the data's sizes."""
+    spread = []
+    for parameter in parameters:
+        assert parameter is not None
+        places = (np.arange(size) // (size // blocks) for size, blocks in zip(sizes, parameter.shape, strict=True))
+        spread.append(parameter[np.ix_(*places)])
+    return spread
+
+
+class Quantize(ByBlocks, dml="QUANTIZE"):
+    """clamp(round(input / scale) + zero_point), halves to even, to the range of the output's data type.
+
+    `quantizations` holds the scale, of the input's data type, and for `scale_zero_point` the zero point, of the
+    output's; for `none` it is empty and the scale is 1.  Along each dimension their sizes divide the input's into
+    blocks that share a number; missing dimensions in front are of size 1.  The output's data type is the zero
+    point's, or must be given.  The documentation leaves the meaning open: this is ELEMENT_WISE_QUANTIZE_LINEAR's,
+    with blocks as ONNX Runtime uses them.
+    """
+
+    output_keywords: ClassVar = ("dtype",)
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [2, 4]}
+constants:
+  scale: {dtype: float32, sizes: [2, 2], data: [0.5, 1, 2, 4]}
+  zero_point: {dtype: uint4, sizes: [2, 2], data: [8, 8, 7, 0]}
+nodes:
+  y: {op: quantize, input: x, quantization_type: scale_zero_point, quantizations: [scale, zero_point]}
+outputs: [y]
+"""
+
+    input: Input
+    quantization_type: QuantizationType
+    quantizations: Annotated[Inputs, Count("QuantizationTensorCount")]
+    output: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like(dtype=quantized_dtype(self.zero_point, given))}
+
+    def constraints(self) -> Iterator[Problem]:
+        yield from super().constraints()
+        yield from self.dtype_problem(0, self.input.dtype, "input")
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, *parameters = inputs
+        assert x is not None
+        scale, zero_point, *_ = [*_spread(tuple(parameters), x.shape), None, None]
+        return (to_steps(x, np.ones(1) if scale is None else scale, zero_point, self.output.dtype),)
+
+
+class Dequantize(ByBlocks, dml="DEQUANTIZE"):
+    """(input − zero_point) · scale
+
+    `quantizations` holds the scale, of the output's data type, and for `scale_zero_point` the zero point, of the
+    input's; for `none` it is empty, the scale is 1 and the output's data type must be given.  Along each dimension
+    their sizes divide the input's into blocks that share a number; missing dimensions in front are of size 1.  The
+    documentation leaves the meaning open: this is ELEMENT_WISE_DEQUANTIZE_LINEAR's, with blocks as ONNX Runtime
+    uses them.
+    """
+
+    output_keywords: ClassVar = ("dtype",)
+    example: ClassVar = """
+inputs:
+  x: {dtype: uint4, sizes: [2, 4]}
+constants:
+  scale: {dtype: float32, sizes: [2, 2], data: [0.5, 1, 2, 4]}
+  zero_point: {dtype: uint4, sizes: [2, 2], data: [8, 8, 7, 0]}
+nodes:
+  y: {op: dequantize, input: x, quantization_type: scale_zero_point, quantizations: [scale, zero_point]}
+outputs: [y]
+"""
+
+    input: Input
+    quantization_type: QuantizationType
+    quantizations: Annotated[Inputs, Count("QuantizationTensorCount")]
+    output: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        dtype = given["output"].dtype if self.scale is None else self.scale.dtype
+        if dtype is None:
+            raise OperatorError("must be given: without a scale nothing determines it", field="output.dtype")
+        return {"output": self.input.like(dtype=dtype)}
+
+    def constraints(self) -> Iterator[Problem]:
+        yield from super().constraints()
+        yield from self.dtype_problem(1, self.input.dtype, "input")
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, *parameters = inputs
+        assert x is not None
+        scale, zero_point, *_ = [*_spread(tuple(parameters), x.shape), None, None]
+        return (from_steps(x, np.ones(1) if scale is None else scale, zero_point, self.output.dtype),)

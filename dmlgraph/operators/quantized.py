@@ -1,0 +1,78 @@
+"""Quantized tensors: an integer q stands for the number (q − zero_point) · scale.
+
+Scales and zero points are tensors of one number, or of one for each channel: {1, C, 1, …}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.errors import Problem
+from dmlgraph.operators.numerics import Array
+from dmlgraph.tensor import DataType, TensorDesc
+
+
+def as_channels(inputs: dict[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    """The input descriptions, those of `fields` that have one dimension read as {1, C, 1, …} of the input's rank."""
+    tensor = inputs.get("input")
+    adapted = dict(inputs)
+    for field in fields:
+        desc = inputs.get(field)
+        if tensor is not None and desc is not None and desc.rank == 1 < tensor.rank:
+            sizes = (1, *desc.sizes, *(1,) * (tensor.rank - 2))
+            strides = None if desc.strides is None else (0, *desc.strides, *(0,) * (tensor.rank - 2))
+            adapted[field] = desc.like(sizes=sizes, strides=strides, owned=desc.owned)
+    return adapted
+
+
+def with_rank(desc: TensorDesc, rank: int) -> TensorDesc:
+    """The description with dimensions of size 1 in front, up to `rank` in all."""
+    missing = rank - desc.rank
+    if missing <= 0:
+        return desc
+    strides = None if desc.strides is None else (0,) * missing + desc.strides
+    return desc.like(sizes=(1,) * missing + desc.sizes, strides=strides, owned=desc.owned)
+
+
+def single_problems(field: str, desc: TensorDesc | None) -> Iterator[Problem]:
+    """A tensor that must hold one number."""
+    if desc is not None and desc.element_count != 1:
+        yield Problem("must be one number", field=f"{field}.sizes", got=list(desc.sizes), allowed=str([1] * desc.rank))
+
+
+def channel_problems(field: str, desc: TensorDesc | None, channels: int, *, single: bool = True) -> Iterator[Problem]:
+    """A tensor that must hold one number for each channel or, if `single`, one for all."""
+    if desc is None or (single and desc.element_count == 1):
+        return
+    wanted = (1, channels, *(1,) * (desc.rank - 2))
+    if desc.sizes != wanted:
+        allowed = f"{[1] * desc.rank} or {list(wanted)}" if single else f"{list(wanted)}"
+        yield Problem(
+            "must be one number for each channel", field=f"{field}.sizes", got=list(desc.sizes), allowed=allowed
+        )
+
+
+def along(parameter: Array | None, axis: int, rank: int) -> Array:
+    """A scale or zero point in float32 that broadcasts along an axis of a tensor; a zero point left out is 0."""
+    values = np.zeros(1, np.float32) if parameter is None else parameter.astype(np.float32)
+    return values.reshape((-1,) + (1,) * (rank - axis - 1))
+
+
+def centred(x: Array, zero_point: Array | None, axis: int = 1) -> Array:
+    """x − zero_point, exact in float32."""
+    return np.asarray(x.astype(np.float32) - along(zero_point, axis, x.ndim))
+
+
+def quantize(steps: Array, zero_point: Array | None, dtype: DataType) -> Array:
+    """clamp(round(steps) + zero_point), halves to even, from a number of steps with its channels on axis 1."""
+    return clamp_steps(steps, along(zero_point, 1, steps.ndim), dtype)
+
+
+def clamp_steps(steps: Array, zero_point: Array, dtype: DataType) -> Array:
+    """clamp(round(steps) + zero_point), halves to even, of arrays that broadcast; NaN gives the least number."""
+    least, greatest = dtype.range
+    numbers = np.rint(steps).astype(np.float64) + zero_point.astype(np.float64)
+    return np.asarray(np.fmin(np.fmax(numbers, least), greatest).astype(dtype.numpy))

@@ -1,0 +1,370 @@
+"""Recurrent networks of one layer: a state for each sequence, carried from one time step to the next.
+
+T time steps, B sequences, D directions (2 if bidirectional), I numbers a step, H hidden numbers; tensors have 4
+dimensions.  Everything is computed in float64, and rounded once when an output is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem, listing
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.element_wise import Unary
+from dmlgraph.operators.enums import RecurrentNetworkDirection
+from dmlgraph.operators.fields import Bool, Count, Float, Input, OptionalInput, OptionalOutput, inferred
+from dmlgraph.operators.fused import Activations
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import REGISTRY, Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+
+State = tuple[Array, ...]  # what one step hands to the next, each {B, H}; the hidden numbers first
+Function = Callable[[Array], Array]
+Step = Callable[[Array, State], State]  # a step's W · x + Wb by gate, {gates, B, H}, and the state → the next state
+
+_EXAMPLE = """
+inputs:
+  x: {{dtype: float32, sizes: [1, 3, 2, 4]}}
+  w: {{dtype: float32, sizes: [1, 1, {gates}, 4]}}
+  r: {{dtype: float32, sizes: [1, 1, {gates}, 5]}}
+  lengths: {{dtype: uint32, sizes: [1, 1, 1, 2]}}
+nodes:
+  y: {{op: {op}, input: x, weight: w, recurrence: r, sequence_lengths: lengths, direction: forward, {more}}}
+outputs: {{sequence: y.output_sequence, last: y.output_single}}
+"""
+
+
+class Recurrent(Operator):
+    """Base: the sizes of everything, the parts of the weights, and the walk along time."""
+
+    takes_owned: ClassVar = False
+    gates: ClassVar[int]  # blocks of H rows that the weights have
+    functions: ClassVar[int]  # activations that each direction has
+    initial: ClassVar[tuple[str, ...]] = ("hidden_init",)  # inputs: the state before the first step
+    final: ClassVar[tuple[str, ...]] = ("output_single",)  # outputs: the state after the last
+
+    @property
+    def backward(self) -> tuple[bool, ...]:
+        """Of each direction, whether it walks from the last step to the first."""
+        return {
+            RecurrentNetworkDirection.FORWARD: (False,),
+            RecurrentNetworkDirection.BACKWARD: (True,),
+            RecurrentNetworkDirection.BIDIRECTIONAL: (False, True),
+        }[self.__dict__["direction"]]
+
+    def infer(self, given: Given) -> Outcome:
+        fields = self.__dict__
+        for field in ("input", "weight", "recurrence"):
+            if fields[field].rank < 4:
+                raise OperatorError(
+                    "must have 4 dimensions", field=f"{field}.sizes", got=list(fields[field].sizes), allowed="4 sizes"
+                )
+        tensor, hidden = fields["input"], fields["recurrence"].sizes[-1]
+        front, (steps, batch) = tensor.sizes[:-3], tensor.sizes[-3:-1]
+        single = tensor.like(sizes=(*front, len(self.backward), batch, hidden))
+        sequence = tensor.like(sizes=(*front[1:], steps, len(self.backward), batch, hidden))
+        outputs = dict.fromkeys(self.final, single) | {"output_sequence": sequence}
+        return {field: None if given[field].wanted is False else outputs[field] for field in self.output_fields}
+
+    def constraints(self) -> Iterator[Problem]:
+        fields = self.__dict__
+        for field, sizes in self._sizes().items():
+            desc = fields[field]
+            if desc is not None and desc.sizes != sizes:
+                yield Problem("has other sizes", field=f"{field}.sizes", got=list(desc.sizes), allowed=str(list(sizes)))
+        if not any(fields[field] is not None for field in self.output_fields):
+            yield Problem("at least one output must be wanted", field=self.output_fields[0], got=False)
+        yield from self._activation_problems()
+
+    def _activation_problems(self) -> Iterator[Problem]:
+        activations = self.__dict__["activation_descs"]
+        count = self.functions * len(self.backward)
+        if len(activations) != count:
+            yield Problem(
+                f"must be {self.functions} for each direction",
+                field="activation_descs",
+                got=len(activations),
+                allowed=str(count),
+            )
+        for index, activation in enumerate(activations):
+            if not _is_function(type(activation)):
+                yield Problem(
+                    "cannot be used here",
+                    field=f"activation_descs.{index}",
+                    got=activation.name,
+                    allowed=listing(sorted(name for name, each in REGISTRY.items() if _is_function(each))),
+                )
+
+    def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
+        for index, activation in enumerate(self.__dict__["activation_descs"]):
+            since = activation.support().introduced
+            if since > level:
+                message = f"does not exist at feature level {level}; legal from {since}"
+                yield Problem(message, field=f"activation_descs.{index}", got=activation.name)
+
+    def _sizes(self) -> dict[str, tuple[int, ...]]:
+        """What the sizes of the tensors must be; the input's and the last of recurrence are free."""
+        tensor, hidden = self.__dict__["input"], self.__dict__["recurrence"].sizes[-1]
+        front, directions = (1,) * (tensor.rank - 3), len(self.backward)
+        batch, numbers = tensor.sizes[-2:]
+        state = (*front, directions, batch, hidden)
+        return {
+            "input": (*front, *tensor.sizes[-3:]),
+            "weight": (*front, directions, self.gates * hidden, numbers),
+            "recurrence": (*front, directions, self.gates * hidden, hidden),
+            "bias": (*front, 1, directions, 2 * self.gates * hidden),
+            "sequence_lengths": (*front, 1, 1, batch),
+            **dict.fromkeys(self.initial, state),
+        }
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        given = dict(zip(self.input_fields, inputs, strict=True))
+        x, recurrence, lengths = given["input"], given["recurrence"], given["sequence_lengths"]
+        assert x is not None
+        assert recurrence is not None
+        steps, batch = x.shape[-3:-1]
+        ends = np.full(batch, steps) if lengths is None else lengths.reshape(batch).astype(np.int64)
+        sequences, finals = [], []
+        with np.errstate(all="ignore"):
+            for index, backward in enumerate(self.backward):
+                state = tuple(
+                    np.zeros((batch, recurrence.shape[-1])) if part is None else part[0, index].astype(np.float64)
+                    for part in (given[field] for field in self.initial)
+                )
+                hidden, state = walk(self._inputs(given, index), self._step(given, index), state, ends, backward)
+                sequences.append(hidden)
+                finals.append(state)
+        outputs = {"output_sequence": np.stack(sequences, 1)}
+        outputs |= {
+            field: np.stack(parts)[None] for field, parts in zip(self.final, zip(*finals, strict=True), strict=True)
+        }
+        present = [(field, self.__dict__[field]) for field in self.output_fields]
+        return tuple(convert(outputs[field], desc.dtype) for field, desc in present if desc is not None)
+
+    def _inputs(self, given: dict[str, Array | None], direction: int) -> Array:
+        """W · x + Wb of every step, {T, gates, B, H}."""
+        x, weight = given["input"], given["weight"]
+        assert x is not None
+        assert weight is not None
+        by_gate = weight[0, direction].astype(np.float64).reshape(self.gates, -1, weight.shape[-1])
+        products = np.einsum("tbi,ghi->tgbh", x[0].astype(np.float64), by_gate)
+        return np.asarray(products + self._biases(given, direction)[0])
+
+    def _biases(self, given: dict[str, Array | None], direction: int) -> Array:
+        """Wb and Rb by gate, {2, gates, 1, H}."""
+        bias = given["bias"]
+        if bias is None:
+            return np.zeros((2, self.gates, 1, 1))
+        return np.asarray(bias[0, 0, direction].astype(np.float64).reshape(2, self.gates, 1, -1))
+
+    def _recurrence(self, given: dict[str, Array | None], direction: int) -> tuple[Array, Array]:
+        """R by gate, transposed, {gates, H, H}, and Rb by gate, {gates, 1, H}."""
+        recurrence = given["recurrence"]
+        assert recurrence is not None
+        hidden = recurrence.shape[-1]
+        by_gate = recurrence[0, direction].astype(np.float64).reshape(self.gates, hidden, hidden)
+        return by_gate.swapaxes(-1, -2), self._biases(given, direction)[1]
+
+    def _functions(self, direction: int) -> list[Function]:
+        """The activations f, g, h of a direction."""
+        start = direction * self.functions
+        return [each.apply for each in self.__dict__["activation_descs"][start : start + self.functions]]
+
+    def _step(self, given: dict[str, Array | None], direction: int) -> Step:
+        """What happens in one time step of a direction."""
+        raise NotImplementedError
+
+
+def _is_function(operator: type[Operator]) -> bool:
+    """Whether a recurrent network takes it: the activations of one number, not those along axes (measured)."""
+    return operator.dml.startswith("ACTIVATION_") and issubclass(operator, Unary)
+
+
+def walk(inputs: Array, step: Step, state: State, ends: Array, backward: bool) -> tuple[Array, State]:
+    """Carries a state along time; gives the hidden numbers of every step, {T, B, H}, and the last state.
+
+    A sequence of the batch has `ends` steps: beyond them its hidden numbers are 0 and its state stays.
+    """
+    hidden = np.zeros((len(inputs), *state[0].shape))
+    for time in reversed(range(len(inputs))) if backward else range(len(inputs)):
+        lasts = (time < ends)[:, None]
+        state = tuple(np.where(lasts, new, old) for new, old in zip(step(inputs[time], state), state, strict=True))
+        hidden[time] = np.where(lasts, state[0], 0)
+    return hidden, state
+
+
+class Rnn(Recurrent, dml="RNN"):
+    """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both.
+
+    Shapes: input {1, T, B, I}, weight {1, D, H, I}, recurrence {1, D, H, H}, bias {1, 1, D, 2H} (Wb, then Rb),
+    hidden_init {1, D, B, H} (H_0, zeros if left out), sequence_lengths {1, 1, 1, B} (T each if left out),
+    output_sequence {T, D, B, H} (every H_t), output_single {1, D, B, H} (the last).  `activation_descs` names f
+    for each direction, forward first.  Beyond its length a sequence gives zeros, and output_single is its state at
+    the last step inside; backward, its first step is the last one inside.
+    """
+
+    gates: ClassVar = 1
+    functions: ClassVar = 1
+    example: ClassVar = _EXAMPLE.format(op="rnn", gates=5, more="activation_descs: [activation_tanh]")
+
+    input: Input
+    weight: Input
+    recurrence: Input
+    bias: OptionalInput = None
+    hidden_init: OptionalInput = None
+    sequence_lengths: OptionalInput = None
+    output_sequence: OptionalOutput = inferred()
+    output_single: OptionalOutput = inferred()
+    activation_descs: Annotated[Activations, Count("ActivationDescCount")]
+    direction: RecurrentNetworkDirection
+
+    def _step(self, given: dict[str, Array | None], direction: int) -> Step:
+        (weights,), (bias,) = self._recurrence(given, direction)
+        (f,) = self._functions(direction)
+        return lambda inputs, state: (f(inputs[0] + state[0] @ weights + bias),)
+
+
+class Lstm(Recurrent, dml="LSTM"):
+    """Long short-term memory: hidden numbers H and cells C, along time forward, backward or both.
+
+    With · a product of matrices and ∘ one of elements:
+    i = f(Wi · X_t + Ri · H_(t−1) + Pi ∘ C_(t−1) + Wbi + Rbi)
+    F = f(Wf · X_t + Rf · H_(t−1) + Pf ∘ C_(t−1) + Wbf + Rbf), or 1 − i with `couple_input_forget`
+    c = g(Wc · X_t + Rc · H_(t−1) + Wbc + Rbc)
+    C_t = F ∘ C_(t−1) + i ∘ c
+    o = f(Wo · X_t + Ro · H_(t−1) + Po ∘ C_t + Wbo + Rbo)
+    H_t = o ∘ h(C_t)
+    With `use_clip_threshold` what f and g are given is clipped to ±`clip_threshold` first; what h is given is not
+    (measured).  Where the documentation has Po ∘ C_(t−1), it is Po ∘ C_t (measured).
+
+    Shapes: input {1, T, B, I}, weight {1, D, 4H, I} and recurrence {1, D, 4H, H} (gates i, o, F, c), bias
+    {1, 1, D, 8H} (Wb, then Rb), hidden_init and cell_mem_init {1, D, B, H} (zeros if left out), sequence_lengths
+    {1, 1, 1, B} (T each if left out), peephole {1, 1, D, 3H} (Pi, Po, Pf; zeros if left out), output_sequence
+    {T, D, B, H} (every H_t), output_single and output_cell_single {1, D, B, H} (the last H and C).
+    `activation_descs` names f, g and h for each direction, forward first.  Beyond its length a sequence gives
+    zeros, and the single outputs are its state at the last step inside; backward, its first step is the last one
+    inside.
+    """
+
+    gates: ClassVar = 4
+    functions: ClassVar = 3
+    initial: ClassVar = ("hidden_init", "cell_mem_init")
+    final: ClassVar = ("output_single", "output_cell_single")
+    example: ClassVar = _EXAMPLE.format(
+        op="lstm",
+        gates=20,
+        more="activation_descs: [activation_sigmoid, activation_tanh, activation_tanh],\n      "
+        "clip_threshold: 0, use_clip_threshold: false, couple_input_forget: false",
+    )
+
+    input: Input
+    weight: Input
+    recurrence: Input
+    bias: OptionalInput = None
+    hidden_init: OptionalInput = None
+    cell_mem_init: OptionalInput = None
+    sequence_lengths: OptionalInput = None
+    peephole: OptionalInput = None
+    output_sequence: OptionalOutput = inferred()
+    output_single: OptionalOutput = inferred()
+    output_cell_single: OptionalOutput = inferred()
+    activation_descs: Annotated[Activations, Count("ActivationDescCount")]
+    direction: RecurrentNetworkDirection
+    clip_threshold: Float
+    use_clip_threshold: Bool
+    couple_input_forget: Bool
+
+    def _sizes(self) -> dict[str, tuple[int, ...]]:
+        directions, front = len(self.backward), (1,) * (self.input.rank - 3)
+        return super()._sizes() | {"peephole": (*front, 1, directions, 3 * self.recurrence.sizes[-1])}
+
+    def _functions(self, direction: int) -> list[Function]:
+        functions = super()._functions(direction)
+        if not self.use_clip_threshold:
+            return functions
+        bound = self.clip_threshold
+
+        def clipped(function: Function) -> Function:
+            return lambda x: function(np.clip(x, -bound, bound))
+
+        f, g, h = functions
+        return [clipped(f), clipped(g), h]
+
+    def _step(self, given: dict[str, Array | None], direction: int) -> Step:
+        weights, biases = self._recurrence(given, direction)
+        f, g, h = self._functions(direction)
+        peephole = given["peephole"]
+        if peephole is None:
+            to_input, to_output, to_forget = np.zeros((3, 1))
+        else:
+            to_input, to_output, to_forget = peephole[0, 0, direction].astype(np.float64).reshape(3, -1)
+
+        def step(inputs: Array, state: State) -> State:
+            hidden, cell = state
+            for_input, for_output, for_forget, for_cell = inputs + hidden @ weights + biases
+            taken = f(for_input + to_input * cell)
+            kept = 1 - taken if self.couple_input_forget else f(for_forget + to_forget * cell)
+            new = kept * cell + taken * g(for_cell)
+            return f(for_output + to_output * new) * h(new), new
+
+        return step
+
+
+class Gru(Recurrent, dml="GRU"):
+    """Gated recurrent unit: hidden numbers H, along time forward, backward or both.
+
+    With · a product of matrices and ∘ one of elements:
+    z = f(Wz · X_t + Rz · H_(t−1) + Wbz + Rbz)
+    r = f(Wr · X_t + Rr · H_(t−1) + Wbr + Rbr)
+    h = g(Wh · X_t + Rh · (r ∘ H_(t−1)) + Wbh + Rbh), or with `linear_before_reset`
+    h = g(Wh · X_t + r ∘ (Rh · H_(t−1) + Rbh) + Wbh)
+    H_t = (1 − z) ∘ h + z ∘ H_(t−1)
+
+    Shapes: input {1, T, B, I}, weight {1, D, 3H, I} and recurrence {1, D, 3H, H} (gates z, r, h), bias
+    {1, 1, D, 6H} (Wb, then Rb), hidden_init {1, D, B, H} (H_0, zeros if left out), sequence_lengths {1, 1, 1, B}
+    (T each if left out), output_sequence {T, D, B, H} (every H_t), output_single {1, D, B, H} (the last).
+    `activation_descs` names f and g for each direction, forward first.  Beyond its length a sequence gives zeros,
+    and output_single is its state at the last step inside; backward, its first step is the last one inside.
+    """
+
+    gates: ClassVar = 3
+    functions: ClassVar = 2
+    example: ClassVar = _EXAMPLE.format(
+        op="gru",
+        gates=15,
+        more="activation_descs: [activation_sigmoid, activation_tanh],\n      linear_before_reset: false",
+    )
+
+    input: Input
+    weight: Input
+    recurrence: Input
+    bias: OptionalInput = None
+    hidden_init: OptionalInput = None
+    sequence_lengths: OptionalInput = None
+    output_sequence: OptionalOutput = inferred()
+    output_single: OptionalOutput = inferred()
+    activation_descs: Annotated[Activations, Count("ActivationDescCount")]
+    direction: RecurrentNetworkDirection
+    linear_before_reset: Bool
+
+    def _step(self, given: dict[str, Array | None], direction: int) -> Step:
+        (update_weights, reset_weights, new_weights), (update_bias, reset_bias, new_bias) = self._recurrence(
+            given, direction
+        )
+        f, g = self._functions(direction)
+
+        def step(inputs: Array, state: State) -> State:
+            (hidden,) = state
+            for_update, for_reset, for_new = inputs
+            update = f(for_update + hidden @ update_weights + update_bias)
+            reset = f(for_reset + hidden @ reset_weights + reset_bias)
+            if self.linear_before_reset:
+                new = g(for_new + reset * (hidden @ new_weights + new_bias))
+            else:
+                new = g(for_new + (reset * hidden) @ new_weights + new_bias)
+            return ((1 - update) * new + update * hidden,)
+
+        return step

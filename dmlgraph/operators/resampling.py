@@ -1,0 +1,423 @@
+"""Resampling: tensors stretched or shrunk along their dimensions, and the gradients of that.
+
+Along each dimension, input element i stands at (i + input_pixel_offset) · scale + output_pixel_offset of the
+output.  So output element o reads the input at c = (o − output_pixel_offset) · (1 / scale) − input_pixel_offset;
+every step of that is rounded to float32 (measured).  Elements beyond the input's edges are those at the edges.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.axes import check_one_per_dimension
+from dmlgraph.operators.enums import AxisDirection, InterpolationMode
+from dmlgraph.operators.fields import Bool, Count, Floats, Input, Output, Size2d, inferred
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.windows import Sizes
+from dmlgraph.tensor import TensorDesc
+
+PerDimension = Annotated[Floats, Count("DimensionCount")]
+
+_MIDDLES = (0.5, -0.5)  # the pixel offsets of input and output that make elements stand at the middle of their place
+_ANTIALIASED_FROM = 2.0  # 1 / scale above which a dimension is antialiased
+_UINT_MAX = 2**32 - 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Taps:
+    """What each output element along a dimension is made of: Σ over t of weights[o, t] · input[indices[o, t]]."""
+
+    indices: Array
+    weights: Array
+
+    def copies(self, size: int) -> bool:
+        """Whether the output is the input, `size` elements long."""
+        return self.indices.shape == (size, 1) and bool((self.indices[:, 0] == np.arange(size)).all())
+
+    def gather(self, x: Array, axis: int) -> Array:
+        """The resampled array."""
+        if self.weights.shape[1] == 1:  # nothing is weighed: elements are copied, whatever they are
+            return x.take(self.indices[:, 0], axis)
+        # The weights add up to one.  Written so, as DirectML has it, an infinite element makes its neighbours NaN.
+        first = x.take(self.indices[:, 0], axis).astype(np.float64)
+        result = first
+        for indices, weights in zip(self.indices.T[1:], self.weights.T[1:], strict=True):
+            result = result + weights.reshape((-1,) + (1,) * (x.ndim - axis - 1)) * (x.take(indices, axis) - first)
+        return np.asarray(result)
+
+    def scatter(self, gradient: Array, axis: int, size: int) -> Array:
+        """The transpose: each element added, times its weight, to what it is made of; the axis has `size`."""
+        rows = np.moveaxis(gradient, axis, 0)
+        total = np.zeros((size, *rows.shape[1:]))
+        for indices, weights in zip(self.indices.T, self.weights.T, strict=True):
+            np.add.at(total, indices, rows * weights.reshape((-1,) + (1,) * (rows.ndim - 1)))
+        return np.moveaxis(total, 0, axis)
+
+
+def coordinates(count: int, scale: float, offsets: Sequence[float]) -> Array:
+    """Where the input is read for each of `count` output elements, in float32; offsets are (input, output)."""
+    into, out_of = map(np.float32, offsets)
+    return (np.arange(count, dtype=np.float32) - out_of) * (1 / np.float32(scale)) - into
+
+
+def nearest(where: Array, size: int, direction: AxisDirection | None) -> Taps:
+    """The element at a coordinate rounded up, down, or (None) to the nearest, halves up."""
+    if direction is AxisDirection.INCREASING:
+        rounded = np.ceil(where)
+    else:
+        rounded = np.floor(where if direction is AxisDirection.DECREASING else where + np.float32(0.5))
+    indices = np.clip(rounded, 0, size - 1).astype(np.int64)
+    return Taps(indices[:, None], np.ones((len(where), 1)))
+
+
+def linear(where: Array, size: int) -> Taps:
+    """The two elements beside a coordinate, by their nearness."""
+    where = np.clip(where, 0, size - 1).astype(np.float64)
+    below = np.floor(where)
+    part = where - below
+    indices = np.minimum(below[:, None] + [0, 1], size - 1).astype(np.int64)
+    if not part.any():
+        return Taps(indices[:, :1], np.ones((len(where), 1)))
+    return Taps(indices, np.stack([1 - part, part], axis=1))
+
+
+def antialiased(where: Array, size: int, scale: float) -> Taps:
+    """All elements nearer to a coordinate than 1 / scale, by their nearness; weights add up to one."""
+    reach = 1 / scale
+    first = np.floor(where - reach) + 1
+    indices = (first[:, None] + np.arange(int(np.ceil(2 * reach)))).astype(np.int64)
+    weights = np.maximum(0, 1 - np.abs(indices - where[:, None]) / reach)
+    return Taps(np.clip(indices, 0, size - 1), weights / weights.sum(1, keepdims=True))
+
+
+class Resampling(Operator):
+    """Base of the operators that resample, and of their gradients: by the fields of the subclass."""
+
+    output_keywords: ClassVar[tuple[str, ...]] = ("sizes",)
+    offset_fields: ClassVar = ("input_pixel_offsets", "output_pixel_offsets")  # of the forward input, output
+
+    def taps(self, sizes: Sizes, counts: Sizes) -> Iterator[tuple[int, Taps]]:
+        """(axis, taps) along every dimension that is not just copied, from tensors of `sizes` to `counts`."""
+        fields = self.__dict__
+        offsets = [
+            fields.get(field, (middle,) * len(sizes))
+            for field, middle in zip(self.offset_fields, _MIDDLES, strict=True)
+        ]
+        for axis, (size, count, scale, *both) in enumerate(
+            zip(sizes, counts, self.scale_of_dimensions, *offsets, strict=True)
+        ):
+            where = coordinates(count, scale, both)
+            if fields["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
+                taps = nearest(where, size, fields.get("rounding_direction"))
+            elif fields.get("antialiased") and 1 / scale > _ANTIALIASED_FROM:
+                taps = antialiased(where.astype(np.float64), size, scale)
+            else:
+                taps = linear(where, size)
+            if not taps.copies(size):
+                yield axis, taps
+
+    @property
+    def scale_of_dimensions(self) -> tuple[float, ...]:
+        scales: tuple[float, ...] = self.__dict__["scales"]
+        return scales
+
+    def fill_in(self) -> Mapping[str, Any]:
+        rank = self.__dict__[self.input_fields[0]].rank
+        defaults = zip(("input_pixel_offsets", "output_pixel_offsets"), _MIDDLES, strict=True)
+        return {field: (value,) * rank for field, value in defaults if self.__dict__.get(field, value) is None}
+
+    def check_scales(self) -> None:
+        """Raises an OperatorError where there are scales, and not one above zero for each dimension."""
+        scales: tuple[float, ...] | None = self.__dict__["scales"]
+        if scales is None:
+            return
+        check_one_per_dimension("scales", scales, self.__dict__[self.input_fields[0]])
+        problems = [
+            Problem("must be above zero, and finite", field=f"scales.{axis}", got=scale)
+            for axis, scale in enumerate(scales)
+            if not 0 < scale < np.inf
+        ]
+        if problems:
+            raise OperatorError(problems)
+
+
+class Resampled(Operator):
+    """Base: the tensors of an operator that resamples."""
+
+    input: Input
+    output: Output = inferred()
+    interpolation_mode: InterpolationMode
+
+
+class ForwardResampling(Resampling):
+    """Base of the operators that resample."""
+
+    def infer(self, given: Given) -> Outcome:
+        self.check_scales()
+        tensor, scales = self.__dict__["input"], self.__dict__["scales"]
+        sizes = given["output"].sizes
+        if sizes is None:
+            if scales is None:
+                raise OperatorError("must be given, or else the scales", field="output.sizes")
+            # In float32, where 10 times the nearest to 0.7 is 7 and no less.
+            stretched = np.array(tensor.sizes, np.float32) * np.array(scales, np.float32)
+            sizes = tuple(max(1, int(size)) for size in stretched)
+        return {"output": tensor.like(sizes=sizes)}
+
+    def derive(self) -> Mapping[str, Any]:
+        if self.__dict__["scales"] is not None:
+            return {}
+        sizes, counts = self.__dict__["input"].sizes, self.__dict__["output"].sizes
+        return {"scales": tuple(float(np.float32(count / size)) for size, count in zip(sizes, counts, strict=False))}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        output: TensorDesc = self.__dict__["output"]
+        result = x
+        with np.errstate(all="ignore"):
+            for axis, taps in self.taps(x.shape, output.sizes):
+                result = taps.gather(result, axis)
+            return (convert(result, output.dtype),)
+
+
+class Resample(ForwardResampling, Resampled, dml="RESAMPLE"):
+    """The input stretched by `scales`, one for each dimension; the middles of elements are what is resampled.
+
+    `linear` weighs the two elements beside the place an output element stands at, along every dimension;
+    `nearest_neighbor` takes the nearest one, of two the one behind.  Interpolated integers are cut (measured).  A
+    size of the output is the input's times the scale, cut to an integer, unless `output` says its sizes: then the
+    result is cropped, or goes on with the input's last element.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y: {op: resample, input: x, interpolation_mode: linear, scales: [1, 1, 2, 2]}
+outputs: [y]
+"""
+
+    scales: Annotated[Floats, Count("ScaleCount")]
+
+
+class Resample1(ForwardResampling, Resampled, dml="RESAMPLE1"):
+    """RESAMPLE with the pixel offsets given: input element i stands at (i + input_pixel_offset) · scale +
+    output_pixel_offset of the output.
+
+    Scales left out are the output's sizes over the input's; offsets left out are 0.5 and −0.5, the middles.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y: {op: resample1, input: x, output: {sizes: [1, 1, 4, 6]}, interpolation_mode: linear}
+outputs: [y]
+"""
+
+    scales: PerDimension = inferred()
+    input_pixel_offsets: PerDimension = inferred()
+    output_pixel_offsets: PerDimension = inferred()
+
+
+class DirectedResampled(Resampled):
+    """Base: the tensors of RESAMPLE2 and 3, and which way nearest_neighbor rounds."""
+
+    rounding_direction: AxisDirection = AxisDirection.INCREASING
+
+
+class Resample2(ForwardResampling, DirectedResampled, dml="RESAMPLE2"):
+    """RESAMPLE1, except that `nearest_neighbor` rounds up (`increasing`) or down (`decreasing`) where it reads.
+
+    DirectML reads the last element where rounding down leads below zero (measured); here it is the first.
+    To take the nearest element, shift `input_pixel_offsets` by half an element: by 0.5 for `increasing`, where
+    halves go down, by −0.5 for `decreasing`, where they go up.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y:
+    op: resample2
+    input: x
+    output: {sizes: [1, 1, 4, 6]}
+    interpolation_mode: nearest_neighbor
+    rounding_direction: decreasing
+    input_pixel_offsets: [0, 0, 0, 0]
+    output_pixel_offsets: [0, 0, 0, 0]
+outputs: [y]
+"""
+
+    scales: PerDimension = inferred()
+    input_pixel_offsets: PerDimension = inferred()
+    output_pixel_offsets: PerDimension = inferred()
+
+
+class Resample3(ForwardResampling, DirectedResampled, dml="RESAMPLE3"):
+    """RESAMPLE2 and, if `antialiased`, a wider filter where `linear` shrinks a dimension to less than half.
+
+    The filter then weighs all elements nearer than 1 / scale to the place, by their nearness; weights add up to
+    one, and elements beyond the edges are those at the edges.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 8, 8]}
+nodes:
+  y: {op: resample3, input: x, output: {sizes: [1, 1, 2, 2]}, interpolation_mode: linear, antialiased: true}
+outputs: [y]
+"""
+
+    scales: PerDimension = inferred()
+    input_pixel_offsets: PerDimension = inferred()
+    output_pixel_offsets: PerDimension = inferred()
+    antialiased: Bool = False
+
+
+class Upsample2d(ForwardResampling, dml="UPSAMPLE_2D"):
+    """The last two dimensions, height and width, stretched by whole numbers, as RESAMPLE does it.
+
+    `scale_size` is [width, height].  RESAMPLE can do more.
+    """
+
+    output_keywords: ClassVar = ()
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y: {op: upsample_2d, input: x, scale_size: [2, 3], interpolation_mode: nearest_neighbor}
+outputs: [y]
+"""
+
+    input: Input
+    output: Output = inferred()
+    scale_size: Size2d
+    interpolation_mode: InterpolationMode
+
+    @property
+    def scale_of_dimensions(self) -> tuple[float, ...]:
+        width, height = self.scale_size
+        return (*(1.0,) * (self.input.rank - 2), float(height), float(width))
+
+    def infer(self, given: Given) -> Outcome:
+        if self.input.rank < 2:
+            raise OperatorError(
+                "must have a height and a width", field="input.sizes", got="1 dimension", allowed="4 or 5 dimensions"
+            )
+        *outer, rows, columns = self.input.sizes
+        sizes = []
+        for index, (size, scale) in enumerate(zip((columns, rows), self.scale_size, strict=True)):
+            if not 0 < scale * size <= _UINT_MAX:
+                raise OperatorError(
+                    "must be at least 1, and keep the size within 32 bits",
+                    field=f"scale_size.{index}",
+                    got=scale,
+                    allowed=f"1 to {_UINT_MAX // size}",
+                )
+            sizes.append(size * scale)
+        return {"output": self.input.like(sizes=(*outer, *reversed(sizes)))}
+
+    def derive(self) -> Mapping[str, Any]:
+        return {}
+
+
+class ResampledGradient(Operator):
+    """Base: the tensors of the gradient of an operator that resamples."""
+
+    input_gradient: Input
+    output_gradient: Output = inferred()
+    interpolation_mode: InterpolationMode
+
+
+class BackwardResampling(Resampling):
+    """Base of the gradients: the forward operator's input has the sizes of `output_gradient`."""
+
+    # Measured: an offset belongs to the tensor that has its name, the input gradient being the forward output.
+    offset_fields: ClassVar = ("output_pixel_offsets", "input_pixel_offsets")
+
+    def infer(self, given: Given) -> Outcome:
+        self.check_scales()
+        sizes = given["output_gradient"].sizes
+        if sizes is None:
+            raise OperatorError("must be given: several are resampled to the same", field="output_gradient.sizes")
+        return {"output_gradient": self.__dict__["input_gradient"].like(sizes=sizes)}
+
+    def derive(self) -> Mapping[str, Any]:
+        if self.__dict__["scales"] is not None:
+            return {}
+        sizes, counts = self.__dict__["output_gradient"].sizes, self.__dict__["input_gradient"].sizes
+        return {"scales": tuple(float(np.float32(count / size)) for size, count in zip(sizes, counts, strict=False))}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (gradient,) = inputs
+        assert gradient is not None
+        output: TensorDesc = self.__dict__["output_gradient"]
+        result = gradient.astype(np.float64)
+        with np.errstate(all="ignore"):
+            for axis, taps in self.taps(output.sizes, gradient.shape):
+                result = taps.scatter(result, axis, output.sizes[axis])
+            return (convert(result, output.dtype),)
+
+
+class ResampleGrad(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD"):
+    """The gradient of RESAMPLE1: each element is added, times its weight, to the elements it was made of.
+
+    Shapes: `input_gradient` as the output of RESAMPLE1, `output_gradient`, which must say its sizes, as its input.
+    The pixel offsets belong to the tensors of their names (measured): the gradient of RESAMPLE1 with its offsets of
+    0.5 and −0.5 has −0.5 and 0.5.  Those left out are 0.5 and −0.5 here too, as in DirectMLX.
+    """
+
+    example: ClassVar = """
+inputs:
+  dy: {dtype: float32, sizes: [1, 1, 1, 3]}
+nodes:
+  y:
+    op: resample_grad
+    input_gradient: dy
+    output_gradient: {sizes: [1, 1, 2, 2]}
+    interpolation_mode: nearest_neighbor
+outputs: [y]
+"""
+
+    scales: PerDimension = inferred()
+    input_pixel_offsets: PerDimension = inferred()
+    output_pixel_offsets: PerDimension = inferred()
+
+
+class ResampleGrad1(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD1"):
+    """The gradient of RESAMPLE2: each element is added, times its weight, to the elements it was made of.
+
+    Shapes: `input_gradient` as the output of RESAMPLE2, `output_gradient`, which must say its sizes, as its input.
+    The pixel offsets belong to the tensors of their names (measured): what is `output_pixel_offsets` of RESAMPLE2
+    is `input_pixel_offsets` here, and the other way round.
+    """
+
+    example: ClassVar = """
+inputs:
+  dy: {dtype: float32, sizes: [1, 1, 1, 3]}
+nodes:
+  y:
+    op: resample_grad1
+    input_gradient: dy
+    output_gradient: {sizes: [1, 1, 2, 2]}
+    interpolation_mode: linear
+    rounding_direction: increasing
+    scales: [1, 1, 0.5, 1.5]
+    input_pixel_offsets: [-0.5, -0.5, -0.5, -0.5]
+    output_pixel_offsets: [0.5, 0.5, 0.5, 0.5]
+outputs: [y]
+"""
+
+    rounding_direction: AxisDirection
+    scales: PerDimension
+    input_pixel_offsets: PerDimension
+    output_pixel_offsets: PerDimension

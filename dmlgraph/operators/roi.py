@@ -1,0 +1,516 @@
+"""Regions of interest: crops of a tensor, each brought to one size."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.enums import InterpolationMode, ReduceFunction
+from dmlgraph.operators.fields import (
+    Bool,
+    Float,
+    Input,
+    OptionalInput,
+    OptionalOutput,
+    Output,
+    Size2d,
+    UInt,
+    inferred,
+)
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.windows import Sizes
+from dmlgraph.tensor import TensorDesc
+
+_EXAMPLE = """
+inputs:
+  x: {{dtype: float32, sizes: [1, 1, 4, 6]}}
+constants:
+  regions: {{dtype: float32, sizes: [2, 4], data: [[0, 0, 4, 4], [1, 0, 5, 2]]}}
+  batches: {{dtype: uint32, sizes: [2], data: [0, 0]}}
+nodes:
+  y:
+    op: {op}
+    input: x
+    roi: regions
+    batch_indices: batches
+    output: {{sizes: [2, 1, 2, 2]}}
+    reduction_function: average
+    interpolation_mode: linear
+    spatial_scale_x: 1
+    spatial_scale_y: 1
+    out_of_bounds_input_value: 0
+    minimum_samples_per_output: 1
+    maximum_samples_per_output: 4{more}
+outputs: [y]
+"""
+
+
+class RoiPooling(Operator, dml="ROI_POOLING"):
+    """The greatest element of each cell of each region, a region being cut into `pooled_size` cells.
+
+    roi {1, 1, regions, 5} holds (batch, x1, y1, x2, y2), corners inclusive; they are multiplied by
+    `spatial_scale` and rounded.  With a region's height h = y2 − y1 + 1, cell row i reaches from
+    y1 + i · h / rows, cut, to before y1 + (i + 1) · h / rows, rounded up; columns likewise.  Cells are clamped to
+    the input; one that is empty gives zero.  `pooled_size` is [width, height].
+
+    Shapes: input {N, C, H, W}, output {regions, C, height, width}.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 4, 6]}
+constants:
+  regions: {dtype: float32, sizes: [1, 1, 2, 5], data: [0, 0, 0, 3, 3, 0, 2, 1, 5, 2]}
+nodes:
+  y: {op: roi_pooling, input: x, roi: regions, spatial_scale: 1, pooled_size: [2, 2]}
+outputs: [y]
+"""
+
+    input: Input
+    roi: Input
+    output: Output = inferred()
+    spatial_scale: Float
+    pooled_size: Size2d
+
+    def infer(self, given: Given) -> Outcome:
+        width, height = self.pooled_size
+        problems = [
+            Problem("must be at least 1", field=f"pooled_size.{index}", got=0)
+            for index, size in enumerate(self.pooled_size)
+            if size == 0
+        ]
+        if self.roi.rank < 2 or self.roi.sizes[-1] != 5:
+            problems.append(
+                Problem(
+                    "must hold (batch, x1, y1, x2, y2) for each region",
+                    field="roi.sizes",
+                    got=list(self.roi.sizes),
+                    allowed="[1, 1, regions, 5]",
+                )
+            )
+        if self.input.rank < 2:
+            problems.append(_not_an_image(self.input, "input"))
+        if problems:
+            raise OperatorError(problems)
+        return {"output": self.input.like(sizes=(self.roi.sizes[-2], self.input.sizes[1], height, width))}
+
+    def constraints(self) -> Iterator[Problem]:
+        if any(size != 1 for size in self.roi.sizes[:-2]):
+            yield Problem(
+                "must have sizes of 1 in front of the regions",
+                field="roi.sizes",
+                got=list(self.roi.sizes),
+                allowed="[1, 1, regions, 5]",
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, regions = inputs
+        assert x is not None
+        assert regions is not None
+        width, height = self.pooled_size
+        x = np.fmax(x, np.finfo(x.dtype).min)  # a maximum starts from the least number (measured)
+        result = np.zeros(self.output.sizes, x.dtype)
+        for index, (batch, *corners) in enumerate(regions.reshape(-1, 5).astype(np.float32)):
+            left, top, right, bottom = (int(np.rint(corner * np.float32(self.spatial_scale))) for corner in corners)
+            image = x[int(np.clip(batch, 0, x.shape[0] - 1))]
+            rows = list(_cells(top, max(bottom - top + 1, 1), height, x.shape[2]))
+            columns = list(_cells(left, max(right - left + 1, 1), width, x.shape[3]))
+            for row, rows_of_cell in enumerate(rows):
+                for column, columns_of_cell in enumerate(columns):
+                    cell = image[:, rows_of_cell, columns_of_cell]
+                    if cell.size:
+                        result[index, :, row, column] = cell.max(axis=(1, 2))
+        return (result,)
+
+
+def _cells(start: int, length: int, count: int, size: int) -> Iterator[slice]:
+    """A stretch of `length` from `start` in `count` cells, clamped to 0 to `size`."""
+    for cell in range(count):
+        first = start + cell * length // count
+        behind = start + -(-(cell + 1) * length // count)
+        yield slice(min(max(first, 0), size), min(max(behind, 0), size))
+
+
+def _not_an_image(desc: TensorDesc, field: str) -> Problem:
+    return Problem("must be images", field=f"{field}.sizes", got=list(desc.sizes), allowed="[N, C, H, W]")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Samples:
+    """Where a region is sampled along one dimension.
+
+    Attributes:
+        places: coordinates in the input, those that make one output element one after the other.
+        indices: {places, 2}: the elements below and above each place.
+        weights: {places, 2}: how much each of them counts.
+        inside: whether a place is inside the input.
+    """
+
+    places: Array
+    indices: Array
+    weights: Array
+    inside: Array
+
+    def beside(self, size: int) -> Array:
+        """{places, 2}: the elements below and above each place, whichever are weighed."""
+        return np.asarray(np.clip(np.floor(self.places)[:, None] + [0, 1], 0, size - 1), np.int64)
+
+    def interpolate(self, image: Array, columns: Samples) -> Array:
+        """The samples {C, rows, columns} of an image {C, H, W}, these being the rows."""
+        corners = itertools.product((0, 1), (0, 1))
+        return np.asarray(
+            sum(
+                image[:, self.indices[:, i, None], columns.indices[:, j]]
+                * (self.weights[:, i, None] * columns.weights[:, j])
+                for i, j in corners
+            )
+        )
+
+
+class Aligning(Operator):
+    """Base of ROI_ALIGN, ROI_ALIGN1 and their gradient: by the fields of the subclass."""
+
+    def fits(self) -> Iterator[Problem]:
+        """What keeps the outputs from being inferred."""
+        fields = self.__dict__
+        roi, batches = fields["roi"], fields["batch_indices"]
+        for field in ("input", "input_gradient"):
+            if fields.get(field) is not None and fields[field].rank < 4:
+                yield Problem(
+                    "must be images", field=f"{field}.sizes", got=list(fields[field].sizes), allowed="[N, C, H, W]"
+                )
+        if roi.rank < 2 or roi.sizes[-1] != 4 or any(size != 1 for size in roi.sizes[:-2]):
+            yield Problem(
+                "must hold (x1, y1, x2, y2) for each region",
+                field="roi.sizes",
+                got=list(roi.sizes),
+                allowed="[regions, 4]",
+            )
+        elif batches.sizes[-1] != roi.sizes[-2] or any(size != 1 for size in batches.sizes[:-1]):
+            yield Problem(
+                "must hold a batch for each region",
+                field="batch_indices.sizes",
+                got=list(batches.sizes),
+                allowed=f"[{roi.sizes[-2]}]",
+            )
+
+    def constraints(self) -> Iterator[Problem]:
+        fields = self.__dict__
+        function = fields["reduction_function"]
+        if function not in (ReduceFunction.AVERAGE, ReduceFunction.MAX):
+            yield Problem("is not for regions", field="reduction_function", got=str(function), allowed="average, max")
+        least, most = fields["minimum_samples_per_output"], fields["maximum_samples_per_output"]
+        if least == 0:
+            yield Problem("must be at least 1", field="minimum_samples_per_output", got=0)
+        if most < least:
+            yield Problem(
+                "must not be less than the minimum",
+                field="maximum_samples_per_output",
+                got=most,
+                allowed=f"{least} or more",
+            )
+
+    def regions(
+        self, regions: Array, batches: Array, image: Sizes, outputs: Sizes
+    ) -> Iterator[tuple[Samples, Samples, int]]:
+        """(rows, columns, batch) sampled for each region; a batch beyond the last is the last."""
+        fields = self.__dict__
+        scales = np.array([fields["spatial_scale_x"], fields["spatial_scale_y"]] * 2)
+        for corners, batch in zip(regions.reshape(-1, 4), batches.ravel(), strict=True):
+            left, top, right, bottom = corners.astype(np.float64) * scales
+            rows = self.samples(top, bottom, image[2], outputs[0])
+            columns = self.samples(left, right, image[3], outputs[1])
+            yield rows, columns, min(int(batch), image[0] - 1)
+
+    def samples(self, start: float, end: float, size: int, count: int) -> Samples:
+        """Where a region is sampled for `count` output elements along a dimension of the input."""
+        fields = self.__dict__
+        into, out_of = fields.get("input_pixel_offset", 0.5), fields.get("output_pixel_offset", -0.5)
+        length = end - start
+        least, most = fields["minimum_samples_per_output"], fields["maximum_samples_per_output"]
+        per_output = int(np.clip(np.ceil(abs(length) / count), least, most))
+        total = count * per_output
+        steps = np.arange(total) - out_of
+        if not fields.get("align_regions_to_corners"):
+            places = steps * (length / total) + start - into
+        elif total > 1:
+            places = steps * (length / (total - 1)) + start - into
+        else:
+            places = np.array([start + length / 2 - into])
+        if fields["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
+            below, part = np.floor(places + 0.5), np.zeros(total)
+        else:
+            below = np.floor(places)
+            part = places - below
+        indices = np.clip(below[:, None] + [0, 1], 0, size - 1).astype(np.int64)
+        inside = (places > -1) & (places < size)
+        return Samples(places, indices, np.stack([1 - part, part], 1), inside)
+
+
+class AligningForward(Aligning):
+    """Base of ROI_ALIGN and ROI_ALIGN1."""
+
+    output_keywords: ClassVar = ("sizes",)
+
+    def infer(self, given: Given) -> Outcome:
+        problems = list(self.fits())
+        if problems:
+            raise OperatorError(problems)
+        sizes = given["output"].sizes
+        tensor, regions = self.__dict__["input"], self.__dict__["roi"].sizes[-2]
+        if sizes is None or len(sizes) != 4 or sizes[:2] != (regions, tensor.sizes[1]):
+            raise OperatorError(
+                "must be given: they say how large the regions become",
+                field="output.sizes",
+                got=None if sizes is None else list(sizes),
+                allowed=f"[{regions}, {tensor.sizes[1]}, height, width]",
+            )
+        return {"output": tensor.like(sizes=sizes)}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, regions, batches = inputs
+        assert x is not None
+        assert regions is not None
+        assert batches is not None
+        output: TensorDesc = self.__dict__["output"]
+        outside, function = self.__dict__["out_of_bounds_input_value"], self.__dict__["reduction_function"]
+        height, width = output.sizes[2:]
+        result = np.zeros(output.sizes)
+        for index, (rows, columns, batch) in enumerate(self.regions(regions, batches, x.shape, (height, width))):
+            values = rows.interpolate(x[batch].astype(np.float64), columns)
+            values = np.where(rows.inside[:, None] & columns.inside, values, outside)
+            cells = values.reshape(len(values), height, -1, width, len(columns.places) // width)
+            result[index] = cells.mean((2, 4)) if function is ReduceFunction.AVERAGE else cells.max((2, 4))
+        return (convert(result, output.dtype),)
+
+
+class RoiAlign(AligningForward, dml="ROI_ALIGN"):
+    """ROI_ALIGN1 with pixel offsets of 0.5 and −0.5, the middles of elements, and regions not aligned to corners.
+
+    Shapes: input {N, C, H, W}, roi {regions, 4}, batch_indices {regions}, output {regions, C, height, width}, which
+    `output` must say.
+    """
+
+    example: ClassVar = _EXAMPLE.format(op="roi_align", more="")
+
+    input: Input
+    roi: Input
+    batch_indices: Input
+    output: Output = inferred()
+    reduction_function: ReduceFunction
+    interpolation_mode: InterpolationMode
+    spatial_scale_x: Float
+    spatial_scale_y: Float
+    out_of_bounds_input_value: Float
+    minimum_samples_per_output: UInt
+    maximum_samples_per_output: UInt
+
+
+class RoiAlign1(AligningForward, dml="ROI_ALIGN1"):
+    """Regions of images, each brought to one height and width by sampling it, and reducing its samples.
+
+    roi holds (x1, y1, x2, y2), which are multiplied by the spatial scales.  Along a dimension, a region `length` long
+    is sampled n = clamp(⌈|length| / count⌉, minimum, maximum) times for each of `count` output elements (the
+    rounding is measured), at (s − output_pixel_offset) · length / (count · n) + start − input_pixel_offset for s
+    from 0 to count · n − 1; with `align_regions_to_corners` count · n − 1 divides, and a single sample is taken in
+    the middle (measured).  A sample is interpolated between the elements beside it, those at the edge going on for
+    less than one element (measured); beyond, it is `out_of_bounds_input_value`.  An output element is the average or
+    max of its samples.  Inverted regions are mirrored, empty ones repeat one point.
+
+    Shapes: input {N, C, H, W}, roi {regions, 4}, batch_indices {regions}, output {regions, C, height, width}, which
+    `output` must say; roi and batch_indices may have sizes of 1 in front.
+    """
+
+    example: ClassVar = _EXAMPLE.format(
+        op="roi_align1",
+        more="""
+    input_pixel_offset: 0.5
+    output_pixel_offset: -0.5
+    align_regions_to_corners: false""",
+    )
+
+    input: Input
+    roi: Input
+    batch_indices: Input
+    output: Output = inferred()
+    reduction_function: ReduceFunction
+    interpolation_mode: InterpolationMode
+    spatial_scale_x: Float
+    spatial_scale_y: Float
+    input_pixel_offset: Float
+    output_pixel_offset: Float
+    out_of_bounds_input_value: Float
+    minimum_samples_per_output: UInt
+    maximum_samples_per_output: UInt
+    align_regions_to_corners: Bool
+
+
+class RoiAlignGrad(Aligning, dml="ROI_ALIGN_GRAD"):
+    """The gradient of ROI_ALIGN1: for its input (`output_gradient`), for its regions (`output_roi_gradient`), or both.
+
+    An element of `input_gradient` is shared by its samples, equally (average) or all to the first greatest (max),
+    and each share goes to the elements the sample was interpolated from, by their weights.  A region's corners get,
+    for each share g of an output element, with (dx, dy) the slope of the image where the sample is and (x, y) how far
+    through the output it is, scaled to the image's width w and height h: g · dx · (w − x), g · dy · (h − y), g · dx · x
+    and g · dy · y.  Measured for one sample an element and regions that are not aligned to corners; with several, or
+    aligned, DirectML has been seen to differ, as at the edges with max.
+
+    Ask for an output with `true`, or its sizes: `output_gradient: {sizes: [N, C, H, W]}` where `input` is left out.
+    `input` must be given for `output_roi_gradient`, and for max.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 4, 4]}
+  dy: {dtype: float32, sizes: [1, 1, 2, 2]}
+constants:
+  regions: {dtype: float32, sizes: [1, 4], data: [1, 1, 3, 3]}
+  batches: {dtype: uint32, sizes: [1], data: [0]}
+nodes:
+  y:
+    op: roi_align_grad
+    input: x
+    input_gradient: dy
+    roi: regions
+    batch_indices: batches
+    output_gradient: true
+    output_roi_gradient: true
+    reduction_function: average
+    interpolation_mode: linear
+    spatial_scale_x: 1
+    spatial_scale_y: 1
+    input_pixel_offset: 0.5
+    output_pixel_offset: -0.5
+    minimum_samples_per_output: 1
+    maximum_samples_per_output: 4
+    align_regions_to_corners: false
+outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
+"""
+
+    input: OptionalInput = None
+    input_gradient: Input
+    roi: Input
+    batch_indices: Input
+    output_gradient: OptionalOutput = inferred()
+    output_roi_gradient: OptionalOutput = inferred()
+    reduction_function: ReduceFunction
+    interpolation_mode: InterpolationMode
+    spatial_scale_x: Float
+    spatial_scale_y: Float
+    input_pixel_offset: Float
+    output_pixel_offset: Float
+    minimum_samples_per_output: UInt
+    maximum_samples_per_output: UInt
+    align_regions_to_corners: Bool
+
+    def infer(self, given: Given) -> Outcome:
+        problems = list(self.fits())
+        if problems:
+            raise OperatorError(problems)
+        asked, corners = given["output_gradient"], given["output_roi_gradient"]
+        image = None
+        if asked.wanted:
+            sizes = asked.sizes or (self.input and self.input.sizes)
+            if sizes is None:
+                raise OperatorError("must be given where there is no input", field="output_gradient.sizes")
+            image = self.input_gradient.like(sizes=sizes)
+        elif not corners.wanted:
+            raise OperatorError(
+                "must be asked for, or output_roi_gradient", field="output_gradient", allowed="true, or its sizes"
+            )
+        return {"output_gradient": image, "output_roi_gradient": self.roi.like() if corners.wanted else None}
+
+    def constraints(self) -> Iterator[Problem]:
+        yield from super().constraints()
+        if self.input is None and (
+            self.output_roi_gradient is not None or self.reduction_function is ReduceFunction.MAX
+        ):
+            yield Problem("must be given for output_roi_gradient, and for the reduction max", field="input")
+        image = self.output_gradient
+        if image is not None and self.input is not None and image.sizes != self.input.sizes:
+            yield Problem(
+                "must have the sizes of 'input'",
+                field="output_gradient.sizes",
+                got=list(image.sizes),
+                allowed=str(list(self.input.sizes)),
+            )
+        described = image or self.input
+        regions = (self.roi.sizes[-2], *(described.sizes[1:2] if described else ()))
+        if self.input_gradient.sizes[: len(regions)] != regions:
+            yield Problem(
+                "must have a batch for each region, and the channels of the image",
+                field="input_gradient.sizes",
+                got=list(self.input_gradient.sizes),
+                allowed=f"[{', '.join(map(str, regions))}, …]",
+            )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        x, gradient, regions, batches = inputs
+        assert gradient is not None
+        assert regions is not None
+        assert batches is not None
+        described = self.input or self.output_gradient
+        assert described is not None
+        sizes = described.sizes
+        height, width = gradient.shape[2:]
+        image, moved = np.zeros(sizes), np.zeros((len(gradient), 4))
+        for index, (rows, columns, batch) in enumerate(self.regions(regions, batches, sizes, (height, width))):
+            inside = rows.inside[:, None] & columns.inside
+            shares = self._shares(
+                gradient[index].astype(np.float64), rows, columns, inside, None if x is None else x[batch]
+            )
+            for i, j in itertools.product((0, 1), (0, 1)):
+                weights = rows.weights[:, i, None] * columns.weights[:, j]
+                place: Any = (slice(None), rows.indices[:, i, None], columns.indices[:, j])
+                np.add.at(image[batch], place, shares * weights)
+            if x is not None:
+                moved[index] = self._moved(shares, rows, columns, x[batch].astype(np.float64))
+        results = {"output_gradient": image, "output_roi_gradient": moved}
+        return tuple(
+            convert(results[field].reshape(desc.sizes), desc.dtype)
+            for field, desc in zip(self.output_fields, self.output_descs, strict=True)
+            if desc is not None
+        )
+
+    def _shares(self, gradient: Array, rows: Samples, columns: Samples, inside: Array, image: Array | None) -> Array:
+        """What of the gradient each sample takes."""
+        channels, height, width = gradient.shape
+        per_row, per_column = len(rows.places) // height, len(columns.places) // width
+        spread = gradient.repeat(per_row, 1).repeat(per_column, 2)
+        if self.reduction_function is ReduceFunction.AVERAGE:
+            return np.where(inside, spread / (per_row * per_column), 0)
+        assert image is not None
+        values = np.where(inside, rows.interpolate(image, columns), -np.inf)
+        cells = values.reshape(channels, height, per_row, width, per_column).transpose(0, 1, 3, 2, 4)
+        winner = cells.reshape(channels, height, width, -1).argmax(-1)
+        chosen = np.arange(per_row * per_column) == winner[..., None]
+        chosen = chosen.reshape(channels, height, width, per_row, per_column).transpose(0, 1, 3, 2, 4)
+        return np.where(inside & chosen.reshape(spread.shape), spread, 0)
+
+    def _moved(self, shares: Array, rows: Samples, columns: Samples, image: Array) -> list[float]:
+        """The gradient of a region's corners (x1, y1, x2, y2); the slope is bilinear in both modes (measured)."""
+
+        def corner(i: int, j: int) -> Array:
+            return image[:, rows.beside(image.shape[1])[:, i, None], columns.beside(image.shape[2])[:, j]]
+
+        y, x = (rows.places - np.floor(rows.places))[:, None], columns.places - np.floor(columns.places)
+        along_y = (1 - x) * (corner(1, 0) - corner(0, 0)) + x * (corner(1, 1) - corner(0, 1))
+        along_x = (1 - y) * (corner(0, 1) - corner(0, 0)) + y * (corner(1, 1) - corner(1, 0))
+        height, width = self.input_gradient.sizes[2:]
+        # How far through the region an output element is, in elements of the image.
+        row = (np.arange(len(rows.places)) // (len(rows.places) // height))[:, None] * (image.shape[1] / height)
+        column = np.arange(len(columns.places)) // (len(columns.places) // width) * (image.shape[2] / width)
+        along_x, along_y = along_x * shares, along_y * shares
+        return [
+            (along_x * (image.shape[2] - column)).sum(),
+            (along_y * (image.shape[1] - row)).sum(),
+            (along_x * column).sum(),
+            (along_y * row).sum(),
+        ]

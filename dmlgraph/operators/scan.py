@@ -1,0 +1,83 @@
+"""Running sums and products along an axis."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from dmlgraph.operators.axes import check_axis
+from dmlgraph.operators.enums import AxisDirection
+from dmlgraph.operators.fields import Bool, Input, Output, UInt, inferred
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+
+
+class Scan(Operator):
+    """Base: what the elements along `axis` up to each one come to under a NumPy function.
+
+    Floats are accumulated one by one and rounded to the tensor's type each time (measured); integers wrap modulo 2^N.
+    """
+
+    accumulate: ClassVar[np.ufunc]
+
+    input: Input
+    output: Output = inferred()
+    axis: UInt
+    axis_direction: AxisDirection
+
+    def infer(self, given: Given) -> Outcome:
+        check_axis(self.axis, self.input.rank)
+        return {"output": self.input.like()}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        lines = np.moveaxis(x, self.axis, -1)
+        if self.axis_direction is AxisDirection.DECREASING:
+            lines = lines[..., ::-1]
+        with np.errstate(all="ignore"):
+            totals = self.accumulate.accumulate(lines, axis=-1, dtype=lines.dtype)
+            if self._is_exclusive:
+                totals = np.roll(totals, 1, axis=-1)
+                totals[..., 0] = self.accumulate.identity
+            if self.axis_direction is AxisDirection.DECREASING:
+                totals = totals[..., ::-1]
+            return (np.moveaxis(totals, -1, self.axis),)
+
+    @property
+    def _is_exclusive(self) -> bool:
+        """Whether each element's total leaves out the element itself."""
+        raise NotImplementedError
+
+
+class CumulativeSummation(Scan, dml="CUMULATIVE_SUMMATION"):
+    """The sum of the elements along `axis` up to each one, from the first on (increasing) or the last (decreasing).
+
+    With `has_exclusive_sum` each sum leaves out the element itself, so that the first is 0.
+    """
+
+    accumulate: ClassVar = np.add
+    example_attributes: ClassVar = {"axis": "3", "axis_direction": "increasing", "has_exclusive_sum": "false"}
+
+    has_exclusive_sum: Bool
+
+    @property
+    def _is_exclusive(self) -> bool:
+        return self.has_exclusive_sum
+
+
+class CumulativeProduct(Scan, dml="CUMULATIVE_PRODUCT"):
+    """The product of the elements along `axis` up to each one, from the first on (increasing) or the last (decreasing).
+
+    With `has_exclusive_product` each product leaves out the element itself, so that the first is 1.
+    """
+
+    accumulate: ClassVar = np.multiply
+    example_attributes: ClassVar = {"axis": "3", "axis_direction": "increasing", "has_exclusive_product": "false"}
+
+    has_exclusive_product: Bool
+
+    @property
+    def _is_exclusive(self) -> bool:
+        return self.has_exclusive_product

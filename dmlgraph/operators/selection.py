@@ -1,0 +1,147 @@
+"""Selection: the greatest and least elements and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.axes import axes_problems, check_axis, reduced_last, reduced_sizes, with_size
+from dmlgraph.operators.enums import AxisDirection
+from dmlgraph.operators.fields import Count, Input, Output, UInt, UInts, inferred
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.tensor import DataType
+
+
+class Top(Operator):
+    """Base: the first `k` elements along `axis` once they are sorted, and their indices along it.
+
+    Equal elements stand by ascending index.  The indices are uint32 unless uint64 is asked for.
+    """
+
+    input: Input
+    output_value: Output = inferred()
+    output_index: Output = inferred()
+    axis: UInt
+    k: UInt
+
+    def infer(self, given: Given) -> Outcome:
+        check_axis(self.axis, self.input.rank)
+        size = self.input.sizes[self.axis]
+        if not 1 <= self.k <= size:
+            raise OperatorError("is not a number of the axis's elements", field="k", got=self.k, allowed=f"1 to {size}")
+        sizes = with_size(self.input.sizes, self.axis, self.k)
+        index_type = given["output_index"].dtype or DataType.UINT32
+        return {
+            "output_value": self.input.like(sizes=sizes),
+            "output_index": self.input.like(sizes=sizes, dtype=index_type),
+        }
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        direction: AxisDirection = self.__dict__.get("axis_direction", AxisDirection.DECREASING)
+        if direction is AxisDirection.INCREASING:
+            order = np.argsort(x, self.axis, stable=True)
+        else:  # the reverse of the ascending order of the reverse: so equal elements keep their order
+            backwards = np.argsort(np.flip(x, self.axis), self.axis, stable=True)
+            order = x.shape[self.axis] - 1 - np.flip(backwards, self.axis)
+        first = np.take(order, range(self.k), self.axis)
+        values = np.take_along_axis(x, first, self.axis)
+        return values, first.astype(self.output_index.dtype.numpy)
+
+
+class TopK(Top, dml="TOP_K"):
+    """The `k` greatest elements along `axis`, greatest first, and their indices along it.
+
+    Equal elements stand by ascending index; where NaNs stand is undefined.  The indices are uint32 unless uint64 is
+    asked for: `output_index: {dtype: uint64}`.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y: {op: top_k, input: x, axis: 3, k: 2}
+outputs: {values: y.output_value, indices: y.output_index}
+"""
+
+
+class TopK1(Top, dml="TOP_K1"):
+    """The `k` greatest (decreasing) or least (increasing) elements along `axis`, in that order, and their indices.
+
+    Equal elements stand by ascending index in either direction; where NaNs stand is undefined.  The indices are uint32
+    unless uint64 is asked for: `output_index: {dtype: uint64}`.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y: {op: top_k1, input: x, axis: 3, k: 2, axis_direction: increasing}
+outputs: {values: y.output_value, indices: y.output_index}
+"""
+
+    axis_direction: AxisDirection
+
+
+class ArgExtreme(Operator):
+    """Base: the row-major index of an extreme element inside the reduced axes, whose sizes become 1.
+
+    Of several the first (increasing) or the last (decreasing).  The output is uint32 unless another integer type of
+    32 or 64 bits is asked for.
+    """
+
+    extreme: ClassVar[np.ufunc]  # the extreme of two elements, the other one where one is NaN
+    output_keywords: ClassVar = ("dtype",)
+    example_attributes: ClassVar = {"axes": "[2, 3]", "axis_direction": "increasing"}
+
+    input: Input
+    output: Output = inferred()
+    axes: Annotated[UInts, Count("AxisCount")]
+    axis_direction: AxisDirection
+
+    def infer(self, given: Given) -> Outcome:
+        sizes = reduced_sizes(self.input.sizes, self.axes)
+        return {"output": self.input.like(sizes=sizes, dtype=given["output"].dtype or DataType.UINT32)}
+
+    def constraints(self) -> Iterator[Problem]:
+        return axes_problems(self.axes, self.input.rank)
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        rows = reduced_last(x, self.axes)
+        is_extreme = rows == self.extreme.reduce(rows, axis=-1, keepdims=True)
+        if self.axis_direction is AxisDirection.INCREASING:
+            index = is_extreme.argmax(-1)
+        else:
+            index = rows.shape[-1] - 1 - is_extreme[..., ::-1].argmax(-1)
+        index = np.where(np.isnan(rows[..., 0]), 0, index)  # no element compares with NaN
+        return (convert(index, self.output.dtype).reshape(self.output.sizes),)
+
+
+class Argmin(ArgExtreme, dml="ARGMIN"):
+    """The row-major index of the least element inside `axes`, whose sizes become 1.
+
+    Of several the first (axis_direction increasing) or the last (decreasing).  The output is uint32 unless another
+    integer type is asked for.  NaNs are passed over, unless the first element is one: then the index is 0 (measured;
+    undefined for axes that DirectML reduces in parts, such as one of 3000 elements).
+    """
+
+    extreme: ClassVar = np.fmin
+
+
+class Argmax(ArgExtreme, dml="ARGMAX"):
+    """The row-major index of the greatest element inside `axes`, whose sizes become 1.
+
+    Of several the first (axis_direction increasing) or the last (decreasing).  The output is uint32 unless another
+    integer type is asked for.  NaNs are passed over, unless the first element is one: then the index is 0 (measured;
+    undefined for axes that DirectML reduces in parts, such as one of 3000 elements).
+    """
+
+    extreme: ClassVar = np.fmax

@@ -1,0 +1,201 @@
+"""Slices: elements taken out of a window of a tensor at regular steps, and the gradient of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.axes import check_one_per_dimension
+from dmlgraph.operators.fields import Count, Input, Ints, Output, UInts, inferred
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
+from dmlgraph.tensor import TensorDesc
+
+
+class Slice(Operator, dml="SLICE"):
+    """output[i] = input[offsets + strides · i] in every dimension; `sizes` are the output's."""
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 4, 6]}
+nodes:
+  y: {op: slice, input: x, offsets: [0, 0, 1, 0], sizes: [1, 1, 2, 3], strides: [1, 1, 1, 2]}
+outputs: [y]
+"""
+
+    input: Input
+    output: Output = inferred()
+    offsets: Annotated[UInts, Count("DimensionCount")]
+    sizes: Annotated[UInts, Count("DimensionCount")]
+    strides: Annotated[UInts, Count("DimensionCount")]
+
+    def infer(self, given: Given) -> Outcome:
+        check_one_per_dimension("offsets", self.offsets, self.input)
+        return {"output": self.input.like(sizes=self.sizes)}
+
+    def constraints(self) -> Iterator[Problem]:
+        for axis, (offset, size, stride) in enumerate(zip(self.offsets, self.sizes, self.strides, strict=True)):
+            last = offset + stride * (size - 1)
+            if stride < 1:
+                yield Problem("must be at least 1", field=f"strides.{axis}", got=stride)
+            elif last >= self.input.sizes[axis]:
+                yield Problem(
+                    "the slice reaches beyond the input",
+                    field=f"offsets.{axis}",
+                    got=f"elements {offset} to {last}",
+                    allowed=f"0 to {self.input.sizes[axis] - 1}",
+                )
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        return (x[_steps(self.offsets, self.strides, self.sizes)],)
+
+
+class Windowed(Operator):
+    """Base of the operators with a window: its `input_window_offsets`, `_sizes` and `_strides` in a tensor.
+
+    A positive stride starts at the window's first element, a negative one at its last and walks back.
+    """
+
+    @property
+    def _window(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        offsets, sizes, strides = (self.__dict__[f"input_window_{each}"] for each in ("offsets", "sizes", "strides"))
+        return offsets, sizes, strides
+
+    @property
+    def _greatest_sizes(self) -> tuple[int, ...]:
+        """How many elements the strides reach in the window, by dimension."""
+        _, sizes, strides = self._window
+        return tuple(1 + (size - 1) // abs(stride) for size, stride in zip(sizes, strides, strict=True))
+
+    def _check_window(self, tensor: TensorDesc) -> None:
+        """The rules that inference depends on."""
+        _, sizes, strides = self._window
+        check_one_per_dimension("input_window_offsets", self._window[0], tensor)
+        for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+            if size < 1:
+                raise OperatorError("must be at least 1", field=f"input_window_sizes.{axis}", got=size)
+            if stride == 0:
+                raise OperatorError("must not be zero", field=f"input_window_strides.{axis}", got=stride)
+
+    def _window_problems(self, outer: TensorDesc, inner: TensorDesc, inner_field: str) -> Iterator[Problem]:
+        """The window must lie in the outer tensor, and what is taken of it in the window."""
+        offsets, sizes, _ = self._window
+        for axis, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
+            if offset + size > outer.sizes[axis]:
+                yield Problem(
+                    "the window reaches beyond the tensor",
+                    field=f"input_window_sizes.{axis}",
+                    got=f"offset {offset} and size {size}",
+                    allowed=f"together at most {outer.sizes[axis]}",
+                )
+        for axis, (size, greatest) in enumerate(zip(inner.sizes, self._greatest_sizes, strict=False)):
+            if size > greatest:
+                yield Problem(
+                    "is more than the strides reach in the window",
+                    field=f"{inner_field}.sizes.{axis}",
+                    got=size,
+                    allowed=f"1 to {greatest}",
+                )
+
+    def _elements(self, inner: TensorDesc) -> tuple[Array, ...]:
+        """Where the elements of the inner tensor are in the outer one, as NumPy's indices."""
+        offsets, sizes, strides = self._window
+        starts = tuple(
+            offset if stride > 0 else offset + size - 1
+            for offset, size, stride in zip(offsets, sizes, strides, strict=True)
+        )
+        return _steps(starts, strides, inner.sizes)
+
+
+class Slice1(Windowed, dml="SLICE1"):
+    """output[i] = input[start + input_window_strides · i] in every dimension.
+
+    The start is the window's first element, or its last where the stride is negative.  The output has as many
+    elements as the strides reach in the window; fewer may be asked for: `output: {sizes: …}`.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 2, 6]}
+nodes:
+  y:
+    op: slice1
+    input: x
+    input_window_offsets: [0, 0, 0, 1]
+    input_window_sizes: [1, 1, 2, 5]
+    input_window_strides: [1, 1, 1, -2]
+outputs: [y]
+"""
+
+    input: Input
+    output: Output = inferred()
+    input_window_offsets: Annotated[UInts, Count("DimensionCount")]
+    input_window_sizes: Annotated[UInts, Count("DimensionCount")]
+    input_window_strides: Annotated[Ints, Count("DimensionCount")]
+
+    def infer(self, given: Given) -> Outcome:
+        self._check_window(self.input)
+        return {"output": self.input.like(sizes=given["output"].sizes or self._greatest_sizes)}
+
+    def constraints(self) -> Iterator[Problem]:
+        return self._window_problems(self.input, self.output, "output")
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        return (x[self._elements(self.output)],)
+
+
+class SliceGrad(Windowed, dml="SLICE_GRAD"):
+    """The gradient of slice1: the output is zero but for output[start + stride · i] = input[i].
+
+    The output has the sizes of slice1's input; they must be given, since nothing determines them.
+    """
+
+    output_keywords: ClassVar = ("sizes",)
+    example: ClassVar = """
+inputs:
+  dy: {dtype: float32, sizes: [1, 1, 2, 3]}
+nodes:
+  y:
+    op: slice_grad
+    input_gradient: dy
+    output_gradient: {sizes: [1, 1, 2, 6]}
+    input_window_offsets: [0, 0, 0, 1]
+    input_window_sizes: [1, 1, 2, 5]
+    input_window_strides: [1, 1, 1, 2]
+outputs: [y]
+"""
+
+    input_gradient: Input
+    output_gradient: Output = inferred()
+    input_window_offsets: Annotated[UInts, Count("DimensionCount")]
+    input_window_sizes: Annotated[UInts, Count("DimensionCount")]
+    input_window_strides: Annotated[Ints, Count("DimensionCount")]
+
+    def infer(self, given: Given) -> Outcome:
+        self._check_window(self.input_gradient)
+        return {"output_gradient": self.input_gradient.like(sizes=asked_sizes(given, "output_gradient"))}
+
+    def constraints(self) -> Iterator[Problem]:
+        if self.output_gradient.rank == self.input_gradient.rank:
+            yield from self._window_problems(self.output_gradient, self.input_gradient, "input_gradient")
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (gradient,) = inputs
+        assert gradient is not None
+        result = np.zeros(self.output_gradient.sizes, gradient.dtype)
+        result[self._elements(self.input_gradient)] = gradient
+        return (result,)
+
+
+def _steps(starts: tuple[int, ...], strides: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[Array, ...]:
+    """NumPy's indices of the elements start + stride · i for i below the size, in every dimension."""
+    return np.ix_(
+        *(start + stride * np.arange(size) for start, stride, size in zip(starts, strides, sizes, strict=True))
+    )

@@ -1,0 +1,145 @@
+"""Softmax and its kin: functions of the elements along some axes together.
+
+The operators without a 1 in their name work along the last axis of tensors that are matrices but for leading
+ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import Problem
+from dmlgraph.operators.axes import axes_problems, reduced_last, reduced_sizes
+from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
+from dmlgraph.operators.numerics import accurately, convert, working
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.outputs import Given, Outcome
+
+
+class AlongAxes(Operator):
+    """Base: the output has the input's sizes and data type; `over` says which axes go together."""
+
+    input: Input
+    output: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like()}
+
+    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        (x,) = inputs
+        assert x is not None
+        with np.errstate(all="ignore"):
+            return (convert(self.apply(working(x)), self.output.dtype),)
+
+    def over(self, rank: int) -> tuple[int, ...]:
+        """The axes that go together, of a tensor with so many dimensions."""
+        raise NotImplementedError
+
+    def apply(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        return accurately(lambda wide: self.function(wide, self.over(x.ndim)), x)
+
+    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
+        raise NotImplementedError
+
+
+class LastAxis(AlongAxes):
+    """Base of the operators that work along the last axis."""
+
+    def over(self, rank: int) -> tuple[int, ...]:
+        return (rank - 1,)
+
+    def constraints(self) -> Iterator[Problem]:
+        sizes = self.input.sizes
+        if any(size != 1 for size in sizes[:-2]):
+            yield Problem(
+                "all sizes but the last two must be 1",
+                field="input.sizes",
+                got=list(sizes),
+                allowed="[…, 1, rows, columns]",
+            )
+
+
+class ChosenAxes(AlongAxes):
+    """Base of the operators that are told their axes."""
+
+    example_attributes: ClassVar = {"axes": "[3]"}
+
+    axes: Annotated[UInts, Count("AxisCount")]
+
+    def over(self, rank: int) -> tuple[int, ...]:
+        return self.axes
+
+    def constraints(self) -> Iterator[Problem]:
+        return axes_problems(self.axes, self.input.rank)
+
+
+def softmax(x: Array, axes: tuple[int, ...]) -> Array:
+    """e^x / Σ e^x, the greatest element being subtracted first, so that nothing overflows."""
+    powers = np.exp(x - x.max(axis=axes, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=axes, keepdims=True))
+
+
+def log_softmax(x: Array, axes: tuple[int, ...]) -> Array:
+    """x − max − ln Σ e^(x − max)"""
+    shifted = x - x.max(axis=axes, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=axes, keepdims=True)))
+
+
+def hardmax(x: Array, axes: tuple[int, ...]) -> Array:
+    """1 at the first greatest element in row-major order over the axes, else 0.
+
+    NaN is not greater than anything, and nothing is greater than a NaN that comes first (measured on up to 1024
+    elements; of more, DirectML compares parts first).
+    """
+    flat = reduced_last(x, axes)
+    ranks = np.where(np.isnan(flat), -np.inf, flat)
+    ranks[..., 0] = np.where(np.isnan(flat[..., 0]), np.inf, flat[..., 0])
+    best = ranks.argmax(-1).reshape(reduced_sizes(x.shape, axes))
+    places = np.arange(flat.shape[-1]).reshape([size if axis in axes else 1 for axis, size in enumerate(x.shape)])
+    return np.asarray(places == best, x.dtype)
+
+
+class ActivationSoftmax(LastAxis, dml="ACTIVATION_SOFTMAX"):
+    """e^x / Σ e^x along the last axis."""
+
+    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
+        return softmax(x, axes)
+
+
+class ActivationLogSoftmax(LastAxis, dml="ACTIVATION_LOG_SOFTMAX"):
+    """ln(e^x / Σ e^x) along the last axis."""
+
+    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
+        return log_softmax(x, axes)
+
+
+class ActivationHardmax(LastAxis, dml="ACTIVATION_HARDMAX"):
+    """1 at the first greatest element of each row, else 0."""
+
+    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
+        return hardmax(x, axes)
+
+
+class ActivationSoftmax1(ChosenAxes, dml="ACTIVATION_SOFTMAX1"):
+    """e^x / Σ e^x, the sum over all of `axes` together."""
+
+    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
+        return softmax(x, axes)
+
+
+class ActivationLogSoftmax1(ChosenAxes, dml="ACTIVATION_LOG_SOFTMAX1"):
+    """ln(e^x / Σ e^x), the sum over all of `axes` together."""
+
+    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
+        return log_softmax(x, axes)
+
+
+class ActivationHardmax1(ChosenAxes, dml="ACTIVATION_HARDMAX1"):
+    """1 at the first greatest element over all of `axes` together, row-major, else 0."""
+
+    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
+        return hardmax(x, axes)
