@@ -1,0 +1,121 @@
+"""Numbers without rounding errors, to compare operators with: exact rationals, and functions to 60 digits.
+
+Nothing here computes with NumPy's arithmetic, so that a mistake in a NumPy expression shows.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+_CONTEXT = decimal.Context(prec=60, Emin=-(10**6), Emax=10**6)
+_PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
+
+# Bits of the significand, exponents of the least normal number and of the first power of two beyond the range.
+_FORMATS = {"float16": (11, -14, 16), "float32": (24, -126, 128), "float64": (53, -1022, 1024)}
+
+
+def rounded(number: Fraction | Decimal | int, dtype: str) -> float:
+    """An exact number rounded once, to the nearest value of a float type, ties to even, beyond the range infinite."""
+    exact = Fraction(number)
+    digits, least, beyond = _FORMATS[dtype]
+    if exact == 0:
+        return 0.0
+    magnitude = abs(exact)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    if magnitude < Fraction(2) ** exponent:
+        exponent -= 1
+    step = Fraction(2) ** (max(exponent, least) - digits + 1)  # the distance of neighbours there
+    nearest = round(exact / step) * step  # Python rounds a Fraction half to even
+    return math.copysign(math.inf, exact) if abs(nearest) >= Fraction(2) ** beyond else float(nearest)
+
+
+def round_all(numbers: Iterable[Fraction | Decimal | int], dtype: str) -> list[float]:
+    return [rounded(number, dtype) for number in numbers]
+
+
+def values(numbers: Iterable[float], dtype: str) -> list[Fraction]:
+    """What numbers are exactly once they are stored in a float type."""
+    return [Fraction(rounded(Fraction(number), dtype)) for number in numbers]
+
+
+def _in_context(function: Callable[[Decimal], Decimal]) -> Callable[[Fraction], Decimal]:
+    def compute(number: Fraction) -> Decimal:
+        with decimal.localcontext(_CONTEXT):
+            return function(Decimal(number.numerator) / Decimal(number.denominator))
+
+    return compute
+
+
+def _series(start: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
+    """start · (1 + r(1) · (1 + r(2) · …)) until terms no longer count."""
+    total, term, index = start, start, 0
+    while abs(term) > Decimal(10) ** -70:
+        index += 1
+        term *= ratio(index)
+        total += term
+    return total
+
+
+def _reduced(x: Decimal) -> Decimal:
+    """x less whole turns."""
+    turn = 2 * _PI
+    return x - (x / turn).to_integral_value() * turn
+
+
+exp = _in_context(lambda x: x.exp())
+log = _in_context(lambda x: x.ln())
+sqrt = _in_context(lambda x: x.sqrt())
+sigmoid = _in_context(lambda x: 1 / (1 + (-x).exp()))
+tanh = _in_context(lambda x: 1 - 2 / ((2 * x).exp() + 1))
+
+
+@_in_context
+def sin(x: Decimal) -> Decimal:
+    x = _reduced(x)
+    return _series(x, lambda k: -x * x / (2 * k * (2 * k + 1)))
+
+
+@_in_context
+def cos(x: Decimal) -> Decimal:
+    x = _reduced(x)
+    return _series(Decimal(1), lambda k: -x * x / ((2 * k - 1) * 2 * k))
+
+
+def power(base: Fraction, exponent: Fraction) -> Decimal:
+    """base ^ exponent for a positive base."""
+    with decimal.localcontext(_CONTEXT):
+        whole = Decimal(exponent.numerator) / exponent.denominator
+        return (whole * (Decimal(base.numerator) / base.denominator).ln()).exp()
+
+
+def softmax(row: list[Fraction]) -> list[Decimal]:
+    """e^x / Σ e^x over a list."""
+    with decimal.localcontext(_CONTEXT):
+        powers = [exp(x) for x in row]
+        total = sum(powers, Decimal(0))
+        return [each / total for each in powers]
+
+
+def wrap(number: int, dtype: str) -> int:
+    """A whole number modulo 2^N, in the range of an integer type."""
+    bits = int(dtype.lstrip("uint"))
+    number %= 1 << bits
+    return number if dtype.startswith("u") or number < 1 << (bits - 1) else number - (1 << bits)
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    """Least and greatest value of an integer type."""
+    bits = int(dtype.lstrip("uint"))
+    return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def from_bits(dtype: str, *patterns: int) -> np.ndarray:
+    """An array of floats with these bit patterns: NaNs with payloads, zeros with signs."""
+    width = np.dtype(dtype).itemsize
+    return np.frombuffer(b"".join(pattern.to_bytes(width, "little") for pattern in patterns), dtype)

@@ -1,0 +1,62 @@
+"""Formulas of normalizations and the like, element by element in 50 digits, to compare with."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal, getcontext
+from typing import Any
+
+import numpy as np
+
+from . import exact
+from .harness import Array
+
+getcontext().prec = 50
+Index = tuple[int, ...]
+
+
+def some(sizes: Sequence[int], dtype: str = "float32", low: float = -2, high: float = 2, seed: int = 0) -> Array:
+    """Numbers that look at random and are the same every time, from `low` to `high`, neither included."""
+    count = math.prod(sizes)
+    steps = [(index * 37 + seed * 11 + 5) % 101 + 1 for index in range(count)]
+    return np.array([low + (high - low) * step / 102 for step in steps]).astype(dtype).reshape(sizes)
+
+
+def number(array: Any, index: Index) -> Decimal:
+    """An element of an array that is read as often as needed along its dimensions of size 1."""
+    return Decimal(float(array[tuple(0 if size == 1 else i for i, size in zip(index, array.shape, strict=True))]))
+
+
+def places(sizes: Iterable[int]) -> Iterator[Index]:
+    return itertools.product(*(range(size) for size in sizes))
+
+
+def filled(sizes: Sequence[int], element: Callable[[Index], Decimal], dtype: str) -> Array:
+    """The array whose element at an index is that of the function, rounded once."""
+    values = [exact.rounded(element(index), dtype) for index in places(sizes)]
+    return np.array(values, dtype).reshape(sizes)
+
+
+def along(index: Index, sizes: Sequence[int], axes: Sequence[int]) -> list[Index]:
+    """The places that differ from an index in nothing but the axes."""
+    return [
+        place
+        for place in places(sizes)
+        if all(place[axis] == index[axis] for axis in range(len(sizes)) if axis not in axes)
+    ]
+
+
+def mean(values: Iterable[Decimal]) -> Decimal:
+    listed = list(values)
+    return sum(listed, Decimal(0)) / len(listed)
+
+
+def root(value: Decimal) -> Decimal:
+    return value.sqrt()
+
+
+def step(attribute: float) -> Decimal:
+    """A FLOAT attribute as the struct holds it."""
+    return Decimal(float(np.float32(attribute)))

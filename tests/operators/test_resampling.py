@@ -1,0 +1,375 @@
+"""RESAMPLE, RESAMPLE1 to 3, their gradients, and UPSAMPLE_2D."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import dmlgraph as dg
+
+from .checks import OperatorTests
+from .harness import FLOATS, Array, add_node, array, assert_same, case, refused, run
+
+NEAREST, LINEAR = "nearest_neighbor", "linear"
+RAMP = array([[[[0, 4, 8, 12]]]], "float32")
+IMAGE = (np.arange(2 * 3 * 4 * 3) * 37 % 32).reshape(2, 3, 4, 3).astype("float32")
+
+
+def weights(size: int, count: int, scale: Fraction, into: Fraction, out_of: Fraction, mode: str, way: str) -> Array:
+    """{count, size}: what each input element counts for each output element, by the documented formula, exactly."""
+    table = np.full((count, size), Fraction(0), object)
+    for o in range(count):
+        at = (o - out_of) / scale - into
+        if mode == NEAREST:
+            rounded = {"": math.floor(at + Fraction(1, 2)), "increasing": math.ceil(at), "decreasing": math.floor(at)}[
+                way
+            ]
+            table[o, min(max(rounded, 0), size - 1)] += 1
+        else:
+            at = min(max(at, Fraction(0)), Fraction(size - 1))
+            table[o, math.floor(at)] += 1 - (at - math.floor(at))
+            table[o, min(math.floor(at) + 1, size - 1)] += at - math.floor(at)
+    return table
+
+
+def resampled(
+    x: Array, counts: Any, mode: str, scales: Any = None, into: Any = 0.5, out_of: Any = -0.5, way: str = ""
+) -> Array:
+    """Every dimension of x multiplied by its table of weights."""
+    result = np.vectorize(Fraction, otypes=[object])(x.astype("float64"))
+    for axis, (size, count) in enumerate(zip(x.shape, counts, strict=True)):
+        scale = Fraction(count, size) if scales is None else Fraction(scales[axis])
+        table = weights(size, count, scale, Fraction(into), Fraction(out_of), mode, way)
+        result = np.moveaxis(np.tensordot(table, result, (1, axis)), 0, axis)
+    return result.astype("float64").astype(x.dtype)
+
+
+def of(counts: Any) -> dict[str, Any]:
+    return {"output": {"sizes": tuple(counts)}}
+
+
+class ResampleTests(OperatorTests):
+    """Operators that resample to the sizes they are asked for, or by their scales."""
+
+    scaling: ClassVar[dict[str, Any]] = {}  # required fields beside the mode, for one dimension
+    rounding: ClassVar[str] = ""
+    ulp: ClassVar = {"directml:software": 4}
+
+    def fields(self, rank: int) -> dict[str, Any]:
+        return {"interpolation_mode": LINEAR} | {key: [value] * rank for key, value in self.scaling.items()}
+
+    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+        x = graph.input("x", sizes=[1] * rank, dtype=dtype)
+        add_node(graph, self.operator, [x], sizes=[1] * rank, **self.fields(rank))
+
+    def test_scales_say_the_sizes_where_they_are_not_given(self) -> None:
+        got = run(
+            self.operator, [np.zeros((1, 1, 10, 5), "float32")], interpolation_mode=NEAREST, scales=[1, 1, 0.7, 1.5]
+        )
+        assert got.shape == (1, 1, 7, 7)
+
+    @pytest.mark.parametrize("mode", [NEAREST, LINEAR])
+    def test_output_is_cropped_or_goes_on_with_the_last_element(self, mode: str, device: str) -> None:
+        fields = {"interpolation_mode": mode, "scales": [1, 1, 1, 2]}
+        whole = run(self.operator, [RAMP], device=device, **fields)
+        short = run(self.operator, [RAMP], device=device, sizes=[1, 1, 1, 5], **fields)
+        long = run(self.operator, [RAMP], device=device, sizes=[1, 1, 1, 11], **fields)
+        np.testing.assert_array_equal(short, whole[..., :5])
+        np.testing.assert_array_equal(long[..., 8:], [[[[12, 12, 12]]]])
+
+    @pytest.mark.parametrize("scale", [0.0, -1.0])
+    def test_scales_are_above_zero(self, scale: float) -> None:
+        error = refused(self.operator, [RAMP], interpolation_mode=LINEAR, scales=[1, 1, scale, 1])
+        assert (error.field, error.got) == ("scales.2", scale)
+
+    def test_there_is_a_scale_for_each_dimension(self) -> None:
+        error = refused(self.operator, [RAMP], interpolation_mode=LINEAR, scales=[2, 2])
+        assert error.field is not None
+        assert error.field.partition(".")[0] in ("scales", "input_pixel_offsets")
+
+    def test_sizes_have_the_inputs_number_of_dimensions(self) -> None:
+        assert refused(self.operator, [RAMP], sizes=[1, 8], **self.fields(4)).field == "output"
+
+
+LEVELS_OF_RESAMPLE = "5.1: 1-4D F32 F16 | 6.2: 1-4D F32 F16 I8 U8"
+
+
+def common_cases(scales: bool, way: str) -> tuple[Any, ...]:
+    """Rows with offsets that are left out; `scales`: they must be given."""
+
+    def row(why: str, x: Array, counts: Any, mode: str, to: str) -> Any:
+        given = {"scales": [count / size for size, count in zip(x.shape, counts, strict=True)]} if scales else {}
+        x = x.astype(to)
+        return case(
+            why,
+            [x],
+            resampled(x, counts, mode, way=way if mode == NEAREST else ""),
+            to,
+            interpolation_mode=mode,
+            **of(counts),
+            **given,
+        )
+
+    return tuple(
+        row(f"{mode} {why}", x, counts, mode, to)
+        for mode in (NEAREST, LINEAR)
+        for to in FLOATS
+        for why, x, counts in (
+            ("twice as large", RAMP, (1, 1, 1, 8)),
+            ("half as large", RAMP, (1, 1, 1, 2)),
+            ("all four dimensions", IMAGE[:, :2, :, :2], (4, 4, 8, 4)),
+        )
+        if not (mode == NEAREST and way == "decreasing")
+    )
+
+
+INTEGERS_ARE_CUT = tuple(
+    case(
+        "integers are cut",
+        [[[[[0, 10, 15, 3]]]]],
+        [[[[0, 2, 7, 11, 13, 12, 6, 3]]]],
+        dtype,
+        interpolation_mode=LINEAR,
+        scales=[1, 1, 1, 2],
+    )
+    for dtype in ("int8", "uint8")
+)
+SAMPLE = case(
+    "sample",
+    [IMAGE[:, :2]],
+    resampled(IMAGE[:, :2], (2, 2, 8, 6), LINEAR),
+    interpolation_mode=LINEAR,
+    scales=[1, 1, 2, 2],
+)
+
+
+class TestResample(ResampleTests):
+    operator = "resample"
+    levels = f"2.0: 4D F32 F16 | {LEVELS_OF_RESAMPLE}"
+    scaling: ClassVar = {"scales": 1}
+    sample = SAMPLE
+    cases = (*common_cases(scales=True, way=""), *INTEGERS_ARE_CUT)
+
+
+def offset_cases(ways: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(
+        case(
+            f"offsets {into} and {out_of}, {mode} {way}",
+            [RAMP],
+            resampled(RAMP, (1, 1, 1, 8), mode, [1, 1, 1, 2], into, out_of, way if mode == NEAREST else ""),
+            interpolation_mode=mode,
+            scales=[1, 1, 1, 2],
+            input_pixel_offsets=[into] * 4,
+            output_pixel_offsets=[out_of] * 4,
+            **({"rounding_direction": way} if way else {}),
+        )
+        for mode in (NEAREST, LINEAR)
+        for into, out_of in ((0, 0), (0.5, -0.5), (0.25, -0.5), (0, -0.5))
+        for way in ways
+        # Below zero DirectML rounds down to the last element, which is not what is documented.
+        if not (mode == NEAREST and way == "decreasing" and -out_of / 2 - into < 0)
+    )
+
+
+class TestResample1(ResampleTests):
+    operator = "resample1"
+    levels = f"2.1: 4D F32 F16 | {LEVELS_OF_RESAMPLE}"
+    sample = SAMPLE
+    cases = (*common_cases(scales=False, way=""), *INTEGERS_ARE_CUT, *offset_cases(("",)))
+
+    def test_sizes_or_scales_must_be_given(self) -> None:
+        assert refused(self.operator, [RAMP], interpolation_mode=LINEAR).field == "output.sizes"
+
+    def test_an_infinite_element_makes_what_is_between_nan(self, device: str) -> None:
+        got = run(
+            self.operator,
+            [array([[[[math.inf, 1, 2, 3]]]], "float32")],
+            device=device,
+            interpolation_mode=LINEAR,
+            sizes=[1, 1, 1, 8],
+        )
+        np.testing.assert_array_equal(got, [[[[math.nan] * 3 + [1.25, 1.75, 2.25, 2.75, 3]]]])
+
+
+class TestResample2(ResampleTests):
+    operator = "resample2"
+    levels = LEVELS_OF_RESAMPLE
+    sample = SAMPLE
+    cases = (
+        *common_cases(scales=False, way="increasing"),
+        *INTEGERS_ARE_CUT,
+        *offset_cases(("increasing", "decreasing")),
+    )
+
+
+def antialiased(x: tuple[float, ...], count: int) -> list[float]:
+    """A triangle of 1 / scale on either side of each output element's place, weights adding up to one."""
+    step = Fraction(len(x), count)
+    result = []
+    for o in range(count):
+        at = (o + Fraction(1, 2)) * step - Fraction(1, 2)
+        parts = {i: 1 - abs(i - at) / step for i in range(-len(x), 2 * len(x)) if abs(i - at) < step}
+        total = sum(part * Fraction(x[min(max(i, 0), len(x) - 1)]) for i, part in parts.items())
+        result.append(float(total / sum(parts.values())))
+    return result
+
+
+class TestResample3(ResampleTests):
+    operator = "resample3"
+    levels = "6.4: 1-4D F32 F16 I8 U8"
+    sample = SAMPLE
+    ulp: ClassVar = {"reference": 1}
+    line = (0.0, 8.0, 4.0, 16.0, 32.0, 2.0, 6.0, 64.0)
+    cases = (
+        *common_cases(scales=False, way="increasing"),
+        *INTEGERS_ARE_CUT,
+        *offset_cases(("increasing", "decreasing")),
+        case(
+            "antialiased to a quarter",
+            [[[[line]]]],
+            [[[antialiased(line, 2)]]],
+            interpolation_mode=LINEAR,
+            antialiased=True,
+            **of((1, 1, 1, 2)),
+        ),
+        case(
+            "a half is not antialiased",
+            [[[[line]]]],
+            [[[[4, 10, 17, 35]]]],
+            interpolation_mode=LINEAR,
+            antialiased=True,
+            **of((1, 1, 1, 4)),
+        ),
+        case(
+            "nearest_neighbor is not antialiased",
+            [[[[line]]]],
+            [[[[4, 6]]]],
+            interpolation_mode=NEAREST,
+            antialiased=True,
+            input_pixel_offsets=[0.0] * 4,
+            output_pixel_offsets=[-0.5] * 4,
+            **of((1, 1, 1, 2)),
+        ),
+    )
+
+
+class TestUpsample2d(OperatorTests):
+    operator = "upsample_2d"
+    levels = "1.0: 4-5D F32 F16"
+    ulp: ClassVar = {"directml:software": 4}
+    sample = case(
+        "sample",
+        [IMAGE[:, :, :2]],
+        resampled(IMAGE[:, :, :2], (2, 3, 4, 12), LINEAR),
+        interpolation_mode=LINEAR,
+        scale_size=[4, 2],
+    )
+    cases = (
+        *(
+            case(
+                mode,
+                [IMAGE.astype(to)],
+                resampled(IMAGE.astype(to), (2, 3, 8, 12), mode),
+                to,
+                interpolation_mode=mode,
+                scale_size=[4, 2],
+            )
+            for mode in (NEAREST, LINEAR)
+            for to in FLOATS
+        ),
+        case(
+            "width first",
+            [[[[[1, 2]]]]],
+            [[[[1, 1, 1, 2, 2, 2], [1, 1, 1, 2, 2, 2]]]],
+            interpolation_mode=NEAREST,
+            scale_size=[3, 2],
+        ),
+        case(
+            "depth stays",
+            [[[[[[1, 2]], [[3, 4]]]]]],
+            [[[[[1, 1, 2, 2]], [[3, 3, 4, 4]]]]],
+            interpolation_mode=NEAREST,
+            scale_size=[2, 1],
+        ),
+    )
+
+    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+        x = graph.input("x", sizes=[1] * rank, dtype=dtype)
+        add_node(graph, self.operator, [x], scale_size=[1, 1], interpolation_mode=NEAREST)
+
+    @pytest.mark.parametrize(
+        ("scale", "field"), [([0, 1], "scale_size.0"), ([1, 0], "scale_size.1"), ([1, 2**31], "scale_size.1")]
+    )
+    def test_scales_keep_the_sizes_within_32_bits(self, scale: list[int], field: str) -> None:
+        error = refused("upsample_2d", [RAMP.reshape(1, 1, 2, 2)], scale_size=scale, interpolation_mode=NEAREST)
+        assert error.field == field
+        assert error.allowed == f"1 to {(2**32 - 1) // 2}"
+
+
+def gradient(dy: Array, sizes: Any, mode: str, scales: Any, into: Any, out_of: Any, way: str = "") -> Array:
+    """Tables of weights, transposed.  `into` and `out_of` are the forward operator's offsets."""
+    result = np.vectorize(Fraction, otypes=[object])(dy.astype("float64"))
+    for axis, (size, count) in enumerate(zip(sizes, dy.shape, strict=True)):
+        table = weights(size, count, Fraction(scales[axis]), Fraction(into), Fraction(out_of), mode, way)
+        result = np.moveaxis(np.tensordot(table.T, result, (1, axis)), 0, axis)
+    return result.astype("float64").astype(dy.dtype)
+
+
+DY = (np.arange(1, 1 + 2 * 4 * 8) * 5 % 17).reshape(1, 2, 4, 8).astype("float32")
+
+
+def gradient_cases(ways: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(
+        case(
+            f"offsets {into} and {out_of}, {mode} {way}",
+            [DY.astype(to)],
+            gradient(DY.astype(to), (1, 2, 8, 4), mode, [1, 1, 0.5, 2], into, out_of, way if mode == NEAREST else ""),
+            to,
+            interpolation_mode=mode,
+            scales=[1, 1, 0.5, 2],
+            input_pixel_offsets=[out_of] * 4,
+            output_pixel_offsets=[into] * 4,
+            output_gradient={"sizes": (1, 2, 8, 4)},
+            **({"rounding_direction": way} if way else {}),
+        )
+        for to, mode, (into, out_of), way in itertools.product(FLOATS, (NEAREST, LINEAR), ((0.5, -0.5), (0, 0)), ways)
+        if not (mode == NEAREST and way == "decreasing" and into)
+    )
+
+
+class GradientTests(OperatorTests):
+    ulp: ClassVar = {"directml:software": 4}
+    more: ClassVar[dict[str, Any]] = {}
+
+    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+        x = graph.input("x", sizes=[1] * rank, dtype=dtype)
+        lists = {"scales": [1] * rank, "input_pixel_offsets": [0] * rank, "output_pixel_offsets": [0] * rank}
+        add_node(graph, self.operator, [x], sizes=[1] * rank, interpolation_mode=LINEAR, **lists, **self.more)
+
+    def test_sizes_must_be_given(self) -> None:
+        fields = {key: value for key, value in self.sample.fields.items() if key != "output_gradient"}
+        assert refused(self.operator, self.sample.inputs, **fields).field == "output_gradient.sizes"
+
+
+class TestResampleGrad(GradientTests):
+    operator = "resample_grad"
+    levels = "3.0: 4D F32 F16 | 5.1: 1-4D F32 F16"
+    cases = gradient_cases(("",))
+    sample = cases[0]
+
+    def test_scales_are_those_of_the_sizes_unless_given(self, device: str) -> None:
+        fields = {key: value for key, value in self.sample.fields.items() if key != "scales"}
+        assert_same(run(self.operator, self.sample.inputs, device=device, **fields), self.sample.gives[0], 4)
+
+
+class TestResampleGrad1(GradientTests):
+    operator = "resample_grad1"
+    levels = "5.1: 1-4D F32 F16"
+    more: ClassVar = {"rounding_direction": "increasing"}
+    cases = gradient_cases(("increasing", "decreasing"))
+    sample = cases[0]
