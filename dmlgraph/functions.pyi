@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from dmlgraph.graph import Value
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
+from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
 Tensor = Value | int | float

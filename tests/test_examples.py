@@ -13,7 +13,9 @@ from sklearn.datasets import load_sample_image
 import dmlgraph as dg
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
-DEVICES = ("reference", "cpu")
+DEVICES = ("reference", "cpu", "directml:software")
+
+pytestmark = pytest.mark.usefixtures("directml_path")
 
 
 def run(name: str, device: str, inputs: dict | None = None, **dims: int) -> dict[str, np.ndarray]:
@@ -67,6 +69,12 @@ def test_positional_encoding_is_vaswanis_formula(device: str):
             # The rates are float32: an angle of up to 49 is off by a few of its units in the last place.
             assert table[position, 2 * pair] == pytest.approx(math.sin(angle), abs=2e-5)
             assert table[position, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=2e-5)
+
+
+@pytest.mark.parametrize("name", ["fill_value_constant", "fill_value_sequence"])
+def test_fills_are_the_same_bits_on_directml(name: str):
+    for got, expected in zip(run(name, "directml:software").values(), run(name, "reference").values(), strict=True):
+        assert got.tobytes() == expected.tobytes()
 
 
 def normalized(photo: np.ndarray) -> np.ndarray:

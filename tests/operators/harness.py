@@ -168,7 +168,7 @@ def case(why: str, inputs: Sequence[Any], gives: Any, of: str = "float32", to: s
     outputs = gives if isinstance(gives, tuple) else (gives,)
 
     def tensor(values: Any) -> Any:
-        if values is None or (isinstance(values, list) and values and isinstance(values[0], np.ndarray)):
+        if values is None or (isinstance(values, list) and all(isinstance(each, np.ndarray) for each in values)):
             return values
         return array(values, of)
 
@@ -207,7 +207,7 @@ _TYPES = {
     "F64": "float64",
     "F32": "float32",
     "F16": "float16",
-    **{f"{sign}{bits}": f"{name}{bits}" for sign, name in (("I", "int"), ("U", "uint")) for bits in (8, 16, 32, 64)},
+    **{f"{sign}{bits}": f"{name}{bits}" for sign, name in (("I", "int"), ("U", "uint")) for bits in (4, 8, 16, 32, 64)},
 }
 _ALL8 = "F32 F16 I32 I16 I8 U32 U16 U8"
 _SHORT = {"ALL8": _ALL8, "ALL10": f"{_ALL8} I64 U64", "ALL11": f"{_ALL8} I64 U64 F64"}

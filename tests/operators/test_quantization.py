@@ -421,26 +421,26 @@ class TestQuantize(BlockTests):
     levels = "6.3: 1-8D F32 F16"
     sample = case(
         "blocks",
-        [ROWS, [BLOCK_SCALES.astype("float32"), typed(BLOCK_ZEROS, "uint4")]],
+        [ROWS.tolist(), [BLOCK_SCALES.astype("float32"), typed(BLOCK_ZEROS, "uint4")]],
         by_blocks(ROWS, BLOCK_SCALES, BLOCK_ZEROS, "uint4"),
         quantization_type="scale_zero_point",
     )
     cases = (
         *(
-            case(f"blocks to {to}", [ROWS, [BLOCK_SCALES.astype(of), typed(BLOCK_ZEROS, to)]],
+            case(f"blocks to {to}", [ROWS.tolist(), [BLOCK_SCALES.astype(of), typed(BLOCK_ZEROS, to)]],
                  by_blocks(ROWS, BLOCK_SCALES, BLOCK_ZEROS, to), of, quantization_type="scale_zero_point")
             for of in FLOATS
             for to in NIBBLES
         ),
         *(
-            case(f"a scale to {to}", [ROWS, [BLOCK_SCALES.astype(of)]], by_blocks(ROWS, BLOCK_SCALES, None, to), of,
+            case(f"a scale to {to}", [ROWS.tolist(), [BLOCK_SCALES.astype(of)]], by_blocks(ROWS, BLOCK_SCALES, None, to), of,
                  quantization_type="scale", dtype=to)
             for of in FLOATS
             for to in NIBBLES
         ),
-        case("one scale", [ROWS, [array([[0.5]], "float32")]], by_blocks(ROWS, array([[0.5]], "float32"), None, "int8"),
+        case("one scale", [ROWS.tolist(), [array([[0.5]], "float32")]], by_blocks(ROWS, array([[0.5]], "float32"), None, "int8"),
              quantization_type="scale", dtype="int8"),
-        case("a scale for each element", [ROWS, [abs(ROWS).astype("float32")]],
+        case("a scale for each element", [ROWS.tolist(), [abs(ROWS).astype("float32")]],
              by_blocks(ROWS, abs(ROWS), None, "int4"), quantization_type="scale", dtype="int4"),
         case("halves round to even", [[[0.5, 1.5, 2.5, -0.5]], []], typed([[0, 2, 2, 0]], "int4"),
              quantization_type="none", dtype="int4"),
