@@ -15,7 +15,6 @@ import click
 import numpy as np
 
 from dmlgraph.devices import choose, compile_graph, directml_install, directml_library, list_devices
-from dmlgraph.devices.directml import list_adapters
 from dmlgraph.document import load
 from dmlgraph.document.arrays import from_stored, read_array, to_stored
 from dmlgraph.document.schema import schema as make_schema
@@ -279,8 +278,9 @@ def info() -> None:
     click.echo(f"DirectML:    {found.path} ({found.origin})")
     click.echo(f"Direct3D 12: {direct3d.d3d12}{' (the software adapter of dmlgraph)' if direct3d.software else ''}")
     click.echo(f"DXCore:      {direct3d.dxcore}")
-    for adapter in list_adapters():
-        click.echo(f"{adapter.name}: {f'missing: {adapter.missing}' if adapter.missing else adapter.description}")
+    for device in list_devices():
+        if device.name.startswith("directml"):
+            click.echo(f"{device.name}: {f'missing: {device.missing}' if device.missing else device.description}")
 
 
 def _values(array: np.ndarray[Any, Any]) -> str:

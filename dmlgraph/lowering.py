@@ -119,9 +119,9 @@ def lower(graph: Graph, level: FeatureLevel | None = None) -> GraphDesc:
     """The graph as DirectML is given it.
 
     Nodes no output depends on are left out; inputs stay, used or not.  A constant becomes a constant node where
-    the level has them and it is small (CONSTANT_NODE_BYTES), else an input owned by DirectML, unless a reader takes
-    no owned tensors.  DirectML has no
-    edge from a graph input or a constant to a graph output: an identity stands between them.
+    the level has them and it is small (CONSTANT_NODE_BYTES), else an input owned by DirectML; an input bound at
+    every run where a reader takes no owned tensors, for which DirectML removes the device given a constant node.
+    DirectML has no edge from a graph input or a constant to a graph output: an identity stands between them.
 
     Args:
         graph: with at least one output.
@@ -183,11 +183,11 @@ class _Lowering:
         self.inputs.append(given)
 
     def _add_constant(self, node: ConstantNode) -> None:
-        if self.level >= CONSTANT_NODE_LEVEL and node.desc.total_bytes <= CONSTANT_NODE_BYTES:
+        if node.name in self.kept:
+            self._add_input(GraphInput(node.name, node.desc, node.data))
+        elif self.level >= CONSTANT_NODE_LEVEL and node.desc.total_bytes <= CONSTANT_NODE_BYTES:
             self.node_index[node.name] = len(self.nodes)
             self.nodes.append(ConstantDescNode(node.name, node.desc, node.desc.pack(node.data).tobytes()))
-        elif node.name in self.kept:
-            self._add_input(GraphInput(node.name, node.desc, node.data))
         else:
             self.owned.add(node.name)
             self._add_input(GraphInput(node.name, _owned(node.desc), node.data))

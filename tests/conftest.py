@@ -24,7 +24,7 @@ settings.register_profile(
     "steady",
     deadline=None,
     derandomize="CI" in os.environ,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 settings.load_profile("steady")
 

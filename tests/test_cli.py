@@ -282,7 +282,7 @@ def test_help_explains_every_command_with_an_example() -> None:
 
 
 def process(*arguments: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dmlgraph.cli", *arguments]
+    command = [sys.executable, "-P", "-m", "dmlgraph.cli", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
 
 

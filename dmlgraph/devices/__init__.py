@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dmlgraph.devices.cpu import CpuDevice
@@ -49,9 +51,7 @@ def choose(name: str) -> Choice:
         return Choice(_EMBEDDED[name](), f"asked for as '{name}'")
     family, _, adapter = name.partition(":")
     if family == _DIRECTML and (adapter in ("", "software") or adapter.isdecimal()):
-        from dmlgraph.devices.directml import DirectMLDevice  # the native runtime is loaded where it is used
-
-        return Choice(DirectMLDevice(adapter), f"asked for as '{name}'")
+        return Choice(_directml().DirectMLDevice(adapter), f"asked for as '{name}'")
     raise DeviceError(
         "is not a device",
         field="device",
@@ -63,9 +63,10 @@ def choose(name: str) -> Choice:
 
 def _automatic() -> Choice:
     """A hardware DirectML adapter where there is one, else the embedded default."""
-    from dmlgraph.devices.directml import find_hardware
-
-    hardware, reason = find_hardware()
+    try:
+        hardware, reason = _directml().find_hardware()
+    except DeviceError as error:
+        hardware, reason = None, str(error)
     if hardware is not None:
         return Choice(hardware, f"auto: {reason}")
     return Choice(CpuDevice(), f"auto: the embedded default, since {reason}")
@@ -73,10 +74,23 @@ def _automatic() -> Choice:
 
 def list_devices() -> list[Listing]:
     """Every device that there is or could be."""
-    from dmlgraph.devices.directml import list_adapters
-
     embedded = [Listing(name, device.description) for name, device in _EMBEDDED.items()]
-    return embedded + [Listing(each.name, each.description, each.missing) for each in list_adapters()]
+    try:
+        adapters = _directml().list_adapters()
+    except DeviceError as error:
+        return [*embedded, Listing(_DIRECTML, "DirectML", str(error))]
+    return embedded + [Listing(each.name, each.description, each.missing) for each in adapters]
+
+
+def _directml() -> ModuleType:
+    """The module of the DirectML devices, loaded where it is used: it needs the native module."""
+    try:
+        return importlib.import_module("dmlgraph.devices.directml")
+    except ImportError as error:
+        raise DeviceError(
+            f"the native module of dmlgraph cannot be loaded: {error}",
+            hint="if these are the sources, leave their folder, so that the installed package is taken",
+        ) from None
 
 
 def compile_graph(graph: Graph, device: str, *, debug: bool = False) -> Executable:

@@ -54,9 +54,7 @@ def _keep_from_outputs(graph: GraphDesc) -> GraphDesc:
         output_edges.append(OutputEdge(len(nodes), 0, edge.output))
         intermediate.append(IntermediateEdge(edge.from_node, 0, len(nodes), 0))
         nodes.append(
-            OperatorDescNode(
-                f"{graph.nodes[edge.from_node].name}.{graph.outputs[edge.output].name}", identity
-            )
+            OperatorDescNode(f"{graph.nodes[edge.from_node].name}.{graph.outputs[edge.output].name}", identity)
         )
         outputs[edge.output] = dataclasses.replace(outputs[edge.output], desc=identity.output)
     return dataclasses.replace(
@@ -81,23 +79,23 @@ def _evaluate_large(graph: GraphDesc) -> GraphDesc:
     kept = [index for index in range(len(graph.nodes)) if index not in slots]
     renumbered = {old: new for new, old in enumerate(kept)}
     inputs, input_edges, intermediate = list(graph.inputs), [], []
+    kept_back = {edge.from_node for edge in graph.intermediate_edges if not _takes_owned(graph, edge.to_node)}
     for node in large:
         sequence = _sequence(graph, node)
         assert sequence is not None
         (values,) = sequence.evaluate()
         output = sequence.output
-        desc = TensorDesc(dtype=output.dtype, sizes=output.sizes, strides=output.strides, owned=True)
+        desc = TensorDesc(dtype=output.dtype, sizes=output.sizes, strides=output.strides, owned=node not in kept_back)
         inputs.append(GraphInput(graph.nodes[node].name, desc, np.ascontiguousarray(values)))
     owned_ports: dict[int, set[int]] = {}
     for inner in graph.intermediate_edges:
         if inner.from_node in slots:
             input_edges.append(InputEdge(slots[inner.from_node], renumbered[inner.to_node], inner.to_port))
-            owned_ports.setdefault(inner.to_node, set()).add(inner.to_port)
+            if inner.from_node not in kept_back:
+                owned_ports.setdefault(inner.to_node, set()).add(inner.to_port)
         else:
             intermediate.append(
-                IntermediateEdge(
-                    renumbered[inner.from_node], inner.from_port, renumbered[inner.to_node], inner.to_port
-                )
+                IntermediateEdge(renumbered[inner.from_node], inner.from_port, renumbered[inner.to_node], inner.to_port)
             )
     nodes = []
     for index in kept:
@@ -118,3 +116,8 @@ def _evaluate_large(graph: GraphDesc) -> GraphDesc:
             OutputEdge(renumbered[edge.from_node], edge.from_port, edge.output) for edge in graph.output_edges
         ),
     )
+
+
+def _takes_owned(graph: GraphDesc, index: int) -> bool:
+    reader = graph.nodes[index]
+    return not isinstance(reader, OperatorDescNode) or reader.operator.takes_owned

@@ -19,7 +19,7 @@ from dmlgraph.document.tree import resolve
 from dmlgraph.errors import GraphError
 from dmlgraph.graph import Graph
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.operators.fields import Number, ScaleBias
+from dmlgraph.operators.fields import Kind, Number, ScaleBias
 from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.outputs import OutputSpec
 from dmlgraph.scalar import Scalar
@@ -114,16 +114,17 @@ def _operator(graph: Graph, node: OperatorNode) -> dict[str, Any]:
 
 def _attributes(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes that were given and are not the default, with the dims by name."""
-    fields = {}
+    fields, members = {}, operator.members_by_field()
     for name, value in operator.attributes.items():
         if name not in given or value == type(operator).model_fields[name].default:
             continue
-        fields[name] = _plain(given[name]) if _names_a_dim(given[name]) else _plain(value)
+        named = members[name].kind is not Kind.OPERATORS and _names_a_dim(given[name])
+        fields[name] = _plain(given[name]) if named else _plain(value)
     return fields
 
 
 def _names_a_dim(value: Any) -> bool:
-    """Whether a list of sizes has a name in it (enumerations and operators are single names)."""
+    """Whether a list of sizes has a name in it (enumerations are single names)."""
     return isinstance(value, (list, tuple)) and any(isinstance(each, str) for each in value)
 
 

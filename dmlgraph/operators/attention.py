@@ -251,6 +251,9 @@ class Attention(Operator):
     def constraints(self) -> Iterator[Problem]:
         sizes, fields = self.dimensions, self.__dict__
         mask, kind = fields["mask"], fields["mask_type"]
+        if (fields["past_key"] is None) != (fields["past_value"] is None):
+            missing = "past_key" if fields["past_key"] is None else "past_value"
+            yield Problem("past keys and values go together", field=missing)
         wanted = {field: sizes.sizes(field) for field in self.input_fields} | {"mask": _mask_sizes(kind, sizes)}
         for field, last in wanted.items():
             desc = fields[field]
@@ -266,9 +269,6 @@ class Attention(Operator):
             yield Problem(message, field="mask")
         if fields["bias"] is not None and sizes.new == 0:
             yield Problem("cannot be given where past keys and values stand for all", field="bias")
-        if (fields["past_key"] is None) != (fields["past_value"] is None):
-            missing = "past_key" if fields["past_key"] is None else "past_value"
-            yield Problem("past keys and values go together", field=missing)
         if sizes.query_heads % sizes.key_heads:
             yield Problem(
                 "must be a multiple of key_value_head_count",

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from dmlgraph.operators.element_wise import Binary, Unary
-from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.tensor import DataType
@@ -79,8 +79,7 @@ class BitNot(Unary, dml="ELEMENT_WISE_BIT_NOT"):
     """Every bit turned over."""
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         return (np.invert(bits_of(x)).view(self.output.dtype.numpy),)
 
 
@@ -93,6 +92,5 @@ class BitCount(Unary, dml="ELEMENT_WISE_BIT_COUNT"):
         return {"output": self.input.like(dtype=given["output"].dtype or DataType.UINT8)}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         return (convert(np.bitwise_count(bits_of(x)), self.output.dtype),)

@@ -27,7 +27,7 @@ from dmlgraph.operators.fields import (
     inferred,
 )
 from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
-from dmlgraph.operators.numerics import accurately, convert, erf, working
+from dmlgraph.operators.numerics import accurately, convert, erf, required, working
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.tensor import DataType, TensorDesc
@@ -288,8 +288,7 @@ class Cast(Operator, dml="CAST"):
         return {"output": self.input.like(dtype=given["output"].dtype)}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         return (convert(x, self.output.dtype),)
 
 
@@ -508,10 +507,7 @@ class If(ElementWise, dml="ELEMENT_WISE_IF"):
     output: Output = inferred()
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        condition, a, b = inputs
-        assert condition is not None
-        assert a is not None
-        assert b is not None
+        condition, a, b = required(inputs)
         return (np.where(condition != 0, a, b),)
 
 

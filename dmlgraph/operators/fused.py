@@ -54,7 +54,7 @@ def activation_problems(host: Operator, activation: Operator | None, like: str |
         except OperatorError as error:
             yield from (problem.within("fused_activation") for problem in error.problems)
     if getattr(activation, "scale_bias", None) is not None:
-        # Measured: CreateOperator refuses a bias, and takes a scale without applying it.
+        # Measured: CreateOperator refuses both together, and takes one of them without applying it.
         message = "a fused activation has no scale and bias: DirectML refuses or ignores it"
         yield Problem(message, field="fused_activation.scale_bias")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmlgraph.operators.element_wise import ElementWise, finite_bound
 from dmlgraph.operators.fields import Float, Input, Output, ScalarDataType, ScalarValue, TypedBy, inferred
-from dmlgraph.operators.numerics import working
+from dmlgraph.operators.numerics import required, working
 from dmlgraph.operators.operator import Array
 from dmlgraph.operators.outputs import Given, Outcome
 
@@ -24,9 +24,7 @@ class Gradient(ElementWise):
         return {"output_gradient": self.input_gradient.like()}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, gradient = inputs
-        assert x is not None
-        assert gradient is not None
+        x, gradient = required(inputs)
         return (np.where(self.passes(working(x)), gradient, gradient.dtype.type(0)),)
 
     def passes(self, x: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.enums import DepthSpaceOrder
 from dmlgraph.operators.fields import Count, Float, Floats, Input, Output, UInt, inferred
+from dmlgraph.operators.numerics import required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.tensor import TensorDesc
@@ -68,8 +69,7 @@ class SpaceToDepthMove(BlockMove):
         )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (image,) = inputs
-        assert image is not None
+        (image,) = required(inputs)
         block = self.block_size
         *batch, channels, height, width = image.shape
         blocks = image.reshape(*batch, channels, height // block, block, width // block, block)
@@ -85,8 +85,7 @@ class DepthToSpaceMove(BlockMove):
         return kept, height * block, width * block
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (image,) = inputs
-        assert image is not None
+        (image,) = required(inputs)
         *batch, channels, height, width = image.shape
         extents = {"y": self.block_size, "x": self.block_size, "c": channels // self.block_size**2}
         blocks = image.reshape(*batch, *(extents[axis] for axis in self._block_axes), height, width)
@@ -192,8 +191,7 @@ outputs: [y]
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (image,) = inputs
-        assert image is not None
+        (image,) = required(inputs)
         bias = np.array(self.bias, image.dtype).reshape(-1, 1, 1)
         with np.errstate(all="ignore"):
             return (image * image.dtype.type(self.scale) + bias,)

@@ -14,6 +14,7 @@ import numpy as np
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.axes import check_axis, with_size
 from dmlgraph.operators.fields import Input, Output, UInt, inferred
+from dmlgraph.operators.numerics import required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
 from dmlgraph.tensor import TensorDesc
@@ -103,9 +104,7 @@ outputs: [y]
         return {"output": self.input.like(sizes=output)}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices = inputs
-        assert x is not None
-        assert indices is not None
+        x, indices = required(inputs)
         named = nearest(indices, x.shape[self.axis]).ravel()
         return (np.take(x, named, self.axis).reshape(self.output.sizes),)
 
@@ -138,9 +137,7 @@ outputs: [y]
         return _along_axis_problems(self.input, self.indices, self.axis)
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices = inputs
-        assert x is not None
-        assert indices is not None
+        x, indices = required(inputs)
         return (np.take_along_axis(x, nearest(indices, x.shape[self.axis]), self.axis),)
 
 
@@ -207,9 +204,7 @@ class GatherTuples(TupleIndexed):
         return {"output": self.input.like(sizes=self._result_sizes())}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices = inputs
-        assert x is not None
-        assert indices is not None
+        x, indices = required(inputs)
         flat, members = self._tuples(indices)
         batch = np.arange(flat[0])[:, None]
         places = [nearest(member, size) for member, size in zip(members, flat[1:], strict=False)]
@@ -303,10 +298,7 @@ outputs: [y]
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices, updates = inputs
-        assert x is not None
-        assert indices is not None
-        assert updates is not None
+        x, indices, updates = required(inputs)
         place = from_start(indices, x.shape[self.axis])
         inside = (place >= 0) & (place < x.shape[self.axis])
         places = list(np.nonzero(inside))
@@ -352,10 +344,7 @@ outputs: [y]
         return _update_problems(self.updates, self._result_sizes(), "those of what the indices name")
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices, updates = inputs
-        assert x is not None
-        assert indices is not None
-        assert updates is not None
+        x, indices, updates = required(inputs)
         (_, *sizes), members = self._tuples(indices)
         places = [from_start(member[0], size) for member, size in zip(members, sizes, strict=False)]
         inside = np.all([(place >= 0) & (place < size) for place, size in zip(places, sizes, strict=False)], axis=0)
@@ -410,9 +399,7 @@ outputs: [y]
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        indices, values = inputs
-        assert indices is not None
-        assert values is not None
+        indices, values = required(inputs)
         off, on = values.ravel()[:2]
         depth = self.output.sizes[self.axis]
         place = np.arange(depth).reshape([depth if axis == self.axis else 1 for axis in range(indices.ndim)])
@@ -464,8 +451,7 @@ outputs: {count: y.output_count, coordinates: y.output_coordinates}
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         found = np.argwhere(x != 0)
         rows = np.zeros(self.output_coordinates.sizes[-2:], np.uint32)
         rows[: len(found)] = found[:, x.ndim - rows.shape[1] :]

@@ -22,7 +22,7 @@ from dmlgraph.operators.fields import (
     UInts,
     inferred,
 )
-from dmlgraph.operators.numerics import cut
+from dmlgraph.operators.numerics import cut, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 
@@ -71,8 +71,7 @@ class Pad(Operator):
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         if self.padding_mode is PaddingMode.CONSTANT:
             result = np.full(self.output.sizes, self._value())
             inside = (slice(start, start + size) for start, size in zip(self._start, x.shape, strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
-from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
 
@@ -134,8 +134,7 @@ outputs: [y]
         return {"output": self.input.like(sizes=(batch, channels * math.prod(self.window_sizes), math.prod(blocks)))}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (image,) = inputs
-        assert image is not None
+        (image,) = required(inputs)
         blocks = self._blocks(image.shape, "input")
         padded = np.zeros((*image.shape[:2], *self._padded(image.shape)), image.dtype)
         padded[self._inside(image.shape)] = image
@@ -191,8 +190,7 @@ outputs: [y]
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (patches,) = inputs
-        assert patches is not None
+        (patches,) = required(inputs)
         image = self.output.sizes
         blocks = self._blocks(image, "output")
         terms = patches.astype(np.float64) if self.input.dtype.is_float else patches

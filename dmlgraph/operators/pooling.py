@@ -13,6 +13,7 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.fields import Bool, Input, OptionalInput, OptionalOutput, Output, UInt, inferred
+from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.quantized import along, as_channels, centred, channel_problems, quantize
@@ -96,8 +97,7 @@ class Averages(Pooling):
     include_padding: Bool
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         with np.errstate(all="ignore"):
             return (averages(self.window, x, self.include_padding),)
 
@@ -195,8 +195,7 @@ class LpNorms(Pooling):
             yield Problem("must be at least 1: there is no 0th root", field="p", got=0)
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         window = self.window
         with np.errstate(all="ignore"):
             powers = np.abs(x.astype(np.float64)) ** self.p
@@ -224,7 +223,7 @@ def maxima(window: Windows, x: Array) -> tuple[Array, Array]:
 
     Measured: a maximum starts from the least number of the type (finite, or of 32 bits where the type has fewer)
     and is replaced by what is greater.  So −infinity becomes the least number, a NaN is passed over, and nothing
-    but padding gives the least number, of 32-bit integers the low bits.
+    but padding gives the least number, of 32 bits stored as CAST stores it: −128 in int8, 0 in int16.
     """
     if x.dtype.kind == "f":
         least = np.finfo(x.dtype).min
@@ -252,11 +251,10 @@ class Maxima(Pooling):
         return {"output": output, "output_indices": indices}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         greatest, indices = maxima(self.window, x)
         asked: TensorDesc | None = self.__dict__.get("output_indices")
-        outputs = (greatest.astype(x.dtype), np.maximum(indices, 0))
+        outputs = (convert(greatest, DataType.parse(x.dtype)), np.maximum(indices, 0))
         return outputs[:1] if asked is None else (outputs[0], outputs[1].astype(asked.dtype.numpy))
 
 
@@ -351,8 +349,7 @@ outputs: [y]
         return {"output_gradient": output}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (gradient,) = inputs
-        assert gradient is not None
+        (gradient,) = required(inputs)
         window, sizes = self.window, self.output_gradient.sizes
         with np.errstate(all="ignore"):
             parts = gradient / _divisors(window, sizes[2:], self.include_padding).astype(gradient.dtype)
@@ -400,9 +397,7 @@ outputs: [y]
         return {"output_gradient": self.input.like()}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, gradient = inputs
-        assert x is not None
-        assert gradient is not None
+        x, gradient = required(inputs)
         _, indices = maxima(self.window, x)
         total = np.zeros(x.size, x.dtype)
         inside = indices.ravel() >= 0  # a window of nothing but padding has no maximum
@@ -460,9 +455,7 @@ outputs: [y]
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices = inputs
-        assert x is not None
-        assert indices is not None
+        x, indices = required(inputs)
         output = np.zeros(self.output.element_count, x.dtype)
         inside = indices.ravel() < output.size
         output[indices.ravel()[inside]] = x.ravel()[inside]

@@ -12,7 +12,7 @@ from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.element_wise import ElementWise
 from dmlgraph.operators.enums import QuantizationType
 from dmlgraph.operators.fields import Count, Input, Inputs, OptionalInput, Output, inferred
-from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator, broadcast_inputs
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.quantized import clamp_steps, single_problems, with_rank
@@ -235,8 +235,7 @@ outputs: {y: y.output, scale: y.output_scale, zero_point: y.output_zero_point}
         }
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         dtype = self.output.dtype
         low, high = dtype.range
         x = x.astype(np.float32)

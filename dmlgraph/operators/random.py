@@ -10,6 +10,7 @@ import numpy as np
 from dmlgraph.errors import Problem
 from dmlgraph.operators.enums import RandomGeneratorType
 from dmlgraph.operators.fields import Input, OptionalOutput, Output, inferred
+from dmlgraph.operators.numerics import required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
 from dmlgraph.tensor import DataType, TensorDesc
@@ -65,8 +66,7 @@ outputs: {bits: y.output, state: y.output_state}
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (state,) = inputs
-        assert state is not None
+        (state,) = required(inputs)
         words = [int(word) for word in state.ravel()]
         counter = sum(word << 32 * place for place, word in enumerate(words[:_COUNTER_WORDS]))
         blocks = -(-self.output.element_count // 4)

@@ -2,6 +2,10 @@
 
 T time steps, B sequences, D directions (2 if bidirectional), I numbers a step, H hidden numbers; tensors have 4
 dimensions.  Everything is computed in float64, and rounded once when an output is stored.
+
+Sequence lengths are 1 to T.  Others are undefined: DirectML takes output_single of the forward direction from the step
+before the end wherever that lies, and gives 0 there (measured); here a length of 0 leaves the initial state, and one
+beyond T counts as T.
 """
 
 from __future__ import annotations
@@ -150,7 +154,7 @@ class Recurrent(Operator):
         assert x is not None
         assert weight is not None
         by_gate = weight[0, direction].astype(np.float64).reshape(self.gates, -1, weight.shape[-1])
-        products = np.einsum("tbi,ghi->tgbh", x[0].astype(np.float64), by_gate)
+        products = x[0, :, None].astype(np.float64) @ by_gate.swapaxes(-1, -2)
         return np.asarray(products + self._biases(given, direction)[0])
 
     def _biases(self, given: dict[str, Array | None], direction: int) -> Array:
@@ -166,7 +170,8 @@ class Recurrent(Operator):
         assert recurrence is not None
         hidden = recurrence.shape[-1]
         by_gate = recurrence[0, direction].astype(np.float64).reshape(self.gates, hidden, hidden)
-        return by_gate.swapaxes(-1, -2), self._biases(given, direction)[1]
+        # Copied, since it is multiplied by at every step: a matrix in order is much faster.
+        return by_gate.swapaxes(-1, -2).copy(), self._biases(given, direction)[1]
 
     def _functions(self, direction: int) -> list[Function]:
         """The activations f, g, h of a direction."""

@@ -11,7 +11,7 @@ from dmlgraph.errors import Problem
 from dmlgraph.operators.axes import axes_problems, reduced_last, reduced_sizes
 from dmlgraph.operators.enums import ReduceFunction
 from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
-from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.tensor import DataType
@@ -91,8 +91,7 @@ outputs: [y]
         return str(self.function)
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         rows = reduced_last(x, self.axes)
         with np.errstate(all="ignore"):
             values = _FUNCTIONS[self.function](rows.astype(np.float64) if self.input.dtype.is_float else rows)

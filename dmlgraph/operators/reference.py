@@ -31,12 +31,13 @@ _WORDS = {
 def overview() -> str:
     """Every operator by family, with the level that introduced it and the first line of its meaning."""
     lines = []
+    width = max(map(len, REGISTRY))
     by_family = sorted(REGISTRY.values(), key=lambda each: each.family)
     for family, members in itertools.groupby(by_family, key=lambda each: each.family):
         lines.append(f"{family.replace('_', '-')}:")
         for operator in sorted(members, key=lambda each: each.support().value):
             meaning = (inspect.getdoc(operator) or "").splitlines()[0]
-            lines.append(f"  {operator.name:<24} {operator.support().introduced}  {meaning}")
+            lines.append(f"  {operator.name:<{width}}  {operator.support().introduced}  {meaning}")
     return "\n".join(lines)
 
 

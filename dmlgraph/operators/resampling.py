@@ -17,7 +17,7 @@ from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.axes import check_one_per_dimension
 from dmlgraph.operators.enums import AxisDirection, InterpolationMode
 from dmlgraph.operators.fields import Bool, Count, Floats, Input, Output, Size2d, inferred
-from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.windows import Sizes
@@ -115,13 +115,21 @@ class Resampling(Operator):
         ):
             where = coordinates(count, scale, both)
             if fields["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
-                taps = nearest(where, size, fields.get("rounding_direction"))
+                taps = nearest(where, size, self.direction)
             elif fields.get("antialiased") and 1 / scale > _ANTIALIASED_FROM:
                 taps = antialiased(where.astype(np.float64), size, scale)
             else:
                 taps = linear(where, size)
             if not taps.copies(size):
                 yield axis, taps
+
+    @property
+    def direction(self) -> AxisDirection | None:
+        """Which way nearest_neighbor rounds; None: to the nearest."""
+        # Measured: RESAMPLE and RESAMPLE1 round 8-bit tensors down.
+        is_float = self.__dict__[self.input_fields[0]].dtype.is_float
+        direction: AxisDirection | None = self.__dict__.get("rounding_direction")
+        return direction if is_float or direction is not None else AxisDirection.DECREASING
 
     @property
     def scale_of_dimensions(self) -> tuple[float, ...]:
@@ -178,8 +186,7 @@ class ForwardResampling(Resampling):
         return {"scales": tuple(float(np.float32(count / size)) for size, count in zip(sizes, counts, strict=False))}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         output: TensorDesc = self.__dict__["output"]
         result = x
         with np.errstate(all="ignore"):
@@ -192,9 +199,9 @@ class Resample(ForwardResampling, Resampled, dml="RESAMPLE"):
     """The input stretched by `scales`, one for each dimension; the middles of elements are what is resampled.
 
     `linear` weighs the two elements beside the place an output element stands at, along every dimension;
-    `nearest_neighbor` takes the nearest one, of two the one behind.  Interpolated integers are cut (measured).  A
-    size of the output is the input's times the scale, cut to an integer, unless `output` says its sizes: then the
-    result is cropped, or goes on with the input's last element.
+    `nearest_neighbor` takes the nearest one, of two the one behind; of integers the one at or before the place.
+    Interpolated integers are cut (both measured).  A size of the output is the input's times the scale, cut to an
+    integer, unless `output` says its sizes: then the result is cropped, or goes on with the input's last element.
     """
 
     example: ClassVar = """
@@ -237,7 +244,6 @@ class DirectedResampled(Resampled):
 class Resample2(ForwardResampling, DirectedResampled, dml="RESAMPLE2"):
     """RESAMPLE1, except that `nearest_neighbor` rounds up (`increasing`) or down (`decreasing`) where it reads.
 
-    DirectML reads the last element where rounding down leads below zero (measured); here it is the first.
     To take the nearest element, shift `input_pixel_offsets` by half an element: by 0.5 for `increasing`, where
     halves go down, by −0.5 for `decreasing`, where they go up.
     """
@@ -358,8 +364,7 @@ class BackwardResampling(Resampling):
         return {"scales": tuple(float(np.float32(count / size)) for size, count in zip(sizes, counts, strict=False))}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (gradient,) = inputs
-        assert gradient is not None
+        (gradient,) = required(inputs)
         output: TensorDesc = self.__dict__["output_gradient"]
         result = gradient.astype(np.float64)
         with np.errstate(all="ignore"):

@@ -22,7 +22,7 @@ from dmlgraph.operators.fields import (
     UInt,
     inferred,
 )
-from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.windows import Sizes
@@ -111,9 +111,7 @@ outputs: [y]
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, regions = inputs
-        assert x is not None
-        assert regions is not None
+        x, regions = required(inputs)
         width, height = self.pooled_size
         x = np.fmax(x, np.finfo(x.dtype).min)  # a maximum starts from the least number (measured)
         result = np.zeros(self.output.sizes, x.dtype)
@@ -250,7 +248,9 @@ class Aligning(Operator):
             below = np.floor(places)
             part = places - below
         indices = np.clip(below[:, None] + [0, 1], 0, size - 1).astype(np.int64)
-        inside = (places > -1) & (places < size)
+        # Aligned to corners, the edges are the outermost elements; else they go on for less than one element.
+        aligned = fields.get("align_regions_to_corners")
+        inside = (places >= 0) & (places <= size - 1) if aligned else (places > -1) & (places < size)
         return Samples(places, indices, np.stack([1 - part, part], 1), inside)
 
 
@@ -275,10 +275,7 @@ class AligningForward(Aligning):
         return {"output": tensor.like(sizes=sizes)}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, regions, batches = inputs
-        assert x is not None
-        assert regions is not None
-        assert batches is not None
+        x, regions, batches = required(inputs)
         output: TensorDesc = self.__dict__["output"]
         outside, function = self.__dict__["out_of_bounds_input_value"], self.__dict__["reduction_function"]
         height, width = output.sizes[2:]
@@ -321,7 +318,7 @@ class RoiAlign1(AligningForward, dml="ROI_ALIGN1"):
     rounding is measured), at (s − output_pixel_offset) · length / (count · n) + start − input_pixel_offset for s
     from 0 to count · n − 1; with `align_regions_to_corners` count · n − 1 divides, and a single sample is taken in
     the middle (measured).  A sample is interpolated between the elements beside it, those at the edge going on for
-    less than one element (measured); beyond, it is `out_of_bounds_input_value`.  An output element is the average or
+    less than one element, or not at all if aligned (measured); beyond, it is `out_of_bounds_input_value`.  An output element is the average or
     max of its samples.  Inverted regions are mirrored, empty ones repeat one point.
 
     Shapes: input {N, C, H, W}, roi {regions, 4}, batch_indices {regions}, output {regions, C, height, width}, which
@@ -357,10 +354,10 @@ class RoiAlignGrad(Aligning, dml="ROI_ALIGN_GRAD"):
 
     An element of `input_gradient` is shared by its samples, equally (average) or all to the first greatest (max),
     and each share goes to the elements the sample was interpolated from, by their weights.  A region's corners get,
-    for each share g of an output element, with (dx, dy) the slope of the image where the sample is and (x, y) how far
-    through the output it is, scaled to the image's width w and height h: g · dx · (w − x), g · dy · (h − y), g · dx · x
-    and g · dy · y.  Measured for one sample an element and regions that are not aligned to corners; with several, or
-    aligned, DirectML has been seen to differ, as at the edges with max.
+    for each share g of an output element, with (dx, dy) the slope of the image where the sample is, w and h the image's
+    width and height, less 1 if regions are aligned to corners, and (x, y) the element's column times w over the steps
+    of all samples, and its row times h: g · dx · (w − x), g · dy · (h − y), g · dx · x and g · dy · y.  All this is
+    measured; also, that a sample outside counts as 0 where the greatest is looked for.
 
     Ask for an output with `true`, or its sizes: `output_gradient: {sizes: [N, C, H, W]}` where `input` is left out.
     `input` must be given for `output_roi_gradient`, and for max.
@@ -487,7 +484,7 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         if self.reduction_function is ReduceFunction.AVERAGE:
             return np.where(inside, spread / (per_row * per_column), 0)
         assert image is not None
-        values = np.where(inside, rows.interpolate(image, columns), -np.inf)
+        values = np.where(inside, rows.interpolate(image, columns), 0)  # a sample outside counts as 0
         cells = values.reshape(channels, height, per_row, width, per_column).transpose(0, 1, 3, 2, 4)
         winner = cells.reshape(channels, height, width, -1).argmax(-1)
         chosen = np.arange(per_row * per_column) == winner[..., None]
@@ -503,14 +500,20 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         y, x = (rows.places - np.floor(rows.places))[:, None], columns.places - np.floor(columns.places)
         along_y = (1 - x) * (corner(1, 0) - corner(0, 0)) + x * (corner(1, 1) - corner(0, 1))
         along_x = (1 - y) * (corner(0, 1) - corner(0, 0)) + y * (corner(1, 1) - corner(1, 0))
+        def reach(samples: Samples, count: int, size: int) -> tuple[Array, Array]:
+            """The weights of a region's end and start: an output element's place, counted in steps of samples."""
+            length, steps = float(size), len(samples.places)
+            if self.align_regions_to_corners:
+                length, steps = length - 1, max(steps - 1, 1)
+            to_end = np.arange(len(samples.places)) // (len(samples.places) // count) * (length / steps)
+            return to_end, length - to_end
+
         height, width = self.input_gradient.sizes[2:]
-        # How far through the region an output element is, in elements of the image.
-        row = (np.arange(len(rows.places)) // (len(rows.places) // height))[:, None] * (image.shape[1] / height)
-        column = np.arange(len(columns.places)) // (len(columns.places) // width) * (image.shape[2] / width)
+        (bottom, top), (right, left) = reach(rows, height, image.shape[1]), reach(columns, width, image.shape[2])
         along_x, along_y = along_x * shares, along_y * shares
         return [
-            (along_x * (image.shape[2] - column)).sum(),
-            (along_y * (image.shape[1] - row)).sum(),
-            (along_x * column).sum(),
-            (along_y * row).sum(),
+            (along_x * left).sum(),
+            (along_y * top[:, None]).sum(),
+            (along_x * right).sum(),
+            (along_y * bottom[:, None]).sum(),
         ]

@@ -9,6 +9,7 @@ import numpy as np
 from dmlgraph.operators.axes import check_axis
 from dmlgraph.operators.enums import AxisDirection
 from dmlgraph.operators.fields import Bool, Input, Output, UInt, inferred
+from dmlgraph.operators.numerics import required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 
@@ -31,8 +32,7 @@ class Scan(Operator):
         return {"output": self.input.like()}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         lines = np.moveaxis(x, self.axis, -1)
         if self.axis_direction is AxisDirection.DECREASING:
             lines = lines[..., ::-1]

@@ -11,7 +11,7 @@ from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.axes import axes_problems, check_axis, reduced_last, reduced_sizes, with_size
 from dmlgraph.operators.enums import AxisDirection
 from dmlgraph.operators.fields import Count, Input, Output, UInt, UInts, inferred
-from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.tensor import DataType
@@ -42,8 +42,7 @@ class Top(Operator):
         }
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         direction: AxisDirection = self.__dict__.get("axis_direction", AxisDirection.DECREASING)
         if direction is AxisDirection.INCREASING:
             order = np.argsort(x, self.axis, stable=True)
@@ -113,8 +112,7 @@ class ArgExtreme(Operator):
         return axes_problems(self.axes, self.input.rank)
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         rows = reduced_last(x, self.axes)
         is_extreme = rows == self.extreme.reduce(rows, axis=-1, keepdims=True)
         if self.axis_direction is AxisDirection.INCREASING:
@@ -130,7 +128,7 @@ class Argmin(ArgExtreme, dml="ARGMIN"):
 
     Of several the first (axis_direction increasing) or the last (decreasing).  The output is uint32 unless another
     integer type is asked for.  NaNs are passed over, unless the first element is one: then the index is 0 (measured;
-    undefined for axes that DirectML reduces in parts, such as one of 3000 elements).
+    not so of 1024 elements or more, which DirectML compares part by part).
     """
 
     extreme: ClassVar = np.fmin
@@ -141,7 +139,7 @@ class Argmax(ArgExtreme, dml="ARGMAX"):
 
     Of several the first (axis_direction increasing) or the last (decreasing).  The output is uint32 unless another
     integer type is asked for.  NaNs are passed over, unless the first element is one: then the index is 0 (measured;
-    undefined for axes that DirectML reduces in parts, such as one of 3000 elements).
+    not so of 1024 elements or more, which DirectML compares part by part).
     """
 
     extreme: ClassVar = np.fmax

@@ -10,6 +10,7 @@ import numpy as np
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.axes import check_axis, check_one_per_dimension, with_size
 from dmlgraph.operators.fields import Count, Input, Inputs, Output, Outputs, UInt, UInts, inferred
+from dmlgraph.operators.numerics import required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, OutputSpec
 from dmlgraph.tensor import TensorDesc
@@ -99,8 +100,7 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         parts = self.outputs
         cuts = np.cumsum([part.sizes[self.axis] for part in parts])[:-1]
         return tuple(np.split(x, cuts, axis=self.axis))
@@ -124,8 +124,7 @@ class Tile(Operator, dml="TILE"):
         return {"output": self.input.like(sizes=sizes)}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         return (np.tile(x, self.repeats),)
 
 
@@ -167,9 +166,7 @@ outputs: [y]
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, lengths = inputs
-        assert x is not None
-        assert lengths is not None
+        x, lengths = required(inputs)
         size = x.shape[self.axis]
         length = np.minimum(lengths, 2 * size).astype(np.intp)  # from there on all read the last element
         place = np.arange(size).reshape([size if axis == self.axis else 1 for axis in range(x.ndim)])

@@ -10,6 +10,7 @@ import numpy as np
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.axes import check_one_per_dimension
 from dmlgraph.operators.fields import Count, Input, Ints, Output, UInts, inferred
+from dmlgraph.operators.numerics import required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
 from dmlgraph.tensor import TensorDesc
@@ -50,8 +51,7 @@ outputs: [y]
                 )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         return (x[_steps(self.offsets, self.strides, self.sizes)],)
 
 
@@ -146,8 +146,7 @@ outputs: [y]
         return self._window_problems(self.input, self.output, "output")
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         return (x[self._elements(self.output)],)
 
 
@@ -187,8 +186,7 @@ outputs: [y]
             yield from self._window_problems(self.output_gradient, self.input_gradient, "input_gradient")
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (gradient,) = inputs
-        assert gradient is not None
+        (gradient,) = required(inputs)
         result = np.zeros(self.output_gradient.sizes, gradient.dtype)
         result[self._elements(self.input_gradient)] = gradient
         return (result,)

@@ -14,7 +14,7 @@ import numpy as np
 from dmlgraph.errors import Problem
 from dmlgraph.operators.axes import axes_problems, reduced_last, reduced_sizes
 from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
-from dmlgraph.operators.numerics import accurately, convert, working
+from dmlgraph.operators.numerics import accurately, convert, required, working
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 
@@ -29,8 +29,7 @@ class AlongAxes(Operator):
         return {"output": self.input.like()}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
-        assert x is not None
+        (x,) = required(inputs)
         with np.errstate(all="ignore"):
             return (convert(self.apply(working(x)), self.output.dtype),)
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
 import pytest
 
 import dmlgraph as dg
@@ -48,3 +54,27 @@ def test_every_device_is_listed_with_what_it_does_or_why_it_is_missing() -> None
     assert devices["reference"].missing is None
     assert "node by node" in devices["reference"].description
     assert "reference" in devices["cpu"].description  # which it delegates to for now
+
+
+def test_sources_that_were_not_built_run_on_the_cpu_and_say_why(tmp_path: pathlib.Path) -> None:
+    """Python started in the folder of the sources takes them for the package, and they have no native module."""
+    shutil.copytree(pathlib.Path(dg.__file__).parent, tmp_path / "dmlgraph", ignore=shutil.ignore_patterns("*.so"))
+    script = """
+import dmlgraph as dg
+from dmlgraph.devices import choose, list_devices
+print(choose("auto").device.name, choose("auto").reason)
+print([device.name for device in list_devices() if device.missing])
+try:
+    choose("directml:software")
+except dg.DeviceError as error:
+    print(error.hint)
+"""
+    # -S: no installed package beside the sources; the libraries they need are named.
+    libraries = os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))
+    shadowed = f"import sys; sys.path.append({libraries!r})\nsys.meta_path[:] = sys.meta_path[-3:]\n" + script
+    command = [sys.executable, "-S", "-c", shadowed]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    chosen, missing, hint = done.stdout.splitlines()
+    assert chosen.startswith("cpu auto: the embedded default, since the native module of dmlgraph cannot be loaded")
+    assert missing == "['directml']"
+    assert hint.startswith("if these are the sources, leave their folder")

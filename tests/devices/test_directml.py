@@ -328,7 +328,7 @@ time.sleep(0.05)
 """
     for _ in range(5):
         done = subprocess.run(
-            [sys.executable, "-c", code],
+            [sys.executable, "-P", "-c", code],
             env=os.environ | {"DMLGRAPH_DIRECTML": str(directml_path)},
             check=False,
             capture_output=True,

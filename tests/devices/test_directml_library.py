@@ -196,7 +196,7 @@ def in_process(
     """What a new process prints that opens a device and uses it."""
     code = OPEN.format(choice=choice, use=use, setup=setup)
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | variables, check=False, capture_output=True, text=True
+        [sys.executable, "-P", "-c", code], env=os.environ | variables, check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, f"exit status {done.returncode}: {done.stderr}"
     return done.stdout.strip()

@@ -207,7 +207,7 @@ print(d3d12.sw_counter(b"kernels_compiled"), threading.main_thread() in threads,
 
 def test_compiler_in_python(built: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PYTHON_COMPILER, built],
+        [sys.executable, "-P", "-c", PYTHON_COMPILER, built],
         check=False,
         capture_output=True,
         text=True,

@@ -128,7 +128,7 @@ try:
 except adapter.SoftwareAdapterError as error:
     print(error)
 """
-    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout
     assert "llvmlite" in output
     assert "pip install dmlgraph[software]" in output
 

@@ -238,7 +238,7 @@ def test_a_second_process_compiles_nothing():
         print(*tests.counted(compiler))
     """)
     outputs = [
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout.split()
         for _ in range(2)
     ]
     assert outputs == [["1", "0"], ["0", "1"]]
