@@ -154,13 +154,14 @@ class TupleIndexed(Operator):
 
     def _shapes(self) -> tuple[Sizes, Sizes, int]:
         """The input's sizes, the indices' and how many of them are batches; what is wrong with them is raised."""
+        batches: int = self.__dict__.get("batch_dimension_count", 0)
+        for tensor in ("input", "indices"):
+            count = self._count(tensor)
+            if count <= batches:
+                allowed = "1 or more" if not batches else f"more than the {batches} batch dimensions"
+                raise OperatorError("is too small", field=f"{tensor}_dimension_count", got=count, allowed=allowed)
         source = effective(self.input.sizes, self._count("input"), "input", "input_dimension_count")
         indices = effective(self.indices.sizes, self._count("indices"), "indices", "indices_dimension_count")
-        batches: int = self.__dict__.get("batch_dimension_count", 0)
-        for field, sizes in (("input_dimension_count", source), ("indices_dimension_count", indices)):
-            if len(sizes) <= batches:
-                allowed = "1 or more" if not batches else f"more than the {batches} batch dimensions"
-                raise OperatorError("is too small", field=field, got=len(sizes), allowed=allowed)
         if source[:batches] != indices[:batches]:
             raise OperatorError(
                 "the batch dimensions differ from the input's",

@@ -57,6 +57,7 @@ outputs: [y]
         return inputs | {"a": a, "b": b, "c": c}
 
     def infer(self, given: Given) -> Outcome:
+        check_matrices(self.a, self.b)
         (rows, inner), (inner_b, columns) = (
             self._shape(self.a, self.trans_a),
             self._shape(self.b, self.trans_b),
@@ -96,6 +97,13 @@ def _transposed(transform: object) -> bool:
     return str(transform) == str(MatrixTransform.TRANSPOSE)
 
 
+def check_matrices(a: TensorDesc, b: TensorDesc) -> None:
+    """Raises that a or b has fewer than 2 dimensions."""
+    for field, matrix in (("a", a), ("b", b)):
+        if matrix.rank < 2:
+            raise OperatorError("a matrix has at least 2 dimensions", field=field, got=f"{matrix.rank}")
+
+
 def broadcast_batches(a: TensorDesc, b: TensorDesc) -> tuple[TensorDesc, TensorDesc]:
     """Two matrices with the dimensions in front broadcast together, by zero strides.
 
@@ -103,9 +111,7 @@ def broadcast_batches(a: TensorDesc, b: TensorDesc) -> tuple[TensorDesc, TensorD
         OperatorError: one has fewer than 2 dimensions.
         TensorError: the batches cannot be broadcast.
     """
-    for field, matrix in (("a", a), ("b", b)):
-        if matrix.rank < 2:
-            raise OperatorError("a matrix has at least 2 dimensions", field=field, got=f"{matrix.rank}")
+    check_matrices(a, b)
     batch = broadcast_sizes(a.sizes[:-2], b.sizes[:-2])
     return a.broadcast_to(batch + a.sizes[-2:]), b.broadcast_to(batch + b.sizes[-2:])
 

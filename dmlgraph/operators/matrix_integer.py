@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.operators.fields import Input, OptionalInput, Output, inferred
-from dmlgraph.operators.matrix import broadcast_batches, broadcast_field, check_inner_sizes
+from dmlgraph.operators.matrix import broadcast_batches, broadcast_field, check_inner_sizes, check_matrices
 from dmlgraph.operators.numerics import convert
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
@@ -38,6 +38,7 @@ class IntegerProduct(Operator):
 
     def infer(self, given: Given) -> Outcome:
         a, b = self.__dict__["a"], self.__dict__["b"]
+        check_matrices(a, b)
         check_inner_sizes(a.sizes[-1], b.sizes[-2], b)
         return {"output": a.like(sizes=(*a.sizes[:-1], b.sizes[-1]), dtype=self.output_dtype(given))}
 

@@ -318,8 +318,8 @@ class RoiAlign1(AligningForward, dml="ROI_ALIGN1"):
     rounding is measured), at (s − output_pixel_offset) · length / (count · n) + start − input_pixel_offset for s
     from 0 to count · n − 1; with `align_regions_to_corners` count · n − 1 divides, and a single sample is taken in
     the middle (measured).  A sample is interpolated between the elements beside it, those at the edge going on for
-    less than one element, or not at all if aligned (measured); beyond, it is `out_of_bounds_input_value`.  An output element is the average or
-    max of its samples.  Inverted regions are mirrored, empty ones repeat one point.
+    less than one element, or not at all if aligned (measured); beyond, it is `out_of_bounds_input_value`.  An output
+    element is the average or max of its samples.  Inverted regions are mirrored, empty ones repeat one point.
 
     Shapes: input {N, C, H, W}, roi {regions, 4}, batch_indices {regions}, output {regions, C, height, width}, which
     `output` must say; roi and batch_indices may have sizes of 1 in front.
@@ -500,6 +500,7 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         y, x = (rows.places - np.floor(rows.places))[:, None], columns.places - np.floor(columns.places)
         along_y = (1 - x) * (corner(1, 0) - corner(0, 0)) + x * (corner(1, 1) - corner(0, 1))
         along_x = (1 - y) * (corner(0, 1) - corner(0, 0)) + y * (corner(1, 1) - corner(1, 0))
+
         def reach(samples: Samples, count: int, size: int) -> tuple[Array, Array]:
             """The weights of a region's end and start: an output element's place, counted in steps of samples."""
             length, steps = float(size), len(samples.places)

@@ -91,8 +91,8 @@ def log_softmax(x: Array, axes: tuple[int, ...]) -> Array:
 def hardmax(x: Array, axes: tuple[int, ...]) -> Array:
     """1 at the first greatest element in row-major order over the axes, else 0.
 
-    NaN is not greater than anything, and nothing is greater than a NaN that comes first (measured on up to 1024
-    elements; of more, DirectML compares parts first).
+    NaN is not greater than anything, and nothing is greater than a NaN that comes first (measured on less than 1024
+    elements; more DirectML compares part by part).
     """
     flat = reduced_last(x, axes)
     ranks = np.where(np.isnan(flat), -np.inf, flat)

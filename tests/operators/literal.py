@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal, getcontext
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ import numpy as np
 from . import exact
 from .harness import Array
 
-getcontext().prec = 50
 Index = tuple[int, ...]
 
 
@@ -35,7 +34,8 @@ def places(sizes: Iterable[int]) -> Iterator[Index]:
 
 def filled(sizes: Sequence[int], element: Callable[[Index], Decimal], dtype: str) -> Array:
     """The array whose element at an index is that of the function, rounded once."""
-    values = [exact.rounded(element(index), dtype) for index in places(sizes)]
+    with localcontext(prec=50):
+        values = [exact.rounded(element(index), dtype) for index in places(sizes)]
     return np.array(values, dtype).reshape(sizes)
 
 

@@ -166,8 +166,8 @@ class TupleTests(GatherTests):
     def test_counts_are_those_of_the_tensors(self) -> None:
         assert self.refused_with([2, 2], [1, 1], 3, 2) == ("input_dimension_count", 3, "at most 2")
         assert self.refused_with([2, 2], [1, 1], 2, 3) == ("indices_dimension_count", 3, "at most 2")
-        assert self.refused_with([1, 1], [1, 1], 0, 1) == ("input_dimension_count", 0, "1 or more")
-        assert self.refused_with([1, 1], [1, 1], 1, 0) == ("indices_dimension_count", 0, "1 or more")
+        assert self.refused_with([2, 2], [1, 1], 0, 1) == ("input_dimension_count", 0, "1 or more")
+        assert self.refused_with([1, 1], [2, 1], 1, 0) == ("indices_dimension_count", 0, "1 or more")
 
     def test_dimensions_that_do_not_count_are_1(self) -> None:
         assert self.refused_with([2, 2], [1, 1], 1, 1) == ("input.sizes", [2, 2], "[1, 2]")

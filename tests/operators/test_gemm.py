@@ -168,6 +168,10 @@ class TestGemm(OperatorTests):
         vector, matrix = array([1, 2, 3], "float32"), array(A, "float32")
         assert refused("gemm", [vector, matrix]).field == "a"
         assert refused("gemm", [matrix, vector]).field == "b"
+        desc = dg.TensorDesc(dtype="float32", sizes=[3])
+        with pytest.raises(dg.OperatorError, match="at least 2 dimensions") as caught:
+            operator_class("gemm")(a=desc, b=desc)
+        assert caught.value.field == "a"
 
     def test_c_has_the_outputs_sizes(self) -> None:
         error = refused("gemm", [array(A, "float32"), array(B, "float32"), array([[1, 2, 3]], "float32")])

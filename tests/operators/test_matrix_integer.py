@@ -80,6 +80,11 @@ class ProductTests(OperatorTests):
         inputs = list(self.sample.inputs)
         inputs[0] = inputs[0].reshape(-1)
         assert refused(self.operator, inputs, **self.sample.fields).field == "a"
+        cls = operator_class(self.operator)
+        required = [field for field in cls.input_fields if cls.model_fields[field].is_required()]
+        with pytest.raises(dg.OperatorError, match="at least 2 dimensions") as caught:
+            cls(**dict.fromkeys(required, dg.TensorDesc(dtype="uint8", sizes=[3])))
+        assert caught.value.field == "a"
 
     def test_batches_broadcast_by_zero_strides(self, device: str) -> None:
         inputs = list(self.sample.inputs)

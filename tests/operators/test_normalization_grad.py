@@ -1,4 +1,4 @@
-"""The gradients of normalizations, against their formulas element by element and against differences of the operator."""
+"""The gradients of normalizations, against their formulas element by element and the slopes of the operators."""
 
 from __future__ import annotations
 

@@ -289,6 +289,19 @@ def max_cases(more: dict[str, Any]) -> tuple[Any, ...]:
             for of in FLOATS
             for least in [float(np.finfo(of).min)]
         ),
+        *(
+            case(
+                "nothing but padding is the least number, of 32 bits",
+                [[[[[3, 2]]]]],
+                [[[[least, 3, 2]]]],
+                of,
+                **PLAIN | more | {"window_size": (1, 1), "start_padding": (0, 1)},
+            )
+            for of, least in (
+                *((of, float(np.finfo(of).min)) for of in FLOATS),
+                *(("int8", -128), ("int16", 0), ("int32", -(2**31)), ("uint8", 0), ("uint16", 0), ("uint32", 0)),
+            )
+        ),
     )
 
 

@@ -85,6 +85,9 @@ class LinearTests(OperatorTests):
         assert scale.strides == zero_point.strides == (0, 1, 0, 0)
 
 
+HALVES = [[-1000, -2.5, -1.5, -0.5, 0, 0.5, 1.5, 2.5, 126.5, 127.5, 255.5, 1000]]
+
+
 class TestQuantizeLinear(LinearTests):
     operator = "quantize_linear"
     levels = "1.0: 4D F32 | 2.1: 4D F32 I32 | 3.0: 1-8D F32 I32 | 6.0: 1-8D F32 F16 I32"
@@ -97,7 +100,7 @@ class TestQuantizeLinear(LinearTests):
             for to in BYTES
         ),
         *(
-            quantize_case(why, [[-1000, -2.5, -1.5, -0.5, 0, 0.5, 1.5, 2.5, 126.5, 127.5, 255.5, 1000]], [1], zero, of, to)
+            quantize_case(why, HALVES, [1], zero, of, to)
             for of in FLOATS
             for to in BYTES
             for why, zero in (("halves and bounds", [0]), ("a zero point", [5]), ("no zero point", None))
@@ -348,8 +351,10 @@ class TestDynamicQuantizeLinear(SeveralOutputs, OperatorTests):
 
 NIBBLES = {"int4": (-8, 7), "uint4": (0, 15), "int8": (-128, 127), "uint8": (0, 255)}
 ROWS = np.array([[-3, -1.25, 0.5, 1, 2, 100], [7, 0.25, -0.25, -1000, 12, 1.5]])
+ROW_LISTS = ROWS.tolist()
 BLOCK_SCALES = np.array([[0.5, 2], [1, 0.25]])
 BLOCK_ZEROS = np.array([[3, 1], [0, 7]])
+HALF = array([[0.5]], "float32")
 
 
 def typed(values: Any, dtype: str) -> Array:
@@ -421,26 +426,27 @@ class TestQuantize(BlockTests):
     levels = "6.3: 1-8D F32 F16"
     sample = case(
         "blocks",
-        [ROWS.tolist(), [BLOCK_SCALES.astype("float32"), typed(BLOCK_ZEROS, "uint4")]],
+        [ROW_LISTS, [BLOCK_SCALES.astype("float32"), typed(BLOCK_ZEROS, "uint4")]],
         by_blocks(ROWS, BLOCK_SCALES, BLOCK_ZEROS, "uint4"),
         quantization_type="scale_zero_point",
     )
     cases = (
         *(
-            case(f"blocks to {to}", [ROWS.tolist(), [BLOCK_SCALES.astype(of), typed(BLOCK_ZEROS, to)]],
+            case(f"blocks to {to}", [ROW_LISTS, [BLOCK_SCALES.astype(of), typed(BLOCK_ZEROS, to)]],
                  by_blocks(ROWS, BLOCK_SCALES, BLOCK_ZEROS, to), of, quantization_type="scale_zero_point")
             for of in FLOATS
             for to in NIBBLES
         ),
         *(
-            case(f"a scale to {to}", [ROWS.tolist(), [BLOCK_SCALES.astype(of)]], by_blocks(ROWS, BLOCK_SCALES, None, to), of,
+            case(f"a scale to {to}", [ROW_LISTS, [BLOCK_SCALES.astype(of)]],
+                 by_blocks(ROWS, BLOCK_SCALES, None, to), of,
                  quantization_type="scale", dtype=to)
             for of in FLOATS
             for to in NIBBLES
         ),
-        case("one scale", [ROWS.tolist(), [array([[0.5]], "float32")]], by_blocks(ROWS, array([[0.5]], "float32"), None, "int8"),
+        case("one scale", [ROW_LISTS, [HALF]], by_blocks(ROWS, HALF, None, "int8"),
              quantization_type="scale", dtype="int8"),
-        case("a scale for each element", [ROWS.tolist(), [abs(ROWS).astype("float32")]],
+        case("a scale for each element", [ROW_LISTS, [abs(ROWS).astype("float32")]],
              by_blocks(ROWS, abs(ROWS), None, "int4"), quantization_type="scale", dtype="int4"),
         case("halves round to even", [[[0.5, 1.5, 2.5, -0.5]], []], typed([[0, 2, 2, 0]], "int4"),
              quantization_type="none", dtype="int4"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from .harness_windows import SeveralOutputs
 from .literal import some
 from .onnx_model import evaluate
 
-T, B, I, H = 3, 2, 3, 2  # steps, sequences, numbers a step, hidden numbers
+T, B, X, H = 3, 2, 3, 2  # steps, sequences, numbers a step, hidden numbers
 GATES = {"rnn": 1, "lstm": 4, "gru": 3}
 DIRECTIONS = {"forward": (False,), "backward": (True,), "bidirectional": (False, True)}
 Function = Callable[[float], float]
@@ -128,8 +129,8 @@ def network(operator: str, tensors: dict[str, Any], **fields: Any) -> dict[str, 
 def tensors_of(operator: str, of: str, directions: int, leave_out: Sequence[str] = (), lengths: Any = None) -> dict:
     gates = GATES[operator]
     sizes = {
-        "input": [1, T, B, I],
-        "weight": [1, directions, gates * H, I],
+        "input": [1, T, B, X],
+        "weight": [1, directions, gates * H, X],
         "recurrence": [1, directions, gates * H, H],
         "bias": [1, 1, directions, 2 * gates * H],
         "hidden_init": [1, directions, B, H],
@@ -309,7 +310,8 @@ class RecurrentTests(SeveralOutputs, OperatorTests):
             operator_class(self.operator)(**descs, **self.sample.fields)
         assert caught.value.field == "weight.owned"
 
-    def test_large_constants_are_bound_without_being_owned(self, device: str) -> None:
+    def test_constants_are_bound_without_being_owned(self, device: str) -> None:
+        """Large ones, which would be owned elsewhere, and small ones, which would be constant nodes."""
         tensors = tensors_of(self.operator, "float32", 1)
         graph = dg.Graph("test")
         values = {
@@ -323,6 +325,8 @@ class RecurrentTests(SeveralOutputs, OperatorTests):
         node = add_node(graph, self.operator, list(values.values()), **self.fields())
         for index, value in enumerate(node):
             graph.output(f"y{index}", value)
+        assert [slot.desc.owned for slot in graph.lower().inputs] == [False] * len(graph.lower().inputs)
+        assert len(graph.lower().nodes) == 1
         got = list(graph.compile(device=device).run({"input": tensors["input"]}).values())
         for each, expected in zip(got, row(self.operator, "").gives, strict=True):
             self.assert_close(each, expected, device)
@@ -391,3 +395,30 @@ def test_forward_is_what_onnx_has(operator: str, device: str) -> None:
     got = run_all(operator, list(tensors.values()), device=device, **DEFAULTS[operator], direction="forward")
     np.testing.assert_allclose(got[0], expected[0].reshape(T, 1, B, H), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(got[1], expected[1].reshape(1, 1, B, H), rtol=1e-5, atol=1e-6)
+
+
+def test_a_file_has_functions_by_name_and_with_attributes(tmp_path: pathlib.Path) -> None:
+    graph = dg.Graph("test")
+    tensors = tensors_of("rnn", "float32", 2, leave_out=OPTIONAL)
+    values = [
+        None if each is None else graph.input(name, sizes=each.shape, dtype="float32") for name, each in tensors.items()
+    ]
+    functions = ["activation_tanh", LEAKY]
+    sequence, _ = add_node(graph, "rnn", values, activation_descs=functions, direction="bidirectional")
+    graph.output("y", sequence)
+    file = tmp_path / "test.yaml"
+    graph.save(file)
+    assert "activation_descs: [activation_tanh, {op: activation_leaky_relu, alpha: 0.25}]" in file.read_text()
+    assert dg.load(file).lower() == graph.lower()
+
+
+def test_a_large_sequence_is_bound_without_being_owned(device: str) -> None:
+    """One that DirectML's fill does not make, read by a network that takes no owned tensors."""
+    graph, count = dg.Graph("test"), 2**18 + 1
+    x = graph.input("x", sizes=[1, 1, 1, count], dtype="float32")
+    weight = graph.fill_value_sequence(sizes=[1, 1, 1, count], dtype="float32", value_start=0, value_delta=2**-36)
+    recurrence = graph.constant("recurrence", np.zeros([1, 1, 1, 1], "float32"))
+    _, last = add_node(graph, "rnn", [x, weight, recurrence], **DEFAULTS["rnn"], direction="forward")
+    graph.output("y", last)
+    got = graph.compile(device=device).run({"x": np.ones([1, 1, 1, count], "float32")})["y"]
+    np.testing.assert_allclose(got.item(), math.tanh(sum(range(count)) * 2.0**-36), rtol=1e-4)

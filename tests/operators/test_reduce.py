@@ -96,6 +96,18 @@ class TestReduce(OperatorTests):
         reduces("overflows", "sum", [65504, 65504], [INF], "float16"),
         *each("sum", "infinities cancel to NaN", [INF, -INF], [NAN]),
         *each("sum", "NaN spreads", [NAN, 1], [NAN]),
+        # Computed in float32, as the formula says.
+        *each("log_sum_exp", "e^x overflows", [100, 1], [INF]),
+        *each("log_sum_exp", "e^x vanishes", [-200, -200], [-INF]),
+        *each("l2", "the sum of squares overflows", [1e20, 1], [INF], ("float32",)),
+        *each("l2", "squares beyond float16 are no matter", [300, 400], [500], ("float16",)),
+        *each("max", "NaN is passed over", [NAN, 1, NAN, 3], [3]),
+        *each("min", "NaN is passed over", [NAN, 1, NAN, 3], [1]),
+        *each("max", "NaN alone is −∞", [NAN, NAN], [-INF]),
+        *each("min", "NaN alone is ∞", [NAN, NAN], [INF]),
+        *each("argmax", "NaN is passed over", [1, NAN, 3, NAN], [2]),
+        *each("argmax", "unless it is first", [NAN, 3, 1], [0]),
+        *each("argmin", "unless it is first", [NAN, 3, 1], [0]),
         *each("max", "∞", [-INF, INF, 1], [INF]),
         *each("min", "−∞", [-INF, INF, 1], [-INF]),
         # Axes.

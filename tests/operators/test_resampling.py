@@ -124,7 +124,6 @@ def common_cases(scales: bool, way: str) -> tuple[Any, ...]:
             ("half as large", RAMP, (1, 1, 1, 2)),
             ("all four dimensions", IMAGE[:, :2, :, :2], (4, 4, 8, 4)),
         )
-        if not (mode == NEAREST and way == "decreasing")
     )
 
 
@@ -138,6 +137,21 @@ INTEGERS_ARE_CUT = tuple(
         scales=[1, 1, 1, 2],
     )
     for dtype in ("int8", "uint8")
+)
+INTEGERS_ARE_ROUNDED_DOWN = tuple(
+    case(
+        why,
+        [[[[[10, 20, 30, 40]]]]],
+        gives,
+        dtype,
+        interpolation_mode=NEAREST,
+        scales=[1, 1, 1, scale],
+    )
+    for dtype in ("int8", "uint8")
+    for why, scale, gives in (
+        ("the nearest integer is the one at or before the place", 2, [[[[10, 10, 10, 20, 20, 30, 30, 40]]]]),
+        ("also where halves are", 0.5, [[[[10, 30]]]]),
+    )
 )
 SAMPLE = case(
     "sample",
@@ -153,7 +167,7 @@ class TestResample(ResampleTests):
     levels = f"2.0: 4D F32 F16 | {LEVELS_OF_RESAMPLE}"
     scaling: ClassVar = {"scales": 1}
     sample = SAMPLE
-    cases = (*common_cases(scales=True, way=""), *INTEGERS_ARE_CUT)
+    cases = (*common_cases(scales=True, way=""), *INTEGERS_ARE_CUT, *INTEGERS_ARE_ROUNDED_DOWN)
 
 
 def offset_cases(ways: tuple[str, ...]) -> tuple[Any, ...]:
@@ -171,8 +185,6 @@ def offset_cases(ways: tuple[str, ...]) -> tuple[Any, ...]:
         for mode in (NEAREST, LINEAR)
         for into, out_of in ((0, 0), (0.5, -0.5), (0.25, -0.5), (0, -0.5))
         for way in ways
-        # Below zero DirectML rounds down to the last element, which is not what is documented.
-        if not (mode == NEAREST and way == "decreasing" and -out_of / 2 - into < 0)
     )
 
 
@@ -180,7 +192,12 @@ class TestResample1(ResampleTests):
     operator = "resample1"
     levels = f"2.1: 4D F32 F16 | {LEVELS_OF_RESAMPLE}"
     sample = SAMPLE
-    cases = (*common_cases(scales=False, way=""), *INTEGERS_ARE_CUT, *offset_cases(("",)))
+    cases = (
+        *common_cases(scales=False, way=""),
+        *INTEGERS_ARE_CUT,
+        *INTEGERS_ARE_ROUNDED_DOWN,
+        *offset_cases(("",)),
+    )
 
     def test_sizes_or_scales_must_be_given(self) -> None:
         assert refused(self.operator, [RAMP], interpolation_mode=LINEAR).field == "output.sizes"
@@ -338,7 +355,6 @@ def gradient_cases(ways: tuple[str, ...]) -> tuple[Any, ...]:
             **({"rounding_direction": way} if way else {}),
         )
         for to, mode, (into, out_of), way in itertools.product(FLOATS, (NEAREST, LINEAR), ((0.5, -0.5), (0, 0)), ways)
-        if not (mode == NEAREST and way == "decreasing" and into)
     )
 
 

@@ -117,7 +117,8 @@ def aligned(x: Array, regions: Array, batches: Array, height: int, width: int, *
 
     def read(image: Array, y: float, x: float) -> float:
         rows, columns = image.shape
-        if not (-1 < y < rows and -1 < x < columns):
+        aligned_inside = 0 <= y <= rows - 1 and 0 <= x <= columns - 1
+        if not (aligned_inside if f["align_regions_to_corners"] else -1 < y < rows and -1 < x < columns):
             return float(f["out_of_bounds_input_value"])
         if f["interpolation_mode"] == "nearest_neighbor":
             y, x = math.floor(y + 0.5), math.floor(x + 0.5)
@@ -213,6 +214,14 @@ class TestRoiAlign1(AlignTests):
         align_row(
             "aligned to corners", ALIGN1, align_regions_to_corners=True, input_pixel_offset=0.0, output_pixel_offset=0.0
         ),
+        align_row("aligned to corners, outside from the edges on", ALIGN1, align_regions_to_corners=True),
+        align_row(
+            "aligned to corners, more samples",
+            ALIGN1,
+            align_regions_to_corners=True,
+            minimum_samples_per_output=2,
+            maximum_samples_per_output=2,
+        ),
     )
     sample = cases[0]
 
@@ -235,21 +244,33 @@ GRADIENT = {key: value for key, value in ALIGN1.items() if key != "out_of_bounds
 class TestRoiAlignGrad:
     """Gradients of the input and of the regions."""
 
-    def gradients(self, x: Any, dy: Array, **fields: Any) -> list[Array]:
+    def gradients(self, x: Any, dy: Array, device: str = "reference", **fields: Any) -> list[Array]:
         asked = {"output_gradient": True} if x is not None else {"output_gradient": {"sizes": IMAGES.shape}}
-        return run_all("roi_align_grad", [x, dy, REGIONS, BATCHES], **asked | GRADIENT | fields)
+        return run_all("roi_align_grad", [x, dy, REGIONS, BATCHES], device=device, **asked | GRADIENT | fields)
 
+    @pytest.mark.parametrize("aligned_corners", [False, True])
     @pytest.mark.parametrize("mode", ["linear", "nearest_neighbor"])
     @pytest.mark.parametrize("samples", [1, 3])
     @pytest.mark.parametrize("reduction", ["average", "max"])
-    def test_is_the_transpose_of_the_forward_operator(self, mode: str, samples: int, reduction: str) -> None:
-        """The output changes by ⟨gradient, direction⟩ when the input changes by a small direction."""
-        fields = {"interpolation_mode": mode, "maximum_samples_per_output": samples, "reduction_function": reduction}
+    def test_is_the_transpose_of_the_forward_operator(
+        self, mode: str, samples: int, reduction: str, aligned_corners: bool, device: str
+    ) -> None:
+        """The output changes by ⟨gradient, direction⟩ when the input changes by a small direction.
+
+        Measured: a sample outside counts as 0, also where the greatest is looked for.
+        """
+        fields = {
+            "interpolation_mode": mode,
+            "minimum_samples_per_output": samples,
+            "maximum_samples_per_output": samples,
+            "reduction_function": reduction,
+            "align_regions_to_corners": aligned_corners,
+        }
         random = np.random.default_rng(3)
         x, direction = random.normal(size=IMAGES.shape), random.normal(size=IMAGES.shape)
         dy = random.normal(size=(4, 2, 2, 4)).astype("float32")
-        (image,) = self.gradients(x.astype("float32"), dy, **fields)
-        outside = {"out_of_bounds_input_value": 0.0} if reduction == "average" else {"out_of_bounds_input_value": -1e9}
+        (image,) = self.gradients(x.astype("float32"), dy, device, **fields)
+        outside = {"out_of_bounds_input_value": 0.0}
         step = 1e-4
         more, less = (
             aligned(x + sign * step * direction, REGIONS, BATCHES, 2, 4, **fields, **outside) for sign in (1, -1)
@@ -279,6 +300,29 @@ class TestRoiAlignGrad:
             **GRADIENT,
         )
         assert_same(corners, array([[1 * 6 + 10 * 3, 0, 1 * 0 + 10 * 3, 0]], "float32"))
+
+    @pytest.mark.parametrize("aligned_corners", [False, True])
+    @pytest.mark.parametrize("samples", [1, 2, 3])
+    def test_corners_count_steps_of_samples(self, samples: int, aligned_corners: bool, device: str) -> None:
+        """Measured: an element's place is over the steps of all samples; aligned, lengths and steps are 1 less."""
+        ramp = np.broadcast_to(np.arange(6, dtype="float32"), (1, 1, 5, 6))
+        fields = GRADIENT | {
+            "minimum_samples_per_output": samples,
+            "maximum_samples_per_output": samples,
+            "align_regions_to_corners": aligned_corners,
+            "input_pixel_offset": 0.0,
+            "output_pixel_offset": 0.0,
+        }
+        (corners,) = run_all(
+            "roi_align_grad",
+            [ramp, array([[[[1, 10]]]], "float32"), array([[1, 1, 4, 3]], "float32"), array([0], "uint32")],
+            output_roi_gradient=True,
+            device=device,
+            **fields,
+        )
+        width, steps = (5, 2 * samples - 1) if aligned_corners else (6, 2 * samples)
+        end = 10 * width / steps
+        np.testing.assert_allclose(corners, [[11 * width - end, 0, end, 0]], rtol=1e-6)
 
     @pytest.mark.parametrize(("level", "legal"), [("4.0", False), ("4.1", True)])
     def test_levels(self, level: str, legal: bool) -> None:
