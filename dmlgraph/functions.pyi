@@ -215,7 +215,7 @@ def acosh(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """ln(x + √(x² − 1)), NaN below 1: by this formula in float32 as it stands (measured)."""
+    """The inverse of cosh, ln(x + √(x² − 1)), NaN below 1: by this formula in float32 as it stands (measured)."""
 
 def activation_celu(
     input: Tensor,
@@ -241,7 +241,7 @@ def activation_gelu(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """½ x (1 + erf(x / √2))"""
+    """The Gaussian error linear unit: ½ x (1 + erf(x / √2))."""
 
 def activation_hard_sigmoid(
     input: Tensor,
@@ -261,7 +261,7 @@ def activation_hard_swish(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """x · max(0, min(alpha · x + beta, 1))"""
+    """x times a hard sigmoid of it: x · max(0, min(alpha · x + beta, 1))."""
 
 def activation_hardmax(
     input: Tensor,
@@ -286,7 +286,7 @@ def activation_identity(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """x"""
+    """The input as it is."""
 
 def activation_leaky_relu(
     input: Tensor,
@@ -305,7 +305,7 @@ def activation_linear(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """alpha · x + beta"""
+    """A straight line: alpha · x + beta."""
 
 def activation_log_softmax(
     input: Tensor,
@@ -341,7 +341,7 @@ def activation_parametric_softplus(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """alpha · ln(1 + e^(beta · x))"""
+    """A softplus of any slope and height: alpha · ln(1 + e^(beta · x))."""
 
 def activation_relu(
     input: Tensor,
@@ -349,7 +349,7 @@ def activation_relu(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """max(0, x)"""
+    """The rectified linear unit: max(0, x)."""
 
 def activation_relu_grad(
     input: Tensor,
@@ -378,7 +378,7 @@ def activation_scaled_tanh(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """alpha · tanh(beta · x)"""
+    """The hyperbolic tangent, scaled: alpha · tanh(beta · x)."""
 
 def activation_shrink(
     input: Tensor,
@@ -396,7 +396,7 @@ def activation_sigmoid(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """1 / (1 + e^−x)"""
+    """The logistic function: 1 / (1 + e^−x)."""
 
 def activation_softmax(
     input: Tensor,
@@ -430,7 +430,7 @@ def activation_softsign(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """x / (1 + |x|)"""
+    """x brought between −1 and 1: x / (1 + |x|)."""
 
 def activation_swish(
     input: Tensor,
@@ -439,7 +439,7 @@ def activation_swish(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """x / (1 + e^(−sigmoid_input_scale · x))"""
+    """x times a sigmoid of it: x / (1 + e^(−sigmoid_input_scale · x))."""
 
 def activation_tanh(
     input: Tensor,
@@ -447,7 +447,7 @@ def activation_tanh(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """tanh x"""
+    """The hyperbolic tangent of x."""
 
 def activation_thresholded_relu(
     input: Tensor,
@@ -483,7 +483,7 @@ def add(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """a + b"""
+    """The sum: a + b."""
 
 def add1(
     a: Tensor,
@@ -493,7 +493,7 @@ def add1(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """activation(a + b)"""
+    """An activation of the sum: activation(a + b)."""
 
 def argmax(
     input: Tensor,
@@ -533,7 +533,7 @@ def asinh(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """ln(x + √(x² + 1)): by this formula in float32 as it stands (measured)."""
+    """The inverse of sinh, ln(x + √(x² + 1)): by this formula in float32 as it stands (measured)."""
 
 def atan(
     input: Tensor,
@@ -560,7 +560,7 @@ def atanh(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """½ ln((1 + x) / (1 − x)), ±infinity at ±1, NaN beyond: by this formula in float32 as it stands (measured)."""
+    """The inverse of tanh, ½ ln((1 + x) / (1 − x)): ±infinity at ±1, NaN beyond."""
 
 def average_pooling(
     input: Tensor,
@@ -616,7 +616,7 @@ def batch_normalization(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """activation(scale · (input − mean) / √(variance + epsilon) + bias)"""
+    """Normalization by the mean and variance that are given."""
 
 def batch_normalization_grad(
     input: Tensor,
@@ -646,7 +646,7 @@ def batch_normalization_training(
     output_variance: Output | None = ...,
     name: str | None = ...,
 ) -> tuple[Value, ...]:
-    """activation(scale · (input − mean) / √(variance + epsilon) + bias + fused_add), and the mean and variance."""
+    """Normalization by the input's own mean and variance, which are outputs, too."""
 
 def batch_normalization_training_grad(
     input: Tensor,
@@ -832,7 +832,7 @@ def convolution_integer(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """Σ (input − input_zero_point) · (filter − filter_zero_point), as int32, modulo 2^32."""
+    """The convolution of quantized tensors, as int32: Σ (input − input_zero_point) · (filter − filter_zero_point)."""
 
 def cos(
     input: Tensor,
@@ -841,7 +841,7 @@ def cos(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """cos x"""
+    """The cosine of x, an angle in radians."""
 
 def cosh(
     input: Tensor,
@@ -850,7 +850,7 @@ def cosh(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """cosh x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
+    """The hyperbolic cosine of x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
 
 def cumulative_product(
     input: Tensor,
@@ -902,7 +902,7 @@ def dequantize(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """(input − zero_point) · scale"""
+    """The numbers that integers stand for: (input − zero_point) · scale."""
 
 def dequantize_linear(
     input: Tensor,
@@ -912,7 +912,7 @@ def dequantize_linear(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """(input − zero_point) · scale"""
+    """The numbers that integers stand for: (input − zero_point) · scale."""
 
 def difference_square(
     a: Tensor,
@@ -921,7 +921,7 @@ def difference_square(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """(a − b)²"""
+    """The square of the difference: (a − b)²."""
 
 def divide(
     a: Tensor,
@@ -930,7 +930,7 @@ def divide(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """a / b; integers cut the fraction."""
+    """The quotient: a / b; integers cut the fraction."""
 
 def dynamic_quantize_linear(
     input: Tensor,
@@ -959,7 +959,7 @@ def exp(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """e^x"""
+    """The exponential function: e^x."""
 
 def floor(
     input: Tensor,
@@ -1141,7 +1141,7 @@ def log(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """ln x: −infinity at zero, NaN below."""
+    """The natural logarithm: −infinity at zero, NaN below."""
 
 def logical_and(
     a: Tensor,
@@ -1160,7 +1160,7 @@ def logical_equals(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """a = b"""
+    """Whether a = b."""
 
 def logical_greater_than(
     a: Tensor,
@@ -1170,7 +1170,7 @@ def logical_greater_than(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """a > b"""
+    """Whether a > b."""
 
 def logical_greater_than_or_equal(
     a: Tensor,
@@ -1180,7 +1180,7 @@ def logical_greater_than_or_equal(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """a ≥ b"""
+    """Whether a ≥ b."""
 
 def logical_less_than(
     a: Tensor,
@@ -1190,7 +1190,7 @@ def logical_less_than(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """a < b"""
+    """Whether a < b."""
 
 def logical_less_than_or_equal(
     a: Tensor,
@@ -1200,7 +1200,7 @@ def logical_less_than_or_equal(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """a ≤ b"""
+    """Whether a ≤ b."""
 
 def logical_not(
     input: Tensor,
@@ -1297,7 +1297,7 @@ def matrix_multiply_integer(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """Σ (a − a_zero_point) · (b − b_zero_point), as int32, modulo 2^32."""
+    """The matrix product of quantized tensors: Σ (a − a_zero_point) · (b − b_zero_point), as int32, modulo 2^32."""
 
 def matrix_multiply_integer_to_float(
     a: Tensor,
@@ -1311,7 +1311,7 @@ def matrix_multiply_integer_to_float(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """Σ (a − a_zero_point) · a_scale · (b − b_zero_point) · b_scale + bias, in the scales' data type."""
+    """The matrix product of quantized tensors, in the floats they stand for."""
 
 def max(
     a: Tensor,
@@ -1392,7 +1392,7 @@ def mean(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """(a + b) / 2; integers wrap in the sum and cut the fraction of the half."""
+    """The mean: (a + b) / 2; integers wrap in the sum and cut the fraction of the half."""
 
 def mean_variance_normalization(
     input: Tensor,
@@ -1406,7 +1406,7 @@ def mean_variance_normalization(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """activation(scale · (input − mean) / √(variance + epsilon) + bias)"""
+    """Normalization of each image, by its own mean and variance."""
 
 def mean_variance_normalization1(
     input: Tensor,
@@ -1420,7 +1420,7 @@ def mean_variance_normalization1(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """activation(scale · (input − mean) / √(variance + epsilon) + bias), mean and variance being over `axes`."""
+    """Normalization by the input's own mean and variance over `axes`."""
 
 def mean_variance_normalization2(
     input: Tensor,
@@ -1435,7 +1435,7 @@ def mean_variance_normalization2(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """activation(scale · (input − mean) / √(variance + epsilon) + bias), mean and variance being over `axes`."""
+    """Normalization by the input's own mean, variance or both over `axes`."""
 
 def min(
     a: Tensor,
@@ -1521,7 +1521,7 @@ def multiply(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """a · b"""
+    """The product: a · b."""
 
 def negate(
     input: Tensor,
@@ -1595,7 +1595,7 @@ def quantize(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """clamp(round(input / scale) + zero_point), halves to even, to the range of the output's data type."""
+    """The integers that stand for numbers: clamp(round(input / scale) + zero_point), halves to even."""
 
 def quantize_linear(
     input: Tensor,
@@ -1606,7 +1606,7 @@ def quantize_linear(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """clamp(round(input / scale) + zero_point), halves to even, to the range of the output's data type."""
+    """The integers that stand for numbers: clamp(round(input / scale) + zero_point), halves to even."""
 
 def quantized_linear_add(
     a: Tensor,
@@ -1622,7 +1622,7 @@ def quantized_linear_add(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """clamp(round(((a − a_zero_point) · a_scale + (b − b_zero_point) · b_scale) / output_scale) + output_zero_point)"""
+    """The sum of quantized tensors, quantized."""
 
 def quantized_linear_average_pooling(
     input: Tensor,
@@ -1677,7 +1677,7 @@ def quantized_linear_matrix_multiply(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """clamp(round(Σ (a − a_zero_point) · (b − b_zero_point) · a_scale · b_scale / output_scale) + output_zero_point)"""
+    """The matrix product of quantized tensors, quantized."""
 
 def random_generator(
     input_state: Tensor,
@@ -1697,7 +1697,7 @@ def recip(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """1 / x"""
+    """The reciprocal: 1 / x."""
 
 def reduce(
     input: Tensor,
@@ -1732,7 +1732,7 @@ def resample1(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """RESAMPLE with the pixel offsets given: input element i stands at (i + input_pixel_offset) · scale +"""
+    """RESAMPLE with the pixel offsets given."""
 
 def resample2(
     input: Tensor,
@@ -1934,7 +1934,7 @@ def sin(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """sin x"""
+    """The sine of x, an angle in radians."""
 
 def sinh(
     input: Tensor,
@@ -1943,7 +1943,7 @@ def sinh(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """sinh x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
+    """The hyperbolic sine of x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
 
 def slice(
     input: Tensor,
@@ -2014,7 +2014,7 @@ def sqrt(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """√x, NaN below zero."""
+    """The square root of x, NaN below zero."""
 
 def subtract(
     a: Tensor,
@@ -2023,7 +2023,7 @@ def subtract(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """a − b"""
+    """The difference: a − b."""
 
 def tan(
     input: Tensor,
@@ -2032,7 +2032,7 @@ def tan(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """tan x"""
+    """The tangent of x, an angle in radians."""
 
 def tanh(
     input: Tensor,
@@ -2041,7 +2041,7 @@ def tanh(
     output: Output | None = ...,
     name: str | None = ...,
 ) -> Value:
-    """tanh x"""
+    """The hyperbolic tangent of x."""
 
 def threshold(
     input: Tensor,

@@ -1,9 +1,13 @@
-"""The pages in docs/ are what their script makes of the classes."""
+"""The pages in docs/ are what their script makes of the classes; what was measured names tests that there are."""
 
 from __future__ import annotations
 
+import ast
+import functools
+import importlib
 import importlib.util
 import pathlib
+import re
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -16,3 +20,54 @@ def test_operator_pages_are_up_to_date():
     spec.loader.exec_module(generate)
     folder = ROOT / "docs" / "operators"
     assert {path.name: path.read_text() for path in folder.glob("*.md")} == generate.pages()
+
+
+MEASURED = ROOT / "docs" / "measured.md"
+REFERENCE = re.compile(r'`([\w/]+\.py)::(\w+)(?:::(\w+))?`(?: "([^"]+)")?')
+
+
+def syntax(path: pathlib.Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
+def operator_test_modules() -> tuple[ast.Module, ...]:
+    """The modules whose classes the tests of operators inherit from, and those tests themselves."""
+    return tuple(map(syntax, sorted((ROOT / "tests" / "operators").glob("*.py"))))
+
+
+def definitions(tree: ast.AST, kind: type[ast.AST]) -> set[str]:
+    return {node.name for node in ast.walk(tree) if isinstance(node, kind)}  # type: ignore[attr-defined]
+
+
+def test_measured_facts_name_tests_that_exist() -> None:
+    text = MEASURED.read_text()
+    references = REFERENCE.findall(text)
+    assert len(references) == text.count(".py::") > 100
+    for path, name, method, row in references:
+        file = ROOT / "tests" / (path if "/" in path else f"operators/{path}")
+        assert file.exists(), path
+        tree = syntax(file)
+        if name.startswith("test_"):
+            assert name in definitions(tree, ast.FunctionDef), f"{path}::{name}"
+            continue
+        assert name in definitions(tree, ast.ClassDef), f"{path}::{name}"
+        assert bool(method) != bool(row), f"{path}::{name} wants a method or a row"
+        if method:
+            own = definitions(tree, ast.FunctionDef)
+            inherited = set().union(*(definitions(each, ast.FunctionDef) for each in operator_test_modules()))
+            assert method in own | inherited, f"{path}::{name}::{method}"
+
+
+def test_measured_facts_name_rows_that_exist() -> None:
+    """A row's name, or what it begins with: its data types follow."""
+    for path, name, _, row in REFERENCE.findall(MEASURED.read_text()):
+        if row:
+            cls = getattr(importlib.import_module(f"operators.{path.removesuffix('.py')}"), name)
+            assert any(re.match(f"{re.escape(row)}[ ,]", each.why) for each in cls.cases), f'{path}::{name} "{row}"'
+
+
+def test_every_measured_entry_names_a_test() -> None:
+    for line in MEASURED.read_text().splitlines():
+        if line.startswith("| ") and not line.startswith("| operator "):
+            assert REFERENCE.search(line), line

@@ -18,14 +18,14 @@ from dmlgraph.tensor import DataType
 
 
 class ActivationIdentity(Unary, dml="ACTIVATION_IDENTITY"):
-    """x"""
+    """The input as it is."""
 
     def function(self, x: Array) -> Array:
         return x
 
 
 class ActivationLinear(Unary, dml="ACTIVATION_LINEAR"):
-    """alpha · x + beta"""
+    """A straight line: alpha · x + beta."""
 
     example_attributes: ClassVar = {"alpha": "2", "beta": "1"}
 
@@ -37,7 +37,7 @@ class ActivationLinear(Unary, dml="ACTIVATION_LINEAR"):
 
 
 class ActivationRelu(Unary, dml="ACTIVATION_RELU"):
-    """max(0, x)"""
+    """The rectified linear unit: max(0, x)."""
 
     def function(self, x: Array) -> Array:
         return np.asarray(np.fmax(x, x.dtype.type(0)))
@@ -109,7 +109,7 @@ class ActivationScaledElu(Unary, dml="ACTIVATION_SCALED_ELU"):
 
 
 class ActivationSigmoid(Unary, dml="ACTIVATION_SIGMOID"):
-    """1 / (1 + e^−x)"""
+    """The logistic function: 1 / (1 + e^−x)."""
 
     def function(self, x: Array) -> Array:
         return accurately(_sigmoid, x)
@@ -126,14 +126,14 @@ class ActivationHardSigmoid(Unary, dml="ACTIVATION_HARD_SIGMOID"):
 
 
 class ActivationTanh(Unary, dml="ACTIVATION_TANH"):
-    """tanh x"""
+    """The hyperbolic tangent of x."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.tanh, x)
 
 
 class ActivationScaledTanh(Unary, dml="ACTIVATION_SCALED_TANH"):
-    """alpha · tanh(beta · x)"""
+    """The hyperbolic tangent, scaled: alpha · tanh(beta · x)."""
 
     alpha: Float = 1.0
     beta: Float = 0.5
@@ -157,7 +157,7 @@ class ActivationSoftplus(Unary, dml="ACTIVATION_SOFTPLUS"):
 
 
 class ActivationParametricSoftplus(Unary, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
-    """alpha · ln(1 + e^(beta · x))"""
+    """A softplus of any slope and height: alpha · ln(1 + e^(beta · x))."""
 
     example_attributes: ClassVar = {"alpha": "1", "beta": "2"}
 
@@ -169,7 +169,7 @@ class ActivationParametricSoftplus(Unary, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
 
 
 class ActivationSoftsign(Unary, dml="ACTIVATION_SOFTSIGN"):
-    """x / (1 + |x|)"""
+    """x brought between −1 and 1: x / (1 + |x|)."""
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide / (1 + np.abs(wide)), x)
@@ -195,14 +195,14 @@ class ActivationShrink(Unary, dml="ACTIVATION_SHRINK"):
 
 
 class ActivationGelu(Unary, dml="ACTIVATION_GELU"):
-    """½ x (1 + erf(x / √2))"""
+    """The Gaussian error linear unit: ½ x (1 + erf(x / √2))."""
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: 0.5 * wide * (1 + erf(wide / np.sqrt(2))), x)
 
 
 class ActivationSwish(Unary, dml="ACTIVATION_SWISH"):
-    """x / (1 + e^(−sigmoid_input_scale · x))"""
+    """x times a sigmoid of it: x / (1 + e^(−sigmoid_input_scale · x))."""
 
     example_attributes: ClassVar = {"sigmoid_input_scale": "1"}
 
@@ -213,7 +213,7 @@ class ActivationSwish(Unary, dml="ACTIVATION_SWISH"):
 
 
 class ActivationHardSwish(Unary, dml="ACTIVATION_HARD_SWISH"):
-    """x · max(0, min(alpha · x + beta, 1))"""
+    """x times a hard sigmoid of it: x · max(0, min(alpha · x + beta, 1))."""
 
     example_attributes: ClassVar = {"alpha": "0.16666667", "beta": "0.5"}
 

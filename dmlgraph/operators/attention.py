@@ -67,7 +67,7 @@ class Dimensions:
         found = {role: _source(descs, role) for role in _SOURCES}
         query, key, value = found["query"], found["key"], found["value"]
         assert query is not None
-        past_key, past_value = descs.get("past_key"), descs.get("past_value")
+        past_key, past_value = (_with_all_dimensions(descs, field) for field in ("past_key", "past_value"))
         batch, queries = _rows(query)
         return cls(
             batch=batch,
@@ -114,16 +114,22 @@ class Dimensions:
 Found = tuple[str, TensorDesc]  # a source and its description
 
 
+def _with_all_dimensions(descs: Descs, field: str) -> TensorDesc | None:
+    """A tensor's description, if it is present; OperatorError where it has too few dimensions."""
+    desc = descs.get(field)
+    if desc is not None and desc.rank < _RANKS[field]:
+        raise OperatorError(
+            f"must have at least {_RANKS[field]} dimensions", field=f"{field}.sizes", got=list(desc.sizes)
+        )
+    return desc
+
+
 def _source(descs: Descs, role: str) -> Found | None:
     """Where queries, keys or values come from; None: there are past ones only."""
     present = [field for field in _SOURCES[role] if descs.get(field) is not None]
     if len(present) == 1:
-        desc = descs[present[0]]
+        desc = _with_all_dimensions(descs, present[0])
         assert desc is not None
-        if desc.rank < _RANKS[present[0]]:
-            raise OperatorError(
-                f"must have at least {_RANKS[present[0]]} dimensions", field=f"{present[0]}.sizes", got=list(desc.sizes)
-            )
         return present[0], desc
     past = descs.get(f"past_{role}")
     if present:

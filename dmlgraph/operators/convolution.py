@@ -243,11 +243,11 @@ outputs: [y]
 
 
 class ConvolutionInteger(FilteredWindows, dml="CONVOLUTION_INTEGER"):
-    """Σ (input − input_zero_point) · (filter − filter_zero_point), as int32, modulo 2^32.
+    """The convolution of quantized tensors, as int32: Σ (input − input_zero_point) · (filter − filter_zero_point).
 
-    A forward cross-correlation: windows and shapes are those of CONVOLUTION, padding adds nothing to a sum.  A
-    zero point that is left out is 0; the input's is one number, the filter's one number or {1, OC, 1, …}, one for
-    each output channel, as which a tensor of one dimension is read.
+    Sums wrap modulo 2^32.  A forward cross-correlation: windows and shapes are those of CONVOLUTION, padding adds
+    nothing to a sum.  A zero point that is left out is 0; the input's is one number, the filter's one number or
+    {1, OC, 1, …}, one for each output channel, as which a tensor of one dimension is read.
     """
 
     example: ClassVar = """

@@ -124,21 +124,21 @@ class Abs(ScaledUnary, dml="ELEMENT_WISE_ABS"):
 
 
 class Exp(ScaledUnary, dml="ELEMENT_WISE_EXP"):
-    """e^x"""
+    """The exponential function: e^x."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.exp, x)
 
 
 class Log(ScaledUnary, dml="ELEMENT_WISE_LOG"):
-    """ln x: −infinity at zero, NaN below."""
+    """The natural logarithm: −infinity at zero, NaN below."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.log, x)
 
 
 class Sqrt(ScaledUnary, dml="ELEMENT_WISE_SQRT"):
-    """√x, NaN below zero."""
+    """The square root of x, NaN below zero."""
 
     def function(self, x: Array) -> Array:
         return np.sqrt(x)
@@ -160,7 +160,7 @@ class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
 
 
 class Recip(ScaledUnary, dml="ELEMENT_WISE_RECIP"):
-    """1 / x"""
+    """The reciprocal: 1 / x."""
 
     def function(self, x: Array) -> Array:
         return np.asarray(x.dtype.type(1) / x)
@@ -307,14 +307,14 @@ class Binary(ElementWise):
 
 
 class Add(Binary, dml="ELEMENT_WISE_ADD"):
-    """a + b"""
+    """The sum: a + b."""
 
     def function(self, a: Array, b: Array) -> Array:
         return a + b
 
 
 class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
-    """activation(a + b)"""
+    """An activation of the sum: activation(a + b)."""
 
     example_attributes: ClassVar = {"fused_activation": "activation_relu"}
 
@@ -331,21 +331,21 @@ class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
 
 
 class Subtract(Binary, dml="ELEMENT_WISE_SUBTRACT"):
-    """a − b"""
+    """The difference: a − b."""
 
     def function(self, a: Array, b: Array) -> Array:
         return a - b
 
 
 class Multiply(Binary, dml="ELEMENT_WISE_MULTIPLY"):
-    """a · b"""
+    """The product: a · b."""
 
     def function(self, a: Array, b: Array) -> Array:
         return a * b
 
 
 class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
-    """a / b; integers cut the fraction.
+    """The quotient: a / b; integers cut the fraction.
 
     Measured: an integer divided by zero is 2^N − 1 if unsigned and −1 if signed, but 1 for a negative int8 or int32.
     """
@@ -374,7 +374,7 @@ class Min(Binary, dml="ELEMENT_WISE_MIN"):
 
 
 class Mean(Binary, dml="ELEMENT_WISE_MEAN"):
-    """(a + b) / 2; integers wrap in the sum and cut the fraction of the half."""
+    """The mean: (a + b) / 2; integers wrap in the sum and cut the fraction of the half."""
 
     def function(self, a: Array, b: Array) -> Array:
         total = a + b
@@ -384,7 +384,7 @@ class Mean(Binary, dml="ELEMENT_WISE_MEAN"):
 
 
 class DifferenceSquare(Binary, dml="ELEMENT_WISE_DIFFERENCE_SQUARE"):
-    """(a − b)²"""
+    """The square of the difference: (a − b)²."""
 
     def function(self, a: Array, b: Array) -> Array:
         return np.asarray((a - b) * (a - b))

@@ -12,6 +12,7 @@ from dmlgraph.operators.operator import Operator
 from dmlgraph.tensor import DataType
 
 SIZES = "[1, 1, 2, 3]"
+_WIDTH = 100  # beyond it a node's fields get lines of their own
 
 
 def example(operator: type[Operator]) -> str:
@@ -32,4 +33,7 @@ def _of_plain_tensors(operator: type[Operator]) -> str:
             inputs.append(f"  {field}: {{dtype: {dtype}, sizes: {SIZES}}}")
             fields.append(f"{field}: {field}")
     fields += [f"{name}: {value}" for name, value in operator.example_attributes.items()]
-    return "\n".join(["inputs:", *inputs, "nodes:", f"  y: {{{', '.join(fields)}}}", "outputs: [y]"])
+    node = [f"  y: {{{', '.join(fields)}}}"]
+    if len(node[0]) > _WIDTH:
+        node = ["  y:", *(f"    {field}" for field in fields)]
+    return "\n".join(["inputs:", *inputs, "nodes:", *node, "outputs: [y]"])

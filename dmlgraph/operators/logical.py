@@ -24,35 +24,35 @@ class Comparison(Binary):
 
 
 class LogicalEquals(Comparison, dml="ELEMENT_WISE_LOGICAL_EQUALS"):
-    """a = b"""
+    """Whether a = b."""
 
     def function(self, a: Array, b: Array) -> Array:
         return np.equal(a, b)
 
 
 class LogicalGreaterThan(Comparison, dml="ELEMENT_WISE_LOGICAL_GREATER_THAN"):
-    """a > b"""
+    """Whether a > b."""
 
     def function(self, a: Array, b: Array) -> Array:
         return np.greater(a, b)
 
 
 class LogicalLessThan(Comparison, dml="ELEMENT_WISE_LOGICAL_LESS_THAN"):
-    """a < b"""
+    """Whether a < b."""
 
     def function(self, a: Array, b: Array) -> Array:
         return np.less(a, b)
 
 
 class LogicalGreaterThanOrEqual(Comparison, dml="ELEMENT_WISE_LOGICAL_GREATER_THAN_OR_EQUAL"):
-    """a ≥ b"""
+    """Whether a ≥ b."""
 
     def function(self, a: Array, b: Array) -> Array:
         return np.greater_equal(a, b)
 
 
 class LogicalLessThanOrEqual(Comparison, dml="ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL"):
-    """a ≤ b"""
+    """Whether a ≤ b."""
 
     def function(self, a: Array, b: Array) -> Array:
         return np.less_equal(a, b)

@@ -96,7 +96,7 @@ def _sums(a: Array, a_zero: Array | None, b: Array, b_zero: Array | None) -> Arr
 
 
 class MatrixMultiplyInteger(IntegerProduct, dml="MATRIX_MULTIPLY_INTEGER"):
-    """Σ (a − a_zero_point) · (b − b_zero_point), as int32, modulo 2^32.
+    """The matrix product of quantized tensors: Σ (a − a_zero_point) · (b − b_zero_point), as int32, modulo 2^32.
 
     Shapes: a {…, M, K}, b {…, K, N}, output {…, M, N}; batches broadcast by zero strides.  A zero point is one
     number, or one for each row of a, {1, …, M, 1}, or column of b, {1, …, 1, N}; a tensor of one dimension is read
@@ -131,12 +131,14 @@ outputs: [y]
 
 
 class QuantizedLinearMatrixMultiply(IntegerProduct, dml="QUANTIZED_LINEAR_MATRIX_MULTIPLY"):
-    """clamp(round(Σ (a − a_zero_point) · (b − b_zero_point) · a_scale · b_scale / output_scale) + output_zero_point)
+    """The matrix product of quantized tensors, quantized.
 
-    Halves round to even; the range is that of the output's data type, which is the output zero point's, or the one
-    asked for, or else that of a.  Shapes: a {…, M, K}, b {…, K, N}, output {…, M, N}; batches broadcast by zero
-    strides.  A scale or zero point is one number, or one for each row of a or the output, {1, …, M, 1}, or column
-    of b, {1, …, 1, N}; a tensor of one dimension is read so.  A zero point that is left out is 0.
+    It is clamp(round(Σ (a − a_zero_point) · (b − b_zero_point) · a_scale · b_scale / output_scale) +
+    output_zero_point).  Halves round to even; the range is that of the output's data type, which is the output zero
+    point's, or the one asked for, or else that of a.  Shapes: a {…, M, K}, b {…, K, N}, output {…, M, N}; batches
+    broadcast by zero strides.  A scale or zero point is one number, or one for each row of a or the output,
+    {1, …, M, 1}, or column of b, {1, …, 1, N}; a tensor of one dimension is read so.  A zero point that is left out
+    is 0.
     """
 
     output_keywords: ClassVar = ("dtype",)
@@ -182,11 +184,12 @@ outputs: [y]
 
 
 class MatrixMultiplyIntegerToFloat(IntegerProduct, dml="MATRIX_MULTIPLY_INTEGER_TO_FLOAT"):
-    """Σ (a − a_zero_point) · a_scale · (b − b_zero_point) · b_scale + bias, in the scales' data type.
+    """The matrix product of quantized tensors, in the floats they stand for.
 
-    What a and b stand for is rounded to that type before the product (measured); the sum is rounded once.
-    Shapes: a {…, M, K}, b {…, K, N}, bias and output {…, M, N}; batches, and the bias to the output, broadcast by
-    zero strides.  A scale or zero point is one number, or one for each row of a, {1, …, M, 1}, or column of b,
+    It is Σ (a − a_zero_point) · a_scale · (b − b_zero_point) · b_scale + bias, in the scales' data type.  What a
+    and b stand for is rounded to that type before the product (measured); the sum is rounded once.  Shapes: a
+    {…, M, K}, b {…, K, N}, bias and output {…, M, N}; batches, and the bias to the output, broadcast by zero
+    strides.  A scale or zero point is one number, or one for each row of a, {1, …, M, 1}, or column of b,
     {1, …, 1, N}; a tensor of one dimension is read so.  A zero point that is left out is 0.
     """
 

@@ -71,11 +71,12 @@ class Normalization(Operator):
 
 
 class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
-    """activation(scale · (input − mean) / √(variance + epsilon) + bias)
+    """Normalization by the mean and variance that are given.
 
-    Mean, variance, scale and bias have size 1 or the input's in each dimension, {1, C, 1, …} as a rule; a tensor
-    of one dimension is read so.  `spatial` has no effect from feature level 4.0; below it, false forbids mean and
-    variance to have size 1 where height and width do not.
+    The output is activation(scale · (input − mean) / √(variance + epsilon) + bias).  Mean, variance, scale and bias
+    have size 1 or the input's in each dimension, {1, C, 1, …} as a rule; a tensor of one dimension is read so.
+    `spatial` has no effect from feature level 4.0; below it, false forbids mean and variance to have size 1 where
+    height and width do not.
     """
 
     parameters: ClassVar = ("mean", "variance", "scale", "bias")
@@ -128,10 +129,11 @@ outputs: [y]
 
 
 class BatchNormalizationTraining(Normalization, dml="BATCH_NORMALIZATION_TRAINING"):
-    """activation(scale · (input − mean) / √(variance + epsilon) + bias + fused_add), and the mean and variance.
+    """Normalization by the input's own mean and variance, which are outputs, too.
 
-    Mean and variance (Σ (x − mean)² / n) are those of the input over the dimensions in which scale and bias have
-    size 1; in the others they have the input's.  A scale or bias of one dimension is read as {1, C, 1, …}.
+    The output is activation(scale · (input − mean) / √(variance + epsilon) + bias + fused_add).  Mean and variance
+    (Σ (x − mean)² / n) are those of the input over the dimensions in which scale and bias have size 1; in the
+    others they have the input's.  A scale or bias of one dimension is read as {1, C, 1, …}.
     """
 
     example: ClassVar = """
@@ -223,11 +225,12 @@ class MeanVariance(Normalization):
 
 
 class MeanVarianceNormalization(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION"):
-    """activation(scale · (input − mean) / √(variance + epsilon) + bias)
+    """Normalization of each image, by its own mean and variance.
 
-    Mean and variance (Σ (x − mean)² / n) are those of each image and channel, over height and width; with
-    `cross_channel` of each image, over channels, too.  `normalize_variance` false leaves the division out.  Scale
-    and bias have size 1 or the input's in each dimension; a tensor of one dimension is read as {1, C, 1, 1}.
+    The output is activation(scale · (input − mean) / √(variance + epsilon) + bias).  Mean and variance
+    (Σ (x − mean)² / n) are those of each image and channel, over height and width; with `cross_channel` of each
+    image, over channels, too.  `normalize_variance` false leaves the division out.  Scale and bias have size 1 or
+    the input's in each dimension; a tensor of one dimension is read as {1, C, 1, 1}.
     """
 
     example: ClassVar = """
@@ -253,11 +256,12 @@ outputs: [y]
 
 
 class MeanVarianceNormalization1(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION1"):
-    """activation(scale · (input − mean) / √(variance + epsilon) + bias), mean and variance being over `axes`.
+    """Normalization by the input's own mean and variance over `axes`.
 
-    The variance is Σ (x − mean)² / n.  `normalize_variance` false leaves the division out.  Scale and bias have
-    size 1 or the input's in each dimension, below feature level 4.0 the input's in that of the channels; a tensor
-    of one dimension is read as {1, C, 1, …}.
+    The output is activation(scale · (input − mean) / √(variance + epsilon) + bias).  The variance is
+    Σ (x − mean)² / n.  `normalize_variance` false leaves the division out.  Scale and bias have size 1 or the
+    input's in each dimension, below feature level 4.0 the input's in that of the channels; a tensor of one
+    dimension is read as {1, C, 1, …}.
     """
 
     example: ClassVar = """
@@ -297,13 +301,14 @@ outputs: [y]
 
 
 class MeanVarianceNormalization2(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION2"):
-    """activation(scale · (input − mean) / √(variance + epsilon) + bias), mean and variance being over `axes`.
+    """Normalization by the input's own mean, variance or both over `axes`.
 
-    The variance is Σ (x − mean)² / n.  The documentation does not say what `use_mean` and `use_variance` do;
-    chosen here: without `use_mean` the mean is taken for zero in both places, so that the division is by the root
-    of the mean square (RMS normalization); without `use_variance` there is no division.  Nor does it list the
-    activations: they are those of MEAN_VARIANCE_NORMALIZATION1.  Scale and bias, each optional, have size 1 or the
-    input's in each dimension; a tensor of one dimension is read as {1, C, 1, …}.
+    The output is activation(scale · (input − mean) / √(variance + epsilon) + bias).  The variance is
+    Σ (x − mean)² / n.  The documentation does not say what `use_mean` and `use_variance` do; chosen here: without
+    `use_mean` the mean is taken for zero in both places, so that the division is by the root of the mean square
+    (RMS normalization); without `use_variance` there is no division.  Nor does it list the activations: they are
+    those of MEAN_VARIANCE_NORMALIZATION1.  Scale and bias, each optional, have size 1 or the input's in each
+    dimension; a tensor of one dimension is read as {1, C, 1, …}.
     """
 
     fuses_like: ClassVar = "MEAN_VARIANCE_NORMALIZATION1"

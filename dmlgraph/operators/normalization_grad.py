@@ -90,8 +90,8 @@ inputs:
 constants:
   variance: {dtype: float32, sizes: [3], data: [1, 2, 3]}
 nodes:
-  y: {op: batch_normalization_grad, input: x, input_gradient: gradient, mean: mean, variance: variance, scale: scale,
-      epsilon: 0.00001}
+  y: {op: batch_normalization_grad, input: x, input_gradient: gradient,
+      mean: mean, variance: variance, scale: scale, epsilon: 0.00001}
 outputs: {x: y.output_gradient, scale: y.output_scale_gradient, bias: y.output_bias_gradient}
 """
 

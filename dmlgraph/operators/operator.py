@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlgraph.errors import OperatorError, Problem, ScalarError
+from dmlgraph.errors import OperatorError, Problem, ScalarError, TensorError
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.enumeration import Enumeration
 from dmlgraph.operators.fields import Number, Role
@@ -93,7 +93,11 @@ class Operator(BaseModel):
             raise OperatorError(problems_of(error, tuple(type(self).model_fields))) from None
         self.__dict__.update(self.fill_in())
         _check_array_lengths(self)
-        self.__dict__.update(complete(self.infer(given), given))
+        try:
+            outcome = self.infer(given)
+        except TensorError as error:  # what follows from the fields is no tensor: of more than 2^32 elements, say
+            raise OperatorError(problem.within(self.output_fields[0]) for problem in error.problems) from None
+        self.__dict__.update(complete(outcome, given))
         self.__dict__.update(self.derive())
         _complete_scalars(self)
         problems = [*self._unequal_tensors(), *self._overlapping_outputs(), *self._owned_inputs(), *self.constraints()]
@@ -323,6 +327,7 @@ def same_dtype_fields(cls: type[Operator], field: str) -> list[str]:
 
 def _complete_scalars(operator: Operator) -> None:
     """Gives scalar fields their data type: that of the first output, which is the only one that may be told."""
+    problems: list[Problem] = []
     for member in operator.members:
         if member.typed_by is None or member.field is None:
             continue
@@ -339,7 +344,9 @@ def _complete_scalars(operator: Operator) -> None:
             value = number.value if isinstance(number, Number) else number
             operator.__dict__[member.field] = Scalar.of(value, said)
         except ScalarError as error:
-            raise OperatorError(problem.within(member.field) for problem in error.problems) from None
+            problems += [problem.within(member.field) for problem in error.problems]
+    if problems:
+        raise OperatorError(problems)
 
 
 def _check_array_lengths(operator: Operator) -> None:

@@ -61,14 +61,19 @@ class Pooling(Window):
         return {"output": tensor.like(sizes=self.pooled(tensor))}
 
 
-def _example(operator: str, more: str = "") -> str:
+def _example(operator: str, *more: str) -> str:
     """The example of a pooling operator: 2 × 2 windows that do not overlap."""
-    fields = f"window_size: [2, 2], strides: [2, 2], start_padding: [0, 0], end_padding: [0, 0]{more}"
+    fields = "".join(f"\n    {field}" for field in ("end_padding: [0, 0]", *more))
     return f"""
 inputs:
   x: {{dtype: float32, sizes: [1, 1, 4, 6]}}
 nodes:
-  y: {{op: {operator}, input: x, {fields}}}
+  y:
+    op: {operator}
+    input: x
+    window_size: [2, 2]
+    strides: [2, 2]
+    start_padding: [0, 0]{fields}
 outputs: [y]
 """
 
@@ -108,13 +113,13 @@ class AveragePooling(Averages, Pooled, dml="AVERAGE_POOLING"):
     Shapes: {N, C, (D,) H, W}; a spatial size of the output is (padded − window) / stride + 1, cut to an integer.
     """
 
-    example: ClassVar = _example("average_pooling", ", include_padding: false")
+    example: ClassVar = _example("average_pooling", "include_padding: false")
 
 
 class AveragePooling1(Averages, DilatedWindow, Pooled, dml="AVERAGE_POOLING1"):
     """AVERAGE_POOLING of windows whose elements lie `dilations` apart."""
 
-    example: ClassVar = _example("average_pooling1", ", include_padding: false")
+    example: ClassVar = _example("average_pooling1", "include_padding: false")
 
     dilations: PerDimension = inferred()
 
@@ -209,13 +214,13 @@ class LpPooling(LpNorms, Pooled, dml="LP_POOLING"):
     Shapes: {N, C, (D,) H, W}; a spatial size of the output is (padded − window) / stride + 1, cut to an integer.
     """
 
-    example: ClassVar = _example("lp_pooling", ", p: 2")
+    example: ClassVar = _example("lp_pooling", "p: 2")
 
 
 class LpPooling1(LpNorms, DilatedWindow, Pooled, dml="LP_POOLING1"):
     """LP_POOLING of windows whose elements lie `dilations` apart."""
 
-    example: ClassVar = _example("lp_pooling1", ", p: 2, dilations: [1, 1]")
+    example: ClassVar = _example("lp_pooling1", "p: 2", "dilations: [1, 1]")
 
 
 def maxima(window: Windows, x: Array) -> tuple[Array, Array]:
@@ -282,7 +287,7 @@ class MaxPooling1(Maxima, PooledWithIndices, dml="MAX_POOLING1"):
     whole input, of the first maximum of each window.  Else as MAX_POOLING.
     """
 
-    example: ClassVar = _example("max_pooling1", ", output_indices: true").replace(
+    example: ClassVar = _example("max_pooling1", "output_indices: true").replace(
         "[y]", "{maxima: y.output, indices: y.output_indices}"
     )
 

@@ -60,10 +60,11 @@ class Linear(ElementWise):
 
 
 class QuantizeLinear(Linear, dml="ELEMENT_WISE_QUANTIZE_LINEAR"):
-    """clamp(round(input / scale) + zero_point), halves to even, to the range of the output's data type.
+    """The integers that stand for numbers: clamp(round(input / scale) + zero_point), halves to even.
 
-    Scale and zero point, 0 if it is left out, broadcast like NumPy's: one for all, or {C, 1, 1} for one a channel.
-    The output has the zero point's data type, or the one asked for.  A scale of zero is undefined.
+    They are clamped to the range of the output's data type.  Scale and zero point, 0 if it is left out, broadcast
+    like NumPy's: one for all, or {C, 1, 1} for one a channel.  The output has the zero point's data type, or the
+    one asked for.  A scale of zero is undefined.
     """
 
     output_keywords: ClassVar = ("dtype",)
@@ -104,7 +105,7 @@ outputs: [y]
 
 
 class DequantizeLinear(Linear, dml="ELEMENT_WISE_DEQUANTIZE_LINEAR"):
-    """(input − zero_point) · scale
+    """The numbers that integers stand for: (input − zero_point) · scale.
 
     Scale and zero point, 0 if it is left out, broadcast like NumPy's: one for all, or {C, 1, 1} for one a channel.
     The output has the scale's data type.
@@ -137,11 +138,12 @@ outputs: [y]
 
 
 class QuantizedLinearAdd(Operator, dml="ELEMENT_WISE_QUANTIZED_LINEAR_ADD"):
-    """clamp(round(((a − a_zero_point) · a_scale + (b − b_zero_point) · b_scale) / output_scale) + output_zero_point)
+    """The sum of quantized tensors, quantized.
 
-    Halves round to even; the range is that of the output's data type, which is the output zero point's, or the one
-    asked for, or else that of a.  a and b broadcast like NumPy's.  Scales and zero points are tensors of one
-    element; a zero point that is left out is 0.  A scale of zero is undefined.
+    It is clamp(round(((a − a_zero_point) · a_scale + (b − b_zero_point) · b_scale) / output_scale) +
+    output_zero_point).  Halves round to even; the range is that of the output's data type, which is the output zero
+    point's, or the one asked for, or else that of a.  a and b broadcast like NumPy's.  Scales and zero points are
+    tensors of one element; a zero point that is left out is 0.  A scale of zero is undefined.
     """
 
     output_keywords: ClassVar = ("dtype",)
@@ -320,13 +322,13 @@ def _spread(parameters: tuple[Array | None, ...], sizes: tuple[int, ...]) -> lis
 
 
 class Quantize(ByBlocks, dml="QUANTIZE"):
-    """clamp(round(input / scale) + zero_point), halves to even, to the range of the output's data type.
+    """The integers that stand for numbers: clamp(round(input / scale) + zero_point), halves to even.
 
-    `quantizations` holds the scale, of the input's data type, and for `scale_zero_point` the zero point, of the
-    output's; for `none` it is empty and the scale is 1.  Along each dimension their sizes divide the input's into
-    blocks that share a number; missing dimensions in front are of size 1.  The output's data type is the zero
-    point's, or must be given.  The documentation leaves the meaning open: this is ELEMENT_WISE_QUANTIZE_LINEAR's,
-    with blocks as ONNX Runtime uses them.
+    They are clamped to the range of the output's data type.  `quantizations` holds the scale, of the input's data
+    type, and for `scale_zero_point` the zero point, of the output's; for `none` it is empty and the scale is 1.
+    Along each dimension their sizes divide the input's into blocks that share a number; missing dimensions in front
+    are of size 1.  The output's data type is the zero point's, or must be given.  The documentation leaves the
+    meaning open: this is ELEMENT_WISE_QUANTIZE_LINEAR's, with blocks as ONNX Runtime uses them.
     """
 
     output_keywords: ClassVar = ("dtype",)
@@ -361,7 +363,7 @@ outputs: [y]
 
 
 class Dequantize(ByBlocks, dml="DEQUANTIZE"):
-    """(input − zero_point) · scale
+    """The numbers that integers stand for: (input − zero_point) · scale.
 
     `quantizations` holds the scale, of the output's data type, and for `scale_zero_point` the zero point, of the
     input's; for `none` it is empty, the scale is 1 and the output's data type must be given.  Along each dimension

@@ -36,7 +36,14 @@ inputs:
   r: {{dtype: float32, sizes: [1, 1, {gates}, 5]}}
   lengths: {{dtype: uint32, sizes: [1, 1, 1, 2]}}
 nodes:
-  y: {{op: {op}, input: x, weight: w, recurrence: r, sequence_lengths: lengths, direction: forward, {more}}}
+  y:
+    op: {op}
+    input: x
+    weight: w
+    recurrence: r
+    sequence_lengths: lengths
+    direction: forward
+    activation_descs: {more}
 outputs: {{sequence: y.output_sequence, last: y.output_single}}
 """
 
@@ -213,7 +220,7 @@ class Rnn(Recurrent, dml="RNN"):
 
     gates: ClassVar = 1
     functions: ClassVar = 1
-    example: ClassVar = _EXAMPLE.format(op="rnn", gates=5, more="activation_descs: [activation_tanh]")
+    example: ClassVar = _EXAMPLE.format(op="rnn", gates=5, more="[activation_tanh]")
 
     input: Input
     weight: Input
@@ -261,8 +268,10 @@ class Lstm(Recurrent, dml="LSTM"):
     example: ClassVar = _EXAMPLE.format(
         op="lstm",
         gates=20,
-        more="activation_descs: [activation_sigmoid, activation_tanh, activation_tanh],\n      "
-        "clip_threshold: 0, use_clip_threshold: false, couple_input_forget: false",
+        more="""[activation_sigmoid, activation_tanh, activation_tanh]
+    clip_threshold: 0
+    use_clip_threshold: false
+    couple_input_forget: false""",
     )
 
     input: Input
@@ -340,7 +349,8 @@ class Gru(Recurrent, dml="GRU"):
     example: ClassVar = _EXAMPLE.format(
         op="gru",
         gates=15,
-        more="activation_descs: [activation_sigmoid, activation_tanh],\n      linear_before_reset: false",
+        more="""[activation_sigmoid, activation_tanh]
+    linear_before_reset: false""",
     )
 
     input: Input

@@ -216,10 +216,10 @@ outputs: [y]
 
 
 class Resample1(ForwardResampling, Resampled, dml="RESAMPLE1"):
-    """RESAMPLE with the pixel offsets given: input element i stands at (i + input_pixel_offset) · scale +
-    output_pixel_offset of the output.
+    """RESAMPLE with the pixel offsets given.
 
-    Scales left out are the output's sizes over the input's; offsets left out are 0.5 and −0.5, the middles.
+    Input element i stands at (i + input_pixel_offset) · scale + output_pixel_offset of the output.  Scales left out
+    are the output's sizes over the input's; offsets left out are 0.5 and −0.5, the middles.
     """
 
     example: ClassVar = """

@@ -35,6 +35,9 @@ outputs: [y]
 
     def infer(self, given: Given) -> Outcome:
         check_one_per_dimension("offsets", self.offsets, self.input)
+        for axis, size in enumerate(self.sizes):
+            if size < 1:
+                raise OperatorError("must be at least 1", field=f"sizes.{axis}", got=size)
         return {"output": self.input.like(sizes=self.sizes)}
 
     def constraints(self) -> Iterator[Problem]:

@@ -10,21 +10,21 @@ from dmlgraph.operators.operator import Array
 
 
 class Sin(ScaledUnary, dml="ELEMENT_WISE_SIN"):
-    """sin x"""
+    """The sine of x, an angle in radians."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.sin, x)
 
 
 class Cos(ScaledUnary, dml="ELEMENT_WISE_COS"):
-    """cos x"""
+    """The cosine of x, an angle in radians."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.cos, x)
 
 
 class Tan(ScaledUnary, dml="ELEMENT_WISE_TAN"):
-    """tan x"""
+    """The tangent of x, an angle in radians."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.tan, x)
@@ -61,28 +61,28 @@ class Atan(ScaledUnary, dml="ELEMENT_WISE_ATAN"):
 
 
 class Sinh(ScaledUnary, dml="ELEMENT_WISE_SINH"):
-    """sinh x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
+    """The hyperbolic sine of x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.sinh, x)
 
 
 class Cosh(ScaledUnary, dml="ELEMENT_WISE_COSH"):
-    """cosh x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
+    """The hyperbolic cosine of x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.cosh, x)
 
 
 class Tanh(ScaledUnary, dml="ELEMENT_WISE_TANH"):
-    """tanh x"""
+    """The hyperbolic tangent of x."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.tanh, x)
 
 
 class Asinh(ScaledUnary, dml="ELEMENT_WISE_ASINH"):
-    """ln(x + √(x² + 1)): by this formula in float32 as it stands (measured).
+    """The inverse of sinh, ln(x + √(x² + 1)): by this formula in float32 as it stands (measured).
 
     So digits cancel out below zero, −infinity gives NaN, and the square overflows beyond 1.8e19.
     """
@@ -92,7 +92,7 @@ class Asinh(ScaledUnary, dml="ELEMENT_WISE_ASINH"):
 
 
 class Acosh(ScaledUnary, dml="ELEMENT_WISE_ACOSH"):
-    """ln(x + √(x² − 1)), NaN below 1: by this formula in float32 as it stands (measured).
+    """The inverse of cosh, ln(x + √(x² − 1)), NaN below 1: by this formula in float32 as it stands (measured).
 
     So the square overflows beyond 1.8e19, and where x² − 1 rounds to x², the result below zero is −infinity.
     """
@@ -102,7 +102,10 @@ class Acosh(ScaledUnary, dml="ELEMENT_WISE_ACOSH"):
 
 
 class Atanh(ScaledUnary, dml="ELEMENT_WISE_ATANH"):
-    """½ ln((1 + x) / (1 − x)), ±infinity at ±1, NaN beyond: by this formula in float32 as it stands (measured)."""
+    """The inverse of tanh, ½ ln((1 + x) / (1 − x)): ±infinity at ±1, NaN beyond.
+
+    It is computed by this formula in float32 as it stands (measured).
+    """
 
     def function(self, x: Array) -> Array:
         one = x.dtype.type(1)

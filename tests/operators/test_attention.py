@@ -325,6 +325,9 @@ class AttentionTests(SeveralOutputs, OperatorTests):
     def test_a_tensor_with_too_few_dimensions_is_refused(self) -> None:
         error = self.refused("query key value", {"query": [1, 1]})
         assert (error.field, error.got) == ("query.sizes", [1, 1])
+        for past in ("past_key", "past_value"):
+            error = self.refused("query key value past_key past_value", {past: [3]})
+            assert (error.field, error.got) == (f"{past}.sizes", [3])
 
     # Masks.
 

@@ -79,6 +79,11 @@ class PaddingTests(ShapedTests):
         error = refused(self.operator, [array([[1, 2]], "float32")], **around("edge", [1, 1], [1]))
         assert (error.field, error.got, error.allowed) == ("end_padding", 1, "2")
 
+    def test_the_output_is_a_tensor(self) -> None:
+        error = refused(self.operator, [array([1], "float32")], **around("edge", [2**31], [2**31]))
+        assert (error.field, error.got) == ("output.sizes", [2**32 + 1])
+        assert "more than 2^32-1 elements" in str(error)
+
     def test_modes(self) -> None:
         error = refused(self.operator, [array([1], "float32")], **around("mirror", [1], [1]))
         assert error.field == "padding_mode"

@@ -241,8 +241,40 @@ class TestRoiAlign1(AlignTests):
 GRADIENT = {key: value for key, value in ALIGN1.items() if key != "out_of_bounds_input_value"}
 
 
+RAMP = np.broadcast_to(np.arange(6, dtype="float32"), (1, 1, 5, 6))
+
+
+def region_row(why: str, inputs: list[Any], gives: Any, of: str, **fields: Any) -> Any:
+    """A row of ROI_ALIGN_GRAD with one region; inputs are the image, the gradient and the region."""
+    return case(why, [*inputs, array([0], "uint32")], gives, of, **GRADIENT | fields)
+
+
 class TestRoiAlignGrad:
     """Gradients of the input and of the regions."""
+
+    operator = "roi_align_grad"
+    cases = (
+        *(
+            region_row("an average needs no input", [None, [[[[8]]]], [[0, 0, 2, 2]]], [[[[2, 2], [2, 2]]]], of,
+                       output_gradient={"sizes": [1, 1, 2, 2]})
+            for of in FLOATS
+        ),
+        *(
+            region_row("the nearest element takes all", [None, [[[[8]]]], [[0, 0, 2, 2]]], [[[[0, 0], [0, 8]]]], of,
+                       output_gradient={"sizes": [1, 1, 2, 2]}, interpolation_mode="nearest_neighbor")
+            for of in FLOATS
+        ),
+        # The documented pseudocode on a ramp of slope 1 along x: g · (6 − x) for x1, g · x for x2, x being 0 and 3.
+        *(
+            region_row("a slope moves the corners", [RAMP.astype(of), [[[[1, 10]]]], [[1, 1, 5, 3]]],
+                       [[1 * 6 + 10 * 3, 0, 1 * 0 + 10 * 3, 0]], of, output_roi_gradient=True)
+            for of in FLOATS
+        ),
+    )  # fmt: skip
+
+    def test_gives(self, case: Any, device: str) -> None:
+        (got,) = run_all(self.operator, case.inputs, device=device, **case.fields)
+        assert_same(got, case.gives[0])
 
     def gradients(self, x: Any, dy: Array, device: str = "reference", **fields: Any) -> list[Array]:
         asked = {"output_gradient": True} if x is not None else {"output_gradient": {"sizes": IMAGES.shape}}
@@ -288,24 +320,10 @@ class TestRoiAlignGrad:
         dy = np.ones((4, 2, 2, 4), "float32")
         assert refused("roi_align_grad", [IMAGES, dy, REGIONS, BATCHES], **GRADIENT).field == "output_gradient"
 
-    def test_a_slope_moves_the_corners(self, device: str) -> None:
-        """The documented pseudocode on a ramp of slope 1 along x: g · (6 − x) for x1, g · x for x2, x being 0 and 3."""
-        ramp = np.broadcast_to(np.arange(6, dtype="float32"), (1, 1, 5, 6))
-        dy = array([[[[1, 10]]]], "float32")
-        (corners,) = run_all(
-            "roi_align_grad",
-            [ramp, dy, array([[1, 1, 5, 3]], "float32"), array([0], "uint32")],
-            output_roi_gradient=True,
-            device=device,
-            **GRADIENT,
-        )
-        assert_same(corners, array([[1 * 6 + 10 * 3, 0, 1 * 0 + 10 * 3, 0]], "float32"))
-
     @pytest.mark.parametrize("aligned_corners", [False, True])
     @pytest.mark.parametrize("samples", [1, 2, 3])
     def test_corners_count_steps_of_samples(self, samples: int, aligned_corners: bool, device: str) -> None:
         """Measured: an element's place is over the steps of all samples; aligned, lengths and steps are 1 less."""
-        ramp = np.broadcast_to(np.arange(6, dtype="float32"), (1, 1, 5, 6))
         fields = GRADIENT | {
             "minimum_samples_per_output": samples,
             "maximum_samples_per_output": samples,
@@ -315,7 +333,7 @@ class TestRoiAlignGrad:
         }
         (corners,) = run_all(
             "roi_align_grad",
-            [ramp, array([[[[1, 10]]]], "float32"), array([[1, 1, 4, 3]], "float32"), array([0], "uint32")],
+            [RAMP, array([[[[1, 10]]]], "float32"), array([[1, 1, 4, 3]], "float32"), array([0], "uint32")],
             output_roi_gradient=True,
             device=device,
             **fields,
