@@ -28,7 +28,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
 
 
 class Commands(click.Group):
-    """A group that prints our errors as lines of their own, and suggests commands for misspelt ones."""
+    """A group that prints our errors as lines of their own."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -37,6 +37,8 @@ class Commands(click.Group):
             for problem in error.problems:
                 click.echo(_error_line(problem), err=True)
             ctx.exit(1)
+        except BrokenPipeError:  # nobody reads on, as with `| head`: click ends in silence
+            raise
         except OSError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(1)
@@ -151,7 +153,9 @@ def run(
 @click.argument("file", type=FILE)
 @_with_dims
 def check(file: pathlib.Path, dims: dict[str, int]) -> None:
-    """Report every error of a graph file at once, each as FILE:LINE:COLUMN.
+    """Report every error of a graph file at once.
+
+    Each is told as FILE:LINE:COLUMN: error: what is wrong, and what is allowed.
 
     \b
     Example:
@@ -166,7 +170,9 @@ def check(file: pathlib.Path, dims: dict[str, int]) -> None:
 @click.argument("file", type=FILE)
 @_with_dims
 def lower(file: pathlib.Path, dims: dict[str, int]) -> None:
-    """Print the DML_GRAPH_DESC of a graph: every node with every field, and the edges.
+    """Print the DML_GRAPH_DESC of a graph.
+
+    It holds every node with every field of its C struct, and the edges.
 
     \b
     Example:
@@ -178,7 +184,9 @@ def lower(file: pathlib.Path, dims: dict[str, int]) -> None:
 @main.command()
 @click.argument("name", required=False)
 def operators(name: str | None) -> None:
-    """List the operators, or show what one takes: fields, defaults, and data types by feature level.
+    """List the operators, or show what one takes.
+
+    That is its fields, their defaults, and data types and dimensions by feature level.
 
     \b
     Examples:
@@ -197,7 +205,7 @@ def operators(name: str | None) -> None:
 
 @main.command()
 def devices() -> None:
-    """List the devices, what each can do, and why a missing one is missing.
+    """List the devices: what each can do, or why it is missing.
 
     \b
     Example:
@@ -212,7 +220,7 @@ def devices() -> None:
 
 @main.command()
 def schema() -> None:
-    """Print the JSON Schema of graph files, for completion and checks in editors.
+    """Print the JSON Schema of graph files, for editors.
 
     \b
     Example:
@@ -230,7 +238,7 @@ def _check_file_names(names: Iterable[str]) -> None:
 
 @main.group()
 def directml() -> None:
-    """Microsoft's DirectML library: fetch it for Linux, or say which one is used.
+    """Fetch Microsoft's DirectML library, or say which is used.
 
     \b
     Example:
@@ -246,9 +254,10 @@ def directml() -> None:
     help="A wheel that is already here, for machines without a network.",
 )
 def install(wheel: pathlib.Path | None) -> None:
-    """Fetch DirectML for Linux into your cache: a pinned version, its hash checked.
+    """Fetch DirectML for Linux into your cache.
 
-    The library is Microsoft's, under the MIT licence, and comes from the wheel of torch-directml.
+    It is a pinned version, and its hash is checked.  The library is Microsoft's, under the MIT licence, and comes
+    from the wheel of torch-directml.
 
     \b
     Examples:
@@ -267,7 +276,7 @@ def install(wheel: pathlib.Path | None) -> None:
 
 @directml.command()
 def info() -> None:
-    """Say which DirectML library and which Direct3D 12 are used, and where they come from.
+    """Say which DirectML and which Direct3D 12 are used.
 
     \b
     Example:

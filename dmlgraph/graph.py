@@ -180,14 +180,10 @@ class Graph:
             raise GraphError("is not a name", field="name", got=name, allowed="printable text")
         self.name = name
         self.target = None if target is None else FeatureLevel.parse(target)
-        self.dims = dict(dims or {})
+        self.dims = _dims({} if dims is None else dims)
         self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self._outputs: dict[str, Value] = {}
         self._next: dict[str, int] = {}
-        for dim, size in self.dims.items():
-            if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-                raise GraphError("a dim is a whole number of at least 1", field=f"dims.{dim}", got=size)
-            self.dims[dim] = int(size)
 
     # Sources.
 
@@ -367,15 +363,16 @@ class Graph:
             GraphError: an unknown dim.
             DmlGraphError: the graph is not legal with these sizes.
         """
-        for dim in dims:
+        changed = _dims(dims)
+        for dim in changed:
             if dim not in self.dims:
                 raise GraphError(
                     "is not a dim of the graph",
                     field=f"dims.{dim}",
-                    allowed=listing(self.dims),
+                    allowed=listing(self.dims) or "nothing: the graph has no dims",
                     hint=suggestion(dim, self.dims),
                 )
-        other = Graph(self.name, target=self.target, dims=self.dims | dict(dims))
+        other = Graph(self.name, target=self.target, dims=self.dims | changed)
         values: dict[str, tuple[Value, ...]] = {}
         for node in self.nodes:
             if isinstance(node, InputNode):
@@ -408,7 +405,7 @@ class Graph:
         """
         from dmlgraph.devices import compile_graph
 
-        return compile_graph(self.with_dims(dims) if dims else self, device, debug=debug)
+        return compile_graph(self if dims is None else self.with_dims(dims), device, debug=debug)
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the graph as a YAML graph file; large constants go into .npy files beside it."""
@@ -561,6 +558,16 @@ def _by_field(operator: Operator, bound: Mapping[int, Value]) -> dict[str, Any]:
         tensors[field] = values if isinstance(current, tuple) else values[0]
         port += count
     return tensors
+
+
+def _dims(given: object) -> dict[str, int]:
+    """The sizes of dims by name, checked."""
+    if not isinstance(given, Mapping):
+        raise GraphError("must be a mapping from names to sizes", field="dims", got=given, hint='such as {"N": 8}')
+    for dim, size in given.items():
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+            raise GraphError("a dim is a whole number of at least 1", field=f"dims.{dim}", got=size)
+    return {dim: int(size) for dim, size in given.items()}
 
 
 def _check_name(name: object) -> None:

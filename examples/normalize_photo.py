@@ -40,4 +40,6 @@ def main(source: str, target: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python examples/normalize_photo.py photo.npy planes.npy")
     main(*sys.argv[1:])

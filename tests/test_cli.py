@@ -107,6 +107,14 @@ def test_run_prints_the_values_of_the_fill_pages(folder: pathlib.Path, text: str
     assert [line.split() for line in values] == [line.split() for line in shown.split("|")]
 
 
+def test_an_input_file_of_another_byte_order_is_read_as_what_it_holds(folder: pathlib.Path) -> None:
+    expected = call("run", "ramp.yaml", "--device", "reference", "--input", "x=x.npy")
+    np.save(folder / "swapped.npy", X.astype(X.dtype.newbyteorder(">")))
+    result = call("run", "ramp.yaml", "--device", "reference", "--input", "x=swapped.npy")
+    assert result.exit_code == 0
+    assert result.stdout == expected.stdout
+
+
 def test_an_8_d_fill_is_refused_at_2_1(folder: pathlib.Path) -> None:
     result = run_text(folder, fill("fill_value_constant", "float32", [1] * 8, "2.1", value=1))
     assert result.exit_code == 1
@@ -281,6 +289,11 @@ def test_help_explains_every_command_with_an_example() -> None:
         assert f"  dmlgraph {name}" in page.stdout.partition("Example")[2]
 
 
+@pytest.mark.parametrize("group", [[], ["directml"]])
+def test_help_says_of_each_command_in_one_line_what_it_does(group: list[str]) -> None:
+    assert "..." not in call(*group, "--help").stdout.partition("Commands:")[2]
+
+
 def process(*arguments: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-m", "dmlgraph.cli", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
@@ -295,6 +308,15 @@ def test_a_process_has_the_exit_status_and_the_streams(folder: pathlib.Path) -> 
     assert wrong.stderr == "bad.yaml:2:11: error: field 'outputs': there is no input, constant or node called 'y'\n"
     misused = process("check", folder=folder)
     assert (misused.returncode, misused.stdout) == (2, "")
+
+
+def test_a_reader_that_leaves_is_no_error(folder: pathlib.Path) -> None:
+    command = [sys.executable, "-P", "-m", "dmlgraph.cli", "schema"]  # longer than a pipe holds
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == ""
 
 
 def test_the_console_script_is_installed(folder: pathlib.Path) -> None:

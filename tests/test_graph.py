@@ -452,6 +452,17 @@ def test_a_dim_is_a_whole_number_of_at_least_1(graph: dg.Graph, size: Any) -> No
         assert "a dim is a whole number of at least 1" in str(error)
 
 
+@pytest.mark.parametrize("dims", [3, "N", [("N", 2)], 0])
+def test_dims_are_a_mapping(graph: dg.Graph, dims: Any) -> None:
+    for call in (lambda: dg.Graph(dims=dims), lambda: graph.compile("reference", dims=dims)):
+        error = refused(call, dg.GraphError)
+        assert (error.field, error.got) == ("dims", dims)
+
+
+def test_a_graph_without_dims_says_so() -> None:
+    assert refused(lambda: dg.Graph().with_dims({"N": 2}), dg.GraphError).allowed == "nothing: the graph has no dims"
+
+
 def test_a_dim_may_be_a_numpy_integer() -> None:
     g = dg.Graph(dims={"N": np.int64(3)})
     assert g.dims == {"N": 3}

@@ -45,6 +45,8 @@ def choose(name: str) -> Choice:
     Raises:
         DeviceError: there is no device of this name, or it cannot be used here; the message says why.
     """
+    if not isinstance(name, str):
+        raise DeviceError("must be the name of a device", field="device", got=name, allowed=listing(_NAMES))
     if name == "auto":
         return _automatic()
     if name in _EMBEDDED:

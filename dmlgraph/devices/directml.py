@@ -23,7 +23,7 @@ from dmlgraph.devices.directml_errors import AdapterError
 from dmlgraph.devices.directml_library import Direct3D, Found
 from dmlgraph.devices.directml_sequences import make_safe
 from dmlgraph.devices.executable import Array, Executable
-from dmlgraph.errors import DeviceError, DmlGraphError, listing
+from dmlgraph.errors import DmlGraphError, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput
 
@@ -169,7 +169,6 @@ class DirectMLExecutable(Executable):
     ) -> None:
         super().__init__(graph, device, reason)
         self._lock = threading.Lock()
-        self._closed = False
         self._native = _native.Executable(native, _native_graph(graph), int(flags))
         self._inputs = [
             None if slot.desc.owned else _HostTensor(slot, self._native.input(index))
@@ -189,8 +188,6 @@ class DirectMLExecutable(Executable):
             return super()._run(arrays, targets)
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
-        if self._closed:
-            raise DeviceError("the executable is closed and cannot run any more")
         owned = [array for array, host in zip(inputs, self._inputs, strict=True) if host is None]
         if self._initialized_with is None or any(
             new is not old for new, old in zip(owned, self._initialized_with, strict=True)
@@ -212,7 +209,7 @@ class DirectMLExecutable(Executable):
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
+            super().close()
             self._native.close()
             self._inputs, self._outputs = [], []  # they keep the memory alive
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import abc
+import collections
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from dmlgraph.errors import BindingError, listing, suggestion
+from dmlgraph.errors import BindingError, DeviceError, listing, suggestion
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
 
 Array = np.ndarray[Any, Any]
@@ -30,6 +32,7 @@ class Executable(abc.ABC):
         self._given = {slot.name: slot for slot in graph.inputs if slot.data is None}
         self._slots = {slot.name: slot for slot in graph.outputs}
         self._owned: dict[str, Array] = {}
+        self._closed = False
         for slot in graph.inputs:
             if slot.data is not None:
                 self._owned[slot.name] = slot.data
@@ -60,8 +63,9 @@ class Executable(abc.ABC):
         targets = self._check_outputs(_by_name(out, "out"))
         return lambda: self._run(arrays, targets)
 
-    def close(self) -> None:  # noqa: B027 - most devices hold nothing
+    def close(self) -> None:
         """Gives back what the device holds for the graph; it cannot be run afterwards."""
+        self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -70,6 +74,8 @@ class Executable(abc.ABC):
         self.close()
 
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
+        if self._closed:
+            raise DeviceError("the executable is closed and cannot run any more")
         results = {}
         for slot, value in zip(self.graph.outputs, self._execute(arrays), strict=True):
             target = targets.get(slot.name)
@@ -95,18 +101,17 @@ class Executable(abc.ABC):
                     hint=suggestion(str(name), self._given),
                 )
         checked = {name: _checked(value, self._given[name], "input") for name, value in inputs.items()}
-        for name, array in checked.items():
-            if self._given[name].desc.owned:
-                self._owned[name] = array.copy()
+        owned = {name: array.copy() for name, array in checked.items() if self._given[name].desc.owned}
         missing = [slot for name, slot in self._given.items() if name not in checked and name not in self._owned]
         if missing:
             raise BindingError(
                 "inputs are missing: "
                 + ", ".join(f"'{slot.name}' ({slot.desc.dtype} {list(slot.desc.sizes)})" for slot in missing)
             )
-        return [
-            self._owned[slot.name] if slot.name in self._owned else checked[slot.name] for slot in self.graph.inputs
-        ]
+        self._owned.update(owned)
+        # What this call was given comes first: other threads may hand over owned inputs meanwhile.
+        taken = collections.ChainMap(owned, checked, self._owned)
+        return [taken[slot.name] for slot in self.graph.inputs]
 
     def _check_outputs(self, out: Mapping[str, Any]) -> dict[str, Array]:
         for name, value in out.items():
@@ -122,6 +127,11 @@ class Executable(abc.ABC):
             if not value.flags.writeable:
                 raise BindingError("cannot be written into: the array is read-only", field=name)
             _checked(value, self._slots[name], "output")
+            if any(size > 1 and stride == 0 for size, stride in zip(value.shape, value.strides, strict=True)):
+                raise BindingError("cannot be written into: elements of the array share memory", field=name)
+        for one, other in itertools.combinations(out, 2):
+            if np.shares_memory(out[one], out[other]):
+                raise BindingError(f"cannot be written into: the array shares memory with that of '{one}'", field=other)
         return dict(out)
 
 
@@ -135,7 +145,10 @@ def _by_name(given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
 
 def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
     """`value` as an array of exactly the slot's data type and sizes."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # lists of different lengths
+        raise BindingError(f"the {what} is no array: {error}", field=slot.name) from None
     dtype = slot.desc.dtype
     if array.dtype != dtype.numpy:
         raise BindingError(

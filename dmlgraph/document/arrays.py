@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def read_array(path: str | pathlib.Path) -> Array:
-    """The array in a .npy file.  Nothing is unpickled: only arrays of numbers are asked for.
+    """The array in a .npy file, in this machine's byte order; nothing in it is ever unpickled.
 
     Raises:
         OSError: the file cannot be read.
@@ -31,11 +31,12 @@ def read_array(path: str | pathlib.Path) -> Array:
             raise ValueError("is not a .npy file")
         stream.seek(0)
         try:
-            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+            array = np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
         except Exception as error:  # a broken header makes NumPy raise errors of many kinds
             if "Object arrays" in str(error):
                 raise ValueError("holds Python objects, which are never loaded") from None
             raise ValueError(f"is a broken .npy file: {error}") from None
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def load_file(name: object, folder: pathlib.Path | None) -> Array:
@@ -70,7 +71,7 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
     except ValueError as error:
         hint = "save an array of numbers with numpy.save"
         raise GraphError(str(error), field="file", got=name, hint=hint) from None
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("=")) if array.ndim else array
+    return np.ascontiguousarray(array) if array.ndim else array
 
 
 def to_stored(array: Array, dtype: DataType) -> Array:

@@ -119,6 +119,7 @@ class _Reader:
                 field="dmlgraph",
                 got=version.plain,
                 allowed=str(FORMAT_VERSION),
+                hint="a number, without quotes" if version.value == str(FORMAT_VERSION) else None,
             )
 
     def _header(self, overrides: Mapping[str, int]) -> None:

@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,13 @@ def test_an_unknown_device_is_refused_with_those_there_are(graph: dg.Graph, name
         graph.compile(device=name)
     assert (caught.value.field, caught.value.got, caught.value.hint) == ("device", name, hint)
     assert {"auto", "cpu", "reference"} <= set((caught.value.allowed or "").split(", "))
+
+
+@pytest.mark.parametrize("name", [None, 3, ["cpu"]])
+def test_a_device_is_a_name(graph: dg.Graph, name: Any) -> None:
+    with pytest.raises(dg.DeviceError, match="must be the name of a device") as caught:
+        graph.compile(device=name)
+    assert (caught.value.field, caught.value.got) == ("device", name)
 
 
 def test_every_device_is_listed_with_what_it_does_or_why_it_is_missing() -> None:

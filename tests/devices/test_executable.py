@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from typing import Any
 
 import ml_dtypes
@@ -85,6 +87,21 @@ def test_an_input_of_another_shape_is_refused_and_not_broadcast(executable: Exec
 def test_a_list_of_numbers_is_no_array_of_the_data_type(executable: Executable) -> None:
     error = refused(executable, {"x": X, "bias": [1.0, 2.0, 3.0]})
     assert (error.field, error.got, error.allowed) == ("bias", "float64", "float32")
+
+
+def test_lists_of_different_lengths_are_no_array(executable: Executable) -> None:
+    error = refused(executable, {"x": [[1, 2], [3]], "bias": BIAS})
+    assert error.field == "x"
+    assert "the input is no array" in str(error)
+
+
+def test_a_closed_executable_does_not_run(executable: Executable) -> None:
+    bound = executable.bind({"x": X, "bias": BIAS})
+    with executable:
+        bound()
+    for call in (bound, lambda: executable.run({"x": X, "bias": BIAS})):
+        with pytest.raises(dg.DeviceError, match="the executable is closed"):
+            call()
 
 
 @pytest.mark.parametrize("inputs", [X, [X, BIAS], "x", 3])
@@ -236,6 +253,33 @@ def test_an_owned_input_is_replaced_when_it_is_given_again(owning: Executable) -
     assert owning.run({"x": BIAS})["y"].tolist() == [12, 22, 32]
 
 
+def test_a_refused_call_leaves_owned_inputs_as_they_were(owning: Executable) -> None:
+    owning.run({"x": BIAS, "w": np.ones(3, np.float32)})
+    refused(owning, {"w": np.full(3, 2, np.float32)})  # without x
+    assert owning.run({"x": BIAS})["y"].tolist() == [11, 21, 31]
+
+
+def test_threads_that_give_owned_inputs_get_the_results_of_their_own(owning: Executable) -> None:
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        weights = np.full(3, number, np.float32)
+        results = (owning.run({"x": BIAS, "w": weights})["y"] for _ in range(200))
+        wrong.extend(number for y in results if y.tolist() != (BIAS + number).tolist())
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
+
+
 # Others.
 
 
@@ -273,3 +317,26 @@ def test_a_graph_changed_after_compiling_does_not_change_the_executable() -> Non
     executable = g.compile("reference")
     g.output("later", g.outputs["y"])
     assert list(executable.run({"x": X, "bias": BIAS})) == ["y", "same"]
+
+
+def test_outputs_may_not_share_memory():
+    g = dg.Graph("two")
+    x = g.input("x", sizes=[4], dtype="float32")
+    g.output("a", dg.exp(x))
+    g.output("b", dg.log(x))
+    executable = g.compile("reference")
+    x_values, buffer = np.ones(4, np.float32), np.zeros(8, np.float32)
+    with pytest.raises(dg.BindingError, match="shares memory with that of 'a'") as caught:
+        executable.run({"x": x_values}, out={"a": buffer[:4], "b": buffer[2:6]})
+    assert caught.value.field == "b"
+    results = executable.run({"x": x_values}, out={"a": buffer[::2], "b": buffer[1::2]})
+    assert buffer[1::2].tolist() == [0, 0, 0, 0]
+    assert results["a"].tolist() == [float(np.float32(np.e))] * 4
+
+
+def test_an_output_may_not_be_written_onto_itself():
+    g = dg.Graph("one")
+    g.output("y", dg.exp(g.input("x", sizes=[4], dtype="float32")))
+    repeated = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), [4], [0], writeable=True)
+    with pytest.raises(dg.BindingError, match="elements of the array share memory"):
+        g.compile("reference").run({"x": np.ones(4, np.float32)}, out={"y": repeated})

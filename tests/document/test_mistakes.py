@@ -226,10 +226,22 @@ def test_one_of_several_outputs_wants_a_name_of_its_own() -> None:
     assert list(dg.loads(f"{parts}outputs: {{last: p.outputs.1}}\n").outputs) == ["last"]
 
 
-@pytest.mark.parametrize(("version", "got"), [("2", "2"), ("'1'", "1"), ("true", "True"), ("[1]", "[1]")])
+@pytest.mark.parametrize(("version", "got"), [("2", "2"), ("true", "True"), ("[1]", "[1]")])
 def test_another_format_version_is_refused(version: str, got: str) -> None:
     mistake = only(f"dmlgraph: {version}\n{X}outputs: [x]\n")
     assert mistake == f"1:11: field 'dmlgraph': not a format version this dmlgraph reads; got {got}; allowed: 1"
+
+
+def test_a_format_version_in_quotes_is_told_to_leave_them_off() -> None:
+    mistake = only(f"dmlgraph: '1'\n{X}outputs: [x]\n")
+    assert mistake.endswith("not a format version this dmlgraph reads; got 1; allowed: 1 (a number, without quotes)")
+
+
+def test_every_number_of_a_node_that_does_not_fit_is_told() -> None:
+    fields = "op: fill_value_sequence, output: {dtype: uint8, sizes: [1]}, value_start: 300, value_delta: 0.5"
+    start, delta = mistakes(f"{HEAD}nodes: {{n: {{{fields}}}}}\noutputs: [n]\n")
+    assert "field 'value_start': does not fit in uint8; got 300" in start
+    assert "field 'value_delta'" in delta
 
 
 def test_a_missing_format_version_is_told() -> None:

@@ -25,13 +25,13 @@ def binding() -> Any:
     except ImportError as error:
         raise SoftwareAdapterError(
             "the software adapter compiles shaders with llvmlite, which is not installed",
-            hint="pip install dmlgraph[software]",
+            hint="pip install llvmlite",
         ) from error
     if tuple(map(int, re.findall(r"\d+", llvmlite.__version__)[:2])) < OLDEST_LLVMLITE:
         raise SoftwareAdapterError(
             f"llvmlite {llvmlite.__version__} is too old for the software adapter",
             allowed=f"{'.'.join(map(str, OLDEST_LLVMLITE))} or newer",
-            hint="pip install --upgrade dmlgraph[software]",
+            hint="pip install --upgrade llvmlite",
         )
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
