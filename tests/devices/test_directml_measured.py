@@ -256,5 +256,5 @@ class TestEndsTheProcess:
 
     def test_a_gather_without_room_for_its_indices(self, directml_path: Path) -> None:
         """{2, 3} by {1, 2} along the first axis is {1, 2, 3}, which two dimensions do not hold."""
-        ended = subprocess.run([sys.executable, "-c", GATHER], check=False, capture_output=True, timeout=120)
+        ended = subprocess.run([sys.executable, "-P", "-c", GATHER], check=False, capture_output=True, timeout=120)
         assert ended.returncode < 0
