@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import textwrap
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -144,7 +145,7 @@ def run(
     for name, array in results.items():
         dtype = graph.outputs[name].dtype
         click.echo(f"{name}: {dtype} {list(array.shape)}")
-        click.echo(_indented(_values(array)))
+        click.echo(textwrap.indent(_values(array), "  ", predicate=lambda line: True))
         if output_dir is not None:
             np.save(output_dir / f"{name}.npy", to_stored(array, dtype))
 
@@ -296,14 +297,6 @@ def _values(array: np.ndarray[Any, Any]) -> str:
     """All values of a small array, the corners of a large one."""
     with np.printoptions(threshold=SHOWN_ELEMENTS, edgeitems=2, linewidth=100):
         return str(array)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(_indent(text.splitlines()))
-
-
-def _indent(lines: list[str]) -> Iterator[str]:
-    return (f"  {line}" for line in lines)
 
 
 if __name__ == "__main__":

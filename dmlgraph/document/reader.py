@@ -293,16 +293,19 @@ class _Reader:
 
     def _sources(self, name: str, tree: Tree, declared: set[str]) -> Iterator[str]:
         """The nodes a node reads; references to nothing, and to what is broken, break it too."""
+        for field, each in self._references(tree):
+            if self._reference(each, declared, field, name):
+                yield each.value.partition(".")[0]
+            else:
+                self.broken.add(name)
+
+    def _references(self, tree: Tree) -> Iterator[tuple[str, Tree]]:
+        """Every tensor a node is given: its field, and what should name it."""
         operator = self._operator_of(tree)
         for field in operator.input_fields if operator else ():
             item = tree.value.get(field)
-            if item is None or item.value is None:
-                continue
-            for each in item.value if isinstance(item.value, list) else [item]:
-                if self._reference(each, declared, field, name):
-                    yield each.value.partition(".")[0]
-                else:
-                    self.broken.add(name)
+            if item is not None and item.value is not None:
+                yield from ((field, each) for each in (item.value if isinstance(item.value, list) else [item]))
 
     def _reference(self, tree: Tree, declared: set[str], field: str, node: str | None = None) -> bool:
         """Whether a tree names something that is declared."""
@@ -360,13 +363,8 @@ class _Reader:
             build(name, tree)
 
     def _reads_broken(self, tree: Tree) -> bool:
-        operator = self._operator_of(tree)
-        for field in operator.input_fields if operator else ():
-            item = tree.value.get(field)
-            for each in item.value if item is not None and isinstance(item.value, list) else [item]:
-                if each is not None and isinstance(each.value, str) and each.value.partition(".")[0] in self.broken:
-                    return True
-        return False
+        named = (each.value for _, each in self._references(tree) if isinstance(each.value, str))
+        return any(name.partition(".")[0] in self.broken for name in named)
 
     def _noting(self, tree: Tree, name: str | None = None) -> _Noting:
         return _Noting(self, tree, name)
