@@ -1,0 +1,56 @@
+"""The `dmlgraph` command: one module a command.
+
+Exit status: 0 fine, 1 the graph or its data is wrong (or a device failed), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dmlgraph.cli.check import check
+from dmlgraph.cli.devices import devices
+from dmlgraph.cli.directml import directml
+from dmlgraph.cli.lower import lower
+from dmlgraph.cli.operators import operators
+from dmlgraph.cli.run import run
+from dmlgraph.cli.schema import schema
+from dmlgraph.errors import DmlGraphError, Problem
+
+
+class Commands(click.Group):
+    """A group that prints our errors as lines of their own."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DmlGraphError as error:
+            for problem in error.problems:
+                click.echo(_error_line(problem), err=True)
+            ctx.exit(1)
+        except BrokenPipeError:  # nobody reads on, as with `| head`: click ends in silence
+            raise
+        except OSError as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(1)
+
+
+def _error_line(problem: Problem) -> str:
+    """`FILE:LINE:COLUMN: error: …`, or without a place where there is none."""
+    return f"{problem.location}: error: {problem}" if problem.location else f"error: {problem}"
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dmlgraph")
+def main() -> None:
+    """Check, lower and run DirectML graphs written in YAML.
+
+    \b
+    Example:
+      dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy
+    """
+
+
+for command in (run, check, lower, operators, devices, schema, directml):
+    main.add_command(command)

@@ -1,0 +1,66 @@
+"""`dmlgraph directml`: Microsoft's library, fetched and found."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import click
+
+from dmlgraph.devices import directml_install, directml_library, list_devices
+
+
+@click.group()
+def directml() -> None:
+    """Fetch Microsoft's DirectML library, or say which is used.
+
+    \b
+    Example:
+      dmlgraph directml install
+    """
+
+
+@directml.command()
+@click.option(
+    "--from",
+    "wheel",
+    type=click.Path(exists=True, dir_okay=False, path_type=pathlib.Path),
+    help="A wheel that is already here, for machines without a network.",
+)
+def install(wheel: pathlib.Path | None) -> None:
+    """Fetch DirectML for Linux into your cache.
+
+    It is a pinned version, and its hash is checked.  The library is Microsoft's, under the MIT licence, and comes
+    from the wheel of torch-directml.
+
+    \b
+    Examples:
+      dmlgraph directml install
+      dmlgraph directml install --from torch_directml-0.2.5.dev240914-cp311-cp311-manylinux2010_x86_64.whl
+    """
+    with click.progressbar(length=1, label="DirectML", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        installed = directml_install.install(wheel, progress=progress)
+    click.echo(f"{'already installed' if installed.already else 'installed'}: {installed.path}")
+
+
+@directml.command()
+def info() -> None:
+    """Say which DirectML and which Direct3D 12 are used.
+
+    \b
+    Example:
+      dmlgraph directml info
+    """
+    found = directml_library.find_directml()
+    direct3d = directml_library.find_direct3d()
+    click.echo(f"DirectML:    {found.path} ({found.origin})")
+    click.echo(f"Direct3D 12: {direct3d.d3d12}{' (the software adapter of dmlgraph)' if direct3d.software else ''}")
+    click.echo(f"DXCore:      {direct3d.dxcore}")
+    for device in list_devices():
+        if device.name.startswith("directml"):
+            click.echo(f"{device.name}: {f'missing: {device.missing}' if device.missing else device.description}")

@@ -1,0 +1,31 @@
+"""`dmlgraph operators`: what operators there are and what each takes."""
+
+from __future__ import annotations
+
+import click
+
+from dmlgraph.errors import suggestion
+from dmlgraph.operators.operator import REGISTRY, find
+from dmlgraph.operators.reference import describe, overview
+
+
+@click.command()
+@click.argument("name", required=False)
+def operators(name: str | None) -> None:
+    """List the operators, or show what one takes.
+
+    That is its fields, their defaults, and data types and dimensions by feature level.
+
+    \b
+    Examples:
+      dmlgraph operators
+      dmlgraph operators fill_value_sequence
+    """
+    if name is None:
+        click.echo(overview())
+        return
+    operator = find(name.lower().removeprefix("dml_operator_"))
+    if operator is None:
+        hint = suggestion(name.lower(), REGISTRY)
+        raise click.BadParameter(f"'{name}' is not an operator{f' ({hint})' if hint else ''}", param_hint="NAME")
+    click.echo(describe(operator))

@@ -1,0 +1,83 @@
+"""`dmlgraph run`: runs a graph and prints its outputs."""
+
+from __future__ import annotations
+
+import pathlib
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+import click
+import numpy as np
+
+from dmlgraph.cli.options import FILE, parse_arrays, with_dims
+from dmlgraph.devices import choose, compile_graph
+from dmlgraph.document import load
+from dmlgraph.document.arrays import from_stored, to_stored
+from dmlgraph.errors import DeviceError, DmlGraphError
+
+SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--device", default="auto", show_default=True, help="Where to run; 'dmlgraph devices' lists them.")
+@click.option(
+    "--input", "inputs", multiple=True, callback=parse_arrays, metavar="NAME=FILE.npy", help="An input's array."
+)
+@click.option(
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=pathlib.Path),
+    help="Save each output as DIR/NAME.npy.",
+)
+@with_dims
+def run(
+    file: pathlib.Path,
+    device: str,
+    inputs: dict[str, np.ndarray[Any, Any]],
+    output_dir: pathlib.Path | None,
+    dims: dict[str, int],
+) -> None:
+    """Run a graph and print its outputs.
+
+    \b
+    Examples:
+      dmlgraph run examples/positional_encoding.yaml
+      dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 --output-dir results
+    """
+    try:
+        choose(device)
+    except DeviceError as error:
+        if type(error) is not DeviceError:  # there is such a device, and it cannot be used
+            raise
+        raise click.BadParameter(str(error), param_hint="--device") from None
+    graph = load(file, dims=dims)
+    if output_dir is not None:
+        _check_file_names(graph.outputs)
+    executable = compile_graph(graph, device)
+    click.echo(f"device: {executable.device} ({executable.reason})", err=True)
+    dtypes = {node.name: node.desc.dtype for node in graph.inputs}
+    results = executable.run(
+        {name: from_stored(array, dtypes[name]) if name in dtypes else array for name, array in inputs.items()}
+    )
+    if output_dir is not None:
+        output_dir.mkdir(parents=True, exist_ok=True)
+    for name, array in results.items():
+        dtype = graph.outputs[name].dtype
+        click.echo(f"{name}: {dtype} {list(array.shape)}")
+        click.echo(textwrap.indent(_values(array), "  ", predicate=lambda line: True))
+        if output_dir is not None:
+            np.save(output_dir / f"{name}.npy", to_stored(array, dtype))
+
+
+def _check_file_names(names: Iterable[str]) -> None:
+    """Outputs are saved under their names, which must not lead out of the folder."""
+    for name in names:
+        if any(character in name for character in '/\\:*?"<>|'):
+            raise DmlGraphError("cannot be the name of a file", field=f"outputs.{name}", hint="give the output another")
+
+
+def _values(array: np.ndarray[Any, Any]) -> str:
+    """All values of a small array, the corners of a large one."""
+    with np.printoptions(threshold=SHOWN_ELEMENTS, edgeitems=2, linewidth=100):
+        return str(array)

@@ -1,0 +1,20 @@
+"""`dmlgraph schema`: the JSON Schema of graph files."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from dmlgraph.document.schema import schema as make_schema
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of graph files, for editors.
+
+    \b
+    Example:
+      dmlgraph schema > graph.schema.json
+    """
+    click.echo(json.dumps(make_schema(), indent=2, ensure_ascii=False))
