@@ -26,12 +26,13 @@ from dmlgraph.errors import (
     TensorError,
 )
 from dmlgraph.functions import *  # noqa: F403 - its __all__ names them
-from dmlgraph.graph import Graph, Value
+from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.lowering import GraphDesc
 from dmlgraph.operators import ScaleBias
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.value import Value
 
 __all__ = [
     "BindingError",

@@ -1,33 +1,47 @@
 """The errors dmlgraph raises: a small tree of exceptions, each made of problems with fields.
 
-A `Problem` is one thing that is wrong: where (node, field, place in a file), what was given, what is
-allowed, and what to do about it.  An exception carries one or more of them; its own `node`, `field`, `got`,
-`allowed`, `hint` and `location` are those of the first.
+A `Problem` is one thing that is wrong, or a warning of what is surely not meant: where (node, field, place in a
+file), what was given, what is allowed, and what to do about it.  An exception carries one or more of them; its own
+`node`, `field`, `got`, `allowed`, `hint` and `location` are those of the first.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable
+import enum
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a file; line and column count from 1."""
+    """A place in a file; line and column count from 1, columns in characters.
+
+    `end_column` is the column behind the last character of what stands there, None where that is not known or on
+    another line; `source` is the text of the whole line.  Neither makes one place different from another.
+    """
 
     file: str
     line: int
     column: int
+    end_column: int | None = dataclasses.field(default=None, compare=False)
+    source: str | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
 
+class Severity(enum.StrEnum):
+    """How bad a problem is: an error is raised, a warning is told."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong.
+    """One thing that is wrong, or a warning: legal, but surely not meant.
 
     `field` is a dotted path inside the node (`output.sizes`, `axes.1`); `got` is the offending value or None
     where there is none to show; `allowed` and `hint` are phrases for people.
@@ -40,8 +54,19 @@ class Problem:
     allowed: str | None = None
     hint: str | None = None
     location: Location | None = None
+    severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
+        text = self.headline
+        if self.allowed is not None:
+            text += f"; allowed: {self.allowed}"
+        if self.hint is not None:
+            text += f" ({self.hint})"
+        return text
+
+    @property
+    def headline(self) -> str:
+        """Where, what is wrong, and what was given: all but the advice."""
         where = []
         if self.node is not None:
             where.append(f"node '{self.node}'")
@@ -50,10 +75,6 @@ class Problem:
         text = f"{', '.join(where)}: {self.message}" if where else self.message
         if self.got is not None:
             text += f"; got {_shorten(self.got)}"
-        if self.allowed is not None:
-            text += f"; allowed: {self.allowed}"
-        if self.hint is not None:
-            text += f" ({self.hint})"
         return text
 
     def within(self, field: str) -> Problem:
@@ -152,21 +173,29 @@ class ToldOf:
             raise cls(problem.at(node=self.name) for problem in error.problems) from None
 
 
-def suggestion(name: str, known: Iterable[str]) -> str | None:
-    """A hint with the known name nearest to `name`, or None where nothing is near."""
-    near = nearest(name, known)
+def suggestion(name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str | None:
+    """A hint with the known name nearest to `name`, or None where nothing is near.
+
+    `elsewhere`: known names by what they are called in other libraries; such a name means just that.
+    """
+    near = (elsewhere or {}).get(name) or nearest(name, known)
     return None if near is None else f"did you mean '{near}'?"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` is most likely a misspelling of, or None where nothing is near."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    names = list(known)
+    same = [each for each in names if each.lower() == name.lower()]  # but for the case of letters
+    near = same or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return near[0] if near else None
 
 
-def listing(names: Iterable[object]) -> str:
-    """Names for a message: `a, b, c`."""
-    return ", ".join(str(name) for name in names)
+def listing(names: Iterable[object], at_most: int | None = None) -> str:
+    """Names for a message: `a, b, c`, or `a, b and 7 more`."""
+    words = [str(name) for name in names]
+    if at_most is None or len(words) <= at_most:
+        return ", ".join(words)
+    return f"{', '.join(words[:at_most])} and {len(words) - at_most} more"
 
 
 def _line(problem: Problem) -> str:

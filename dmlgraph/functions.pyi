@@ -6,7 +6,7 @@ Made by tools/generate_function_stubs.py from the operators' classes: change tho
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from dmlgraph.graph import Value
+from dmlgraph.value import Value
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc

@@ -1,4 +1,4 @@
-"""Graph and Value: operators, inputs and constants, and which flows into which.
+"""Graph: operators, inputs and constants, and which flows into which.
 
     g = Graph("ramp_times_x")
     x = g.input("x", sizes=[2, 3], dtype="float32")
@@ -17,7 +17,7 @@ import inspect
 import itertools
 import numbers
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -26,6 +26,7 @@ import numpy as np
 from dmlgraph.errors import (
     DmlGraphError,
     GraphError,
+    Location,
     OperatorError,
     Problem,
     ToldOf,
@@ -41,107 +42,14 @@ from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.operators.operator import Operator, same_dtype_fields
 from dmlgraph.scalar import array_of
 from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.value import Value
 
 if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
     from dmlgraph.lowering import GraphDesc
 
+NOT_A_DIM = "is not a dim of the graph"
 _INTEGER_KINDS = (Kind.UINT, Kind.INT, Kind.UINTS, Kind.INTS, Kind.SIZE_2D)
-
-
-class Value:
-    """One tensor in a graph: an input, a constant, or an output of a node.
-
-    Python's operators make nodes: `+ - * / ** < > == @ -x abs(x)`.  A number on one side becomes a constant
-    fill of one element, read with zero strides.  `==` makes a node too: compare values with `is`.
-    """
-
-    __slots__ = ("desc", "graph", "node", "port")
-    __array_ufunc__ = None  # NumPy arrays leave the operators to us
-
-    def __init__(self, graph: Graph, node: str, port: int, desc: TensorDesc) -> None:
-        self.graph, self.node, self.port, self.desc = graph, node, port, desc
-
-    @property
-    def dtype(self) -> DataType:
-        return self.desc.dtype
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return self.desc.sizes
-
-    @property
-    def reference(self) -> str:
-        """How a graph file refers to the value: `node`, `node.output_index`, `node.outputs.1`."""
-        return self.graph.reference(self.node, self.port)
-
-    def __add__(self, other: Operand) -> Value:
-        return functions.apply("add", self, other)
-
-    def __radd__(self, other: Operand) -> Value:
-        return functions.apply("add", other, self)
-
-    def __sub__(self, other: Operand) -> Value:
-        return functions.apply("subtract", self, other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return functions.apply("subtract", other, self)
-
-    def __mul__(self, other: Operand) -> Value:
-        return functions.apply("multiply", self, other)
-
-    def __rmul__(self, other: Operand) -> Value:
-        return functions.apply("multiply", other, self)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return functions.apply("divide", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Value:
-        return functions.apply("divide", other, self)
-
-    def __pow__(self, other: Operand) -> Value:
-        return functions.apply("pow", self, other)
-
-    def __rpow__(self, other: Operand) -> Value:
-        return functions.apply("pow", other, self)
-
-    def __matmul__(self, other: Operand) -> Value:
-        return functions.apply("gemm", self, other)
-
-    def __rmatmul__(self, other: Operand) -> Value:
-        return functions.apply("gemm", other, self)
-
-    def __lt__(self, other: Operand) -> Value:
-        return functions.apply("logical_less_than", self, other)
-
-    def __gt__(self, other: Operand) -> Value:
-        return functions.apply("logical_less_than", other, self)
-
-    def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
-        return functions.apply("logical_equals", self, other)
-
-    def __ne__(self, other: object) -> Value:  # type: ignore[override]
-        raise TypeError("'!=' has no operator in DirectML: use if_ on the result of '=='")
-
-    __hash__ = object.__hash__
-
-    def __neg__(self) -> Value:
-        return functions.apply("negate", self)
-
-    def __abs__(self) -> Value:
-        return functions.apply("abs", self)
-
-    def __bool__(self) -> bool:
-        raise TypeError("a value is known only when the graph runs: use if_ to choose element by element")
-
-    def __iter__(self) -> Iterator[Value]:
-        raise TypeError("a value is one tensor: use split to cut it into parts")
-
-    def __repr__(self) -> str:
-        return f"<Value {self.reference}: {self.desc}>"
-
-
-Operand = Value | int | float
 
 
 def _source(operator: type[Operator]) -> Callable[..., Value]:
@@ -184,6 +92,9 @@ class Graph:
         self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self._outputs: dict[str, Value] = {}
         self._next: dict[str, int] = {}
+        self._is_assembled = False
+        self._dims_used: set[str] = set()
+        self._places: dict[tuple[str | None, str | None], Location] = {}
 
     # Sources.
 
@@ -349,10 +260,35 @@ class Graph:
                 raise GraphError("this optional output is left out", got=reference, hint=f"ask for it: {path}: true")
             return Value(self, name, port, desc)
         raise GraphError(
-            f"'{name}' has {'one output' if len(paths) == 1 else 'several outputs'}",
+            f"'{name}' has {'one output' if len(paths) == 1 else 'no such output' if path else 'several outputs'}",
             got=reference,
             allowed=listing(name + each for each in paths),
         )
+
+    def unused_dims(self) -> list[str]:
+        """The dims that nothing was ever sized by."""
+        return [dim for dim in self.dims if dim not in self._dims_used]
+
+    def warnings(self) -> list[Problem]:
+        """What is legal but surely not meant, such as a node no output depends on; see `dmlgraph.lint`."""
+        from dmlgraph.lint import warnings
+
+        return warnings(self)
+
+    def place(self, location: Location, node: str | None, field: str | None = None) -> None:
+        """Remembers where in a file a node, a field of it, or (without a node) a field of the graph stands."""
+        self._places[node, field] = location
+
+    def located(self, problem: Problem) -> Problem:
+        """The problem with its place in the file the graph was read from: its field's, else its node's."""
+        if problem.location is not None or not self._places:
+            return problem
+        path = problem.field
+        while path and (problem.node, path) not in self._places:
+            path = path.rpartition(".")[0]
+        if problem.node is None and not path:
+            return problem
+        return problem.at(location=self._places.get((problem.node, path or None)))
 
     # Other forms of it.
 
@@ -367,7 +303,7 @@ class Graph:
         for dim in changed:
             if dim not in self.dims:
                 raise GraphError(
-                    "is not a dim of the graph",
+                    NOT_A_DIM,
                     field=f"dims.{dim}",
                     allowed=listing(self.dims) or "nothing: the graph has no dims",
                     hint=suggestion(dim, self.dims),
@@ -385,32 +321,70 @@ class Graph:
                 values[node.name] = other.add(type(node.operator), tensors, node.attributes, node.outputs, node.name)
         for name, value in self._outputs.items():
             other.output(name, values[value.node][value.port])
+        other._dims_used |= self._dims_used  # the sizes of constants keep no names
+        other._places |= self._places
         return other
 
-    def lower(self) -> GraphDesc:
-        """The graph as DirectML is given it; see `dmlgraph.lowering`."""
-        from dmlgraph.lowering import lower
+    def lower(self, *, fuse: bool | Iterable[str] = True) -> GraphDesc:
+        """The graph as DirectML is given it; see `dmlgraph.lowering`.  `fuse` is that of `compile`."""
+        from dmlgraph import lowering, passes
 
-        return lower(self)
+        return lowering.lower(passes.fuse(self, rules=fuse).graph)
 
     def compile(
-        self, device: str = "auto", *, dims: Mapping[str, int] | None = None, debug: bool = False
+        self,
+        device: str = "auto",
+        *,
+        fuse: bool | Iterable[str] = True,
+        dims: Mapping[str, int] | None = None,
+        debug: bool = False,
     ) -> Executable:
         """Compiles the graph for a device: "auto", "cpu", "reference", "directml", "directml:1", "directml:software".
 
         Args:
             device: where to run; `auto` takes a hardware DirectML adapter where there is one, else `cpu`.
+            fuse: whether nodes melt into one another first (`dmlgraph.passes`): all rules that are on by default,
+                none, or those of the given names.
             dims: other values for the graph's dims.
             debug: ask the device for its own checks and messages.
         """
         from dmlgraph.devices import compile_graph
 
-        return compile_graph(self if dims is None else self.with_dims(dims), device, debug=debug)
+        return compile_graph(self if dims is None else self.with_dims(dims), device, fuse=fuse, debug=debug)
+
+    @classmethod
+    def assembled(
+        cls,
+        like: Graph,
+        nodes: Iterable[tuple[Node, Sequence[tuple[str, int] | None]]],
+        outputs: Mapping[str, tuple[str, int]],
+    ) -> Graph:
+        """A graph of nodes that are known to be legal, as passes make it: each with its (node, port) sources.
+
+        Nodes come in an order in which they can run.  Readers in it may read through strides of their own, which
+        no graph file can say: it cannot be saved, and its dims are resolved.
+        """
+        graph = cls(like.name, target=like.target)
+        graph._is_assembled = True
+        network = graph._graph
+        for node, sources in nodes:
+            network.add_node(node.name, node=node)
+            for port, source in enumerate(sources):
+                if source is not None:
+                    network.add_edge(source[0], node.name, from_port=source[1], to_port=port)
+        for name, (node_name, port) in outputs.items():
+            content = graph.node(node_name)
+            desc = content.operator.output_descs[port] if isinstance(content, OperatorNode) else content.desc
+            assert desc is not None
+            graph._outputs[name] = Value(graph, node_name, port, desc)
+        return graph
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the graph as a YAML graph file; large constants go into .npy files beside it."""
         from dmlgraph.document import save
 
+        if self._is_assembled:
+            raise GraphError("a fused graph is no source", hint="save the graph it was made of")
         save(self, path)
 
     def __repr__(self) -> str:
@@ -423,12 +397,13 @@ class Graph:
         if isinstance(sizes, str):
             if sizes not in self.dims:
                 raise GraphError(
-                    "is not a dim of the graph",
+                    NOT_A_DIM,
                     field=field,
                     got=sizes,
                     allowed=f"a number{', ' if self.dims else ''}{listing(self.dims)}",
-                    hint=suggestion(sizes, self.dims) or "dims are declared with the graph",
+                    hint=_size_hint(sizes, self.dims),
                 )
+            self._dims_used.add(sizes)
             return self.dims[sizes]
         if isinstance(sizes, (list, tuple)):
             return [self.resolve(size, f"{field}.{index}") for index, size in enumerate(sizes)]
@@ -558,6 +533,15 @@ def _by_field(operator: Operator, bound: Mapping[int, Value]) -> dict[str, Any]:
         tensors[field] = values if isinstance(current, tuple) else values[0]
         port += count
     return tensors
+
+
+def _size_hint(size: str, dims: Mapping[str, int]) -> str:
+    """What to do about text that is no dim."""
+    if size.replace("_", "").isdecimal():
+        return "write the number with digits alone, without quotes"
+    if any(sign in size for sign in "+-*/()"):
+        return "nothing is computed here: declare a dim of that size"
+    return suggestion(size, dims) or "dims are declared with the graph"
 
 
 def _dims(given: object) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.errors import DmlGraphError, GraphError, OperatorError
-from dmlgraph.graph import Graph, Value
+from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.element_wise import Identity
@@ -22,6 +22,7 @@ from dmlgraph.operators.fields import Kind
 from dmlgraph.operators.operator import Operator
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.value import Value
 
 CONSTANT_NODE_LEVEL = FeatureLevel.V6_2  # DML_GRAPH_NODE_TYPE_CONSTANT exists from here
 CONSTANT_NODE_BYTES = 64  # larger constants are inputs handed to DirectML once, which keeps them in its own layout

@@ -6,22 +6,32 @@ import pathlib
 
 import click
 
+from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, with_dims
 from dmlgraph.document import load
+from dmlgraph.errors import GraphError
 
 
 @click.command()
 @click.argument("file", type=FILE)
+@click.option("--strict", is_flag=True, help="Exit with status 1 on warnings too.")
 @with_dims
-def check(file: pathlib.Path, dims: dict[str, int]) -> None:
-    """Report every error of a graph file at once.
+def check(file: pathlib.Path, strict: bool, dims: dict[str, int]) -> None:
+    """Report every error and warning of a graph file.
 
-    Each is told as FILE:LINE:COLUMN: error: what is wrong, and what is allowed.
+    Each is told as FILE:LINE:COLUMN: error: what is wrong, with the line, what is allowed and what to do.  A
+    warning is for what is legal but surely not meant, such as a node that no output depends on.
 
     \b
-    Example:
+    Examples:
       dmlgraph check examples/ramp.yaml
+      dmlgraph check --strict examples/ramp.yaml
     """
     graph = load(file, dims=dims)
-    desc = graph.lower()
+    with located(graph):
+        desc = graph.lower(fuse=False)
+    warnings = graph.warnings()
+    tell(warnings)
+    if warnings and strict:
+        raise GraphError("--strict counts warnings as errors")
     click.echo(f"{file}: fine: {len(desc.nodes)} nodes at feature level {desc.level}")

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import pathlib
+import textwrap
 
 import click
 
+from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, with_dims
 from dmlgraph.document import load
+from dmlgraph.lowering import lower as lower_graph
+from dmlgraph.passes import fuse
 
 
 @click.command()
 @click.argument("file", type=FILE)
+@click.option("--no-fuse", is_flag=True, help="Lower the nodes as they stand in the file.")
+@click.option("--explain", is_flag=True, help="First say, behind '#', what was fused and what was not.")
 @with_dims
-def lower(file: pathlib.Path, dims: dict[str, int]) -> None:
+def lower(file: pathlib.Path, no_fuse: bool, explain: bool, dims: dict[str, int]) -> None:
     """Print the DML_GRAPH_DESC of a graph.
 
     It holds every node with every field of its C struct, and the edges.
 
     \b
-    Example:
+    Examples:
       dmlgraph lower examples/ramp.yaml --dim N=4
+      dmlgraph lower examples/ramp.yaml --explain
+      dmlgraph lower examples/ramp.yaml --no-fuse
     """
-    click.echo(str(load(file, dims=dims).lower()), nl=False)
+    graph = load(file, dims=dims)
+    tell(graph.warnings())
+    with located(graph):
+        fused = fuse(graph, rules=not no_fuse)
+        desc = lower_graph(fused.graph)
+    if explain:
+        click.echo(textwrap.indent(fused.explain() or "nothing to fuse\n", "# "), nl=False)
+    click.echo(str(desc), nl=False)

@@ -10,6 +10,8 @@ from typing import Any
 import click
 import numpy as np
 
+from dmlgraph.cli.completion import complete_devices
+from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, parse_arrays, with_dims
 from dmlgraph.devices import choose, compile_graph
 from dmlgraph.document import load
@@ -21,7 +23,13 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--device", default="auto", show_default=True, help="Where to run; 'dmlgraph devices' lists them.")
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    shell_complete=complete_devices,
+    help="Where to run; 'dmlgraph devices' lists them.",
+)
 @click.option(
     "--input", "inputs", multiple=True, callback=parse_arrays, metavar="NAME=FILE.npy", help="An input's array."
 )
@@ -30,10 +38,12 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
     type=click.Path(file_okay=False, path_type=pathlib.Path),
     help="Save each output as DIR/NAME.npy.",
 )
+@click.option("--no-fuse", is_flag=True, help="Run the nodes as they stand in the file.")
 @with_dims
 def run(
     file: pathlib.Path,
     device: str,
+    no_fuse: bool,
     inputs: dict[str, np.ndarray[Any, Any]],
     output_dir: pathlib.Path | None,
     dims: dict[str, int],
@@ -52,9 +62,11 @@ def run(
             raise
         raise click.BadParameter(str(error), param_hint="--device") from None
     graph = load(file, dims=dims)
+    tell(graph.warnings())
     if output_dir is not None:
         _check_file_names(graph.outputs)
-    executable = compile_graph(graph, device)
+    with located(graph):
+        executable = compile_graph(graph, device, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
     dtypes = {node.name: node.desc.dtype for node in graph.inputs}
     results = executable.run(

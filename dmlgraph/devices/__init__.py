@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import time
+from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from dmlgraph.devices.device import Device
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.errors import DeviceError, OperatorError, listing, suggestion
 from dmlgraph.lowering import OperatorDescNode, lower
+from dmlgraph.passes import fuse as run_passes
 
 if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
@@ -95,15 +98,21 @@ def _directml() -> ModuleType:
         ) from None
 
 
-def compile_graph(graph: Graph, device: str, *, debug: bool = False) -> Executable:
-    """Lowers a graph for a device and compiles it there.
+def compile_graph(graph: Graph, device: str, *, fuse: bool | Iterable[str] = True, debug: bool = False) -> Executable:
+    """Fuses and lowers a graph for a device and compiles it there; `fuse` is that of `Graph.compile`.
+
+    The executable's `stats` say how long each of the three took: fuse_seconds, lower_seconds, compile_seconds.
 
     Raises:
         DeviceError: no such device.
         OperatorError: a node needs a higher feature level than the device has.
     """
     choice = choose(device)
-    desc = lower(graph, choice.device.level)
+    times = [time.perf_counter()]
+    fused = run_passes(graph, level=choice.device.level, rules=fuse)
+    times.append(time.perf_counter())
+    desc = lower(fused.graph, choice.device.level)
+    times.append(time.perf_counter())
     problems = [
         problem.at(node=node.name)
         for node in desc.nodes
@@ -112,4 +121,9 @@ def compile_graph(graph: Graph, device: str, *, debug: bool = False) -> Executab
     ]
     if problems:
         raise OperatorError(problems)
-    return choice.device.compile(desc, reason=choice.reason, debug=debug)
+    executable = choice.device.compile(desc, reason=choice.reason, debug=debug)
+    times.append(time.perf_counter())
+    executable.fusion = fused.record
+    for stage, begin, end in zip(("fuse", "lower", "compile"), times, times[1:], strict=False):
+        executable.stats.setdefault(f"{stage}_seconds", end - begin)
+    return executable

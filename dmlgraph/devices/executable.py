@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import collections
+import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -12,8 +13,34 @@ import numpy as np
 
 from dmlgraph.errors import BindingError, DeviceError, listing, suggestion
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
+from dmlgraph.operators.operator import Operator
+from dmlgraph.passes.rule import Entry
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A part of a run that is timed by itself: one node, or several that run as one.
+
+    Attributes:
+        nodes: the names of the nodes it runs.
+        how: the way the device runs them, in a word.
+        start: when it began, in seconds from the beginning of the run.
+        seconds: how long it took.
+        bytes: of the tensors it reads and writes.
+    """
+
+    nodes: tuple[str, ...]
+    how: str
+    start: float
+    seconds: float
+    bytes: int
+
+
+def tensor_bytes(operator: Operator) -> int:
+    """The bytes of the tensors an operator reads and writes."""
+    return sum(desc.total_bytes for desc in (*operator.input_descs, *operator.output_descs) if desc is not None)
 
 
 class Executable(abc.ABC):
@@ -24,11 +51,13 @@ class Executable(abc.ABC):
         device: the name of the device it runs on.
         reason: why it runs there.
         stats: how it runs; the keys depend on the device.
+        fusion: what the passes did to the graph before, and what they did not, with the reasons.
     """
 
     def __init__(self, graph: GraphDesc, device: str, reason: str) -> None:
         self.graph, self.device, self.reason = graph, device, reason
         self.stats: dict[str, Any] = {}
+        self.fusion: tuple[Entry, ...] = ()
         self._given = {slot.name: slot for slot in graph.inputs if slot.data is None}
         self._slots = {slot.name: slot for slot in graph.outputs}
         self._owned: dict[str, Array] = {}
@@ -63,6 +92,19 @@ class Executable(abc.ABC):
         targets = self._check_outputs(_by_name(out, "out"))
         return lambda: self._run(arrays, targets)
 
+    def profile(self, inputs: Mapping[str, Any] | None = None) -> list[Step] | None:
+        """Runs the graph once, as `run` does, and says how long each part of the run took.
+
+        Returns:
+            The steps in the order they ran; None where the device cannot tell them apart.
+
+        Raises:
+            BindingError: as `run`.
+        """
+        arrays = self._check_inputs(_by_name(inputs, "inputs"))
+        self._check_open()
+        return self._profile(arrays)
+
     def close(self) -> None:
         """Gives back what the device holds for the graph; it cannot be run afterwards."""
         self._closed = True
@@ -74,8 +116,7 @@ class Executable(abc.ABC):
         self.close()
 
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
-        if self._closed:
-            raise DeviceError("the executable is closed and cannot run any more")
+        self._check_open()
         results = {}
         for slot, value in zip(self.graph.outputs, self._execute(arrays), strict=True):
             target = targets.get(slot.name)
@@ -85,6 +126,14 @@ class Executable(abc.ABC):
                 np.copyto(target, value)
             results[slot.name] = target
         return results
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DeviceError("the executable is closed and cannot run any more")
+
+    def _profile(self, inputs: Sequence[Array]) -> list[Step] | None:  # noqa: ARG002 - for those that can tell
+        """The steps of one run on the inputs, in slot order; None where the device cannot tell them apart."""
+        return None
 
     @abc.abstractmethod
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.devices.device import Device
-from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.devices.executable import Array, Executable, Step, tensor_bytes
 from dmlgraph.errors import DeviceError
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import ConstantDescNode, GraphDesc
@@ -57,12 +57,20 @@ class ReferenceExecutable(Executable):
         self._last_reader[source] = max(node, self._last_reader.get(source, 0))
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        return self._evaluate(inputs)
+
+    def _profile(self, inputs: Sequence[Array]) -> list[Step]:
+        steps: list[Step] = []
+        self._evaluate(inputs, steps)
+        return steps
+
+    def _evaluate(self, inputs: Sequence[Array], steps: list[Step] | None = None) -> Sequence[Array]:
         try:
-            return self._evaluate(inputs)
+            return self._walk(inputs, steps)
         except MemoryError as error:
             raise DeviceError(f"not enough memory to run the graph '{self.graph.name}': {error}") from None
 
-    def _evaluate(self, inputs: Sequence[Array]) -> Sequence[Array]:
+    def _walk(self, inputs: Sequence[Array], steps: list[Step] | None) -> Sequence[Array]:
         start = time.perf_counter()
         buffers: dict[tuple[Any, int], Buffer] = {
             ("input", slot): given.desc.pack(array)
@@ -73,6 +81,7 @@ class ReferenceExecutable(Executable):
                 buffers[index, 0] = np.frombuffer(node.data, np.uint8)
                 continue
             operator, sources = node.operator, self._sources[index]
+            begin = time.perf_counter()
             arguments = [
                 desc.unpack(buffers[sources[port]]) if desc is not None and port in sources else None
                 for port, desc in enumerate(operator.input_descs)
@@ -81,6 +90,9 @@ class ReferenceExecutable(Executable):
             for port, desc in enumerate(operator.output_descs):
                 if desc is not None:
                     buffers[index, port] = desc.pack(next(results))
+            if steps is not None:
+                seconds = time.perf_counter() - begin
+                steps.append(Step((node.name,), "evaluate", begin - start, seconds, tensor_bytes(operator)))
             for source in self._dropped_after[index]:
                 del buffers[source]
         edges = sorted(self.graph.output_edges, key=lambda edge: edge.output)

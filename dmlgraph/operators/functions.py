@@ -15,7 +15,8 @@ from dmlgraph.errors import OperatorError, listing, suggestion
 from dmlgraph.operators.operator import REGISTRY, Operator
 
 if TYPE_CHECKING:
-    from dmlgraph.graph import Graph, Value
+    from dmlgraph.graph import Graph
+    from dmlgraph.value import Value
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 

@@ -1,0 +1,130 @@
+"""Problems as a compiler tells them: the place, what is wrong, the line with the offending part underlined, advice.
+
+    ramp.yaml:9:11: error: node 'y', field 'op': is not an operator; got multply
+      9 |   y: {op: multply, a: x, b: ramp}
+        |           ^^^^^^^
+        = help: did you mean 'multiply'?
+
+The form of the first line is fixed, for editors and scripts; the others are for people.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+import click
+
+from dmlgraph.errors import DmlGraphError, Location, Problem, Severity
+from dmlgraph.graph import Graph
+
+WIDTH = 100  # columns of a source line that are shown; a longer one is cut around the offending part
+TAB = 4  # columns a tab takes
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+
+
+def tell(problems: Sequence[Problem]) -> None:
+    """Prints problems to the standard error and, of those with places in a file, how many there are."""
+    colour = _wants_colour()
+    for before, problem in zip([None, *problems], problems, strict=False):
+        click.echo("\n".join(lines(problem, before, colour=colour)), err=True, color=colour)
+    if any(problem.location for problem in problems):
+        click.echo(count(problems), err=True)
+
+
+@contextlib.contextmanager
+def located(graph: Graph) -> Iterator[None]:
+    """Errors raised inside are told with the places of their nodes in the graph's file."""
+    try:
+        yield
+    except DmlGraphError as error:
+        raise type(error)(graph.located(problem) for problem in error.problems) from None
+
+
+def lines(problem: Problem, before: Problem | None = None, *, colour: bool = False) -> Iterator[str]:
+    """A problem line by line; one without a place in a file is one line.
+
+    What the problem told `before` it has shown is not shown again: the source line of the same place, its advice.
+    """
+    place, severity = problem.location, problem.severity
+    kind = _style(f"{severity}:", colour, fg=_COLOURS[severity], bold=True)
+    if place is None:
+        yield f"{kind} {visible(str(problem))}"
+        return
+    yield f"{_style(f'{place}:', colour, bold=True)} {kind} {_style(visible(problem.headline), colour, bold=True)}"
+    number = f"{place.line:>3}"
+    again = before is not None and before.location == place
+    if place.source is not None and not again:
+        text, mark = excerpt(place)
+        yield f"{_style(f'{number} |', colour, fg='blue')} {text}".rstrip()
+        gutter = _style(f"{'':>{len(number)}} |", colour, fg="blue")
+        yield f"{gutter} {_style(mark, colour, fg=_COLOURS[severity], bold=True)}"
+    for label, field in (("allowed", "allowed"), ("help", "hint")):
+        advice = getattr(problem, field)
+        if advice is not None and not (again and advice == getattr(before, field)):
+            yield f"{'':>{len(number)}} {_style(f'= {label}:', colour, fg='cyan')} {visible(advice)}"
+
+
+def count(problems: Iterable[Problem]) -> str:
+    """`2 errors, 1 warning`."""
+    severities = [problem.severity for problem in problems]
+    numbers = ((severities.count(severity), severity) for severity in Severity)
+    return ", ".join(f"{number} {severity}{'s' if number > 1 else ''}" for number, severity in numbers if number)
+
+
+def excerpt(place: Location, width: int = WIDTH) -> tuple[str, str]:
+    """The line of a place as it is shown, and the line that underlines the place in it.
+
+    Tabs become spaces, and what cannot be shown a replacement character; both lines agree in columns of a
+    terminal, where many East Asian characters take two.  A line of more than `width` columns is cut at one or
+    both ends, so that the place begins well inside.
+    """
+    source = place.source or ""
+    first = min(place.column - 1, len(source))
+    end = min(max(place.end_column - 1 if place.end_column else 0, first + 1), len(source))
+    begin, stop = max(0, first - width), min(len(source), first + width)  # all that could be shown
+    shown = [_shown(character) for character in source[begin:stop]]
+    columns = list(itertools.accumulate(map(_columns, shown), initial=0))  # where each begins
+    first, end = first - begin, min(end, stop) - begin
+    low, high = 0, len(shown)
+    if columns[-1] > width:
+        while columns[first] - columns[low] > width // 2:
+            low += 1
+        while columns[high] - columns[low] > width:
+            high -= 1
+    before, after = "…" if begin + low else "", "…" if begin + high < len(source) else ""
+    padding = len(before) + columns[first] - columns[low]
+    underlined = columns[min(end, high)] - columns[first]
+    return before + "".join(shown[low:high]) + after, " " * padding + "^" * max(1, underlined)
+
+
+def visible(text: str) -> str:
+    """Text without characters that could move a terminal's cursor or hide others: escapes in their place."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _shown(character: str) -> str:
+    if character == "\t":
+        return " " * TAB
+    return character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+
+
+def _columns(text: str) -> int:
+    return sum(
+        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text
+    )
+
+
+def _style(text: str, colour: bool, **style: str | bool) -> str:
+    return click.style(text, **style) if colour else text  # type: ignore[arg-type]
+
+
+def _wants_colour() -> bool:
+    """Colours are for a terminal that shows them, unless NO_COLOR is set to anything (no-color.org)."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,186 @@
+"""Warnings: what is legal in a graph, but surely not meant.
+
+Each rule is a function from a graph to warnings; `RULES` lists them.  A warning is a `Problem` whose severity says
+so: it is told, and raised by nobody.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dmlgraph.errors import Location, Problem, Severity, listing
+from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
+from dmlgraph.operators.fill import FillValueSequence
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import DataType
+
+if TYPE_CHECKING:
+    from dmlgraph.graph import Graph
+
+SEARCHED = 4096  # elements looked at for the first inexact one, from where exactness is no longer certain
+
+
+def warnings(graph: Graph) -> list[Problem]:
+    """What is legal in the graph but surely not meant, in the order of its file, else of its nodes."""
+    found = [graph.located(problem) for rule in RULES for problem in rule(graph)]
+    order = {node.name: index for index, node in enumerate(graph.nodes)}
+    return sorted(found, key=lambda each: (_line(each.location), order.get(each.node or "", -1)))
+
+
+def unused_dims(graph: Graph) -> Iterator[Problem]:
+    """Names of sizes that nothing uses."""
+    for dim in graph.unused_dims():
+        hint = "remove it, or write its name in place of a size"
+        yield _warning("nothing uses this dim", field=f"dims.{dim}", hint=hint)
+
+
+def unused_nodes(graph: Graph) -> Iterator[Problem]:
+    """What no output depends on: told once for what nothing reads, naming what only serves it."""
+    live = graph.live_nodes()
+    dead = [node for node in graph.nodes if node.name not in live]
+    read = {source for node in dead for source, _, _ in graph.producers(node.name)}
+    told: set[str] = set()
+    for node in dead:
+        if node.name in read:
+            continue
+        alone = _upstream(graph, node.name, live | told)
+        told |= alone
+        hint = f"with it goes what only it reads: {listing(sorted(alone), at_most=8)}" if alone else None
+        yield _warning(_UNUSED[type(node)], node=node.name, hint=hint)
+
+
+_UNUSED: dict[type[Node], str] = {
+    OperatorNode: "is computed for nothing: no output depends on it",
+    InputNode: "the input is never read",
+    ConstantNode: "the constant is never read",
+}
+
+
+def sequences(graph: Graph) -> Iterator[Problem]:
+    """Sequences that leave the range of their data type on the way, or stop being exact."""
+    for node in graph.nodes:
+        if isinstance(node, OperatorNode) and isinstance(node.operator, FillValueSequence):
+            rule = _float_sequence if node.operator.output.dtype.is_float else _integer_sequence
+            problem = rule(node.operator)
+            if problem is not None:
+                yield problem.at(node=node.name)
+
+
+RULES: tuple[Callable[[Graph], Iterator[Problem]], ...] = (unused_dims, unused_nodes, sequences)
+
+
+def _integer_sequence(fill: FillValueSequence) -> Problem | None:
+    """Whether start + i * delta leaves the type's range.
+
+    An unsigned type's delta from the middle of its range up may be a negative one: it is read both ways.
+    """
+    dtype, last = fill.output.dtype, fill.output.element_count - 1
+    low, high = dtype.range
+    start, given = int(fill.value_start.value), int(fill.value_delta.value)
+    deltas = [given, given - (1 << dtype.bits)] if given > high // 2 and not dtype.is_signed else [given]
+    if any(low <= start + last * delta <= high for delta in deltas):
+        return None
+    delta = min(deltas, key=abs)
+    first = ((high - start) // delta if delta > 0 else (start - low) // -delta) + 1
+    value = start + first * delta
+    wrapped = (value - low) % (1 << dtype.bits) + low
+    return _warning(
+        f"the sequence leaves the range of {dtype}: element {first} is {wrapped}, not {value}",
+        field="value_delta",
+        allowed=f"{low} to {high}",
+        hint="a wider integer type holds it",
+    )
+
+
+def _float_sequence(fill: FillValueSequence) -> Problem | None:
+    """Whether a sequence becomes infinite or, of whole numbers, stops being exact."""
+    start, delta = fill.value_start, fill.value_delta
+    last = fill.output.element_count - 1
+    if not (np.isfinite(start.value) and np.isfinite(delta.value)):
+        return None
+    if not np.isfinite(_element(start, delta, last)):
+        first = _first(lambda index: not np.isfinite(_element(start, delta, index)), last)
+        return _warning(
+            f"the sequence leaves the range of {start.dtype}: element {first} is {_element(start, delta, first)}",
+            field="value_delta",
+            allowed=f"at most {np.finfo(start.dtype.numpy).max}",
+            hint="float32 reaches farther" if start.dtype is DataType.FLOAT16 else None,
+        )
+    inexact = _first_inexact(start, delta, last)
+    if inexact is None:
+        return None
+    exact = int(start.value) + inexact * int(delta.value)
+    bits = _precision(start.dtype)
+    return _warning(
+        f"the sequence stops being exact: element {inexact} is {int(_element(start, delta, inexact))}, not {exact}",
+        field="value_delta",
+        hint=f"{start.dtype} holds every whole number up to 2^{bits}; count in an integer type and cast later",
+    )
+
+
+def _element(start: Scalar, delta: Scalar, index: int) -> Any:
+    """One element as DirectML computes it, in the data type itself: see `FillValueSequence`."""
+    with np.errstate(all="ignore"):
+        return start.value + start.dtype.numpy.type(index) * delta.value
+
+
+def _first(is_so: Callable[[int], bool], last: int) -> int:
+    """The first index for which it is so, given that it is so at the last and at every one after the first."""
+    low, high = 0, last
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_so(middle) else (middle + 1, high)
+    return low
+
+
+def _first_inexact(start: Scalar, delta: Scalar, last: int) -> int | None:
+    """The first element that is not start + i * delta to the last digit; None: all are, or the terms have fractions.
+
+    An index, a product and a sum of whole numbers are exact for certain while each, its factors of two taken out,
+    has no more bits than the type: up to `certain`.  From there on elements are compared.
+    """
+    if not (float(start.value).is_integer() and float(delta.value).is_integer()) or not delta.value:
+        return None
+    first, step, limit = int(start.value), int(delta.value), 2 ** _precision(start.dtype)
+    farthest = limit * math.gcd(_twos(first), _twos(step)) if first else limit * _twos(step)
+    toward = first if step > 0 else -first
+    certain = min(limit, limit * _twos(step) // abs(step), (farthest - toward) // abs(step))
+    if abs(first) > farthest:
+        certain = 0
+    for index in range(max(certain, 0) + 1, min(last, max(certain, 0) + SEARCHED) + 1):
+        if int(_element(start, delta, index)) != first + index * step:
+            return index
+    return None
+
+
+def _precision(dtype: DataType) -> int:
+    """The bits of a float type's significand: whole numbers are exact up to two to this power."""
+    return int(np.finfo(dtype.numpy).nmant) + 1
+
+
+def _twos(number: int) -> int:
+    """The largest power of two that divides a number."""
+    return number & -number
+
+
+def _upstream(graph: Graph, name: str, known: set[str]) -> set[str]:
+    """The names of all that a node depends on but for what is known, which has nothing new upstream."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        sources = {source for source, _, _ in graph.producers(waiting.pop())} - found - known
+        found |= sources
+        waiting.extend(sources)
+    return found
+
+
+def _warning(message: str, **fields: Any) -> Problem:
+    return Problem(message, severity=Severity.WARNING, **fields)
+
+
+def _line(place: Location | None) -> tuple[int, int]:
+    return (place.line, place.column) if place else (0, 0)

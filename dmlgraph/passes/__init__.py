@@ -1,0 +1,65 @@
+"""Passes: what makes a graph smaller and faster before it is lowered, and leaves its results as they are.
+
+A pass is a list of rules (one family a module); the pipeline runs them in the order below, each to a fixed point,
+all of them until nothing changes.  Every rule says what it does to the numbers.
+
+    fused = passes.fuse(graph)
+    print(fused.explain())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from dmlgraph.graph import Graph
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.passes import (
+    activations,
+    attributes,
+    clip,
+    constants,
+    convolution,
+    fills,
+    layout,
+    matrix,
+    neutral,
+    patterns,
+    pipeline,
+    redundant,
+    scale_bias,
+    sequences,
+    sharing,
+)
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.pipeline import Fused, Rules
+from dmlgraph.passes.rule import Entry, Rule
+
+__all__ = ["PIPELINE", "RULES", "Entry", "Fused", "Rule", "fuse"]
+
+PIPELINE = (
+    Rules("redundant", redundant.RULES),
+    Rules("sharing", sharing.RULES),
+    Rules("neutral", neutral.RULES),
+    Rules("fills", (*fills.RULES, *sequences.RULES, *constants.RULES)),
+    Rules("attributes", attributes.RULES),
+    Rules("matrix", matrix.RULES),
+    Rules("convolution", convolution.RULES),
+    Rules("patterns", patterns.RULES),
+    Rules("clip", clip.RULES),
+    Rules("scale_bias", scale_bias.RULES),
+    Rules("activations", activations.RULES),
+    Rules("layout", layout.RULES),
+    Rules("one_element", constants.LAST_RULES),
+)
+RULES: dict[str, Rule] = {rule.name: rule for each in PIPELINE for rule in each.rules}
+
+
+def fuse(
+    graph: Graph,
+    *,
+    level: FeatureLevel | None = None,
+    rules: bool | Iterable[str] = True,
+    check: Callable[[Draft], None] | None = None,
+) -> Fused:
+    """The graph after the pipeline; see `dmlgraph.passes.pipeline.fuse`."""
+    return pipeline.fuse(graph, PIPELINE, level=level, rules=rules, check=check)

@@ -1,0 +1,107 @@
+"""Activations: what follows a heavy operator element by element goes into its FusedActivation.
+
+The operator then writes its result once, activated.  DirectML without metacommands does so for RELU, LEAKY_RELU and
+IDENTITY; the others it runs by a dispatch of their own, as if they were not fused, to the same bits.
+
+An operator is never computed twice: one whose value has other readers keeps it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dmlgraph.operators.activation import ActivationHardSigmoid, ActivationLinear, ActivationRelu, ActivationTanh
+from dmlgraph.operators.element_wise import Add, Add1, Clip, Threshold
+from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.operators.trigonometric import Tanh
+from dmlgraph.passes.affine import AFFINE, FLOATS, affine, line_of
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Source, rule
+from dmlgraph.tensor import DataType
+
+Activation = tuple[type[Operator], Mapping[str, Any]]
+
+HOSTS: dict[type[Operator], type[Operator]] = {
+    **{each: each for each in REGISTRY.values() if "fused_activation" in each.model_fields},
+    Add: Add1,
+}
+FUSABLE: tuple[type[Operator], ...] = (
+    *(each for each in REGISTRY.values() if each.support().fusable_into),
+    Tanh,
+    Threshold,
+)
+
+
+@rule(
+    *FUSABLE,
+    effect="bit-exact, but a fused RELU keeps NaN and makes −0.0 of what is below zero; where hosts hand over more "
+    "digits (float16, the reference) at most 1/2 ULP of the argument; a hard sigmoid made of CLIP gives 0 for NaN",
+)
+def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
+    """activation(host) → host with FusedActivation; activation(a + b) → ADD1.
+
+    Hosts are CONVOLUTION, GEMM, the batch and mean-variance normalizations, and ADD.  THRESHOLD at 0 is RELU, TANH of
+    float32 is ACTIVATION_TANH, and CLIP between 0 and 1 with a ScaleBias HARD_SIGMOID.  Fused, a RELU leaves NaN as it
+    is and gives −0.0 for negative numbers (measured), where alone it gives 0 for both.  What a float16 host computed
+    is rounded after the activation only.  CONVOLUTION's output padding is activated either way.
+    """
+    activation = as_activation(node)
+    return activation and _fuse(draft, node.operand("input"), activation)
+
+
+@rule(*AFFINE, effect="bit-exact; where hosts hand over more digits (float16, the reference) 1/2 ULP of the argument")
+def fuse_line(draft: Draft, node: DraftNode) -> Outcome:
+    """host · s + b → host with FusedActivation LINEAR(s, b); (a + b) + c → ADD1 with LINEAR(1, c).
+
+    A scale of 1 is exact, and so is a bias of −0.0, which leaves the sign of zeros alone.
+    """
+    found = affine(draft, node)
+    if found is None:
+        return None
+    return _fuse(draft, found.operand, (ActivationLinear, {"alpha": found.line.scale, "beta": found.line.bias}))
+
+
+def as_activation(node: DraftNode) -> Activation | None:
+    """A node as an activation that can be fused; None where it is none."""
+    operator = node.operator
+    match operator:
+        case Tanh(scale_bias=None) if operator.input.dtype is DataType.FLOAT32:
+            return ActivationTanh, {}
+        case Threshold(scale_bias=None, min=0.0):
+            return ActivationRelu, {}
+        case Clip(min=0.0, max=1.0, scale_bias=scale_bias) if scale_bias is not None:
+            line = line_of(scale_bias)
+            return ActivationHardSigmoid, {"alpha": line.scale, "beta": line.bias}
+        case Clip(scale_bias=None):
+            return Clip, {"min": operator.min, "max": operator.max}
+        case Clip() | Threshold() | Tanh() | None:
+            return None
+    return type(operator), operator.attributes
+
+
+def _fuse(draft: Draft, operand: Operand | None, activation: Activation) -> Outcome:
+    host = None if operand is None else draft.made_by(operand, *HOSTS)
+    if host is None or operand is None or operand.source.port != 0 or operand.desc.dtype not in FLOATS:
+        return None
+    operator = host.operator
+    assert operator is not None
+    fused, (kind, attributes) = HOSTS[type(operator)], activation
+    listed = getattr(fused, "fuses_like", None) or fused.dml
+    if listed not in kind.support().fusable_into:
+        return Declined(f"{kind.name} cannot be fused into {fused.name}")
+    if getattr(operator, "fused_activation", None) is not None:
+        return Declined(f"'{host.name}' has an activation already")
+    if not draft.only_use(operand):
+        return Declined(f"'{host.name}' has other readers, and would be computed twice")
+    if any(draft.use_count(Source(host.name, port)) for port in range(1, host.output_count)):
+        return Declined(f"other outputs of '{host.name}' are read, and it would be computed twice")
+    written = draft.produced(operand)
+    if (operand.desc.sizes, operand.desc.effective_strides) != (written.sizes, written.effective_strides):
+        return Declined(f"'{host.name}' is not read as it was written")
+    tensors = {field: host.operand(field) for field in operator.input_fields}
+    taken = {**operator.attributes, "fused_activation": {"op": kind.name, **attributes}}
+    return Rewrite.of(New(fused, tensors, taken), f"'{host.name}' applies {kind.name} itself")
+
+
+RULES = (fuse_activation, fuse_line)

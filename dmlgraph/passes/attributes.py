@@ -1,0 +1,89 @@
+"""Constants into attributes: an operator that takes a number is given the number, not a tensor of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.element_wise import ConstantPow, Pow
+from dmlgraph.operators.enums import PaddingMode
+from dmlgraph.operators.numerics import cut
+from dmlgraph.operators.padding import Padding, Padding1
+from dmlgraph.operators.shape import Join
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.fills import scalar_of
+from dmlgraph.passes.rule import Declined, New, Outcome, Rewrite, rule
+from dmlgraph.scalar import Scalar
+
+
+@rule(Pow, effect="bit-exact")
+def constant_exponent(draft: Draft, node: DraftNode) -> Outcome:
+    """pow(x, fill) → CONSTANT_POW, for a float x and an exponent that is a float32.
+
+    Both are 2 ^ (exponent · log2 |x|) with x's sign where the exponent is odd, NaN and infinities alike.  Integers to
+    an integer power are exact in POW and are left; so is a scale and bias, which there also goes to the exponent.
+    """
+    operator = node.operator
+    assert isinstance(operator, Pow)
+    exponent, x = draft.number(node.operand("exponent")), node.operand("input")
+    if exponent is None or x is None:
+        return None
+    if operator.scale_bias is not None:
+        return Declined("its scale and bias go to the exponent, too")
+    if not operator.input.dtype.is_float:
+        return Declined("POW of integers is another function than CONSTANT_POW")
+    value = _float_of(exponent)
+    if value is None:
+        return Declined(f"the exponent {exponent} is no float32")
+    return Rewrite.of(New(ConstantPow, {"input": x}, {"exponent": value}), f"the exponent is {exponent} everywhere")
+
+
+@rule(Join, effect="bit-exact")
+def pad_for_join(draft: Draft, node: DraftNode) -> Outcome:
+    """join(fill, x, fill) → PADDING1 (PADDING below its level): one operator, where DirectML copies part by part."""
+    operator = node.operator
+    assert isinstance(operator, Join)
+    parts = node.operands("inputs")
+    numbers = [draft.number(part) for part in parts]
+    known = {number for number in numbers if number is not None}
+    if not known or numbers.count(None) != 1:
+        return None
+    if len(known) > 1:
+        return Declined("it joins different numbers")
+    (number,) = known
+    place = numbers.index(None)
+    lengths = [part.desc.sizes[operator.axis] for part in parts]
+    before, behind = sum(lengths[:place]), sum(lengths[place + 1 :])
+    value: Scalar | float | None = number
+    padding: type[Padding | Padding1] = Padding1
+    if draft.level < FeatureLevel.V5_0:
+        padding, value = Padding, _padding_value(number)
+        if value is None:
+            return Declined(f"PADDING, a float32 being its value, cannot add {number}")
+    attributes = {
+        "padding_mode": PaddingMode.CONSTANT,
+        "padding_value": value,
+        "start_padding": [before if axis == operator.axis else 0 for axis in range(operator.output.rank)],
+        "end_padding": [behind if axis == operator.axis else 0 for axis in range(operator.output.rank)],
+    }
+    return Rewrite.of(New(padding, {"input": parts[place]}, attributes), f"what it joins to one part is {number}")
+
+
+def _float_of(number: Scalar) -> float | None:
+    """The float attribute that is the number; None where float32 cannot hold it."""
+    value: Any = number.value
+    with np.errstate(all="ignore"):
+        single = np.float32(value)
+    is_same = np.isnan(single) or single == value if number.dtype.is_float else int(number.value) == float(single)
+    return float(single) if is_same else None
+
+
+def _padding_value(number: Scalar) -> float | None:
+    """The float attribute of which PADDING makes the number, to the bit."""
+    value = _float_of(number)
+    return value if value is not None and scalar_of(cut(value, number.dtype)) == number else None
+
+
+RULES = (constant_exponent, pad_for_join)

@@ -1,0 +1,250 @@
+"""Clips: what bounds a tensor by numbers is one CLIP, THRESHOLD or ACTIVATION_RELU.
+
+MAX and MIN with a number, THRESHOLD, CLIP, CLIP1 and ACTIVATION_RELU are all max(low, min(x, high)), and so is one
+after the other.  They differ in what they make of NaN: MAX, MIN, THRESHOLD and RELU the number beside it, CLIP the
+greater bound (measured).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dmlgraph.operators.activation import ActivationRelu
+from dmlgraph.operators.element_wise import Clip, Clip1, Max, Min, Threshold, finite_bound
+from dmlgraph.operators.fields import ScaleBias
+from dmlgraph.operators.operator import Operator
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, rule
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import DataType
+
+Number = int | float
+
+EXACT_INTEGERS = 1 << 24  # up to here float32 holds them all: the bounds of CLIP and THRESHOLD are of that type
+INFINITY = math.inf
+_RELUS = (DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT16, DataType.INT8)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bounds:
+    """max(low, min(x, high)), and what NaN becomes; low is at most high."""
+
+    low: Number
+    high: Number
+    nan: Number
+
+    def __call__(self, number: Number) -> Number:
+        return max(self.low, min(number, self.high))
+
+    def after(self, inner: Bounds) -> Bounds:
+        """These bounds of what those left."""
+        return Bounds(self(inner.low), self(inner.high), self(inner.nan))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Clipped:
+    """A node as bounds of one of its operands, which is scaled and shifted before."""
+
+    operand: Operand
+    bounds: Bounds
+    scale_bias: ScaleBias | None = None
+
+    def operator(self) -> New:
+        """The simplest operator that has these bounds."""
+        dtype, bounds = self.operand.desc.dtype, self.bounds
+        if self._is_threshold:
+            if bounds.low == 0 and self.scale_bias is None and dtype in _RELUS:
+                return New(ActivationRelu, {"input": self.operand})
+            return self._with(Threshold, {"min": float(bounds.low)})
+        if _fits_clip(bounds.low, dtype) and _fits_clip(bounds.high, dtype):
+            return self._with(Clip, {"min": float(bounds.low), "max": float(bounds.high)})
+        low, high = (Scalar.of(each, dtype) for each in (bounds.low, bounds.high))
+        return self._with(Clip1, {"min": low, "max": high})
+
+    @property
+    def keeps_nan(self) -> bool:
+        """Whether that operator makes of NaN what the node did."""
+        integers = not self.operand.desc.dtype.is_float
+        return integers or self._is_threshold or self.bounds.nan == self.bounds.high
+
+    @property
+    def _is_threshold(self) -> bool:
+        dtype, bounds = self.operand.desc.dtype, self.bounds
+        if dtype.bits == 64 or bounds.high != _greatest(dtype):
+            return False
+        return bounds.nan == bounds.low if dtype.is_float else abs(bounds.low) <= EXACT_INTEGERS
+
+    def _with(self, operator: type[Operator], attributes: Mapping[str, Any]) -> New:
+        return New(operator, {"input": self.operand}, {**attributes, "scale_bias": self.scale_bias})
+
+    def __str__(self) -> str:
+        return f"between {self.bounds.low:g} and {self.bounds.high:g}"
+
+
+def clipped(draft: Draft, node: DraftNode) -> Clipped | None:
+    """The bounds that a node sets by numbers; None where it is something else, or a number is NaN."""
+    view = _VIEWS.get(type(node.operator))
+    return view(draft, node) if view is not None else None
+
+
+@rule(
+    Max,
+    Min,
+    Threshold,
+    Clip,
+    Clip1,
+    ActivationRelu,
+    effect="bit-exact, but for NaN in min(max(x, lo), hi), which becomes hi where it was lo, and the sign of zeros",
+)
+def merge_clips(draft: Draft, node: DraftNode) -> Outcome:
+    """min(max(x, lo), hi) → CLIP, relu and min → CLIP, clip of clip → CLIP; a ScaleBias of the inner one stays.
+
+    The bounds of the inner one are bounded by the outer one's.  NaN becomes the greater bound: what it becomes in
+    CLIP of CLIP and max(min(x, hi), lo), too, but not in min(max(x, lo), hi) and min(relu(x), hi), which make it lo.
+    Where a bound is a zero, a zero of the other sign may become it or stay.  Integers are exact: bounds beyond 2^24
+    take CLIP1, whose bounds are of the tensor's type.
+    """
+    outer = clipped(draft, node)
+    if outer is None:
+        return None
+    producer = draft.producer(outer.operand)
+    inner = clipped(draft, producer)
+    if inner is None:
+        return None
+    if outer.scale_bias is not None:
+        return Declined("a scale and bias stand between the two")
+    if not draft.only_use(outer.operand):
+        return Declined(f"'{producer.name}' has other readers, and would stay")
+    operand = draft.around(outer.operand, draft.produced(outer.operand), inner.operand)
+    if operand is None:
+        return Declined(f"it reads '{producer.name}' through strides of its own")
+    merged = Clipped(operand, outer.bounds.after(inner.bounds), inner.scale_bias)
+    nan = "" if merged.keeps_nan else "; NaN becomes the upper bound"
+    return Rewrite.of(merged.operator(), f"with '{producer.name}' it is {merged}{nan}")
+
+
+@rule(Max, Min, effect="bit-exact, but for the sign of zeros beside a zero")
+def number_to_clip(draft: Draft, node: DraftNode) -> Outcome:
+    """max(x, 0) → ACTIVATION_RELU, max(x, c) → THRESHOLD, min(x, c) → CLIP from −∞.
+
+    The number is then no tensor that is filled and read.  NaN gives way to the number in all of them.  CLIP has no
+    infinite bounds in float16 (they end at ±65504), so there, and where an integer beyond 2^24 is a bound, it is CLIP1.
+    """
+    found = clipped(draft, node)
+    return None if found is None else Rewrite.of(found.operator(), f"it is {found}, which needs no tensor for it")
+
+
+# The views.
+
+
+def _beside_a_number(draft: Draft, node: DraftNode) -> tuple[Operand, Number] | None:
+    a, b = node.operand("a"), node.operand("b")
+    left, right = draft.number(a), draft.number(b)
+    if a is None or b is None or (left is None) == (right is None):
+        return None
+    operand, scalar = (a, right) if right is not None else (b, left)
+    assert scalar is not None
+    number = _plain(scalar)
+    return None if math.isnan(number) or scalar.dtype is DataType.FLOAT64 else (operand, number)
+
+
+def _max(draft: Draft, node: DraftNode) -> Clipped | None:
+    found = _beside_a_number(draft, node)
+    if found is None:
+        return None
+    operand, number = found
+    return Clipped(operand, Bounds(number, _greatest(operand.desc.dtype), number))
+
+
+def _min(draft: Draft, node: DraftNode) -> Clipped | None:
+    found = _beside_a_number(draft, node)
+    if found is None:
+        return None
+    operand, number = found
+    return Clipped(operand, Bounds(_least(operand.desc.dtype), number, number))
+
+
+def _relu(_: Draft, node: DraftNode) -> Clipped | None:
+    operand = node.operand("input")
+    return operand and Clipped(operand, Bounds(0, _greatest(operand.desc.dtype), 0))
+
+
+def _threshold(_: Draft, node: DraftNode) -> Clipped | None:
+    operand, operator = node.operand("input"), node.operator
+    assert isinstance(operator, Threshold)
+    if operand is None or not _within(operator.min, operand.desc.dtype):
+        return None
+    low = _as_number(operator.min, operand.desc.dtype, finite=False)
+    return Clipped(operand, Bounds(low, _greatest(operand.desc.dtype), low), operator.scale_bias)
+
+
+def _clip(_: Draft, node: DraftNode) -> Clipped | None:
+    operand, operator = node.operand("input"), node.operator
+    assert isinstance(operator, Clip)
+    if operand is None or math.isnan(operator.min) or math.isnan(operator.max):
+        return None
+    low, high = (_as_number(each, operand.desc.dtype, finite=True) for each in (operator.min, operator.max))
+    return Clipped(operand, Bounds(low, max(low, high), max(low, high)), operator.scale_bias)
+
+
+def _clip1(_: Draft, node: DraftNode) -> Clipped | None:
+    operand, operator = node.operand("input"), node.operator
+    assert isinstance(operator, Clip1)
+    low, high = _plain(operator.min), _plain(operator.max)
+    if operand is None or math.isnan(low) or math.isnan(high):
+        return None
+    return Clipped(operand, Bounds(low, max(low, high), max(low, high)), operator.scale_bias)
+
+
+_VIEWS: dict[type[Operator | None], Callable[[Draft, DraftNode], Clipped | None]] = {
+    Max: _max,
+    Min: _min,
+    ActivationRelu: _relu,
+    Threshold: _threshold,
+    Clip: _clip,
+    Clip1: _clip1,
+}
+
+
+# Bounds as numbers of a type.
+
+
+def _plain(scalar: Scalar) -> Number:
+    return float(scalar.value) if scalar.dtype.is_float else int(scalar.value)
+
+
+def _greatest(dtype: DataType) -> Number:
+    return INFINITY if dtype.is_float else dtype.range[1]
+
+
+def _least(dtype: DataType) -> Number:
+    return -INFINITY if dtype.is_float else dtype.range[0]
+
+
+def _within(bound: float, dtype: DataType) -> bool:
+    """Whether a FLOAT attribute says what it means for a type: NaN does not, nor a number that an integer has not."""
+    if dtype.is_float:
+        return not math.isnan(bound)
+    return abs(bound) <= EXACT_INTEGERS and dtype.range[0] <= bound <= dtype.range[1]
+
+
+def _as_number(bound: float, dtype: DataType, *, finite: bool) -> Number:
+    """A FLOAT attribute in a tensor's type; with `finite` as CLIP has it, whose float16 bounds end at ±65504."""
+    if not dtype.is_float:
+        return int(finite_bound(bound, dtype))
+    if not finite and math.isinf(bound):
+        return bound
+    return float(finite_bound(bound, dtype))
+
+
+def _fits_clip(bound: Number, dtype: DataType) -> bool:
+    """Whether CLIP has this bound: its bounds are float32 numbers, in float16 finite ones."""
+    if dtype.is_float:
+        return dtype is DataType.FLOAT32 or math.isfinite(bound)
+    return abs(bound) <= EXACT_INTEGERS
+
+
+RULES = (merge_clips, number_to_clip)

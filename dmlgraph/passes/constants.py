@@ -1,0 +1,139 @@
+"""Constants: what is computed from constants alone is computed once, and what is one number is stored as one.
+
+DirectML computes at every run whatever is in the graph, a fill included: only sequences and constants are made once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.nodes import ConstantNode, OperatorNode
+from dmlgraph.operators.element_wise import Identity
+from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
+from dmlgraph.operators.matrix import Gemm
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.random import RandomGenerator
+from dmlgraph.operators.shape import Join
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+
+FOLDED_BYTES = 1 << 16  # a constant made of fills takes at most so much
+FOLDED_WORK = 1 << 22  # element-wise operations, roughly, that are done while a graph is made
+# Families each of whose output elements comes from few input elements.
+_LIGHT = frozenset(
+    {"element_wise", "activation", "bitwise", "logical", "trigonometric", "gradient", "quantization"}
+    | {"shape", "slicing", "padding", "indexing", "image", "diagonal", "scan", "reduction", "selection", "softmax"}
+)
+_SYMBOLIC = (FillValueConstant, FillValueSequence)
+
+# Readers besides the element-wise operators that compute the same, to the bit and as fast, from one element read by
+# zero strides; by field.
+_BROADCASTING: dict[type[Operator], tuple[str, ...]] = {Gemm: ("c",), Join: ("inputs",)}
+
+
+@rule(effect="the very bits `evaluate` gives")
+def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
+    """f(constant, constant, …) → constant, where f is not random, nor much work.
+
+    What it makes takes at most FOLDED_BYTES, or as much as the constants that go with it.  The numbers are those of
+    `evaluate`: the exact ones where a device approximates.
+    """
+    operator = node.operator
+    if operator is None or isinstance(operator, (*_SYMBOLIC, RandomGenerator)):
+        return None
+    if not all(source is None or _is_known(draft, source) for source in node.sources):
+        return None
+    used = [port for port in range(node.output_count) if draft.use_count(Source(node.name, port))]
+    if type(operator) is Identity and draft.is_output(Source(node.name, 0)):
+        return None  # it carries a constant to an output of the graph, which a constant cannot be
+    made = sum(node.output_desc(port).total_bytes for port in used)
+    freed = sum(
+        draft.produced(operand).total_bytes
+        for operand in node.operands()
+        if draft.only_use(operand) and isinstance(draft.producer(operand).content, ConstantNode)
+    )
+    if made > max(FOLDED_BYTES, freed):
+        return Declined(f"it would become a constant of {made} bytes")
+    if _work(operator) > FOLDED_WORK:
+        return Declined("it is too much work to be done beforehand")
+    inputs = []
+    for source, desc in zip(node.sources, operator.input_descs, strict=True):
+        read = None if source is None or desc is None else draft.values(Operand(source, desc))
+        if read is None and source is not None:
+            return Declined(f"'{source.node}' is too large to be looked into")
+        inputs.append(read)
+    present = [port for port, desc in enumerate(operator.output_descs) if desc is not None]
+    results = dict(zip(present, operator.evaluate(*inputs), strict=True))
+    values = {port: _constant(draft, Source(node.name, port), results[port]) for port in used}
+    return Rewrite(values, "all its inputs are constants")
+
+
+@rule(effect="bit-exact")
+def one_element(draft: Draft, node: DraftNode) -> Outcome:
+    """A fill, or a constant of equal elements → a constant of one element, read by zero strides.
+
+    A fill is written at every run, a constant is not.  Readers other than element-wise ones may choose another
+    algorithm by the strides: for them a fill becomes a whole constant, of at most FOLDED_BYTES.  Fills that are
+    outputs of the graph stay.
+    """
+    source = Source(node.name, 0)
+    content = node.content
+    is_fill = isinstance(content, OperatorNode) and type(content.operator) is FillValueConstant
+    if not is_fill and not (isinstance(content, ConstantNode) and content.data.size > 1):
+        return None
+    desc = node.output_desc()
+    number = draft.number(Operand(source, desc))
+    if number is None or draft.is_output(source):
+        return None
+    element = np.full(1, number.value, desc.dtype.numpy)
+    whole = [user.name for user, port in draft.users(source) if not _broadcasts(user, port)]
+    if not whole or desc.element_count == 1:
+        return Rewrite.of(Constant(element, desc.sizes), "its readers read one element by zero strides")
+    if not is_fill:
+        return None
+    if desc.total_bytes > FOLDED_BYTES:
+        return Declined(f"'{whole[0]}' reads it whole: {desc.total_bytes} bytes")
+    return Rewrite.of(Constant(np.full(desc.sizes, element)), f"'{whole[0]}' reads it whole, and it is small")
+
+
+def _is_known(draft: Draft, source: Source) -> bool:
+    content = draft[source.node].content
+    return isinstance(content, ConstantNode) or (
+        isinstance(content, OperatorNode) and isinstance(content.operator, _SYMBOLIC)
+    )
+
+
+def _broadcasts(user: DraftNode, port: int) -> bool:
+    """Whether a reader may be given one element for many."""
+    operator = user.operator
+    assert operator is not None
+    fields = _BROADCASTING.get(type(operator), ())
+    return operator.broadcasts or any(_field(operator, port) == field for field in fields)
+
+
+def _field(operator: Operator, port: int) -> str:
+    """The field of an input port."""
+    fields = [
+        field
+        for field in operator.input_fields
+        for _ in (operator.__dict__[field] if isinstance(operator.__dict__[field], tuple) else (None,))
+    ]
+    return fields[port]
+
+
+def _work(operator: Operator) -> int:
+    inputs = [desc.element_count for desc in operator.input_descs if desc is not None]
+    outputs = sum(desc.element_count for desc in operator.output_descs if desc is not None)
+    return sum(inputs) + outputs if operator.family in _LIGHT else outputs * max(inputs, default=1)
+
+
+def _constant(draft: Draft, source: Source, values: np.ndarray[Any, Any]) -> Tensor:
+    """A constant in place of a value; an output of the graph needs a node that writes it."""
+    constant = Constant(values)
+    return New(Identity, {"input": constant}) if draft.is_output(source) else constant
+
+
+RULES = (fold_constants,)
+LAST_RULES = (one_element,)

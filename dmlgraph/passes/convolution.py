@@ -1,0 +1,136 @@
+"""Convolutions: a bias behind one becomes its own, and so does a normalization with constant statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlgraph.operators.convolution import Convolution
+from dmlgraph.operators.element_wise import Add
+from dmlgraph.operators.enums import ConvolutionDirection
+from dmlgraph.operators.normalization import BatchNormalization
+from dmlgraph.operators.numerics import convert
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.tensor import TensorDesc
+
+FILTER_BYTES = 1 << 26  # filters beyond it are not copied for a normalization's sake
+
+
+@rule(Add, effect="saves the rounding of the convolution: at most 1/2 ULP of it")
+def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
+    """convolution(x, w) + b → convolution with a bias, for a b of one number a channel, or one in all."""
+    a, b = node.operand("a"), node.operand("b")
+    assert a is not None
+    assert b is not None
+    for product, bias in ((a, b), (b, a)):
+        convolution = draft.made_by(product, Convolution)
+        if convolution is None or product.desc != draft.produced(product):
+            continue
+        if refused := _untouchable(draft, convolution, product):
+            return refused
+        operator = convolution.operator
+        assert isinstance(operator, Convolution)
+        if operator.bias is not None:
+            return Declined(f"'{convolution.name}' has a bias already")
+        if any(operator.output_padding):
+            return Declined(f"'{convolution.name}' pads its output, and a bias of its own would not reach the padding")
+        per_channel = _per_channel(draft, bias, product.desc)
+        if per_channel is None:
+            return Declined("what is added differs within a channel")
+        tensors: dict[str, Tensor | list[Tensor] | None] = {
+            "input": convolution.operand("input"),
+            "filter": convolution.operand("filter"),
+            "bias": per_channel,
+        }
+        return Rewrite.of(
+            New(Convolution, tensors, operator.attributes), f"'{convolution.name}' adds a bias without a dispatch"
+        )
+    return None
+
+
+@rule(
+    BatchNormalization,
+    effect="rounds the filter once more: at most 2 ULP of the sum of the products' magnitudes",
+)
+def normalized_convolution(draft: Draft, node: DraftNode) -> Outcome:
+    """batch_normalization(convolution(x, w)) with constant statistics → a convolution with other weights.
+
+    With k = scale / √(variance + epsilon) for each channel the filter is w · k and the bias (b − mean) · k + bias,
+    computed in float64 and rounded once.  Infinite or NaN statistics are left alone.
+    """
+    product = node.operand("input")
+    convolution = draft.made_by(product, Convolution)
+    if product is None or convolution is None or product.desc != draft.produced(product):
+        return None
+    if refused := _untouchable(draft, convolution, product):
+        return refused
+    operator, normalization = convolution.operator, node.operator
+    assert isinstance(operator, Convolution)
+    assert isinstance(normalization, BatchNormalization)
+    if operator.direction is ConvolutionDirection.BACKWARD or any(operator.output_padding):
+        return Declined(f"'{convolution.name}' goes backward or pads its output")
+    channels = product.desc.sizes[1]
+    statistics = [_channel_values(draft, node.operand(field), channels) for field in normalization.parameters]
+    filters, biases = convolution.operand("filter"), convolution.operand("bias")
+    weights = draft.values(filters) if filters is not None and filters.desc.total_bytes <= FILTER_BYTES else None
+    before = np.zeros(channels) if biases is None else _channel_values(draft, biases, channels)
+    if weights is None or before is None or any(each is None for each in statistics):
+        return Declined("the filter and all statistics must be constants, one number a channel")
+    mean, variance, scale, bias = (np.asarray(each, np.float64) for each in statistics)
+    with np.errstate(all="ignore"):
+        factor = scale / np.sqrt(variance + np.float64(np.float32(normalization.epsilon)))
+        shift = (np.asarray(before, np.float64) - mean) * factor + bias
+        dtype = product.desc.dtype
+        shape = (channels, *(1,) * (weights.ndim - 1))
+        new_weights = convert(weights.astype(np.float64) * factor.reshape(shape), dtype)
+        new_bias = convert(shift.reshape(1, channels, *(1,) * (product.desc.rank - 2)), dtype)
+    if not (np.isfinite(new_weights).all() and np.isfinite(new_bias).all()):
+        return Declined("the scaled filter or bias would not be finite")
+    attributes = operator.attributes | {"fused_activation": normalization.fused_activation}
+    return Rewrite.of(
+        New(
+            Convolution,
+            {"input": convolution.operand("input"), "filter": Constant(new_weights), "bias": Constant(new_bias)},
+            attributes,
+        ),
+        f"the statistics go into the filter and the bias of '{convolution.name}'",
+    )
+
+
+def _untouchable(draft: Draft, convolution: DraftNode, product: Operand) -> Declined | None:
+    operator = convolution.operator
+    assert isinstance(operator, Convolution)
+    if not draft.only_use(product):
+        return Declined(f"'{convolution.name}' has other readers, and would be computed twice")
+    if operator.fused_activation is not None:
+        return Declined(f"'{convolution.name}' has an activation between the sum and this")
+    return None
+
+
+def _per_channel(draft: Draft, added: Operand, output: TensorDesc) -> Operand | Constant | None:
+    """What is added to every element of a channel alike, as {1, C, 1, …}."""
+    sizes = (1, output.sizes[1], *(1,) * (output.rank - 2))
+    number = draft.number(added)
+    if number is not None:
+        return Constant(np.full(sizes, number.value, output.dtype.numpy))
+    strides = added.desc.effective_strides
+    if any(stride != 0 and output.sizes[axis] != 1 for axis, stride in enumerate(strides) if axis != 1):
+        return None
+    per_channel = tuple(stride if axis == 1 else 0 for axis, stride in enumerate(strides))
+    return Operand(
+        added.source, TensorDesc(dtype=output.dtype, sizes=sizes, strides=per_channel, owned=added.desc.owned)
+    )
+
+
+def _channel_values(draft: Draft, operand: Operand | None, channels: int) -> np.ndarray | None:
+    """A constant of one number a channel, as {C}."""
+    if operand is None:
+        return None
+    sizes = operand.desc.sizes
+    if any(size != 1 for axis, size in enumerate(sizes) if axis != 1) or sizes[1] not in (1, channels):
+        return None
+    values = draft.values(operand)
+    return None if values is None else np.broadcast_to(values.reshape(-1), (channels,))
+
+
+RULES = (convolution_bias, normalized_convolution)

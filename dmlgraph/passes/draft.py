@@ -1,0 +1,510 @@
+"""Draft: a graph while passes change it.
+
+A `Graph` only grows; a draft is the same nodes in a form that rules can look around in and rewrite.  Rules read a
+draft and answer with data (`Rewrite`); only the draft changes itself.
+
+A consumer reads what a producer wrote through a description of its own (broadcasting sets strides of zero), so an
+operand is always two things: where it comes from, and how it is read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.errors import DmlGraphError
+from dmlgraph.graph import Graph
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
+from dmlgraph.operators.fill import Fill, FillValueConstant
+from dmlgraph.operators.operator import Operator
+from dmlgraph.passes.origins import Origins
+from dmlgraph.passes.rule import Constant, Declined, New, Operand, Rewrite, Source, Tensor
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import TensorDesc
+
+FILL_ELEMENTS = 1 << 16  # fills of at most so many elements are looked into
+UNIFORM_ELEMENTS = 1024  # constants of at most so many elements are looked through for being all the same number
+LIKENESS_BYTES = 64  # of a constant's data tell constants apart at first sight
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class DraftNode:
+    """A node and where each of its input bindings comes from; None where an optional tensor is absent."""
+
+    content: Node
+    sources: list[Source | None]
+
+    @property
+    def name(self) -> str:
+        return self.content.name
+
+    @property
+    def operator(self) -> Operator | None:
+        return self.content.operator if isinstance(self.content, OperatorNode) else None
+
+    @property
+    def output_count(self) -> int:
+        return len(self.content.operator.output_descs) if isinstance(self.content, OperatorNode) else 1
+
+    def output_desc(self, port: int = 0) -> TensorDesc:
+        if not isinstance(self.content, OperatorNode):
+            return self.content.desc
+        desc = self.content.operator.output_descs[port]
+        assert desc is not None, "an absent output has no readers"
+        return desc
+
+    def operand(self, field: str) -> Operand | None:
+        """What flows into a tensor field; None where it is absent."""
+        operands = self.operands(field)
+        return operands[0] if operands else None
+
+    def operands(self, field: str | None = None) -> list[Operand]:
+        """What flows into a field, or into all of them in binding order; absent tensors are left out."""
+        operator = self.operator
+        if operator is None:
+            return []
+        found = []
+        port = 0
+        for each in operator.input_fields:
+            value = operator.__dict__[each]
+            for desc in value if isinstance(value, tuple) else (value,):
+                source = self.sources[port]
+                port += 1
+                if source is not None and desc is not None and field in (None, each):
+                    found.append(Operand(source, desc))
+        return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """What a rewrite did, by names: the nodes that stand there now, those that went, those that see something new."""
+
+    standing: tuple[str, ...]
+    gone: tuple[str, ...]
+    touched: tuple[str, ...]
+
+
+class Draft:
+    """A graph that can be rewritten.
+
+    Attributes:
+        level: the feature level what is made must be legal at.
+        nodes: by name; not in an order in which they could run.
+        outputs: graph output → the value it is.
+        origins: node → the nodes of the source graph that went into it.
+    """
+
+    def __init__(self, graph: Graph, level: FeatureLevel) -> None:
+        self.graph, self.level = graph, level
+        self.nodes: dict[str, DraftNode] = {}
+        self.outputs = {name: Source(value.node, value.port) for name, value in graph.outputs.items()}
+        self.origins = Origins()
+        self._users: dict[Source, dict[tuple[str, int], None]] = {}
+        self._output_users: dict[Source, list[str]] = {}
+        self._uniform: dict[str, Scalar | None] = {}
+        self._alike: dict[Any, dict[str, None]] = {}
+        self._source_names = {node.name for node in graph.nodes}
+        for name, source in self.outputs.items():
+            self._output_users.setdefault(source, []).append(name)
+        live = graph.live_nodes()
+        for node in graph.nodes:
+            if node.name in live or isinstance(node, InputNode):
+                self._insert(node, _sources(graph, node))
+                self.origins.start(node.name)
+
+    # Looking around.
+
+    def __getitem__(self, name: str) -> DraftNode:
+        return self.nodes[name]
+
+    def producer(self, operand: Operand) -> DraftNode:
+        return self.nodes[operand.source.node]
+
+    def produced(self, operand: Operand) -> TensorDesc:
+        """The description the value was written by."""
+        return self.producer(operand).output_desc(operand.source.port)
+
+    def users(self, source: Source) -> list[tuple[DraftNode, int]]:
+        """The operators that read a value, and at which input port."""
+        return [(self.nodes[name], port) for name, port in self._users.get(source, ())]
+
+    def use_count(self, source: Source) -> int:
+        """Reads by operators and graph outputs."""
+        return len(self._users.get(source, ())) + len(self._output_users.get(source, ()))
+
+    def is_output(self, source: Source) -> bool:
+        return source in self._output_users
+
+    def only_use(self, operand: Operand) -> bool:
+        """Whether nothing else reads the value: a producer that is absorbed then disappears."""
+        return self.use_count(operand.source) == 1
+
+    def made_by(self, operand: Operand | None, *operators: type[Operator]) -> DraftNode | None:
+        """The producer if it is one of these operators."""
+        if operand is None:
+            return None
+        node = self.producer(operand)
+        return node if isinstance(node.operator, operators) else None
+
+    def number(self, operand: Operand | None) -> Scalar | None:
+        """The number that every element read is; None where that is not known."""
+        if operand is None:
+            return None
+        content = self.producer(operand).content
+        if isinstance(content, OperatorNode):
+            fill = content.operator
+            return fill.value if isinstance(fill, FillValueConstant) else None
+        if isinstance(content, ConstantNode):
+            if content.name not in self._uniform:
+                self._uniform[content.name] = _uniform(content)
+            return self._uniform[content.name]
+        return None
+
+    def values(self, operand: Operand) -> np.ndarray[Any, Any] | None:
+        """What is read, where it is a constant or a fill of at most FILL_ELEMENTS; None where it is not known."""
+        content = self.producer(operand).content
+        if isinstance(content, ConstantNode):
+            return operand.desc.unpack(content.desc.pack(content.data))
+        if isinstance(content, OperatorNode) and isinstance(content.operator, Fill):
+            written = self.produced(operand)
+            if written.element_count <= FILL_ELEMENTS:
+                return operand.desc.unpack(written.pack(content.operator.evaluate()[0]))
+        return None
+
+    def twin(self, node: DraftNode) -> DraftNode | None:
+        """An earlier node that computes the very same from the same values."""
+        for name in self._alike.get(_likeness(node), ()):
+            # Only earlier ones: were the first moved into the second, and so on, readers would move again and again.
+            if name == node.name:
+                return None
+            other = self.nodes[name]
+            if _same(node.content, other.content):
+                return other
+        return None
+
+    def around(self, operand: Operand, produced: TensorDesc, instead: Operand) -> Operand | None:
+        """`instead` read the way `operand` reads a value that was written by `produced`.
+
+        Both values have the same sizes.  None where the reader's strides say more than broadcasting: those are
+        addresses in a buffer that `instead` does not have.
+        """
+        reading = broadcast_strides(operand.desc, produced, instead.desc)
+        if reading is None:
+            return None
+        return Operand(instead.source, _desc(instead.desc, operand.desc.sizes, reading))
+
+    # Changing.
+
+    def apply(self, node: DraftNode, rewrite: Rewrite) -> Change:
+        """Puts what a rule asks for in the place of a node's outputs.
+
+        Raises:
+            Declined: what was asked for is not legal here; nothing has changed.
+        """
+        names = self._names(node.name)
+        made: list[tuple[Node, list[Source | None]]] = []
+        moves: list[tuple[Source, Operand]] = []
+        for port, tensor in rewrite.values.items():
+            old = node.output_desc(port)
+            new = self._build(tensor, names, made, old)
+            if (new.desc.dtype, new.desc.sizes) != (old.dtype, old.sizes):
+                raise Declined(f"gives {new.desc} in place of {old}")
+            moves.append((Source(node.name, port), new))
+        moved = {source for source, _ in moves}
+        for port in range(node.output_count):
+            if Source(node.name, port) not in moved and self.use_count(Source(node.name, port)):
+                raise Declined(f"its output {port} is read too")
+        readings = [move for source, new in moves for move in self._readings(node, source, new)]
+        gone = self._commit(node, made, moves, readings)
+        came = [content.name for content, _ in made]
+        stand = came or [new.source.node for _, new in moves]
+        self.origins.replace(gone, stand, came)
+        return Change(tuple(stand), tuple(gone), (*came, *(user.name for user, _, _ in readings)))
+
+    def _build(
+        self,
+        tensor: Tensor,
+        names: Iterator[str],
+        made: list[tuple[Node, list[Source | None]]],
+        like: TensorDesc | None,
+    ) -> Operand:
+        """An operand for what a rule asks for; nodes that this takes are appended to `made`."""
+        if isinstance(tensor, Operand):
+            return tensor
+        # The outermost node is named first: it takes the name of the one it stands for.
+        name = next(names)
+        if isinstance(tensor, Constant):
+            data = np.array(tensor.data, order="C")
+            data.flags.writeable = False
+            desc = TensorDesc(dtype=data.dtype, sizes=data.shape)
+            made.append((ConstantNode(name, desc, data), []))
+            return Operand(Source(name, 0), _broadcast(desc, tensor.sizes) if tensor.sizes else desc)
+        assert isinstance(tensor, New)
+        operands = {
+            field: [self._build(each, names, made, None) for each in given]
+            if isinstance(given, list)
+            else None
+            if given is None
+            else self._build(given, names, made, None)
+            for field, given in tensor.tensors.items()
+        }
+        operator = self._operator(tensor, operands, like)
+        made.append((OperatorNode(name, operator, operator.attributes, {}), _in_binding_order(operator, operands)))
+        output = operator.output_descs[tensor.port]
+        assert output is not None
+        return Operand(Source(name, tensor.port), output)
+
+    def _operator(self, new: New, operands: Mapping[str, Any], like: TensorDesc | None) -> Operator:
+        operator = new.operator
+        descs = {
+            field: tuple(each.desc for each in given) if isinstance(given, list) else given and given.desc
+            for field, given in operands.items()
+        }
+        outputs = dict(new.outputs)
+        if like is not None and like.strides is not None and operator.output_fields:
+            outputs.setdefault(operator.output_fields[0], {})
+            if isinstance(outputs[operator.output_fields[0]], Mapping):
+                outputs[operator.output_fields[0]] = dict(outputs[operator.output_fields[0]]) | {
+                    "strides": like.strides
+                }
+        try:
+            result = operator(**operator.adapt(descs, new.attributes), **new.attributes, **outputs)
+        except DmlGraphError as error:
+            raise Declined(f"{operator.name} would be wrong: {error.problems[0]}") from None
+        problems = result.level_problems(self.level)
+        if problems:
+            raise Declined(f"{operator.name}: {problems[0]}")
+        return result
+
+    def _readings(self, node: DraftNode, old: Source, new: Operand) -> Iterator[tuple[DraftNode, int, Operand]]:
+        """How each reader of a replaced value reads what takes its place."""
+        produced = node.output_desc(old.port)
+        for user, port in self.users(old):
+            assert user.operator is not None
+            reading = user.operator.input_descs[port]
+            assert reading is not None
+            operand = self.around(Operand(old, reading), produced, new)
+            if operand is None:
+                raise Declined(f"'{user.name}' reads it through strides of its own")
+            if 0 in operand.desc.effective_strides and not user.operator.broadcasts:
+                problem = next(with_input(user.operator, port, operand.desc).constraints(), None)
+                if problem is not None:
+                    raise Declined(f"'{user.name}': {problem}")
+            yield user, port, operand
+        if self.is_output(old) and (new.desc.effective_strides != produced.effective_strides):
+            raise Declined("it is an output of the graph with a layout of its own")
+
+    def _commit(
+        self,
+        node: DraftNode,
+        made: Iterable[tuple[Node, list[Source | None]]],
+        moves: Iterable[tuple[Source, Operand]],
+        readings: Iterable[tuple[DraftNode, int, Operand]],
+    ) -> list[str]:
+        taken = {old: self._output_users.pop(old) for old, _ in moves if old in self._output_users}
+        for old, _ in moves:
+            self._users.pop(old, None)
+        self._forget(node)
+        del self.nodes[node.name]
+        # Before anything new comes: a new node of the same name may read the same.
+        unread = self._stop_reading(node)
+        for content, sources in made:
+            self._insert(content, sources)
+        for user, port, operand in readings:
+            self._rewire(user, port, operand)
+        for old, new in moves:
+            for name in taken.get(old, ()):
+                self.outputs[name] = new.source
+                self._output_users.setdefault(new.source, []).append(name)
+        return [node.name, *self._drop_unused(unread)]
+
+    def _insert(self, content: Node, sources: list[Source | None]) -> None:
+        node = self.nodes[content.name] = DraftNode(content, sources)
+        self._alike.setdefault(_likeness(node), {})[content.name] = None
+        for port, source in enumerate(sources):
+            if source is not None:
+                self._users.setdefault(source, {})[content.name, port] = None
+
+    def _rewire(self, user: DraftNode, port: int, operand: Operand) -> None:
+        self._forget(user)
+        user.sources[port] = operand.source
+        self._alike.setdefault(_likeness(user), {})[user.name] = None
+        self._users.setdefault(operand.source, {})[user.name, port] = None
+        content = user.content
+        assert isinstance(content, OperatorNode)
+        operator = content.operator
+        if operator.input_descs[port] != operand.desc:
+            operator = with_input(operator, port, operand.desc)
+            user.content = dataclasses.replace(content, operator=operator)
+
+    def _forget(self, node: DraftNode) -> None:
+        self._alike.get(_likeness(node), {}).pop(node.name, None)
+
+    def _stop_reading(self, node: DraftNode) -> list[Source]:
+        """Takes a node's reads away; returns what it read."""
+        read = [(port, source) for port, source in enumerate(node.sources) if source is not None]
+        for port, source in read:
+            self._users.get(source, {}).pop((node.name, port), None)
+        return [source for _, source in read]
+
+    def _drop_unused(self, waiting: list[Source]) -> Iterator[str]:
+        """Removes the producers of these values that nothing uses any more, and theirs in turn."""
+        while waiting:
+            producer = self.nodes.get(waiting.pop().node)
+            if producer is None or isinstance(producer.content, InputNode) or self._is_used(producer):
+                continue
+            self._forget(producer)
+            del self.nodes[producer.name]
+            yield producer.name
+            waiting.extend(self._stop_reading(producer))
+
+    def _is_used(self, node: DraftNode) -> bool:
+        return any(self.use_count(Source(node.name, port)) for port in range(node.output_count))
+
+    def _names(self, base: str) -> Iterator[str]:
+        """The node's own name, then others that are free."""
+        yield base
+        for index in itertools.count(1):
+            name = f"{base}_{index}"
+            if name not in self.nodes and name not in self._source_names:
+                yield name
+
+    # The way back.
+
+    def finish(self) -> Graph:
+        """The draft as a graph, its nodes in an order in which they can run; inputs stay, used or not."""
+        return Graph.assembled(self.graph, ((node.content, node.sources) for node in self.in_order()), self.outputs)
+
+    def in_order(self) -> Iterator[DraftNode]:
+        """Every node after those it reads."""
+        done: set[str] = set()
+        for name in list(self.nodes):
+            stack = [name]
+            while stack:
+                current = stack[-1]
+                if current in done:
+                    stack.pop()
+                    continue
+                waiting = [each.node for each in self.nodes[current].sources if each and each.node not in done]
+                if waiting:
+                    stack.extend(reversed(waiting))
+                else:
+                    stack.pop()
+                    done.add(current)
+                    yield self.nodes[current]
+
+
+def broadcast_strides(reading: TensorDesc, written: TensorDesc, other: TensorDesc) -> tuple[int, ...] | None:
+    """Strides that read `other` as `reading` reads `written`, where it does no more than broadcast; else None."""
+    extra = reading.rank - written.rank
+    if extra < 0 or other.sizes != written.sizes:
+        return None
+    strides = []
+    for axis, (size, stride) in enumerate(zip(reading.sizes, reading.effective_strides, strict=True)):
+        place = axis - extra
+        if place < 0:
+            if size > 1 and stride != 0:
+                return None
+            strides.append(0)
+        elif written.sizes[place] == size:
+            if size > 1 and stride != written.effective_strides[place]:
+                return None
+            strides.append(other.effective_strides[place])
+        elif written.sizes[place] == 1 and stride == 0:
+            strides.append(0)
+        else:
+            return None
+    return tuple(strides)
+
+
+def with_input(operator: Operator, port: int, desc: TensorDesc) -> Operator:
+    """The operator with another description at an input port."""
+    at = 0
+    for field in operator.input_fields:
+        value = operator.__dict__[field]
+        if isinstance(value, tuple):
+            if at <= port < at + len(value):
+                changed = (*value[: port - at], desc, *value[port - at + 1 :])
+                return operator.model_copy(update={field: changed})
+            at += len(value)
+        else:
+            if at == port:
+                return operator.model_copy(update={field: desc})
+            at += 1
+    raise IndexError(port)
+
+
+def _broadcast(desc: TensorDesc, sizes: tuple[int, ...]) -> TensorDesc:
+    """A description read as other sizes by zero strides; packed where that is the same."""
+    if desc.element_count == math.prod(sizes):
+        return desc.like(sizes=sizes)
+    return desc.broadcast_to(sizes)
+
+
+def _desc(like: TensorDesc, sizes: tuple[int, ...], strides: tuple[int, ...]) -> TensorDesc:
+    """A description by strides, which are left out where they are those of packed sizes."""
+    desc = TensorDesc(dtype=like.dtype, sizes=sizes, owned=like.owned)
+    return (
+        desc
+        if desc.packed_strides == strides
+        else TensorDesc(dtype=like.dtype, sizes=sizes, strides=strides, owned=like.owned)
+    )
+
+
+def _likeness(node: DraftNode) -> Any:
+    """What nodes that may be twins have in common: cheap to make, and telling enough to keep the groups small."""
+    content = node.content
+    if isinstance(content, OperatorNode):
+        return type(content.operator), tuple(node.sources) or hash(content.operator)
+    if isinstance(content, ConstantNode):
+        return (
+            content.desc.dtype,
+            content.data.shape,
+            content.data.flat[: LIKENESS_BYTES // content.data.itemsize].tobytes(),
+        )
+    return content.name
+
+
+def _same(one: Node, other: Node) -> bool:
+    if isinstance(one, OperatorNode) and isinstance(other, OperatorNode):
+        return one.operator == other.operator
+    if isinstance(one, ConstantNode) and isinstance(other, ConstantNode):
+        return one.desc == other.desc and one.data.tobytes() == other.data.tobytes()
+    return False
+
+
+def _in_binding_order(operator: Operator, operands: Mapping[str, Any]) -> list[Source | None]:
+    sources: list[Source | None] = []
+    for field in operator.input_fields:
+        given = operands.get(field)
+        sources.extend(each.source for each in given) if isinstance(given, list) else sources.append(
+            given and given.source
+        )
+    return sources
+
+
+def _sources(graph: Graph, node: Node) -> list[Source | None]:
+    if not isinstance(node, OperatorNode):
+        return []
+    sources: list[Source | None] = [None] * len(node.operator.input_descs)
+    for source, from_port, to_port in graph.producers(node.name):
+        sources[to_port] = Source(source, from_port)
+    return sources
+
+
+def _uniform(node: ConstantNode) -> Scalar | None:
+    data = node.data
+    if data.size > UNIFORM_ELEMENTS:
+        return None
+    first = Scalar.of(data.flat[0], node.desc.dtype)
+    if data.size > 1:
+        raw = np.ascontiguousarray(data).view(np.uint8).reshape(data.size, -1)
+        if not (raw == raw[0]).all():
+            return None
+    return first

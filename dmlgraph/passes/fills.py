@@ -1,0 +1,180 @@
+"""Fills: what is computed from constant fills is a constant fill again, and takes no memory.
+
+A value is uniform where every element is the same number: a fill, or a constant of few elements that are all equal.
+How it is read does not matter then, so strides and broadcasting never stand in the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.element_wise import Cast, Identity, If
+from dmlgraph.operators.enums import InterpolationMode, PaddingMode, ReduceFunction
+from dmlgraph.operators.fill import FillValueConstant
+from dmlgraph.operators.image import DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
+from dmlgraph.operators.indexing import Gather, GatherElements, GatherNd, GatherNd1, ScatterElements, ScatterNd
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.padding import Padding, Padding1
+from dmlgraph.operators.reduction import Reduce
+from dmlgraph.operators.resampling import Resample, Resample1, Resample2, Upsample2d
+from dmlgraph.operators.selection import Argmax, Argmin
+from dmlgraph.operators.shape import Join, ReverseSubsequences, Split, Tile
+from dmlgraph.operators.slicing import Slice, Slice1
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.redundant import instead
+from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import DataType, TensorDesc
+
+REDUCED_ELEMENTS = 1 << 16  # so many elements are reduced here to find what one number comes to
+
+ELEMENT_WISE: tuple[type[Operator], ...] = (*(operator for operator in REGISTRY.values() if operator.broadcasts), Cast)
+
+_NEAREST = InterpolationMode.NEAREST_NEIGHBOR
+
+
+def _is_nearest(operator: Any) -> bool:
+    return bool(operator.interpolation_mode is _NEAREST)
+
+
+# Operators each of whose output elements is an element of one of these fields, wherever it comes from, and on what
+# condition.
+_MOVES: dict[type[Operator], tuple[tuple[str, ...], Callable[[Any], bool] | None]] = {
+    If: (("a", "b"), None),
+    Slice: (("input",), None),
+    Slice1: (("input",), None),
+    Tile: (("input",), None),
+    Join: (("inputs",), None),
+    Split: (("input",), None),
+    ReverseSubsequences: (("input",), None),
+    SpaceToDepth: (("input",), None),
+    SpaceToDepth1: (("input",), None),
+    DepthToSpace: (("input",), None),
+    DepthToSpace1: (("input",), None),
+    Gather: (("input",), None),
+    GatherElements: (("input",), None),
+    GatherNd: (("input",), None),
+    GatherNd1: (("input",), None),
+    ScatterElements: (("input", "updates"), None),
+    ScatterNd: (("input", "updates"), None),
+    Padding: (("input",), None),
+    Padding1: (("input",), None),
+    Resample: (("input",), _is_nearest),
+    Resample1: (("input",), _is_nearest),
+    Resample2: (("input",), _is_nearest),
+    Upsample2d: (("input",), _is_nearest),
+}
+
+# What several equal numbers come to does not depend on how many they are.
+_COUNTLESS = (ReduceFunction.MAX, ReduceFunction.MIN, ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
+
+
+@rule(*ELEMENT_WISE, effect="the very bits `evaluate` gives for one element")
+def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
+    """f(fill, fill, …) → fill, for every element-wise f, casts and (de)quantization.
+
+    The number is what `evaluate` gives for one element, so it is the exact one where a device approximates (exp,
+    log, erf, …) and has the same bits everywhere else.
+    """
+    operator = node.operator
+    assert operator is not None
+    numbers: list[Scalar | None] = []
+    for source, desc in zip(node.sources, operator.input_descs, strict=True):
+        number = None if source is None or desc is None else draft.number(Operand(source, desc))
+        if number is None and source is not None:
+            return None
+        numbers.append(number)
+    ones = (1,) * node.output_desc().rank
+    inputs = (None if number is None else np.full(ones, number.value) for number in numbers)
+    (result,) = operator.evaluate(*inputs)
+    return Rewrite.of(fill(draft, node, 0, scalar_of(result)), "all its inputs are uniform")
+
+
+@rule(*_MOVES, effect="bit-exact")
+def move_fills(draft: Draft, node: DraftNode) -> Outcome:
+    """slice, tile, join, split, gather, scatter, pad, block moves, nearest resampling, if: of one number → fill.
+
+    Every element of the output is one of the inputs'.  Padding must add the same number.
+    """
+    operator = node.operator
+    assert operator is not None
+    fields, condition = _MOVES[type(operator)]
+    numbers = [draft.number(operand) for field in fields for operand in node.operands(field)]
+    if None in numbers or (condition is not None and not condition(operator)):
+        return None
+    if isinstance(operator, (Padding, Padding1)) and operator.padding_mode is PaddingMode.CONSTANT:
+        numbers.append(scalar_of(operator.constant()))
+    if len(set(numbers)) != 1:
+        return Declined("the numbers of its inputs are not the same")
+    (number, *_) = numbers
+    assert number is not None
+    used = [port for port in range(node.output_count) if draft.use_count(Source(node.name, port))]
+    return Rewrite({port: fill(draft, node, port, number) for port in used}, "it moves equal numbers about")
+
+
+@rule(Reduce, Argmin, Argmax, effect="the very bits `evaluate` gives for one row; sums are rounded once")
+def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
+    """reduce(fill), argmin(fill), argmax(fill) → fill.
+
+    The number is what `evaluate` gives for one row of as many equal numbers: its sums are rounded once, where a
+    device rounds as it goes along.  Longer rows than REDUCED_ELEMENTS are left, but for those whose length does not
+    matter (max, min and their indices).
+    """
+    operator = node.operator
+    assert isinstance(operator, (Reduce, Argmin, Argmax))
+    number = draft.number(node.operand("input"))
+    if number is None:
+        return None
+    axes = range(operator.input.rank) if operator.axes is None else operator.axes
+    length = math.prod(operator.input.sizes[axis] for axis in axes)
+    if isinstance(operator, Reduce) and operator.function in _COUNTLESS:
+        length = 1
+    if length > REDUCED_ELEMENTS:
+        return Declined(f"the sum of {length} numbers is not worked out beforehand")
+    row = {
+        "input": TensorDesc(dtype=operator.input.dtype, sizes=(length,)),
+        "output": TensorDesc(dtype=operator.output.dtype, sizes=(1,)),
+        "axes": (0,),
+    }
+    (result,) = type(operator)(**operator.attributes | row).evaluate(np.full(length, number.value))
+    return Rewrite.of(fill(draft, node, 0, scalar_of(result)), f"every row is {number}")
+
+
+@rule(If, effect="bit-exact")
+def choose_branch(draft: Draft, node: DraftNode) -> Outcome:
+    """if(fill, a, b) → a or b, and what led to the other goes."""
+    condition = draft.number(node.operand("condition"))
+    if condition is None:
+        return None
+    operand = node.operand("a" if condition.bits else "b")
+    assert operand is not None
+    why = f"the condition is {condition} everywhere"
+    outcome = instead(draft, node, operand, why)
+    is_output = draft.is_output(Source(node.name, 0))
+    if isinstance(outcome, Declined) or (is_output and operand.desc != draft.produced(operand)):
+        return Rewrite.of(New(Identity, {"input": operand}), why)  # an output of the graph has to be written
+    return outcome
+
+
+def fill(draft: Draft, node: DraftNode, port: int, number: Scalar) -> Tensor:
+    """The same number in place of an output of a node: a fill, or one element where the level has no such fill."""
+    output = node.output_desc(port)
+    row = FillValueConstant.support().rows("OutputTensor", draft.level)
+    if row is not None and row.takes(output.dtype) and row.least_rank <= output.rank <= row.greatest_rank:
+        return New(FillValueConstant, {}, {"value": number}, {"output": {"dtype": output.dtype, "sizes": output.sizes}})
+    element = Constant(np.full(1, number.value, output.dtype.numpy), output.sizes)
+    return New(Identity, {"input": element}) if draft.is_output(Source(node.name, port)) else element
+
+
+def scalar_of(value: Any) -> Scalar:
+    """The number, to the bit, in an array or a NumPy scalar of one element."""
+    element = np.asarray(value).reshape(-1)[0]
+    return Scalar.of(element, DataType.parse(element.dtype))
+
+
+RULES = (fold_fills, move_fills, reduce_fills, choose_branch)

@@ -1,0 +1,57 @@
+"""Layout: data movement that readers can do themselves, by the strides they read with."""
+
+from __future__ import annotations
+
+from dmlgraph.operators.shape import Tile
+from dmlgraph.operators.slicing import Slice, Slice1
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.rule import Declined, Operand, Outcome, Rewrite, Source, rule
+from dmlgraph.tensor import TensorDesc
+
+
+@rule(Tile, effect="bit-exact")
+def tile_to_strides(draft: Draft, node: DraftNode) -> Outcome:
+    """tile(x) along dimensions of size 1 → readers that read x again and again, by strides of zero."""
+    operand, operator = node.operand("input"), node.operator
+    assert operand is not None
+    assert isinstance(operator, Tile)
+    if any(repeats != 1 and size != 1 for repeats, size in zip(operator.repeats, operand.desc.sizes, strict=True)):
+        return Declined("only dimensions of size 1 can be repeated by strides")
+    return _readers_only(draft, node) or Rewrite.of(
+        Operand(operand.source, operand.desc.broadcast_to(node.output_desc().sizes)), "repeats by strides of zero"
+    )
+
+
+@rule(Slice, Slice1, effect="bit-exact")
+def slice_to_strides(draft: Draft, node: DraftNode) -> Outcome:
+    """slice(x) from the first element on → readers that step over the rest of x.
+
+    A slice that begins elsewhere is a copy: a tensor description has no offset.
+    """
+    operand, operator = node.operand("input"), node.operator
+    assert operand is not None
+    if isinstance(operator, Slice):
+        offsets, steps = operator.offsets, operator.strides
+    else:
+        assert isinstance(operator, Slice1)
+        offsets, steps = operator.input_window_offsets, operator.input_window_strides
+    if any(offsets) or any(step < 0 for step in steps):
+        return Declined("it does not begin at the first element")
+    desc = operand.desc
+    strides = tuple(stride * step for stride, step in zip(desc.effective_strides, steps, strict=True))
+    view = TensorDesc(dtype=desc.dtype, sizes=node.output_desc().sizes, strides=strides, owned=desc.owned)
+    return _readers_only(draft, node) or Rewrite.of(Operand(operand.source, view), "steps over what is left out")
+
+
+def _readers_only(draft: Draft, node: DraftNode) -> Declined | None:
+    """A value without a buffer of its own can only be read by operators that take such strides."""
+    source = Source(node.name, 0)
+    if draft.is_output(source):
+        return Declined("it is an output of the graph")
+    for user, _ in draft.users(source):
+        if user.operator is not None and not user.operator.broadcasts:
+            return Declined(f"'{user.name}' may not take strides that leave gaps or repeat")
+    return None
+
+
+RULES = (tile_to_strides, slice_to_strides)

@@ -1,0 +1,149 @@
+"""Matrix products: what is scaled and added behind a GEMM goes into its alpha, beta and C.
+
+GEMM computes alpha · (A · B) + beta · C in one kernel's accumulator, so that each rule here saves the rounding of
+the product to its data type: the result differs by at most half a unit in the last place of that product (more, in
+units of the result's own last place, where the sum cancels).  An intermediate beyond the range of float16 is no
+longer infinite.  Infinities and NaN are otherwise as before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtract
+from dmlgraph.operators.matrix import Gemm
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+
+_SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
+
+
+@rule(Add, Subtract, effect=_SAVES_A_ROUNDING)
+def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
+    """A·B + C → GEMM with C; also A·B − C and C − A·B.
+
+    A number is left to the fused ACTIVATION_LINEAR, which costs no dispatch where C costs one.
+    """
+    a, b = node.operand("a"), node.operand("b")
+    assert a is not None
+    assert b is not None
+    for product, c in ((a, b), (b, a)):
+        gemm = draft.made_by(product, Gemm)
+        if gemm is None or not _is_plain(draft, product):
+            continue
+        operator = gemm.operator
+        assert isinstance(operator, Gemm)
+        if draft.number(c) is not None and not _activation_follows(draft, node):
+            return None
+        if operator.c is not None:
+            return Declined(f"'{gemm.name}' has a C already")
+        if refused := _untouchable(draft, gemm, product):
+            return refused
+        alpha, beta = (1.0, 1.0) if isinstance(node.operator, Add) else (1.0, -1.0) if product is a else (-1.0, 1.0)
+        return Rewrite.of(
+            _again(gemm, {"c": c}, {"alpha": alpha * operator.alpha, "beta": beta}), f"'{gemm.name}' adds C itself"
+        )
+    return None
+
+
+@rule(Multiply, Divide, Negate, effect=_SAVES_A_ROUNDING + "; at most 2 ULP where alpha was there and is no power of 2")
+def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
+    """(A·B) · s → GEMM with alpha; also division by a power of two, and negation.
+
+    With a C both alpha and beta are scaled, which is exact for powers of two only; others are left alone.
+    """
+    found = _scaled(draft, node)
+    if found is None:
+        return None
+    product, factor = found
+    gemm = draft.made_by(product, Gemm)
+    if gemm is None or not _is_plain(draft, product):
+        return None
+    operator = gemm.operator
+    assert isinstance(operator, Gemm)
+    if refused := _untouchable(draft, gemm, product):
+        return refused
+    scales = {"alpha": operator.alpha} if operator.c is None else {"alpha": operator.alpha, "beta": operator.beta}
+    if operator.c is not None and not is_power_of_two(factor):
+        return Declined(f"'{gemm.name}' has a C: scaling both terms by {factor:g} is not exact")
+    with np.errstate(over="ignore"):
+        changed = {field: float(np.float32(scale) * np.float32(factor)) for field, scale in scales.items()}
+    for field, scale in changed.items():
+        if not math.isfinite(scale) or (scale == 0.0 and factor != 0.0 and scales[field] != 0.0):
+            return Declined(f"{field} would be {scale:g}")
+    return Rewrite.of(_again(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
+
+
+def is_power_of_two(number: float) -> bool:
+    """Whether a product with the number is exact, but for what over- or underflows."""
+    return number != 0.0 and math.isfinite(number) and abs(math.frexp(number)[0]) == 0.5
+
+
+def _scaled(draft: Draft, node: DraftNode) -> tuple[Operand, float] | None:
+    """The operand that a node multiplies by a number, and the number."""
+    if isinstance(node.operator, Negate):
+        operand = node.operand("input")
+        plain = getattr(node.operator, "scale_bias", None) is None
+        return (operand, -1.0) if operand is not None and plain else None
+    a, b = node.operand("a"), node.operand("b")
+    assert a is not None
+    assert b is not None
+    if not a.desc.dtype.is_float or a.desc.dtype.bits == 64:
+        return None
+    divides = isinstance(node.operator, Divide)
+    for operand, other in ((a, b),) if divides else ((a, b), (b, a)):
+        number = draft.number(other)
+        if number is None:
+            continue
+        factor = float(number.value)
+        if not divides:
+            return operand, factor
+        inverse = 1.0 / factor if is_power_of_two(factor) else 0.0
+        return (operand, inverse) if np.float32(inverse) != 0 and np.isfinite(np.float32(inverse)) else None
+    return None
+
+
+def _untouchable(draft: Draft, gemm: DraftNode, product: Operand) -> Declined | None:
+    """Why a product must stay as it is."""
+    operator = gemm.operator
+    assert isinstance(operator, Gemm)
+    if not product.desc.dtype.is_float:
+        return Declined("alpha and beta are floats: integers would be rounded")
+    if not draft.only_use(product):
+        return Declined(f"'{gemm.name}' has other readers, and would be computed twice")
+    if operator.fused_activation is not None:
+        return Declined(f"'{gemm.name}' has an activation between the product and this")
+    return None
+
+
+def _is_plain(draft: Draft, product: Operand) -> bool:
+    """Whether the product is read whole and as it was written."""
+    written = draft.produced(product)
+    return product.desc.sizes == written.sizes and product.desc.effective_strides == written.effective_strides
+
+
+def _activation_follows(draft: Draft, node: DraftNode) -> bool:
+    users = draft.users(Source(node.name, 0))
+    return (
+        len(users) == 1
+        and users[0][0].operator is not None
+        and bool("GEMM" in users[0][0].operator.support().fusable_into)
+    )
+
+
+def _again(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None], attributes: dict[str, Any]) -> New:
+    """The product once more, with other tensors and attributes."""
+    operator = gemm.operator
+    assert operator is not None
+    return New(
+        type(operator),
+        {**{field: gemm.operand(field) for field in operator.input_fields}, **tensors},
+        operator.attributes | attributes,
+    )
+
+
+RULES = (gemm_add, gemm_scale)

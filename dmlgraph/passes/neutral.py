@@ -1,0 +1,145 @@
+"""Neutral elements: operations with a number that changes nothing, or that decides everything.
+
+Only what holds for every value stays: x + 0.0 is not x for −0.0, x · 0.0 not 0.0 for NaN, and max(x, −∞) not x for
+NaN.  Where a device flushes subnormal numbers as it computes, those that are not computed with are kept; a NaN stays
+a NaN, but may keep a payload that computing would have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dmlgraph.operators.bitwise import BitAnd, BitNot, BitOr, BitShiftLeft, BitShiftRight, BitXor
+from dmlgraph.operators.element_wise import Add, Divide, If, Max, Min, Multiply, Negate, Subtract
+from dmlgraph.operators.logical import LogicalAnd, LogicalOr
+from dmlgraph.operators.operator import Operator
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.fills import fill
+from dmlgraph.passes.redundant import instead
+from dmlgraph.passes.rule import Operand, Outcome, Rewrite, rule
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import DataType
+
+Number = Callable[[DataType], Scalar | None]
+
+
+def _float(value: float) -> Number:
+    """A number that is neutral among floats only."""
+    return lambda dtype: Scalar.of(value, dtype) if dtype.is_float else None
+
+
+def _integer(bits: int) -> Number:
+    """A bit pattern that is neutral among integers only."""
+    return lambda dtype: None if dtype.is_float else Scalar(dtype, bits & ((1 << dtype.bits) - 1))
+
+
+def _both(floats: Number, integers: Number) -> Number:
+    return lambda dtype: floats(dtype) if dtype.is_float else integers(dtype)
+
+
+def _bound(index: int) -> Number:
+    """The least (0) or the greatest (1) integer."""
+    return lambda dtype: None if dtype.is_float else Scalar.of(dtype.range[index], dtype)
+
+
+class Neutral(NamedTuple):
+    """The number that is neutral, and whether on the left, too."""
+
+    number: Number
+    is_on_both_sides: bool
+
+
+_NEUTRAL: dict[type[Operator], Neutral] = {
+    Add: Neutral(_both(_float(-0.0), _integer(0)), True),
+    Subtract: Neutral(_both(_float(0.0), _integer(0)), False),
+    Multiply: Neutral(_both(_float(1.0), _integer(1)), True),
+    Divide: Neutral(_both(_float(1.0), _integer(1)), False),
+    Max: Neutral(_bound(0), True),
+    Min: Neutral(_bound(1), True),
+    BitAnd: Neutral(_integer(-1), True),
+    BitOr: Neutral(_integer(0), True),
+    BitXor: Neutral(_integer(0), True),
+    BitShiftLeft: Neutral(_integer(0), False),
+    BitShiftRight: Neutral(_integer(0), False),
+}
+
+# What makes the result one number: that of the operands, and the result's value.
+_DECIDING: dict[type[Operator], tuple[Number, int | None]] = {
+    Multiply: (_integer(0), None),
+    BitAnd: (_integer(0), None),
+    BitOr: (_integer(-1), None),
+    Max: (_bound(1), None),
+    Min: (_bound(0), None),
+    LogicalAnd: (_integer(0), 0),
+    LogicalOr: (_integer(1), 1),
+}
+
+
+@rule(*_NEUTRAL, effect="bit-exact, but for payloads of NaN and what a device does to subnormal numbers")
+def remove_neutral(draft: Draft, node: DraftNode) -> Outcome:
+    """x + (−0.0), x − 0.0, x · 1, x / 1 → x; of integers x + 0, max and min with their bounds, x | 0, x << 0, … too."""
+    a, b = _operands(node)
+    neutral = _NEUTRAL[_type(node)]
+    for operand, other in ((a, b), (b, a)) if neutral.is_on_both_sides else ((a, b),):
+        number = draft.number(other)
+        if number is not None and number == neutral.number(number.dtype):
+            return instead(draft, node, operand, f"{number} changes nothing")
+    return None
+
+
+@rule(*_DECIDING, effect="bit-exact")
+def decide(draft: Draft, node: DraftNode) -> Outcome:
+    """Integers only: x · 0, x & 0 → 0, x | ~0 → ~0, max and min with the other bound, and(x, 0), or(x, 1) → fill."""
+    number_of, result = _DECIDING[_type(node)]
+    for operand in _operands(node):
+        number = draft.number(operand)
+        if number is not None and number == number_of(number.dtype):
+            value = number if result is None else Scalar.of(result, node.output_desc().dtype)
+            return Rewrite.of(fill(draft, node, 0, value), f"{number} makes it {value} everywhere")
+    return None
+
+
+@rule(Max, Min, If, BitAnd, BitOr, Subtract, BitXor, effect="bit-exact")
+def same_operands(draft: Draft, node: DraftNode) -> Outcome:
+    """max(x, x), min(x, x), if(c, x, x), x & x, x | x → x; of integers x − x, x ^ x → 0."""
+    a, b = _operands(node)
+    if a != b:
+        return None
+    if not isinstance(node.operator, (Subtract, BitXor)):
+        return instead(draft, node, a, "both operands are the same")
+    dtype = node.output_desc().dtype
+    if dtype.is_float:
+        return None  # NaN and infinities
+    return Rewrite.of(fill(draft, node, 0, Scalar(dtype, 0)), "both operands are the same")
+
+
+@rule(Negate, BitNot, effect="bit-exact")
+def double_negation(draft: Draft, node: DraftNode) -> Outcome:
+    """−(−x), ~~x → x; not the negatives of 8-bit integers, whose least becomes the greatest (measured)."""
+    inner = draft.made_by(node.operand("input"), _type(node))
+    if inner is None:
+        return None
+    dtype = node.output_desc().dtype
+    if isinstance(node.operator, Negate) and not dtype.is_float and dtype.bits == 8:
+        return None
+    outer, operand = node.operand("input"), inner.operand("input")
+    assert outer is not None
+    assert operand is not None
+    seen = draft.around(outer, draft.produced(outer), operand)
+    return None if seen is None else instead(draft, node, seen, "it undoes the one before")
+
+
+def _type(node: DraftNode) -> type[Operator]:
+    assert node.operator is not None
+    return type(node.operator)
+
+
+def _operands(node: DraftNode) -> tuple[Operand, Operand]:
+    a, b = node.operand("a"), node.operand("b")
+    assert a is not None
+    assert b is not None
+    return a, b
+
+
+RULES = (remove_neutral, decide, same_operands, double_negation)

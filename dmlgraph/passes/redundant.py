@@ -1,0 +1,151 @@
+"""Redundant nodes: those whose result is their input, alone or together with the node before them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dmlgraph.nodes import OperatorNode
+from dmlgraph.operators.activation import ActivationIdentity, ActivationRelu
+from dmlgraph.operators.bitwise import BitNot
+from dmlgraph.operators.element_wise import Abs, Cast, Ceil, Floor, Identity, Negate
+from dmlgraph.operators.image import DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.padding import Padding, Padding1
+from dmlgraph.operators.shape import Join, Split, Tile
+from dmlgraph.operators.slicing import Slice, Slice1
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Source, rule
+from dmlgraph.tensor import DataType
+
+
+def _takes_all(fields: dict[str, Any]) -> bool:
+    """Whether a slice takes every element, in order."""
+    steps = fields.get("input_window_strides") or fields["strides"]
+    same = fields["input"].sizes == fields["output"].sizes
+    return same and all(step == 1 or size == 1 for step, size in zip(steps, fields["input"].sizes, strict=True))
+
+
+# When an operator gives back its input, in a phrase, and how that is seen from its fields.
+_COPIES: dict[type[Operator], tuple[str, Callable[[dict[str, Any]], bool]]] = {
+    Identity: ("a copy of its input", lambda fields: fields["scale_bias"] is None),
+    ActivationIdentity: ("a copy of its input", lambda fields: True),
+    Cast: ("casts to the type its input has", lambda fields: fields["input"].dtype is fields["output"].dtype),
+    Tile: ("repeats once", lambda fields: set(fields["repeats"]) == {1}),
+    Slice: ("takes the whole tensor", _takes_all),
+    Slice1: ("takes the whole tensor", _takes_all),
+    Join: ("joins one tensor", lambda fields: len(fields["inputs"]) == 1),
+    Split: ("has one part", lambda fields: len(fields["outputs"]) == 1),
+    **dict.fromkeys(
+        (Padding, Padding1),
+        ("pads by nothing", lambda fields: not any(fields["start_padding"]) and not any(fields["end_padding"])),
+    ),
+    **dict.fromkeys(
+        (DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1),
+        ("moves blocks of one pixel", lambda fields: fields["block_size"] == 1),
+    ),
+}
+
+# f(f(x)) = x.  In int8 the opposite of −128 is stored as 127, whose opposite is −127.
+_INVOLUTIONS: dict[type[Operator], Callable[[DataType], bool]] = {
+    Negate: lambda dtype: dtype is not DataType.INT8,
+    BitNot: lambda dtype: True,
+}
+_IDEMPOTENT = (Abs, ActivationRelu, Ceil, Floor)  # f(f(x)) = f(x)
+
+
+@rule(*_COPIES, effect="bit-exact")
+def remove_copy(draft: Draft, node: DraftNode) -> Outcome:
+    """identity(x), a cast to x's own type, tiles, slices and pads that change nothing → x.
+
+    Where a copy changes the layout, its readers read through strides instead; what they cannot read so stays.
+    """
+    operator = node.operator
+    assert operator is not None
+    why, is_copy = _COPIES[type(operator)]
+    if not is_copy(operator.__dict__):
+        return None
+    return instead(draft, node, node.operands()[0], why)
+
+
+@rule(*_INVOLUTIONS, effect="bit-exact")
+def remove_twice(draft: Draft, node: DraftNode) -> Outcome:
+    """−(−x) → x, and the same for bit_not."""
+    first = _same_before(draft, node)
+    if first is None:
+        return None
+    operand = node.operand("input")
+    assert operand is not None
+    if not any(type(node.operator) is each and safe(operand.desc.dtype) for each, safe in _INVOLUTIONS.items()):
+        return Declined(f"in {operand.desc.dtype} it does not give back every number")
+    source = first.operand("input")
+    assert source is not None
+    return instead(draft, node, source, f"undoes '{first.name}'")
+
+
+@rule(*_IDEMPOTENT, effect="bit-exact")
+def remove_again(draft: Draft, node: DraftNode) -> Outcome:
+    """|(|x|)| → |x|, and the same for relu, ceil and floor."""
+    first = _same_before(draft, node)
+    operand = node.operand("input")
+    if first is None or operand is None:
+        return None
+    return instead(draft, node, operand, f"'{first.name}' did it")
+
+
+@rule(Cast, effect="bit-exact")
+def join_casts(draft: Draft, node: DraftNode) -> Outcome:
+    """cast(cast(x)) → one cast, or none, where the first loses nothing and the second widens again or goes back."""
+    operand = node.operand("input")
+    first = draft.made_by(operand, Cast)
+    if first is None or operand is None or operand.desc != draft.produced(operand):
+        return None
+    source = first.operand("input")
+    assert source is not None
+    origin, middle, end = source.desc.dtype, operand.desc.dtype, node.output_desc().dtype
+    if middle not in _HOLDS.get(origin, ()):
+        return Declined(f"{middle} does not hold every {origin}")
+    if end is origin:
+        return instead(draft, node, source, f"{middle} holds every {origin}, and this goes back")
+    if end not in _HOLDS.get(middle, ()):
+        return None
+    return Rewrite.of(New(Cast, {"input": source}, outputs={"output": {"dtype": end}}), "widens in one step")
+
+
+def instead(draft: Draft, node: DraftNode, operand: Operand, why: str) -> Outcome:
+    """The rewrite of a node to a value that is there, whose elements are the same.
+
+    Readers then read that value's buffer; an output of the graph cannot be an input or a constant.
+    """
+    if draft.is_output(Source(node.name, 0)) and not isinstance(draft.producer(operand).content, OperatorNode):
+        return Declined("an input or a constant needs a node between itself and an output of the graph")
+    return Rewrite.of(operand, why)
+
+
+def _same_before(draft: Draft, node: DraftNode) -> DraftNode | None:
+    """The producer of the input if it is the same function, neither with a scale and bias."""
+    operand = node.operand("input")
+    first = draft.made_by(operand, type(node.operator)) if node.operator is not None else None
+    if first is None or operand is None or operand.desc != draft.produced(operand):
+        return None
+    plain = all(getattr(each.operator, "scale_bias", None) is None for each in (first, node))
+    return first if plain else None
+
+
+def _wider(names: str) -> list[DataType]:
+    return [DataType[name.upper()] for name in names.split()]
+
+
+# data type → the types that hold every one of its numbers, and get it by CAST unchanged.
+_HOLDS: dict[DataType, list[DataType]] = {
+    DataType.FLOAT16: _wider("float32 float64"),
+    DataType.FLOAT32: _wider("float64"),
+    DataType.UINT16: _wider("uint32 uint64 int32 int64 float32 float64"),
+    DataType.UINT32: _wider("uint64 int64 float64"),
+    DataType.INT16: _wider("int32 int64 float32 float64"),
+    DataType.INT32: _wider("int64 float64"),
+    DataType.UINT8: _wider("uint16 uint32 uint64 int16 int32 int64 float16 float32 float64"),
+    DataType.INT8: _wider("int16 int32 int64 float16 float32 float64"),
+}
+
+RULES = (remove_copy, remove_twice, remove_again, join_casts)

@@ -1,0 +1,154 @@
+"""Rules: what a rewrite is given, what it answers, and what is written down about it.
+
+A rule is a function of a draft and one node.  It changes nothing: it answers with a `Rewrite` (what stands for the
+node's outputs from now on, as an expression of new operators over operands that are there), with `Declined` (the
+pattern is there, but …; the reason is kept for the user), or with None (not the pattern).
+
+    @rule(Multiply, effect="bit-exact")
+    def double(draft, node):
+        '''x · 2 → x + x.'''
+        ...
+        return Rewrite.of(New(Add, {"a": x, "b": x}), "a sum is cheaper")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dmlgraph.operators.operator import Operator
+from dmlgraph.tensor import TensorDesc
+
+if TYPE_CHECKING:
+    from dmlgraph.passes.draft import Draft, DraftNode
+
+
+class Source(NamedTuple):
+    """An output of a node."""
+
+    node: str
+    port: int
+
+
+class Operand(NamedTuple):
+    """A value and how it is read."""
+
+    source: Source
+    desc: TensorDesc
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A constant that a rule makes; its data type and sizes are the array's.
+
+    With `sizes` it is read as these by zero strides, as NumPy broadcasts.
+    """
+
+    data: np.ndarray[Any, Any]
+    sizes: tuple[int, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class New:
+    """An operator that a rule makes: tensors by input field (lists for arrays), attributes, what is asked of outputs.
+
+    `port` is the output that is meant where it has several.
+    """
+
+    operator: type[Operator]
+    tensors: Mapping[str, Tensor | list[Tensor] | None]
+    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    outputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    port: int = 0
+
+
+Tensor = Operand | Constant | New
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What stands for a node's outputs, by port, and why that is the same.
+
+    Outputs that are not named must have no readers.
+    """
+
+    values: Mapping[int, Tensor]
+    why: str
+
+    @classmethod
+    def of(cls, value: Tensor, why: str) -> Rewrite:
+        """The rewrite of a node's only output."""
+        return cls({0: value}, why)
+
+
+class Declined(Exception):  # noqa: N818 - an answer, raised where it comes from deep inside
+    """The pattern is there, and the rule keeps away: the reason."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+Outcome = Rewrite | Declined | None
+Function = Callable[["Draft", "DraftNode"], Outcome]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """One rewrite of the neighbourhood of one node.
+
+    Attributes:
+        name: as `fuse=[…]` takes it: the function's.
+        anchors: the operators whose nodes it looks at; none: every node.
+        effect: what it does to the numbers.
+        default: whether it is on unless asked for; a rule with a larger effect than rounding is not.
+    """
+
+    name: str
+    anchors: tuple[type[Operator], ...]
+    effect: str
+    function: Function
+    default: bool = True
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a line."""
+        return (self.function.__doc__ or "").strip().splitlines()[0]
+
+
+def rule(*anchors: type[Operator], effect: str, default: bool = True) -> Callable[[Function], Rule]:
+    """Makes a Rule of a function; its name and docstring become the rule's."""
+
+    def make(function: Function) -> Rule:
+        return Rule(function.__name__, anchors, effect, function, default)
+
+    return make
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the record: what was done, or why it was not.
+
+    Attributes:
+        rule: its name.
+        node: the node it looked at.
+        removed: the nodes that are no more; empty where `applied` is false.
+        added: the nodes that stand for them.
+        why: the reason, for people.
+        applied: whether it was done.
+    """
+
+    rule: str
+    node: str
+    why: str
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    applied: bool = True
+
+    def __str__(self) -> str:
+        if not self.applied:
+            return f"not {self.rule} at {self.node}: {self.why}"
+        return f"{self.rule}: {', '.join(self.removed)} → {', '.join(self.added) or 'nothing'}: {self.why}"

@@ -1,0 +1,60 @@
+"""The verifier: what must hold of a draft after every pass.  Tests run it; it costs as much as building the graph."""
+
+from __future__ import annotations
+
+from dmlgraph.operators.operator import Operator
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.rule import Source
+from dmlgraph.tensor import TensorDesc
+
+
+def verify(draft: Draft) -> None:
+    """Raises AssertionError where a draft is not a legal graph with the outputs of its source.
+
+    Every operand exists, has the data type it is read as and all the bytes that are read; every operator is legal
+    at the level and complete; nothing reads itself; every node and every reader is accounted for.
+    """
+    names = [node.name for node in draft.in_order()]  # ends only where there is no cycle
+    assert sorted(names) == sorted(draft.nodes)
+    assert set(draft.origins) == set(draft.nodes), "every node comes from somewhere"
+    for node in draft.nodes.values():
+        _verify_node(draft, node)
+    wanted = draft.graph.outputs
+    assert list(draft.outputs) == list(wanted), "the outputs keep their names and their order"
+    for name, source in draft.outputs.items():
+        desc, before = draft[source.node].output_desc(source.port), wanted[name].desc
+        assert (desc.dtype, desc.sizes) == (before.dtype, before.sizes), f"output '{name}': {desc} for {before}"
+        assert desc.effective_strides == before.effective_strides, f"output '{name}' has another layout"
+
+
+def _verify_node(draft: Draft, node: DraftNode) -> None:
+    operator = node.operator
+    if operator is None:
+        assert not node.sources
+        return
+    descs = operator.input_descs
+    assert len(descs) == len(node.sources), f"'{node.name}' has {len(node.sources)} sources for {len(descs)} bindings"
+    for port, (source, desc) in enumerate(zip(node.sources, descs, strict=True)):
+        assert (source is None) == (desc is None), f"'{node.name}' input {port}: source and description go together"
+        if source is not None and desc is not None:
+            _verify_operand(draft, node, port, source, desc)
+    problems = operator.level_problems(draft.level)
+    assert not problems, f"'{node.name}': {problems[0]}"
+    _verify_operator(operator)
+
+
+def _verify_operand(draft: Draft, node: DraftNode, port: int, source: Source, desc: TensorDesc) -> None:
+    where = f"'{node.name}' input {port}"
+    assert source.node in draft.nodes, f"{where} reads '{source.node}', which is no more"
+    produced = draft[source.node].output_desc(source.port)
+    assert desc.dtype is produced.dtype, f"{where} reads {desc} where there is {produced}"
+    assert desc.span <= produced.span, f"{where} reads {desc.span} elements of {produced.span}"
+    assert (node, port) in [(user, at) for user, at in draft.users(source)], f"{where} is not among the readers"
+
+
+def _verify_operator(operator: Operator) -> None:
+    """Made again of all it says, the operator is the same."""
+    fields = {name: getattr(operator, name) for name in type(operator).model_fields}
+    again = type(operator)(**fields)
+    # A NaN is no other NaN's equal, but reads the same.
+    assert again == operator or repr(again) == repr(operator), f"{operator} becomes {again}"

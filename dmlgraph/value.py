@@ -1,0 +1,107 @@
+"""Value: one tensor in a graph, and Python's operators on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dmlgraph.operators import functions
+from dmlgraph.tensor import DataType, TensorDesc
+
+if TYPE_CHECKING:
+    from dmlgraph.graph import Graph
+
+
+class Value:
+    """One tensor in a graph: an input, a constant, or an output of a node.
+
+    Python's operators make nodes: `+ - * / ** < > == @ -x abs(x)`.  A number on one side becomes a constant
+    fill of one element, read with zero strides.  `==` makes a node too: compare values with `is`.
+    """
+
+    __slots__ = ("desc", "graph", "node", "port")
+    __array_ufunc__ = None  # NumPy arrays leave the operators to us
+
+    def __init__(self, graph: Graph, node: str, port: int, desc: TensorDesc) -> None:
+        self.graph, self.node, self.port, self.desc = graph, node, port, desc
+
+    @property
+    def dtype(self) -> DataType:
+        return self.desc.dtype
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.desc.sizes
+
+    @property
+    def reference(self) -> str:
+        """How a graph file refers to the value: `node`, `node.output_index`, `node.outputs.1`."""
+        return self.graph.reference(self.node, self.port)
+
+    def __add__(self, other: Operand) -> Value:
+        return functions.apply("add", self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return functions.apply("add", other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return functions.apply("subtract", self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return functions.apply("subtract", other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return functions.apply("multiply", self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return functions.apply("multiply", other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return functions.apply("divide", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return functions.apply("divide", other, self)
+
+    def __pow__(self, other: Operand) -> Value:
+        return functions.apply("pow", self, other)
+
+    def __rpow__(self, other: Operand) -> Value:
+        return functions.apply("pow", other, self)
+
+    def __matmul__(self, other: Operand) -> Value:
+        return functions.apply("gemm", self, other)
+
+    def __rmatmul__(self, other: Operand) -> Value:
+        return functions.apply("gemm", other, self)
+
+    def __lt__(self, other: Operand) -> Value:
+        return functions.apply("logical_less_than", self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return functions.apply("logical_less_than", other, self)
+
+    def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
+        return functions.apply("logical_equals", self, other)
+
+    def __ne__(self, other: object) -> Value:  # type: ignore[override]
+        raise TypeError("'!=' has no operator in DirectML: use if_ on the result of '=='")
+
+    __hash__ = object.__hash__
+
+    def __neg__(self) -> Value:
+        return functions.apply("negate", self)
+
+    def __abs__(self) -> Value:
+        return functions.apply("abs", self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value is known only when the graph runs: use if_ to choose element by element")
+
+    def __iter__(self) -> Iterator[Value]:
+        raise TypeError("a value is one tensor: use split to cut it into parts")
+
+    def __repr__(self) -> str:
+        return f"<Value {self.reference}: {self.desc}>"
+
+
+Operand = Value | int | float
