@@ -68,7 +68,7 @@ class DataType(enum.Enum):
             except TypeError:
                 found = None
         if found is None:
-            hint = suggestion(value.lower(), _BY_NAME) if isinstance(value, str) else None
+            hint = suggestion(value.lower(), _BY_NAME, _ELSEWHERE) if isinstance(value, str) else None
             raise TensorError(
                 "not a data type of DirectML", field="dtype", got=value, allowed=listing(_BY_NAME), hint=hint
             )
@@ -99,6 +99,14 @@ class DataType(enum.Enum):
 
 _BY_NAME = {str(dtype): dtype for dtype in DataType}
 _BY_NUMPY = {dtype.numpy: dtype for dtype in DataType}
+# What the types are called in C, PyTorch and others; truth values are uint8 in DirectML.
+_ELSEWHERE = {
+    **{"float": "float32", "single": "float32", "double": "float64", "half": "float16", "bool": "uint8"},
+    **{"byte": "uint8", "char": "int8", "short": "int16", "int": "int32", "uint": "uint32", "long": "int64"},
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
 
 
 def _wrap(parse: Any) -> Any:
@@ -312,6 +320,11 @@ def _problem(details: Any, known: Sequence[str] | Any) -> Problem:
         if outer:  # inside a field, whose own fields are not these
             return Problem("is not known here", field=field)
         return Problem("is not known here", field=name, allowed=listing(known), hint=suggestion(name, known))
+    if details["type"] in ("bool_type", "bool_parsing"):
+        got = details["input"]
+        is_word = isinstance(got, str) and got.lower() in ("yes", "no", "on", "off")
+        hint = "YAML 1.2 takes yes, no, on and off for text" if is_word else None
+        return Problem("must be true or false", field=field, got=got, hint=hint)
     message = details["msg"]
     return Problem(message[:1].lower() + message[1:], field=field, got=details["input"])
 
@@ -330,6 +343,7 @@ def _check(desc: TensorDesc) -> None:
                 field=f"sizes.{axis}",
                 got=size,
                 allowed="1 or more",
+                hint="sizes are not inferred: write the number" if size < 0 else None,
             )
     if desc.element_count > MAX_ELEMENTS:
         raise TensorError(

@@ -136,8 +136,16 @@ def test_an_8_d_fill_is_refused_at_2_1(folder: pathlib.Path) -> None:
             ["--input", "x=x.npy", "--dim", "N=2"],
             "error: field 'x': the input has another shape; got [1, 3]; allowed: [2, 3]\n",
         ),
-        (["--dim", "M=2"], "ramp.yaml:3:7: error: field 'dims.M': is not a dim of the graph; allowed: N\n"),
-        (["--dim", "N=0"], "ramp.yaml:3:11: error: field 'dims.N': a dim is a whole number of at least 1; got 0\n"),
+        (
+            ["--dim", "M=2"],
+            "ramp.yaml:3:7: error: field 'dims.M': is not a dim of the graph\n"
+            "  3 | dims: {N: 1}\n    |       ^^^^^^\n    = allowed: N\n1 error\n",
+        ),
+        (
+            ["--dim", "N=0"],
+            "ramp.yaml:3:11: error: field 'dims.N': a dim is a whole number of at least 1; got 0\n"
+            "  3 | dims: {N: 1}\n    |           ^\n1 error\n",
+        ),
     ],
 )
 def test_wrong_data_is_an_error_of_status_1_on_stderr(folder: pathlib.Path, arguments: list[str], text: str) -> None:
@@ -210,18 +218,15 @@ def test_check_says_what_is_fine(folder: pathlib.Path) -> None:
     assert folder.exists()
 
 
-def test_check_prints_every_error_on_a_line_of_its_own(folder: pathlib.Path) -> None:
+def test_check_prints_every_error_with_its_place(folder: pathlib.Path) -> None:
     (folder / "bad.yaml").write_text(
         RAMP.replace("float32", "flaot32", 1).replace("multiply", "multply") + "extra: 1\n"
     )
     result = call("check", "bad.yaml")
     assert (result.exit_code, result.stdout) == (1, "")
-    first, second, third = result.stderr.splitlines()
+    first, second, third = (line for line in result.stderr.splitlines() if ": error: " in line)
     assert first.startswith("bad.yaml:5:14: error: node 'x', field 'dtype': not a data type of DirectML; got flaot32")
-    assert (
-        second
-        == "bad.yaml:8:11: error: node 'y', field 'op': is not an operator; got multply (did you mean 'multiply'?)"
-    )
+    assert second == "bad.yaml:8:11: error: node 'y', field 'op': is not an operator; got multply"
     assert third.startswith("bad.yaml:10:1: error: field 'extra': is not known here")
 
 
@@ -276,22 +281,7 @@ def test_devices_lists_every_device_and_what_auto_takes() -> None:
     assert "takes '" in lines["auto"]
 
 
-# Help and processes
-
-
-def test_help_explains_every_command_with_an_example() -> None:
-    overview = call("--help")
-    assert overview.exit_code == 0
-    for name in ("run", "check", "lower", "operators", "devices"):
-        assert f"\n  {name} " in overview.stdout
-        page = call(name, "--help")
-        assert page.exit_code == 0
-        assert f"  dmlgraph {name}" in page.stdout.partition("Example")[2]
-
-
-@pytest.mark.parametrize("group", [[], ["directml"]])
-def test_help_says_of_each_command_in_one_line_what_it_does(group: list[str]) -> None:
-    assert "..." not in call(*group, "--help").stdout.partition("Commands:")[2]
+# Processes
 
 
 def process(*arguments: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
@@ -305,7 +295,10 @@ def test_a_process_has_the_exit_status_and_the_streams(folder: pathlib.Path) -> 
     (folder / "bad.yaml").write_text("dmlgraph: 1\noutputs: [y]\n")
     wrong = process("check", "bad.yaml", folder=folder)
     assert (wrong.returncode, wrong.stdout) == (1, "")
-    assert wrong.stderr == "bad.yaml:2:11: error: field 'outputs': there is no input, constant or node called 'y'\n"
+    assert wrong.stderr == (
+        "bad.yaml:2:11: error: field 'outputs': there is no input, constant or node called 'y'\n"
+        "  2 | outputs: [y]\n    |           ^\n1 error\n"
+    )
     misused = process("check", folder=folder)
     assert (misused.returncode, misused.stdout) == (2, "")
 

@@ -8,7 +8,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph import DmlGraphError, Location, Problem
-from dmlgraph.errors import nearest, suggestion
+from dmlgraph.errors import Severity, listing, nearest, suggestion
 
 CLASSES = [
     dg.TensorError,
@@ -101,3 +101,31 @@ def test_the_nearest_name_is_suggested_if_any_is_near() -> None:
     assert suggestion("activation_rleu", ["add", "activation_relu"]) == "did you mean 'activation_relu'?"
     assert suggestion("xyz", ["add", "activation_relu"]) is None
     assert nearest("siezs", ["sizes", "strides"]) == "sizes"
+
+
+def test_a_problem_is_an_error_unless_it_says_otherwise() -> None:
+    assert Problem("is wrong").severity is Severity.ERROR
+    assert str(Severity.WARNING) == "warning"
+
+
+def test_a_headline_is_all_but_the_advice() -> None:
+    assert WHOLE.headline == "node 'scale', field 'value.0': does not fit; got [1, 2]"
+
+
+def test_a_place_is_the_same_whatever_is_known_of_what_stands_there() -> None:
+    known = Location("a.yaml", 3, 7, 9, "  x: ab")
+    assert known == Location("a.yaml", 3, 7)
+    assert hash(known) == hash(Location("a.yaml", 3, 7))
+    assert str(known) == "a.yaml:3:7"
+    again = pickle.loads(pickle.dumps(dg.DocumentError("is wrong", location=known))).location
+    assert (again.end_column, again.source) == (9, "  x: ab")
+
+
+def test_names_of_elsewhere_are_taken_at_their_word() -> None:
+    assert suggestion("half", ["float16", "float32"], {"half": "float16"}) == "did you mean 'float16'?"
+    assert suggestion("half", ["float16", "float32"]) is None
+
+
+def test_a_listing_can_be_cut_short() -> None:
+    assert listing("abc") == listing("abc", at_most=3) == "a, b, c"
+    assert listing("abcde", at_most=3) == "a, b, c and 2 more"

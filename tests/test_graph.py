@@ -222,7 +222,8 @@ def test_sizes_that_do_not_broadcast_are_refused(graph: dg.Graph, x: dg.Value) -
 def test_data_types_that_differ_are_refused(graph: dg.Graph, x: dg.Value) -> None:
     error = refused(lambda: x + graph.input("y", sizes=[2, 3], dtype="uint8"), dg.OperatorError)
     assert str(error) == (
-        "node 'add', field 'b': must have the same dtype as 'a'; got uint8 [2,3]; allowed: float32 [2,3]"
+        "node 'add', field 'b': must have the same dtype as 'a'; got uint8 [2,3]; allowed: float32 [2,3] "
+        "(cast one of them)"
     )
 
 

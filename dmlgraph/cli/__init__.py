@@ -10,35 +10,33 @@ from typing import Any
 import click
 
 from dmlgraph.cli.check import check
+from dmlgraph.cli.completion import completion
 from dmlgraph.cli.devices import devices
 from dmlgraph.cli.directml import directml
+from dmlgraph.cli.dxdispatch import dxdispatch
 from dmlgraph.cli.lower import lower
+from dmlgraph.cli.messages import tell
+from dmlgraph.cli.new import new
 from dmlgraph.cli.operators import operators
 from dmlgraph.cli.run import run
 from dmlgraph.cli.schema import schema
-from dmlgraph.errors import DmlGraphError, Problem
+from dmlgraph.errors import DmlGraphError
 
 
 class Commands(click.Group):
-    """A group that prints our errors as lines of their own."""
+    """A group that tells our errors as a compiler does."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except DmlGraphError as error:
-            for problem in error.problems:
-                click.echo(_error_line(problem), err=True)
+            tell(error.problems)
             ctx.exit(1)
         except BrokenPipeError:  # nobody reads on, as with `| head`: click ends in silence
             raise
         except OSError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(1)
-
-
-def _error_line(problem: Problem) -> str:
-    """`FILE:LINE:COLUMN: error: …`, or without a place where there is none."""
-    return f"{problem.location}: error: {problem}" if problem.location else f"error: {problem}"
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -52,5 +50,5 @@ def main() -> None:
     """
 
 
-for command in (run, check, lower, operators, devices, schema, directml):
+for command in (new, run, check, lower, operators, devices, schema, directml, dxdispatch, completion):
     main.add_command(command)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from dmlgraph.errors import suggestion
-from dmlgraph.operators.operator import REGISTRY, find
+from dmlgraph.cli.completion import complete_operators
+from dmlgraph.operators.names import operator_hint
+from dmlgraph.operators.operator import find
 from dmlgraph.operators.reference import describe, overview
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_operators)
 def operators(name: str | None) -> None:
     """List the operators, or show what one takes.
 
@@ -26,6 +27,5 @@ def operators(name: str | None) -> None:
         return
     operator = find(name.lower().removeprefix("dml_operator_"))
     if operator is None:
-        hint = suggestion(name.lower(), REGISTRY)
-        raise click.BadParameter(f"'{name}' is not an operator{f' ({hint})' if hint else ''}", param_hint="NAME")
+        raise click.BadParameter(f"'{name}' is not an operator ({operator_hint(name)})", param_hint="NAME")
     click.echo(describe(operator))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.document.tree import Tree
-from dmlgraph.errors import DmlGraphError, GraphError, ScalarError
+from dmlgraph.errors import DmlGraphError, GraphError, ScalarError, suggestion
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
@@ -49,21 +49,7 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
     Raises:
         GraphError: with the field `file`, saying what to do.
     """
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise GraphError("must be the path of a .npy file", field="file", got=name)
-    if folder is None:
-        raise GraphError("a document that is not a file has no folder to find files in", field="file", got=name)
-    path = folder / name
-    home = folder.resolve()
-    if pathlib.PurePath(name).is_absolute() or not path.resolve().is_relative_to(home):
-        raise GraphError(
-            "lies outside the document's folder",
-            field="file",
-            got=name,
-            allowed="a path relative to the document, inside its folder",
-        )
-    if not path.is_file():
-        raise GraphError("there is no such file", field="file", got=name, hint=f"looked in {folder}")
+    path = find_file(name, folder)
     try:
         array = read_array(path)
     except OSError as error:
@@ -72,6 +58,31 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
         hint = "save an array of numbers with numpy.save"
         raise GraphError(str(error), field="file", got=name, hint=hint) from None
     return np.ascontiguousarray(array) if array.ndim else array
+
+
+def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
+    """The file of a name inside the document's folder.
+
+    Raises:
+        GraphError: with the field `file`: not a name, outside the folder, or no such file.
+    """
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise GraphError("must be the path of a .npy file", field="file", got=name)
+    if folder is None:
+        raise GraphError("a document that is not a file has no folder to find files in", field="file", got=name)
+    path = folder / name
+    if pathlib.PurePath(name).is_absolute() or not path.resolve().is_relative_to(folder.resolve()):
+        raise GraphError(
+            "lies outside the document's folder",
+            field="file",
+            got=name,
+            allowed="a path relative to the document, inside its folder",
+        )
+    if not path.is_file():
+        near = suggestion(name, (each.name for each in sorted(folder.glob("*.npy"))))
+        hint = near or f"looked in {'the folder of the graph file' if folder == pathlib.Path() else folder}"
+        raise GraphError("there is no such file", field="file", got=name, hint=hint)
+    return path
 
 
 def to_stored(array: Array, dtype: DataType) -> Array:

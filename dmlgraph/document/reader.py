@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
@@ -12,13 +13,16 @@ import networkx as nx
 from dmlgraph.document.arrays import check_file, from_numbers, load_file
 from dmlgraph.document.tree import Tree, parse
 from dmlgraph.errors import DmlGraphError, DocumentError, GraphError, Location, Problem, listing, nearest, suggestion
-from dmlgraph.graph import Graph
-from dmlgraph.operators.operator import REGISTRY, Operator, find
+from dmlgraph.graph import NOT_A_DIM, Graph
+from dmlgraph.operators.names import operator_hint
+from dmlgraph.operators.operator import Operator, find
 from dmlgraph.tensor import TensorDesc
 
 FORMAT_VERSION = 1
 SECTIONS = ("dmlgraph", "name", "target", "dims", "inputs", "constants", "nodes", "outputs")
+DECLARED = ("inputs", "constants", "nodes")
 INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
+ELSEWHERE = {"shape": "sizes", "type": "dtype", "data_type": "dtype", "value": "data", "path": "file", "operator": "op"}
 CONSTANT_KEYS = ("file", "dtype", "sizes", "data")
 
 
@@ -33,17 +37,24 @@ def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None)
         DocumentError: every problem found, each with its line and column.
     """
     path = pathlib.Path(path)
-    file = os.fspath(path)
-    start = Location(file, 1, 1)
+    return _read(read_text(path), os.fspath(path), path.parent, dims)
+
+
+def read_text(path: pathlib.Path) -> str:
+    """The text of a file.
+
+    Raises:
+        DocumentError: it cannot be read, or is not UTF-8.
+    """
+    start = Location(os.fspath(path), 1, 1)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise DocumentError(f"cannot read the file: {error.strerror}", location=start) from None
     except UnicodeDecodeError as error:
         raise DocumentError(
             f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", location=start
         ) from None
-    return _read(text, file, path.parent, dims)
 
 
 def loads(text: str, *, folder: str | os.PathLike[str] | None = None, dims: Mapping[str, int] | None = None) -> Graph:
@@ -106,12 +117,8 @@ class _Reader:
     def _version(self) -> None:
         version = self.tree.value.get("dmlgraph")
         if version is None:
-            self._problem(
-                "the format version is missing",
-                self.tree,
-                field="dmlgraph",
-                hint=f"begin the file with 'dmlgraph: {FORMAT_VERSION}'",
-            )
+            hint = f"begin the file with 'dmlgraph: {FORMAT_VERSION}'"
+            self._missing("the format version is missing", "dmlgraph", hint)
         elif version.value != FORMAT_VERSION or isinstance(version.value, bool):
             self._problem(
                 "not a format version this dmlgraph reads",
@@ -143,11 +150,13 @@ class _Reader:
                 Graph(dims=dims).with_dims({k: v for k, v in overrides.items() if k in dims or not self.problems}).dims
             )
         self.graph = Graph(**fields, dims=dims)
+        for dim, place in self._names("dims").items():
+            self.graph.place(place, None, f"dims.{dim}")
 
     def _declared(self) -> set[str]:
         """Every name of an input, constant or node; a name used twice is a problem."""
         places: dict[str, Location] = {}
-        for section in ("inputs", "constants", "nodes"):
+        for section in DECLARED:
             for name, _ in self._section(section, quiet=True):
                 place = self.tree.value[section].keys[name]
                 if name in places:
@@ -220,7 +229,7 @@ class _Reader:
         outputs: dict[str, Any] = {}
         for key, item in tree.value.items():
             if key in operator.input_fields:
-                tensors[key] = self._value(item)
+                tensors[key] = self._value(item, key)
             elif key in operator.output_fields:
                 outputs[key] = item.plain
             elif key != "op":
@@ -240,21 +249,20 @@ class _Reader:
             return None
         found = self._operator_of(tree)
         if found is None:
-            hint = suggestion(op.value, REGISTRY) if isinstance(op.value, str) else None
             self._problem(
                 "is not an operator",
                 op,
                 node=name,
                 field="op",
                 got=op.plain,
-                hint=hint or "'dmlgraph operators' lists them",
+                hint=operator_hint(op.value),
             )
         return found
 
     def _outputs(self, declared: set[str]) -> None:
         tree = self.tree.value.get("outputs")
         if tree is None:
-            self._problem("the outputs are missing", self.tree, field="outputs", hint="such as 'outputs: [y]'")
+            self._missing("the outputs are missing", "outputs", "such as 'outputs: [y]'")
             return
         if isinstance(tree.value, list):
             named = [(item.value, item, item.location) for item in tree.value]
@@ -266,6 +274,7 @@ class _Reader:
                 tree,
                 field="outputs",
                 got=tree.plain,
+                hint=f"such as [{tree.value}]" if isinstance(tree.value, str) else None,
             )
             return
         if not named:
@@ -322,21 +331,28 @@ class _Reader:
             )
             return False
         source = tree.value.partition(".")[0]
+        if source not in declared and self._unreadable(*DECLARED):
+            return False  # it may well be in the section that could not be read
         if source not in declared:
+            near = suggestion(source, declared)
             self._problem(
                 f"there is no input, constant or node called '{source}'",
                 tree,
                 node=node,
                 field=field,
-                hint=suggestion(source, declared),
+                allowed=None if near or not declared else listing(sorted(declared), at_most=8),
+                hint=near,
             )
             return False
         return True
 
-    def _value(self, tree: Tree) -> Any:
+    def _value(self, tree: Tree, field: str) -> Any:
         if isinstance(tree.value, list):
-            return [self.graph.value(item.value) for item in tree.value]
-        return None if tree.value is None else self.graph.value(tree.value)
+            return [self._value(item, f"{field}.{index}") for index, item in enumerate(tree.value)]
+        try:
+            return None if tree.value is None else self.graph.value(tree.value)
+        except GraphError as error:
+            raise GraphError(problem.within(field) for problem in error.problems) from None
 
     def _cycle(self, first: str, component: Any) -> None:
         """Reports one way round a cycle, at the first of its nodes in the file."""
@@ -361,6 +377,9 @@ class _Reader:
             return
         with self._noting(tree, name):
             build(name, tree)
+            self.graph.place(self._name_place(name, tree.location), name)
+            for key, item in tree.value.items():
+                self.graph.place(item.location, name, key)
 
     def _reads_broken(self, tree: Tree) -> bool:
         named = (each.value for _, each in self._references(tree) if isinstance(each.value, str))
@@ -371,13 +390,29 @@ class _Reader:
 
     def note(self, problem: Problem, tree: Tree, name: str | None) -> None:
         """A problem with its place: the field's, else the name's."""
+        if problem.message == NOT_A_DIM and self._unreadable("dims"):
+            return
+        operator = self._operator_of(tree)
+        if operator and problem.message == "must be given" and problem.field in operator.model_fields:
+            problem = dataclasses.replace(problem, hint=f"'dmlgraph operators {operator.name}' tells what it takes")
         unknown = problem.message.startswith("is not known")
         place = tree.find(problem.field, key=unknown)
         if name is not None and place == tree.location:
-            for section in ("inputs", "constants", "nodes"):
-                keys = self.tree.value[section].keys if section in self.tree.value else {}
-                place = keys.get(name, place)
+            place = self._name_place(name, place)
         self.problems.append(problem.at(node=name, location=place))
+
+    def _name_place(self, name: str, default: Location) -> Location:
+        """Where a node is named."""
+        return next((self._names(each)[name] for each in DECLARED if name in self._names(each)), default)
+
+    def _names(self, section: str) -> dict[str, Location]:
+        """The places of a section's names."""
+        return self.tree.value[section].keys if section in self.tree.value else {}
+
+    def _unreadable(self, *sections: str) -> bool:
+        """Whether one of the sections is there and is no mapping."""
+        trees = [self.tree.value[section] for section in sections if section in self.tree.value]
+        return any(not isinstance(tree.value, dict | None) for tree in trees)
 
     def _section(self, section: str, *, quiet: bool = False) -> Iterator[tuple[str, Tree]]:
         tree = self.tree.value.get(section)
@@ -386,13 +421,20 @@ class _Reader:
         if isinstance(tree.value, dict):
             yield from tree.value.items()
         elif not quiet:
-            self._problem("must be a mapping from names", tree, field=section, got=tree.plain, hint="such as {name: …}")
+            self._problem(
+                "must be a mapping from names",
+                tree,
+                field=section,
+                got="a list" if isinstance(tree.value, list) else tree.plain,
+                hint="write 'name: …', without '- ' before it" if isinstance(tree.value, list) else "such as {name: …}",
+            )
 
     def _known_keys(self, tree: Tree, known: tuple[str, ...], node: str | None = None) -> None:
         """Reports unknown keys; one that is near to a key not given is read as that, so that it is told only once."""
         for key in [key for key in tree.value if key not in known]:
             item, place = tree.value.pop(key), tree.keys.pop(key)
-            meant = nearest(key, [each for each in known if each not in tree.value])
+            absent = [each for each in known if each not in tree.value]
+            meant = next((each for each in absent if each == ELSEWHERE.get(key)), None) or nearest(key, absent)
             if meant is not None:
                 tree.value[meant], tree.keys[meant] = item, place
             self.problems.append(
@@ -401,7 +443,7 @@ class _Reader:
                     node=node,
                     field=key,
                     allowed=listing(known),
-                    hint=suggestion(key, known),
+                    hint=suggestion(key, known, {key: ELSEWHERE[key]} if ELSEWHERE.get(key) in known else None),
                     location=place,
                 )
             )
@@ -411,6 +453,11 @@ class _Reader:
         problems = [Problem("must be given", field=key) for key in needed if key not in tree.value]
         if problems:
             raise DocumentError(problems)
+
+    def _missing(self, message: str, section: str, hint: str) -> None:
+        """A section that is not there: a problem of the whole file, so that no line of it is shown."""
+        place = dataclasses.replace(self.tree.location, end_column=None, source=None)
+        self.problems.append(Problem(message, field=section, hint=hint, location=place))
 
     def _problem(self, message: str, tree: Tree, **fields: Any) -> None:
         self.problems.append(Problem(message, location=tree.location, **fields))

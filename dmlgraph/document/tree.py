@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from dmlgraph.document.syntax import character_problem, syntax_problem
 from dmlgraph.errors import Location, Problem
 
 MAX_DEPTH = 64  # levels of nesting in a graph file, aliases written out; real ones need 6
@@ -23,8 +24,6 @@ MAX_NODES = 10_000_000  # values in a file once its aliases are written out
 
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-# What YAML 1.2 calls c-printable, turned round.
-_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -87,32 +86,20 @@ def resolve(text: str) -> Any:
 
 def parse(text: str, file: str) -> tuple[Tree | None, list[Problem]]:
     """The tree of a YAML document, and what is wrong with it; no tree where it cannot be read at all."""
-    builder = _Builder(file)
+    builder = _Builder(file, text)
     try:
         for event in _events(text):
             builder.take(event)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        location = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file, 1, 1)
-        builder.problems.append(Problem(f"not YAML: {error.problem}", location=location))
+        builder.problems.append(syntax_problem(error, builder.lines, file, builder.open_bracket))
         return None, builder.problems
     except (yaml.reader.ReaderError, UnicodeEncodeError):
-        builder.problems.append(_bad_character(text, file))
+        builder.problems.append(character_problem(text, file))
         return None, builder.problems
     except _TooMuchError as error:
         builder.problems.append(error.problem)
         return None, builder.problems
     return builder.root, builder.problems
-
-
-def _bad_character(text: str, file: str) -> Problem:
-    bad = _NOT_YAML.search(text)
-    before = text[: bad.start()] if bad else ""
-    return Problem(
-        "not YAML: a control character or other code point that text does not have",
-        got=repr(bad[0]) if bad else None,
-        location=Location(file, before.count("\n") + 1, len(before) - before.rfind("\n")),
-    )
 
 
 def _events(text: str) -> Iterator[Any]:
@@ -146,13 +133,20 @@ class _Open:
 class _Builder:
     """Takes parser events one by one and builds the tree."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, text: str) -> None:
         self.file = file
+        self.lines = text.removeprefix("\ufeff").splitlines()  # libyaml does not count the mark either
         self.root: Tree | None = None
         self.problems: list[Problem] = []
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[Tree, int, int]] = {}  # the tree, its values and its depth
         self._documents = 0
+
+    @property
+    def open_bracket(self) -> Location | None:
+        """The innermost bracket that is not closed yet."""
+        opened = (each.tree.location for each in reversed(self._stack))
+        return next((place for place in opened if place.end_column is not None), None)
 
     def take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
@@ -166,6 +160,8 @@ class _Builder:
             self._stack.append(_Open(Tree(value, self._location(event)), event.anchor))
         elif isinstance(event, yaml.CollectionEndEvent):
             done = self._stack.pop()
+            if done.tree.location.end_column is not None:  # in brackets: up to the closing one
+                done.tree.location = self._span(done.tree.location, event)
             self._place(done.tree, done.anchor, done.size, done.depth)
         elif isinstance(event, yaml.AliasEvent):
             self._alias(event)
@@ -216,6 +212,8 @@ class _Builder:
             self._key(parent, tree)
         else:
             key, parent.key = parent.key, _NO_KEY
+            if parent.key_location is not None and tree.value is None and ":" in key:
+                key, tree = self._split(key, parent.key_location)
             if parent.key_location is not None:  # else a problem with the key was reported: its value is dropped
                 parent.tree.value[key] = tree
                 parent.tree.keys[key] = parent.key_location
@@ -236,6 +234,13 @@ class _Builder:
         self.problems.append(problem)
         parent.key, parent.key_location = None, None
 
+    def _split(self, key: str, location: Location) -> tuple[str, Tree]:
+        """`key:value`, which YAML takes for a key without a value, as what was surely meant; a problem all the same."""
+        meant, _, value = key.partition(":")
+        hint = f"write '{meant}: {value}'" if value else None
+        self.problems.append(Problem(f"a space is missing after the ':' of '{key}'", location=location, hint=hint))
+        return meant, Tree(resolve(value), location)
+
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")  # as it is written
@@ -245,4 +250,14 @@ class _Builder:
         self.problems.append(Problem(message, location=self._location(event)))
 
     def _location(self, event: Any) -> Location:
-        return Location(self.file, event.start_mark.line + 1, event.start_mark.column + 1)
+        """From an event's first character to behind its last, where that is on the same line."""
+        start, end = event.start_mark, event.end_mark
+        line, column = start.line, start.column
+        source = self.lines[line] if line < len(self.lines) else None
+        end_column = end.column + 1 if end.line == line and end.column > column else None
+        return Location(self.file, line + 1, column + 1, end_column, source)
+
+    def _span(self, start: Location, end: Any) -> Location:
+        """From a place to behind the last character of an event."""
+        same = end.end_mark.line == start.line - 1
+        return dataclasses.replace(start, end_column=end.end_mark.column + 1 if same else None)

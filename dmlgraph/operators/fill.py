@@ -70,13 +70,15 @@ outputs: [y]
     value_delta: Annotated[ScalarValue, TypedBy("value_data_type")]
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+        values = self.at(np.arange(self.output.element_count, dtype=np.uint64))
+        return (values.reshape(self.output.sizes),)
+
+    def at(self, index: Array) -> Array:
+        """The elements of these row-major indices (uint64)."""
         dtype = self.output.dtype.numpy
-        index = np.arange(self.output.element_count, dtype=np.uint64)
         with np.errstate(all="ignore"):
             if self.output.dtype.is_float:
-                values = self.value_start.value + index.astype(dtype) * self.value_delta.value
-            else:
-                # Bit patterns added modulo 2^64 and cut to N bits are the sum modulo 2^N, signed or not.
-                bits = np.uint64(self.value_start.bits) + index * np.uint64(self.value_delta.bits)
-                values = bits.astype(f"u{dtype.itemsize}").view(dtype)
-        return (values.reshape(self.output.sizes),)
+                return np.asarray(self.value_start.value + index.astype(dtype) * self.value_delta.value)
+            # Bit patterns added modulo 2^64 and cut to N bits are the sum modulo 2^N, signed or not.
+            bits = np.uint64(self.value_start.bits) + index * np.uint64(self.value_delta.bits)
+            return bits.astype(f"u{dtype.itemsize}").view(dtype)

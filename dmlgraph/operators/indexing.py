@@ -312,9 +312,9 @@ outputs: [y]
 class ScatterNd(TupleIndexed, dml="SCATTER_ND"):
     """The input, but output[indices[k…, 0], indices[k…, 1], …, slice…] = updates[k…, slice…].
 
-    The last dimension of the indices is the tuple.  Only the last `input_dimension_count` and
-    `indices_dimension_count` dimensions count.  Which of several updates of one element wins is not defined; here
-    the last.
+    The last dimension of the indices is the tuple; their strides cannot be zero (measured).  Only the last
+    `input_dimension_count` and `indices_dimension_count` dimensions count.  Which of several updates of one element
+    wins is not defined; here the last.
     """
 
     example: ClassVar = """
@@ -342,7 +342,10 @@ outputs: [y]
         return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
-        return _update_problems(self.updates, self._result_sizes(), "those of what the indices name")
+        yield from _update_problems(self.updates, self._result_sizes(), "those of what the indices name")
+        strides = self.indices.effective_strides
+        if any(size > 1 and stride == 0 for size, stride in zip(self.indices.sizes, strides, strict=True)):
+            yield Problem("must not be zero: DirectML refuses it here", field="indices.strides", got=list(strides))
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         x, indices, updates = required(inputs)

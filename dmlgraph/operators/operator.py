@@ -262,6 +262,7 @@ class Operator(BaseModel):
                         field=path,
                         got=str(desc),
                         allowed=str(first),
+                        hint="cast one of them" if unequal == "DataType" else None,
                     )
                     break  # what else differs, an inferred output say, mostly follows from this
 

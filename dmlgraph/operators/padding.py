@@ -73,7 +73,7 @@ class Pad(Operator):
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         (x,) = required(inputs)
         if self.padding_mode is PaddingMode.CONSTANT:
-            result = np.full(self.output.sizes, self._value())
+            result = np.full(self.output.sizes, self.constant())
             inside = (slice(start, start + size) for start, size in zip(self._start, x.shape, strict=True))
             result[tuple(inside)] = x
             return (result,)
@@ -84,7 +84,7 @@ class Pad(Operator):
         )
         return (x[np.ix_(*indices)],)
 
-    def _value(self) -> Any:
+    def constant(self) -> Any:
         """The padding value as a NumPy scalar of the tensor's type."""
         raise NotImplementedError
 
@@ -119,7 +119,7 @@ class Padding(Pad, dml="PADDING"):
     start_padding: Annotated[UInts, Count("DimensionCount")]
     end_padding: Annotated[UInts, Count("DimensionCount")]
 
-    def _value(self) -> Any:
+    def constant(self) -> Any:
         return cut(self.padding_value, self.input.dtype)
 
 
@@ -133,5 +133,5 @@ class Padding1(Pad, dml="PADDING1"):
     start_padding: Annotated[UInts, Count("DimensionCount")]
     end_padding: Annotated[UInts, Count("DimensionCount")]
 
-    def _value(self) -> Any:
+    def constant(self) -> Any:
         return self.padding_value.value

@@ -75,7 +75,8 @@ outputs: [e, c, f]
         f"{path}:3:14: node 'x', field 'dtype': not a data type of DirectML; got flaot32; allowed: float32, float16, "
         "uint32, uint16, uint8, int32, int16, int8, float64, uint64, int64, uint4, int4 (did you mean 'float32'?)",
         f"{path}:6:11: node 'a', field 'op': is not an operator; got expp (did you mean 'exp'?)",
-        f"{path}:7:25: node 'b', field 'b': there is no input, constant or node called 'wieght'",
+        f"{path}:7:25: node 'b', field 'b': there is no input, constant or node called 'wieght'; "
+        "allowed: a, b, c, d, e, f, w, x",
         f"{path}:8:32: node 'c', field 'min': is not a number; got low (a number, without quotes; infinities and NaN "
         "are .inf, -.inf and .nan in YAML)",
         f"{path}:11:33: node 'f', field 'input': is not known here; allowed: op, a, b, output",
@@ -137,7 +138,7 @@ def test_missing_keys_are_told_at_the_declaration() -> None:
     said = at_mark(f"{HEAD}{X}nodes: {{n: ^{{input: x}}}}\noutputs: [n]\n")
     assert said == "node 'n', field 'op': the operator is missing (such as {op: add, a: x, b: y})"
     said = at_mark(f"{HEAD}{X}nodes: {{^n: {{op: add, a: x}}}}\noutputs: [n]\n")
-    assert said == "node 'n', field 'b': must be given"
+    assert said == "node 'n', field 'b': must be given ('dmlgraph operators add' tells what it takes)"
     said = at_mark(f"{HEAD}nodes: {{^n: {{op: fill_value_constant, value: 1}}}}\noutputs: [n]\n")
     assert said == "node 'n', field 'output.dtype': must be given: a fill has no input to take it from"
 
@@ -148,7 +149,10 @@ def test_missing_keys_are_told_at_the_declaration() -> None:
 @pytest.mark.parametrize(
     ("section", "text"),
     [
-        ("inputs: ^[x]", "field 'inputs': must be a mapping from names; got ['x'] (such as {name: …})"),
+        (
+            "inputs: ^[x]",
+            "field 'inputs': must be a mapping from names; got a list (write 'name: …', without '- ' before it)",
+        ),
         ("nodes: ^3", "field 'nodes': must be a mapping from names; got 3 (such as {name: …})"),
         ("nodes: {n: ^exp}", "node 'n': must be a mapping; got exp (such as {key: value, …})"),
         ("inputs: {i: {dtype: ^5, sizes: [1]}}", "node 'i', field 'dtype': not a data type of DirectML; got 5"),
@@ -157,7 +161,7 @@ def test_missing_keys_are_told_at_the_declaration() -> None:
         ("inputs: {i: {dtype: int8, sizes: ^[1.5]}}", "node 'i', field 'sizes': must be a list of integers; got 1.5"),
         (
             "inputs: {i: {dtype: int8, sizes: [1], owned: ^yes}}",
-            "node 'i', field 'owned': input should be a valid boolean",
+            "node 'i', field 'owned': must be true or false; got yes (YAML 1.2 takes yes, no, on and off for text)",
         ),
         ("name: ^5", "field 'name': is not a name; got 5; allowed: printable text"),
         ("target: ^5.0", "field 'target': not a DirectML feature level; got 5.0; allowed: 1.0, 2.0"),
@@ -499,3 +503,48 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: pathlib.Path, monkeypatch:
 
     monkeypatch.setattr("builtins.open", refuse)
     assert "field 'file': cannot be read: Permission denied" in constant("file: ^w.npy", tmp_path)
+
+
+@pytest.mark.parametrize("section", ["inputs", "constants"])
+def test_what_a_section_that_cannot_be_read_may_hold_is_not_said_to_be_missing(section: str) -> None:
+    text = (
+        f"{HEAD}{section}:\n  ^- x: {{dtype: int8, sizes: [1]}}\nnodes: {{n: {{op: exp, input: x}}}}\noutputs: [n, x]\n"
+    )
+    assert at_mark(text) == (
+        f"field '{section}': must be a mapping from names; got a list (write 'name: …', without '- ' before it)"
+    )
+
+
+def test_dims_that_cannot_be_read_are_told_and_not_their_names() -> None:
+    text = f"{HEAD}dims: ^[N]\ninputs: {{x: {{dtype: int8, sizes: [N]}}}}\nnodes: {{n: {{op: abs, input: x}}}}\n"
+    assert at_mark(f"{text}outputs: [n]\n").startswith("field 'dims': must be a mapping from names")
+
+
+@pytest.mark.parametrize(
+    ("size", "hint"),
+    [
+        ('"2"', "write the number with digits alone, without quotes"),
+        ("1_000", "write the number with digits alone, without quotes"),
+        ("N * 2", "nothing is computed here: declare a dim of that size"),
+        ("n", "did you mean 'N'?"),
+        ("whatever", "dims are declared with the graph"),
+        ("-1", "sizes are not inferred: write the number"),
+    ],
+)
+def test_what_is_no_size_is_answered_with_what_to_write(size: str, hint: str) -> None:
+    said = at_mark(f"{HEAD}dims: {{N: 2}}\ninputs: {{x: {{dtype: int8, sizes: [^{size}]}}}}\noutputs: [x]\n")
+    assert said.endswith(f"({hint})")
+
+
+def test_a_missing_file_is_answered_with_the_one_it_may_be(tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "weights.npy", np.ones(2, np.float32))
+    assert constant("file: ^weigths.npy", tmp_path).endswith("(did you mean 'weights.npy'?)")
+
+
+def test_a_place_says_what_stands_there() -> None:
+    with pytest.raises(dg.DocumentError) as caught:
+        dg.loads(f"{HEAD}inputs:\n  x: {{dtype: int5, sizes: [2]}}\noutputs: [x]\n")
+    location = caught.value.location
+    assert location is not None
+    assert location.source == "  x: {dtype: int5, sizes: [2]}"
+    assert location.source[location.column - 1 : (location.end_column or 0) - 1] == "int5"

@@ -28,7 +28,7 @@ def errors(validator: jsonschema.Draft202012Validator, text: str) -> list[str]:
     return [error.message for error in validator.iter_errors(tree.plain)]
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.yaml")), ids=lambda path: path.stem)
 def test_examples_are_valid(validator: jsonschema.Draft202012Validator, path: pathlib.Path):
     assert errors(validator, path.read_text()) == []
 

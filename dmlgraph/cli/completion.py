@@ -1,0 +1,42 @@
+"""`dmlgraph completion`: what makes a shell complete this command, and what it completes with."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from dmlgraph.devices import list_devices
+from dmlgraph.operators.operator import REGISTRY
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the script that completes commands in a shell.
+
+    It completes commands, options, operators, devices and files.
+
+    \b
+    Examples:
+      source <(dmlgraph completion bash)
+      dmlgraph completion bash > ~/.local/share/bash-completion/completions/dmlgraph
+      dmlgraph completion zsh > "${fpath[1]}/_dmlgraph"
+      dmlgraph completion fish > ~/.config/fish/completions/dmlgraph.fish
+    """
+    cls = get_completion_class(shell)
+    assert cls is not None
+    click.echo(cls(ctx.find_root().command, {}, "dmlgraph", "_DMLGRAPH_COMPLETE").source())
+
+
+def complete_devices(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The devices of this machine."""
+    descriptions = {"auto": "the best there is"} | {each.name: each.description for each in list_devices()}
+    return [CompletionItem(name, help=text) for name, text in descriptions.items() if name.startswith(incomplete)]
+
+
+def complete_operators(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The operators, by their short names."""
+    return [CompletionItem(name) for name in REGISTRY if name.startswith(incomplete.lower())]

@@ -1,0 +1,43 @@
+"""`dmlgraph new`: a commented file to start from."""
+
+from __future__ import annotations
+
+import importlib.resources
+import pathlib
+
+import click
+
+TEMPLATES = {
+    "ramp": "fills and element-wise operators",
+    "dense": "two dense layers with weights",
+    "convolution": "a filter over a picture",
+}
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=pathlib.Path), default="graph.yaml")
+@click.option(
+    "--template",
+    type=click.Choice(list(TEMPLATES)),
+    default="ramp",
+    show_default=True,
+    help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()) + ".",
+)
+@click.option("--force", is_flag=True, help="Replace a file that is already there.")
+def new(file: pathlib.Path, template: str, force: bool) -> None:
+    """Write a commented graph file to start from.
+
+    It checks and runs as it is.  FILE is graph.yaml if left out.
+
+    \b
+    Examples:
+      dmlgraph new
+      dmlgraph new layers.yaml --template dense
+    """
+    text = importlib.resources.files("dmlgraph.cli").joinpath("templates", f"{template}.yaml").read_text("utf-8")
+    try:
+        with file.open("w" if force else "x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text.replace("FILE", str(file)))
+    except FileExistsError:
+        raise click.UsageError(f"'{file}' is already there: --force replaces it, another name keeps it") from None
+    click.echo(f"{file}: written; now: dmlgraph run {file}")

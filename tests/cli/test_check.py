@@ -1,0 +1,77 @@
+"""`dmlgraph check`, and the warnings of other commands."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dmlgraph.cli import main
+
+ODD = """\
+dmlgraph: 1
+inputs:
+  x: {dtype: float32, sizes: [2]}
+  forgotten: {dtype: float32, sizes: [2]}
+nodes:
+  y: {op: fill_value_constant, output: {dtype: float32, sizes: [2]}, value: 1}
+outputs: [x, y]
+"""
+WARNED = """\
+odd.yaml:4:3: warning: node 'forgotten': the input is never read
+  4 |   forgotten: {dtype: float32, sizes: [2]}
+    |   ^^^^^^^^^
+1 warning
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd.yaml").write_text(ODD)
+    return tmp_path
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_warnings_are_shown_and_are_no_failure() -> None:
+    result = call("check", "odd.yaml")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("odd.yaml: fine: ")
+    assert result.stderr == WARNED
+
+
+def test_strict_makes_failures_of_warnings() -> None:
+    result = call("check", "--strict", "odd.yaml")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"{WARNED}error: --strict counts warnings as errors\n"
+
+
+def test_strict_has_nothing_against_a_graph_without_warnings(folder: pathlib.Path) -> None:
+    (folder / "fine.yaml").write_text(ODD.replace("outputs: [x,", "outputs: [x, forgotten,"))
+    result = call("check", "--strict", "fine.yaml")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["lower", "run"])
+def test_other_commands_warn_on_stderr_and_go_on(command: str, folder: pathlib.Path) -> None:
+    (folder / "odd.yaml").write_text(
+        "dmlgraph: 1\ndims: {N: 1}\nnodes:\n"
+        "  y: {op: fill_value_constant, output: {dtype: float32, sizes: [2]}, value: 1}\noutputs: [y]\n"
+    )
+    result = call(command, "odd.yaml")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("odd.yaml:2:8: warning: field 'dims.N': nothing uses this dim\n")
+    assert "warning" not in result.stdout
+
+
+def test_what_only_lowering_shows_has_its_place_in_the_file(folder: pathlib.Path) -> None:
+    (folder / "g.yaml").write_text(
+        'dmlgraph: 1\ntarget: "2.0"\ninputs: {x: {dtype: float64, sizes: [1, 1, 1, 1]}}\noutputs: [x]\n'
+    )
+    result = call("check", "g.yaml")
+    assert result.exit_code == 1
+    assert "does not take float64" in result.stderr

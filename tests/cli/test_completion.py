@@ -1,0 +1,92 @@
+"""`dmlgraph completion`: the scripts of three shells, and what is completed."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+
+from dmlgraph.cli import main
+from dmlgraph.cli.completion import SHELLS
+from dmlgraph.devices import list_devices
+
+SCRIPTS = pathlib.Path(sys.executable).parent  # where the command is installed
+
+
+def completed(*words: str) -> set[str]:
+    """What the last word can become."""
+    completer = ShellComplete(main, {}, "dmlgraph", "_DMLGRAPH_COMPLETE")
+    return {item.value for item in completer.get_completions(list(words[:-1]), words[-1])}
+
+
+@pytest.mark.parametrize(
+    ("words", "items"),
+    [
+        (["che"], {"check"}),
+        (["operators", "activation_rel"], {"activation_relu", "activation_relu_grad"}),
+        (["operators", "FILL_VALUE_S"], {"fill_value_sequence"}),
+        (["run", "g.yaml", "--device", "ref"], {"reference"}),
+        (["run", "g.yaml", "--devi"], {"--device"}),
+        (["new", "--template", "d"], {"dense"}),
+        (["completion", ""], set(SHELLS)),
+    ],
+)
+def test_words_are_completed(words: list[str], items: set[str]) -> None:
+    assert completed(*words) == items
+
+
+def test_devices_are_those_that_are_here() -> None:
+    assert completed("run", "g.yaml", "--device", "") == {"auto", *(device.name for device in list_devices())}
+
+
+@pytest.mark.parametrize("command", ["run", "check", "lower"])
+def test_a_file_is_completed_by_the_shell(command: str) -> None:
+    (item,) = ShellComplete(main, {}, "dmlgraph", "_DMLGRAPH_COMPLETE").get_completions([command], "gra")
+    assert item.type == "file"
+
+
+ASKED = {
+    "bash": "COMP_WORDS=(dmlgraph operators activation_rel); COMP_CWORD=2; _dmlgraph_completion dmlgraph;"
+    ' printf "%s\\n" "${COMPREPLY[@]}"',
+    "fish": 'complete -C "dmlgraph operators activation_rel"',
+    "zsh": "autoload -U compinit; compinit -u -D; whence -w _dmlgraph_completion",
+}
+ANSWERED = {
+    "bash": ["activation_relu", "activation_relu_grad"],
+    "fish": ["activation_relu", "activation_relu_grad"],
+    "zsh": ["_dmlgraph_completion: function"],
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_works_in_its_shell(shell: str, tmp_path: pathlib.Path) -> None:
+    script = CliRunner().invoke(main, ["completion", shell])
+    assert script.exit_code == 0
+    assert "_DMLGRAPH_COMPLETE" in script.stdout
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    before, after = ("", ASKED[shell]) if shell != "zsh" else ("autoload -U compinit; compinit -u -D\n", ASKED[shell])
+    (tmp_path / "ask").write_text(f"{before}{script.stdout}\n{after}\n")
+    environment = {"PATH": f"{SCRIPTS}:/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [program, tmp_path / "ask"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.stdout.split("\n")[:-1] == ANSWERED[shell], done.stderr
+
+
+def test_another_shell_is_wrong_usage() -> None:
+    result = CliRunner().invoke(main, ["completion", "tcsh"])
+    assert result.exit_code == 2
+    assert "'bash', 'zsh', 'fish'" in result.stderr

@@ -1,0 +1,151 @@
+"""How problems are shown: the place first, the line, the offending part underlined, advice; colours where wanted."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pty
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dmlgraph.cli.messages import WIDTH, count, excerpt, lines
+from dmlgraph.errors import Location, Problem, Severity
+
+PLACE = Location("g.yaml", 8, 5, 9, "abc: name")
+WHOLE = Problem("is wrong", node="n", field="f", got="name", allowed="this", hint="do that", location=PLACE)
+
+
+def shown(source: str, column: int, end: int | None = None) -> tuple[str, str]:
+    return excerpt(Location("f", 1, column, end, source))
+
+
+def test_a_problem_is_told_as_a_compiler_does() -> None:
+    assert list(lines(WHOLE)) == [
+        "g.yaml:8:5: error: node 'n', field 'f': is wrong; got name",
+        "  8 | abc: name",
+        "    |     ^^^^",
+        "    = allowed: this",
+        "    = help: do that",
+    ]
+
+
+def test_a_warning_says_so() -> None:
+    warning = Problem("is odd", location=PLACE, severity=Severity.WARNING)
+    assert next(lines(warning)) == "g.yaml:8:5: warning: is odd"
+
+
+def test_a_problem_without_a_place_is_one_line() -> None:
+    assert list(lines(Problem("is wrong", allowed="this", hint="do that"))) == [
+        "error: is wrong; allowed: this (do that)"
+    ]
+
+
+def test_a_problem_without_a_source_line_is_told_without_it() -> None:
+    assert list(lines(Problem("is missing", hint="write it", location=Location("g.yaml", 1, 1)))) == [
+        "g.yaml:1:1: error: is missing",
+        "    = help: write it",
+    ]
+
+
+def test_the_line_and_the_advice_of_the_problem_before_are_not_repeated() -> None:
+    again = Problem("is wrong too", allowed="this", hint="do more", location=PLACE)
+    assert list(lines(again, WHOLE)) == ["g.yaml:8:5: error: is wrong too", "    = help: do more"]
+
+
+def test_problems_are_counted() -> None:
+    error, warning = Problem("a"), Problem("b", severity=Severity.WARNING)
+    assert count([error]) == "1 error"
+    assert count([error, warning, error]) == "2 errors, 1 warning"
+    assert count([warning, warning]) == "2 warnings"
+
+
+@pytest.mark.parametrize(
+    ("source", "column", "end", "text", "mark"),
+    [
+        ("abc def", 5, 8, "abc def", "    ^^^"),
+        ("abc", 2, None, "abc", " ^"),
+        ("abc", 4, None, "abc", "   ^"),  # behind the end
+        ("\tabc", 2, 5, "    abc", "    ^^^"),
+        ("a\tb", 2, 3, "a    b", " ^^^^"),
+        ("日本 x", 4, 5, "日本 x", "     ^"),
+        ("日本 x", 2, 3, "日本 x", "  ^^"),
+        ("e\u0301 x", 4, 5, "e\u0301 x", "  ^"),
+        ("a\x1b[31m", 3, 4, "a\ufffd[31m", "  ^"),
+        ("", 1, None, "", "^"),
+    ],
+)
+def test_the_underline_stands_below_its_part(source: str, column: int, end: int | None, text: str, mark: str) -> None:
+    assert shown(source, column, end) == (text, mark)
+
+
+@pytest.mark.parametrize("column", [1, 40, 60, 150, 290, 300])
+def test_a_long_line_is_cut_around_its_part(column: int) -> None:
+    source = "".join(chr(ord("a") + index % 26) for index in range(300))
+    text, mark = shown(source, column, column + 1)
+    assert len(text) <= WIDTH + 2
+    assert text[len(mark) - 1] == source[column - 1]
+    assert text.startswith("…") == (column > WIDTH // 2 + 1)
+    assert text.endswith("…") == (column < 250)
+
+
+@given(st.text(max_size=400), st.integers(1, 450), st.integers(0, 60))
+def test_any_line_has_an_excerpt_that_fits(source: str, column: int, width: int) -> None:
+    text, mark = shown(source, column, column + width)
+    assert (text + mark).isprintable()
+    assert len(text) <= 2 * WIDTH  # combining characters take no column
+    assert 1 <= mark.count("^") <= 4 * (WIDTH + 2)
+    assert len(mark) <= WIDTH + 6
+
+
+def test_a_line_of_megabytes_is_cut_at_once() -> None:
+    text, mark = shown("x, " * 2_000_000 + "y", 6_000_001)
+    assert text.endswith("x, y")
+    assert text[len(mark) - 1] == "y"
+
+
+def test_no_character_reaches_the_terminal_that_could_command_it() -> None:
+    problem = Problem("is wrong\x1b[2J", got="\x07\u202e", location=PLACE)
+    assert all(line.isprintable() for line in lines(problem))
+    assert r"\x1b[2J; got \x07\u202e" in next(lines(problem))
+
+
+# On a terminal and off it.
+
+
+def check(folder: pathlib.Path, **environment: str) -> str:
+    """What `dmlgraph check` shows of a broken file on a terminal."""
+    (folder / "g.yaml").write_text("dmlgraph: 1\noutputs: [y]\n")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-P", "-m", "dmlgraph.cli", "check", "g.yaml"]
+    kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    run = subprocess.run(
+        command, cwd=folder, stdout=theirs, stderr=theirs, env=kept | environment, check=False, timeout=120
+    )
+    os.close(theirs)
+    assert run.returncode == 1
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:  # the terminal is closed
+        pass
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_colours_are_for_terminals_that_want_them(
+    environment: dict[str, str], coloured: bool, tmp_path: pathlib.Path
+) -> None:
+    text = check(tmp_path, **environment)
+    assert ("\x1b[" in text) == coloured
+    assert "g.yaml:2:11:" in text
+    assert text.endswith("1 error\n")

@@ -1,0 +1,50 @@
+"""The broken files of tests/documents/broken: what `dmlgraph check` prints of each is kept beside it.
+
+After a change of words, look at what is printed now, and keep it:
+cd tests/documents/broken && dmlgraph check NAME.yaml 2> NAME.txt
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import pytest
+from click.testing import CliRunner
+
+import dmlgraph as dg
+from dmlgraph.cli import main
+
+FOLDER = pathlib.Path(__file__).parent.parent / "documents" / "broken"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+def test_there_are_twenty() -> None:
+    assert len(FILES) == 20
+    assert {file.stem for file in FILES} == {file.stem for file in FOLDER.glob("*.txt")}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_check_prints_what_is_kept(file: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER)
+    result = CliRunner().invoke(main, ["check", file.name])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == file.with_suffix(".txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_exception_carries_what_is_printed_as_fields(file: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER)
+    printed = file.with_suffix(".txt").read_text("utf-8")
+    with pytest.raises(dg.DocumentError) as caught:
+        dg.load(file.name)
+    lines = file.read_text("utf-8").splitlines()
+    headlines = [line for line in printed.splitlines() if line.startswith(f"{file.name}:")]
+    assert len(headlines) == len(caught.value.problems)
+    for headline, problem in zip(headlines, caught.value.problems, strict=True):
+        assert problem.location is not None
+        assert re.match(rf"{file.name}:{problem.location.line}:{problem.location.column}: error: ", headline)
+        assert headline.endswith(problem.headline)
+        assert problem.location.source in (None, lines[problem.location.line - 1])
+        assert problem.hint is None or problem.hint in printed
+        assert problem.allowed is None or problem.allowed in printed
