@@ -13,6 +13,8 @@ them); sources are methods of `Graph`.
 
 from dmlgraph import functions
 from dmlgraph.document import load, loads
+from dmlgraph.dxdispatch import load as load_dxdispatch
+from dmlgraph.dxdispatch import save as save_dxdispatch
 from dmlgraph.errors import (
     BindingError,
     DeviceError,
@@ -23,6 +25,7 @@ from dmlgraph.errors import (
     OperatorError,
     Problem,
     ScalarError,
+    Severity,
     TensorError,
 )
 from dmlgraph.functions import *  # noqa: F403 - its __all__ names them
@@ -50,10 +53,13 @@ __all__ = [
     "Scalar",
     "ScalarError",
     "ScaleBias",
+    "Severity",
     "TensorDesc",
     "TensorError",
     "Value",
     "load",
+    "load_dxdispatch",
     "loads",
+    "save_dxdispatch",
 ]
 __all__ += functions.__all__

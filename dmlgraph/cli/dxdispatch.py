@@ -1,0 +1,103 @@
+"""`dmlgraph dxdispatch`: models of DirectML's own command-line runner."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import click
+import numpy as np
+
+from dmlgraph import document
+from dmlgraph.cli.options import FILE, parse_arrays, with_dims
+from dmlgraph.document.arrays import from_stored
+from dmlgraph.dxdispatch import reader, writer
+
+OUTPUT = click.Path(dir_okay=False, path_type=pathlib.Path)
+
+
+@click.group()
+def dxdispatch() -> None:
+    """Import and export DxDispatch models.
+
+    DxDispatch is DirectML's own command-line runner; its models are JSON files.
+
+    \b
+    Examples:
+      dmlgraph dxdispatch import model.json -o graph.yaml
+      dmlgraph dxdispatch export examples/ramp.yaml -o ramp.json
+    """
+
+
+@dxdispatch.command("import")
+@click.argument("file", type=FILE)
+@click.option("-o", "--output", type=OUTPUT, help="The graph file to write; by default it is printed.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME", help="Make this buffer an input, whatever it holds.")
+@click.option(
+    "--constant", "constants", multiple=True, metavar="NAME", help="Make this buffer a constant, though all zeros."
+)
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=pathlib.Path),
+    help="Where the model's files lie; by default its own folder.",
+)
+def import_(
+    file: pathlib.Path,
+    output: pathlib.Path | None,
+    inputs: tuple[str, ...],
+    constants: tuple[str, ...],
+    folder: pathlib.Path | None,
+) -> None:
+    """Make a graph file of a DxDispatch model.
+
+    The dispatched operators become nodes and the buffers between them edges.  Buffers that are filled with the
+    constant 0 become inputs if they are read, others constants; those that are printed or written to a file become
+    outputs.
+
+    \b
+    Examples:
+      dmlgraph dxdispatch import model.json
+      dmlgraph dxdispatch import model.json --input x -o graph.yaml
+    """
+    graph = reader.load(file, inputs=inputs, constants=constants, folder=folder)
+    if output is None:
+        click.echo(document.dumps(graph), nl=False)
+    else:
+        document.save(graph, output)
+
+
+@dxdispatch.command()
+@click.argument("file", type=FILE)
+@click.option("-o", "--output", type=OUTPUT, help="The model to write; by default it is printed.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    callback=parse_arrays,
+    metavar="NAME=FILE.npy",
+    help="What the buffer of an input holds; zeros by default.",
+)
+@with_dims
+def export(
+    file: pathlib.Path,
+    output: pathlib.Path | None,
+    inputs: dict[str, np.ndarray[Any, Any]],
+    dims: dict[str, int],
+) -> None:
+    """Make a DxDispatch model of a graph file.
+
+    Every operator becomes a dispatchable, every value a buffer; the outputs are printed.  Large arrays go into .npy
+    files beside the model.
+
+    \b
+    Examples:
+      dmlgraph dxdispatch export examples/ramp.yaml
+      dmlgraph dxdispatch export examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 -o ramp.json
+    """
+    graph = document.load(file, dims=dims)
+    dtypes = {node.name: node.desc.dtype for node in graph.inputs}
+    arrays = {name: from_stored(array, dtypes[name]) if name in dtypes else array for name, array in inputs.items()}
+    if output is None:
+        click.echo(writer.dumps(graph, inputs=arrays), nl=False)
+    else:
+        writer.save(graph, output, inputs=arrays)

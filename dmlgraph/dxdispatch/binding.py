@@ -1,0 +1,258 @@
+"""Dispatches on buffers → nodes and edges: what a buffer holds at each moment, and how an operator reads it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dmlgraph.dxdispatch.buffers import Buffer
+from dmlgraph.dxdispatch.descs import OperatorDesc
+from dmlgraph.errors import DmlGraphError, GraphError
+from dmlgraph.graph import Graph
+from dmlgraph.tensor import TensorDesc
+from dmlgraph.value import Value
+
+_NO_VIEWS = "the buffer is read as another tensor than it holds: a graph has no views"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Source:
+    """A resource from a byte on, bound to a tensor; `path` is the binding's place in the command."""
+
+    resource: str
+    offset: int
+    path: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reading:
+    """A tensor an operator reads: of a value that exists, or of what the buffer holds at first."""
+
+    source: Source
+    desc: TensorDesc  # as the operator reads it
+    value: Value | None
+    declared: TensorDesc | None  # what the model says the buffer holds
+
+    @property
+    def plans(self) -> tuple[TensorDesc, ...]:
+        """What the value may be like: as declared, without what repeats, and as the operator reads it."""
+        if self.value is not None:
+            return (self.value.desc,) * 3
+        return self.declared or self._narrow, self._narrow, self.desc
+
+    @property
+    def _narrow(self) -> TensorDesc:
+        """The description without its zero strides: the broadcast dimensions are of size 1, to be broadcast again.
+
+        Strides that say no more than the sizes are left out.
+        """
+        if self.desc.strides is None:
+            return self.desc
+        pairs = zip(self.desc.sizes, self.desc.strides, strict=True)
+        sizes = tuple(1 if stride == 0 else size for size, stride in pairs)
+        narrow = self.desc.like(sizes=sizes, strides=self.desc.strides, owned=self.desc.owned)
+        packed = self.desc.like(sizes=sizes, owned=self.desc.owned)
+        return packed if same_addresses(narrow, packed) else narrow
+
+
+class Binder:
+    """Builds the graph dispatch by dispatch.
+
+    Args:
+        graph: to add nodes to.
+        buffers: the resources by name.
+        are_inputs: those that are inputs if they are read before an operator writes them; others are constants.
+        names: what the nodes of those are called.
+    """
+
+    def __init__(
+        self, graph: Graph, buffers: Mapping[str, Buffer], are_inputs: set[str], names: Mapping[str, str]
+    ) -> None:
+        self.graph, self.buffers, self.are_inputs = graph, buffers, are_inputs
+        self.written: dict[str, Value] = {}  # what each buffer holds, of those that an operator has written
+        self._inputs: dict[str, Value] = {}
+        self._constants: dict[tuple[str, int, TensorDesc], Value] = {}  # by resource, offset, and how it is read
+        self._read: set[tuple[str, int]] = set()
+        self._taken: set[str] = set()
+        self._names = {resource: self.free_name(name) for resource, name in names.items()}
+
+    def free_name(self, base: str) -> str:
+        """The name, or the first of name_1, name_2, … that is not taken; it is taken from now on."""
+        names = itertools.chain([base], (f"{base}_{index}" for index in itertools.count(1)))
+        name = next(each for each in names if each not in self._taken)
+        self._taken.add(name)
+        return name
+
+    def unread(self) -> Iterator[tuple[str, Value]]:
+        """The resources, and what they hold in the end, that no operator reads."""
+        return ((name, value) for name, value in self.written.items() if (value.node, value.port) not in self._read)
+
+    def dispatch(
+        self,
+        desc: OperatorDesc,
+        inputs: Mapping[str, list[Source]],
+        outputs: Mapping[str, list[Source]],
+        name: str,
+    ) -> None:
+        """Adds the node of one dispatch.
+
+        Raises:
+            GraphError: a binding that a graph cannot express; fields are paths in the command.
+            DmlGraphError: the operator is not legal; fields are the operator's.
+        """
+        readings = {
+            field: [self._reading(*each) for each in zip(sources, _listed(desc.inputs[field]), strict=True)]
+            for field, sources in inputs.items()
+        }
+        targets = [
+            (source, each)
+            for field, sources in outputs.items()
+            for source, each in (zip(sources, _listed(desc.outputs[field]), strict=True) if sources else [(None, None)])
+        ]
+        for source, each in targets:
+            if source is not None and each is not None:
+                self._check_target(source, each, [other for other, _ in targets if other is not None])
+        tensors = self._tensors(desc, readings)
+        values = self.graph.add(desc.operator, tensors, desc.attributes, self._asked(desc, tensors), name)
+        self._read |= {
+            (value.node, value.port) for each in tensors.values() for value in _listed(each) if value is not None
+        }
+        for value in values:
+            source, _ = targets[value.port]
+            if source is not None:
+                self.written[source.resource] = value
+
+    def _reading(self, source: Source, desc: TensorDesc) -> _Reading:
+        self._check_size(source, desc)
+        value = self.written.get(source.resource, self._inputs.get(source.resource))
+        if value is not None and source.offset:
+            raise GraphError("reads from the middle of a buffer", field=source.path, hint=_NO_VIEWS)
+        declared = None if source.offset else self.buffers[source.resource].tensor
+        return _Reading(source, desc, value, declared)
+
+    def _check_target(self, source: Source, desc: TensorDesc, targets: list[Source]) -> None:
+        self._check_size(source, desc)
+        if source.offset:
+            raise GraphError(
+                "writes into the middle of a buffer", field=source.path, hint="give it a buffer of its own"
+            )
+        if sum(other.resource == source.resource for other in targets) > 1:
+            raise GraphError("two outputs write to one buffer", field=source.path, got=source.resource)
+
+    def _check_size(self, source: Source, desc: TensorDesc) -> None:
+        size = self.buffers[source.resource].size
+        if size is not None and source.offset + desc.total_bytes > size:
+            raise GraphError(
+                f"the buffer '{source.resource}' is too small for the tensor",
+                field=source.path,
+                got=f"{size} bytes",
+                allowed=f"{source.offset + desc.total_bytes} bytes or more",
+            )
+
+    def _tensors(self, desc: OperatorDesc, readings: Mapping[str, list[_Reading]]) -> dict[str, Any]:
+        """The operator's input values by field.
+
+        What a buffer holds at first becomes the first of its plans that the operator broadcasts to what its desc says.
+        """
+        for attempt in range(3):
+            planned = {field: [each.plans[attempt] for each in of_field] for field, of_field in readings.items()}
+            shaped = {field: _like(desc.inputs[field], each) for field, each in planned.items()}
+            try:
+                adapted = desc.operator.adapt(shaped, desc.attributes)
+            except DmlGraphError:
+                if attempt < 2:
+                    continue
+                raise
+            unlike = [
+                (each, found)
+                for field, of_field in readings.items()
+                for each, found in zip(of_field, _listed(adapted[field]), strict=True)
+                if not self._reads_as(each, found)
+            ]
+            if not unlike:
+                return {
+                    field: _like(
+                        desc.inputs[field],
+                        [self._value(each, plan) for each, plan in zip(of_field, planned[field], strict=True)],
+                    )
+                    for field, of_field in readings.items()
+                }
+        reading, found = unlike[0]
+        raise GraphError(
+            _NO_VIEWS,
+            field=reading.source.path,
+            got=str(reading.desc),
+            allowed=str(found),
+        )
+
+    def _reads_as(self, reading: _Reading, found: TensorDesc) -> bool:
+        """Whether the graph's node would read the elements that the desc says, in its shape."""
+        if reading.value is None and reading.source.resource not in self.are_inputs:
+            return (found.dtype, found.sizes) == (reading.desc.dtype, reading.desc.sizes)
+        return same_addresses(found, reading.desc)
+
+    def _value(self, reading: _Reading, plan: TensorDesc) -> Value:
+        """The value that is read; a node for what the buffer holds at first is made when it is first read so."""
+        if reading.value is not None:
+            return reading.value
+        source = reading.source
+        if source.resource in self.are_inputs:
+            return self._input(source, plan)
+        key = (source.resource, source.offset, plan.like(strides=plan.strides))
+        if key not in self._constants:
+            name = self._names[source.resource]
+            if any(resource == source.resource for resource, _, _ in self._constants):
+                name = self.free_name(name)  # the same bytes as another tensor
+            content = self.buffers[source.resource].content(source.offset, source.offset + plan.total_bytes)
+            self._constants[key] = self.graph.constant(name, plan.unpack(content))
+        return self._constants[key]
+
+    def _input(self, source: Source, desc: TensorDesc) -> Value:
+        if source.offset:
+            raise GraphError("reads from the middle of an input", field=source.path, hint="make it a constant")
+        made = self._inputs.get(source.resource)  # by the same dispatch, for another of its tensors
+        if made is None:
+            name = self._names[source.resource]
+            made = self.graph.input(name, sizes=desc.sizes, dtype=desc.dtype, strides=desc.strides, owned=desc.owned)
+            self._inputs[source.resource] = made
+        elif not same_addresses(made.desc, desc):
+            raise GraphError(_NO_VIEWS, field=source.path, got=str(desc), allowed=str(made.desc))
+        return made
+
+    def _asked(self, desc: OperatorDesc, tensors: Mapping[str, Any]) -> dict[str, Any]:
+        """What must be asked of the outputs: nothing where they follow from the inputs."""
+        inputs = {field: _like(desc.inputs[field], [v.desc for v in _listed(each)]) for field, each in tensors.items()}
+        wanted = [each for field in desc.outputs for each in (_listed(desc.outputs[field]) or [None])]
+        with_outputs = {
+            field: False if each is None and desc.operator.members_by_field()[field].optional else each
+            for field, each in desc.outputs.items()
+        }
+        try:
+            inferred = desc.operator(**desc.operator.adapt(inputs, desc.attributes), **desc.attributes).output_descs
+        except DmlGraphError:
+            return with_outputs
+        same = len(inferred) == len(wanted) and all(
+            found is want or (found is not None and want is not None and same_addresses(found, want))
+            for found, want in zip(inferred, wanted, strict=True)
+        )
+        return {} if same else with_outputs
+
+
+def _listed(value: Any) -> list[Any]:
+    """A field's tensors: none, one, or several."""
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _like(original: Any, items: list[Any]) -> Any:
+    """The items in the form of a field: None, one alone, or several."""
+    return None if original is None else tuple(items) if isinstance(original, (list, tuple)) else items[0]
+
+
+def same_addresses(one: TensorDesc, other: TensorDesc) -> bool:
+    """Whether two descriptions are of one type and shape, and every element is at the same address."""
+    if (one.dtype, one.sizes) != (other.dtype, other.sizes):
+        return False
+    strides = zip(one.sizes, one.effective_strides, other.effective_strides, strict=True)
+    return all(size == 1 or first == second for size, first, second in strides)

@@ -1,0 +1,236 @@
+"""Resources of a model → the bytes that buffers hold before the first command."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.document.arrays import find_file, load_file
+from dmlgraph.document.tree import Tree
+from dmlgraph.dxdispatch.descs import at, number, read_tensor
+from dmlgraph.dxdispatch.names import DATA_TYPE, enumerator
+from dmlgraph.errors import DmlGraphError, OperatorError, Problem
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import DataType, TensorDesc
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+MAX_COUNT = 2**32 - 1  # of values
+_TYPES = {dtype.name: dtype for dtype in DataType if dtype.bits >= 8}  # the runner has no 4-bit numbers
+_IMAGES = (".png", ".jpg", ".jpeg")
+# What an object of initial values may be, told by this key.
+_KINDS = ("value", "valueStart", "sourcePath")
+_NO_INITIALIZER = "is none of the initialisers"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Buffer:
+    """A resource.
+
+    Attributes:
+        dtype: of the initial values; None where they have no one type.
+        size: bytes in all; None: as many as are needed (a deferred buffer).
+        is_blank: whether nothing but room is declared: a deferred buffer, or one filled with a constant zero.
+        offset: where the initial values begin.
+        length: bytes of initial values.
+        tensor: what the buffer holds, where the model says so in a member of ours, which the runner passes over: a
+            value read through zero strides does not show its own sizes.
+        make: the first n bytes of the initial values, n ≤ length; made only when read, for they may be many.
+    """
+
+    dtype: DataType | None
+    size: int | None
+    is_blank: bool
+    offset: int
+    length: int
+    make: Callable[[int], Bytes]
+    tensor: TensorDesc | None = None
+
+    def content(self, start: int, stop: int) -> Bytes:
+        """The bytes from `start` to `stop`; those that no initial value fills are zero."""
+        whole = np.zeros(stop, np.uint8)
+        initial = max(0, min(self.length, stop - self.offset))
+        whole[self.offset : self.offset + initial] = self.make(initial)
+        return whole[start:]
+
+
+def read_buffer(tree: Tree, folder: pathlib.Path | None) -> Buffer:
+    """A buffer and its initial values: an array, a constant, a sequence, a file, or values of mixed types.
+
+    Args:
+        tree: the resource's object.
+        folder: where files are looked for, and nowhere outside it; None: nowhere.
+
+    Raises:
+        OperatorError: what is wrong; fields are paths in the object.
+        GraphError: the same of a file.
+    """
+    if not isinstance(tree.value, dict):
+        raise OperatorError("must be an object", got=tree.plain, hint='such as {"initialValues": […], …}')
+    initial = tree.value.get("initialValues")
+    if initial is None:
+        raise OperatorError("must be given", field="initialValues")
+    dtype = _data_type(tree.value.get("initialValuesDataType"), "initialValuesDataType")
+    if initial.value == "deferred":
+        return Buffer(dtype, None, True, 0, 0, lambda count: np.zeros(count, np.uint8))
+    with at("initialValues"):
+        dtype, is_zero, length, make = _initial(initial, dtype, folder)
+    offset = _integer(tree, "initialValuesOffsetInBytes", 0)
+    size = _integer(tree, "sizeInBytes", length + 3 & ~3)
+    if offset + length > size:
+        raise OperatorError(
+            "is too small for the initial values",
+            field="sizeInBytes" if "sizeInBytes" in tree.value else "initialValuesOffsetInBytes",
+            got=size if "sizeInBytes" in tree.value else offset,
+            allowed=f"{length} bytes of values at offset {offset} want a size of {offset + length} or more",
+        )
+    return Buffer(dtype, size, is_zero, offset, length, make, _tensor(tree, size))
+
+
+def _tensor(tree: Tree, size: int) -> TensorDesc | None:
+    if "tensor" not in tree.value:
+        return None
+    with at("tensor"):
+        desc = read_tensor(tree.value["tensor"])
+        if desc.total_bytes > size:
+            raise OperatorError("takes more than the buffer has", got=desc.total_bytes, allowed=f"{size} bytes")
+        return desc
+
+
+_Initial = tuple[DataType | None, bool, int, Callable[[int], Bytes]]  # type, is_blank, length, make
+
+
+def _initial(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _Initial:
+    if isinstance(tree.value, list):
+        if not tree.value:
+            raise OperatorError("must hold at least one value", got=[])
+        return _known(dtype, _mixed(tree) if dtype is None else _array(tree, dtype))
+    kinds = [kind for kind in _KINDS if isinstance(tree.value, dict) and kind in tree.value]
+    if len(kinds) != 1:
+        message = _NO_INITIALIZER if not kinds else "is more than one initialiser"
+        allowed = 'a list, {"value", "valueCount"}, {"valueStart", "valueDelta", "valueCount"} or {"sourcePath"}'
+        raise OperatorError(message, got=tree.plain, allowed=allowed)
+    if kinds == ["sourcePath"]:
+        return _file(tree, dtype, folder)
+    if dtype is None:
+        raise OperatorError(f"wants an initialValuesDataType beside it: one of {DATA_TYPE}", got=tree.plain)
+    count = _integer(tree, "valueCount", None, least=1)
+    itemsize = dtype.bits // 8
+    first = _scalar(tree, kinds[0], dtype)
+    if kinds == ["value"]:
+        return (
+            dtype,
+            first.bits == 0,
+            count * itemsize,
+            lambda size: _first(np.full(-(-size // itemsize), first.value), size),
+        )
+    delta = _scalar(tree, "valueDelta", dtype)
+    return dtype, False, count * itemsize, lambda size: _first(sequence(first, delta, -(-size // itemsize)), size)
+
+
+def sequence(first: Scalar, delta: Scalar, count: int) -> np.ndarray[Any, Any]:
+    """`first`, and then each element the last plus `delta`, rounded each time: the runner accumulates."""
+    values = np.full(count, delta.value)
+    values[:1] = first.value
+    with np.errstate(all="ignore"):
+        return np.add.accumulate(values, dtype=first.dtype.numpy)
+
+
+def _first(values: np.ndarray[Any, Any], size: int) -> Bytes:
+    return values.view(np.uint8)[:size]
+
+
+def _known(dtype: DataType | None, content: Bytes) -> _Initial:
+    return dtype, False, len(content), lambda size: content[:size]
+
+
+def _array(tree: Tree, dtype: DataType) -> Bytes:
+    bits = bytearray()
+    for index, item in enumerate(tree.value):
+        with at(index):
+            bits += _bits(item, dtype)
+    return np.frombuffer(bytes(bits), np.uint8)
+
+
+def _mixed(tree: Tree) -> Bytes:
+    """Values of one type each: `{"type": "UINT32", "value": 42}`."""
+    bits = bytearray()
+    for index, item in enumerate(tree.value):
+        with at(index):
+            if not isinstance(item.value, dict):
+                hint = 'such as {"type": "FLOAT32", "value": 1}; or give initialValuesDataType'
+                raise OperatorError("must be an object", got=item.plain, hint=hint)
+            for key in ("type", "value"):
+                if key not in item.value:
+                    raise OperatorError("must be given", field=key)
+            dtype = _data_type(item.value["type"], "type")
+            if dtype is None:
+                raise OperatorError("must be known", field="type", got=item.value["type"].plain)
+            with at("value"):
+                bits += _bits(item.value["value"], dtype)
+    return np.frombuffer(bytes(bits), np.uint8)
+
+
+def _file(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _Initial:
+    """The numbers of a .npy file, or the bytes of any other."""
+    name = tree.value["sourcePath"].plain
+    path = name.replace("\\", "/") if isinstance(name, str) else name  # models are written on Windows
+    suffix = pathlib.PurePosixPath(path).suffix.lower() if isinstance(path, str) else ""
+    if suffix in _IMAGES:
+        raise OperatorError("pictures are not read", field="sourcePath", got=name, hint="save its pixels as .npy")
+    try:
+        if suffix != ".npy":
+            source = find_file(path, folder)
+            if dtype is None:
+                raise OperatorError("wants an initialValuesDataType beside it", field="sourcePath", got=name)
+            content = np.frombuffer(source.read_bytes(), np.uint8)
+        else:
+            array = load_file(path, folder)
+            found = DataType.parse(array.dtype)
+            if dtype not in (None, found):
+                raise OperatorError(
+                    "the file holds another data type", field="sourcePath", got=name, allowed=str(dtype)
+                )
+            dtype, content = found, np.frombuffer(array.tobytes(), np.uint8)
+    except OSError as error:
+        message = f"cannot be read: {error.strerror or error}"
+        raise OperatorError(message, field="sourcePath", got=name) from None
+    except DmlGraphError as error:
+        raise OperatorError(
+            Problem(each.message, None, "sourcePath", each.got, each.allowed, each.hint) for each in error.problems
+        ) from None
+    if not len(content):
+        raise OperatorError("the file is empty", field="sourcePath", got=name)
+    return _known(dtype, content)
+
+
+def _data_type(tree: Tree | None, field: str) -> DataType | None:
+    """A data type; None where it is not given, or UNKNOWN."""
+    if tree is None:
+        return None
+    with at(field):
+        return _TYPES.get(enumerator(tree.plain, DATA_TYPE, ["UNKNOWN", *_TYPES]))
+
+
+def _integer(tree: Tree, field: str, default: int | None, least: int = 0) -> int:
+    value = tree.value[field].plain if field in tree.value else default
+    if value is None:
+        raise OperatorError("must be given", field=field)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
+        raise OperatorError("must be a whole number", field=field, got=value, allowed=f"{least} to {MAX_COUNT}")
+    return value
+
+
+def _scalar(tree: Tree, field: str, dtype: DataType) -> Scalar:
+    if field not in tree.value:
+        raise OperatorError("must be given", field=field)
+    with at(field):
+        return Scalar.of(number(tree.value[field]), dtype)
+
+
+def _bits(tree: Tree, dtype: DataType) -> bytes:
+    return Scalar.of(number(tree), dtype).union[: dtype.bits // 8]

@@ -1,0 +1,345 @@
+"""A model of DxDispatch → Graph, with every error at its line and column."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from dmlgraph.document.reader import read_text
+from dmlgraph.document.tree import Tree
+from dmlgraph.dxdispatch.binding import Binder, Source
+from dmlgraph.dxdispatch.buffers import Buffer, read_buffer
+from dmlgraph.dxdispatch.descs import UNKNOWN_MEMBER, OperatorDesc, read_operator
+from dmlgraph.dxdispatch.names import member_path
+from dmlgraph.dxdispatch.text import parse
+from dmlgraph.errors import DmlGraphError, DocumentError, GraphError, OperatorError, Problem, listing, suggestion
+from dmlgraph.graph import Graph
+from dmlgraph.operators.operator import Operator
+from dmlgraph.value import Value
+
+SECTIONS = ("resources", "dispatchables", "commands")
+_OTHER_DISPATCHABLES = {
+    "hlsl": "a compute shader in HLSL",
+    "onnx": "an ONNX model",
+    "dmlserializedgraph": "a serialised DirectML graph",
+    "dml_graph_desc": "a graph of other dispatchables",
+}
+_UNKNOWN_TENSOR = "is not a tensor of the operator"
+_COMMANDS = ("dispatch", "print", "writeFile")
+_SILENT_COMMANDS = ("printinittemporary", "printexectemporary")  # they look at memory that only the runner has
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    inputs: Collection[str] = (),
+    constants: Collection[str] = (),
+    folder: str | os.PathLike[str] | None = None,
+) -> Graph:
+    """The graph of a DxDispatch model.
+
+    The dispatched operators become nodes, the buffers between them edges, in the order of the commands.  A buffer
+    that is read before any operator writes it becomes a constant; an input if it holds nothing yet: it is filled
+    with the constant 0, or deferred.  What is printed or written to a file becomes an output; where nothing is,
+    what is written and not read.  Execution flags, and how the runner compiles, are no part of a graph.
+
+    Args:
+        path: of the model's JSON file.
+        inputs: more buffers to become inputs, whatever they hold.
+        constants: buffers to become constants though they hold nothing but zeros.
+        folder: where the files of initial values are looked for, and nowhere outside it; by default the model's.
+
+    Raises:
+        DocumentError: every problem found, each with its line and column.
+    """
+    path = pathlib.Path(path)
+    home = path.parent if folder is None else pathlib.Path(folder)
+    return _read(read_text(path), os.fspath(path), _name(path.stem) or "graph", home, inputs, constants)
+
+
+def loads(
+    text: str,
+    *,
+    inputs: Collection[str] = (),
+    constants: Collection[str] = (),
+    folder: str | os.PathLike[str] | None = None,
+    name: str = "graph",
+) -> Graph:
+    """The graph of a model's JSON text; as `load`, but without a `folder` there are no files."""
+    return _read(text, "<text>", name, None if folder is None else pathlib.Path(folder), inputs, constants)
+
+
+def _read(
+    text: str,
+    file: str,
+    name: str,
+    folder: pathlib.Path | None,
+    inputs: Collection[str],
+    constants: Collection[str],
+) -> Graph:
+    reader = _Reader(parse(text, file), Graph(name), folder)
+    reader.read(inputs, constants)
+    if reader.problems:
+        raise DocumentError(sorted(reader.problems, key=_by_place))
+    return reader.graph
+
+
+def _by_place(problem: Problem) -> tuple[int, int]:
+    return (problem.location.line, problem.location.column) if problem.location else (0, 0)
+
+
+def _name(text: str) -> str:
+    """The text as a name in a graph: printable, without dots and spaces at its ends; it may be empty."""
+    return "".join(each if each.isprintable() and each != "." else "_" for each in text).strip()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Dispatch:
+    """One dispatch command: the operator, and which resource stands for each of its tensors."""
+
+    name: str
+    tree: Tree  # of the command
+    desc: OperatorDesc
+    inputs: dict[str, list[Source]]  # by field, one source for each tensor
+    outputs: dict[str, list[Source]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Show:
+    """A command that prints a resource or writes it to a file, and what the output is called."""
+
+    resource: str
+    name: str
+
+
+class _Reader:
+    """Reads the sections one by one, noting what is wrong; what depends on it is passed over in silence."""
+
+    def __init__(self, tree: Tree, graph: Graph, folder: pathlib.Path | None) -> None:
+        self.tree, self.graph, self.folder = tree, graph, folder
+        self.problems: list[Problem] = []
+        self.buffers: dict[str, Buffer | None] = {}  # None: broken
+        self.descs: dict[str, OperatorDesc | None] = {}
+
+    def read(self, inputs: Collection[str], constants: Collection[str]) -> None:
+        if not isinstance(self.tree.value, dict):
+            self._problem("a model is an object", self.tree, got=self.tree.plain, allowed=listing(SECTIONS))
+            return
+        for name, tree in self._section("resources"):
+            self.buffers[name] = None
+            with self._noting(tree, name):
+                self.buffers[name] = read_buffer(tree, self.folder)
+        for name, tree in self._section("dispatchables"):
+            self.descs[name] = None
+            if _other(tree) is None:
+                with self._noting(tree, name):
+                    self.descs[name] = read_operator(tree)
+        commands = list(self._commands())
+        self._check_roles(inputs, constants)
+        if not self.problems:
+            self._build(commands, inputs, constants)
+
+    # The graph.
+
+    def _build(self, commands: list[_Dispatch | _Show], inputs: Collection[str], constants: Collection[str]) -> None:
+        """The nodes of the dispatches and the outputs that are shown, in order."""
+        dispatches = [command for command in commands if isinstance(command, _Dispatch)]
+        if not dispatches:
+            self._problem("no operator is dispatched", self.tree, field="commands")
+            return
+        buffers = {name: buffer for name, buffer in self.buffers.items() if buffer is not None}
+        are_inputs = {name for name, each in buffers.items() if each.is_blank} - set(constants) | set(inputs)
+        binder = Binder(
+            self.graph, buffers, are_inputs, {name: _name(name) or "buffer" for name in _read_first(dispatches)}
+        )
+        shown: dict[tuple[str, int], tuple[str, Value]] = {}
+        for command in commands:
+            if isinstance(command, _Show):
+                value = binder.written.get(command.resource)
+                if value is not None:  # else what is printed is what the model itself says
+                    shown.setdefault((value.node, value.port), (command.name, value))
+                continue
+            with self._noting(command.tree, command.name, command.desc):
+                name = binder.free_name(_name(command.name) or "node")
+                binder.dispatch(command.desc, command.inputs, command.outputs, name)
+        if self.problems:
+            return
+        for name, value in list(shown.values()) or binder.unread():
+            self.graph.output(_unused(_name(name) or "output", self.graph.outputs), value)
+        if not self.graph.outputs:
+            self._problem("every result is read by another dispatch", self.tree, hint="print the one that is wanted")
+
+    def _check_roles(self, inputs: Collection[str], constants: Collection[str]) -> None:
+        for option, names in (("inputs", inputs), ("constants", constants)):
+            for name in names:
+                if name not in self.buffers:
+                    hint = suggestion(name, self.buffers)
+                    self._problem("there is no resource of this name", self.tree, field=option, got=name, hint=hint)
+                elif name in inputs and name in constants:
+                    self._problem("is to be both an input and a constant", self.tree, field=option, got=name)
+
+    # Commands.
+
+    def _commands(self) -> Iterator[_Dispatch | _Show]:
+        """The dispatches, and what is shown, in order."""
+        tree = self.tree.value.get("commands")
+        if tree is None or not isinstance(tree.value, list):
+            self._problem("must be a list of commands", tree or self.tree, field="commands")
+            return
+        for command in tree.value:
+            with self._noting(command):
+                result = self._command(command)
+                if result is not None:
+                    yield result
+
+    def _command(self, tree: Tree) -> _Dispatch | _Show | None:
+        if not isinstance(tree.value, dict) or not isinstance(tree.plain.get("type"), str):
+            raise OperatorError("must be an object with a type", got=tree.plain, allowed=listing(_COMMANDS))
+        kind: str = tree.value["type"].value
+        if kind.lower() in _SILENT_COMMANDS:
+            return None
+        if kind.lower() == "dispatch":
+            return self._dispatch(tree)
+        if kind.lower() in ("print", "writefile"):
+            name = self._known(tree.plain.get("resource"), self.buffers, "resource")
+            output = tree.plain.get("output")  # ours: the runner passes it over
+            return _Show(name, output if isinstance(output, str) else name)
+        raise OperatorError(
+            "is not a command", field="type", got=kind, allowed=listing(_COMMANDS), hint=suggestion(kind, _COMMANDS)
+        )
+
+    def _dispatch(self, tree: Tree) -> _Dispatch | None:
+        name = self._known(tree.plain.get("dispatchable"), self.descs, "dispatchable")
+        dispatchable = self.tree.value["dispatchables"].value[name]
+        other = _other(dispatchable)
+        if other is not None:
+            message = f"'{name}' is {other}: only operators of DirectML become nodes"
+            raise OperatorError(message, field="dispatchable")
+        bindings = tree.value.get("bindings")
+        if bindings is None or not isinstance(bindings.value, dict):
+            raise OperatorError("must be an object", field="bindings", hint='such as {"InputTensor": "x"}')
+        desc = self.descs[name]
+        if desc is None:
+            return None
+        initial = dispatchable.value.get("bindings")  # of tensors that DirectML owns
+        bound = {
+            **({} if initial is None or not isinstance(initial.value, dict) else initial.value),
+            **bindings.value,
+        }
+        self._check_bind_points(bound, desc.operator)
+        tensors = {**desc.inputs, **desc.outputs}
+        sources = {field: list(self._sources(desc.operator, field, tensors[field], bound)) for field in tensors}
+        return _Dispatch(
+            name,
+            tree,
+            desc,
+            {field: sources[field] for field in desc.inputs},
+            {field: sources[field] for field in desc.outputs},
+        )
+
+    def _check_bind_points(self, bound: dict[str, Tree], operator: type[Operator]) -> None:
+        known = [member.name for member in operator.members if member.role is not None]
+        unknown = [
+            Problem(_UNKNOWN_TENSOR, None, f"bindings.{key}", None, listing(known), suggestion(key, known))
+            for key in bound
+            if key not in known
+        ]
+        if unknown:
+            raise OperatorError(unknown)
+
+    def _sources(self, operator: type[Operator], field: str, descs: Any, bound: dict[str, Tree]) -> Iterator[Source]:
+        """What is bound to the tensor or tensors of a field."""
+        member = operator.members_by_field()[field]
+        count = 0 if descs is None else len(descs) if isinstance(descs, (list, tuple)) else 1
+        tree = bound.get(member.name)
+        trees = [] if tree is None else tree.value if isinstance(tree.value, list) else [tree]
+        if len(trees) != count:
+            message = "must be bound to as many buffers as there are tensors" if trees else "nothing is bound here"
+            raise OperatorError(message, field=f"bindings.{member.name}", got=len(trees) or None, allowed=str(count))
+        for index, each in enumerate(trees):
+            path = f"bindings.{member.name}" + (f".{index}" if isinstance(tree and tree.value, list) else "")
+            yield self._source(each, path)
+
+    def _source(self, tree: Tree, path: str) -> Source:
+        """A resource from an element on: its name, or `{"name": …, "elementOffset": …}`."""
+        binding = tree.plain if isinstance(tree.value, dict) else {"name": tree.plain}
+        name = self._known(binding.get("name"), self.buffers, path)
+        buffer = self.buffers[name]
+        dtype = buffer.dtype if buffer is not None else None
+        offset = binding.get("elementOffset", 0)
+        size = binding.get("elementSizeInBytes", 0) or (dtype.bits // 8 if dtype else 1)
+        for key, value in (("elementOffset", offset), ("elementSizeInBytes", size)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise OperatorError("must be a whole number", field=f"{path}.{key}", got=value)
+        return Source(name, offset * size, path)
+
+    def _known(self, name: Any, known: Collection[str], field: str) -> str:
+        if not isinstance(name, str) or name not in known:
+            hint = suggestion(name, known) if isinstance(name, str) else None
+            raise OperatorError("there is nothing of this name", field=field, got=name, hint=hint)
+        return name
+
+    # Problems and their places.
+
+    def _section(self, section: str) -> Iterator[tuple[str, Tree]]:
+        tree = self.tree.value.get(section)
+        if tree is None or not isinstance(tree.value, dict):
+            self._problem("must be an object", tree or self.tree, field=section, got=tree and tree.plain)
+        else:
+            yield from tree.value.items()
+
+    @contextlib.contextmanager
+    def _noting(self, tree: Tree, node: str | None = None, desc: OperatorDesc | None = None) -> Iterator[None]:
+        """Notes the problems of an error raised inside, with their places, and goes on.
+
+        Those of building an operator from its `desc` are told of the member in the dispatchable.
+        """
+        try:
+            yield
+        except GraphError as error:  # of a binding, or of the graph: it stands in the command
+            self._note(error, tree, node)
+        except DmlGraphError as error:
+            if desc is None:
+                self._note(error, tree, node)
+                return
+            told = OperatorError(
+                dataclasses.replace(each, field=f"{desc.prefix}{member_path(desc.operator, each.field)}")
+                if each.field
+                else each
+                for each in error.problems
+            )
+            self._note(told, self.tree.value["dispatchables"].value[node], node)
+
+    def _note(self, error: DmlGraphError, tree: Tree, node: str | None) -> None:
+        for problem in error.problems:
+            place = tree.find(problem.field, key=problem.message in (UNKNOWN_MEMBER, _UNKNOWN_TENSOR))
+            self.problems.append(dataclasses.replace(problem, node=node, location=place))
+
+    def _problem(self, message: str, tree: Tree, **fields: Any) -> None:
+        self.problems.append(Problem(message, location=tree.location, **fields))
+
+
+def _other(tree: Tree) -> str | None:
+    """What a dispatchable is that is not an operator; None for an operator."""
+    kind = tree.plain.get("type") if isinstance(tree.value, dict) else None
+    return _OTHER_DISPATCHABLES.get(kind.lower()) if isinstance(kind, str) else None
+
+
+def _read_first(dispatches: list[_Dispatch]) -> list[str]:
+    """The resources some dispatch reads before any has written them."""
+    written: set[str] = set()
+    first: dict[str, None] = {}
+    for dispatch in dispatches:
+        for sources in dispatch.inputs.values():
+            first |= dict.fromkeys(source.resource for source in sources if source.resource not in written)
+        written |= {source.resource for sources in dispatch.outputs.values() for source in sources}
+    return list(first)
+
+
+def _unused(base: str, taken: Collection[str]) -> str:
+    names = (f"{base}_{index}" if index else base for index in range(len(taken) + 1))
+    return next(name for name in names if name not in taken)

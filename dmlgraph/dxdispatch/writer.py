@@ -1,0 +1,270 @@
+"""Graph → a model that DxDispatch runs, and that loads as the same graph."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.document.writer import INLINE_ELEMENTS
+from dmlgraph.dxdispatch.binding import same_addresses
+from dmlgraph.dxdispatch.buffers import sequence
+from dmlgraph.dxdispatch.fields import members, plain_number, tensor
+from dmlgraph.dxdispatch.names import operator_type
+from dmlgraph.dxdispatch.text import layout
+from dmlgraph.errors import BindingError, DmlGraphError, GraphError, ToldOf, listing, suggestion
+from dmlgraph.graph import Graph
+from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
+from dmlgraph.operators.element_wise import Identity
+from dmlgraph.operators.operator import Operator
+from dmlgraph.scalar import Scalar, array_of
+from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.value import Value
+
+Array = np.ndarray[Any, Any]
+
+
+def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any] | None = None) -> None:
+    """Writes the graph as a DxDispatch model; large arrays go into .npy files beside it.
+
+    Every operator that an output depends on becomes a dispatchable and a dispatch command, every value a buffer;
+    the outputs are printed.  An output that is an input, a constant or another output is copied by an identity.
+
+    Args:
+        graph: with at least one output.
+        path: of the JSON file.
+        inputs: what the buffers of inputs hold, by name; zeros where nothing is given.
+
+    Raises:
+        GraphError: the graph has no outputs.
+        BindingError: an array that does not fit its input.
+        OSError: a file cannot be written.
+    """
+    path = pathlib.Path(path)
+    files: dict[str, Array] = {}
+    text = layout(_Writer(graph, inputs or {}, path.stem, files).model())
+    for name, array in files.items():
+        np.save(path.parent / name, array)
+    path.write_text(text, encoding="utf-8")
+
+
+def dumps(graph: Graph, *, inputs: Mapping[str, Any] | None = None) -> str:
+    """The graph as a model's JSON text, with all arrays in it; as `save`."""
+    return layout(_Writer(graph, inputs or {}, "", None).model())
+
+
+class _Writer:
+    """Builds the three sections; `files` takes large arrays by file name, None: all are written as numbers."""
+
+    def __init__(self, graph: Graph, inputs: Mapping[str, Any], stem: str, files: dict[str, Array] | None) -> None:
+        if not graph.outputs:
+            raise GraphError(f"the graph '{graph.name}' has no outputs", hint="name at least one")
+        self.graph, self.inputs, self.stem, self.files = graph, inputs, stem, files
+        self.resources: dict[str, Any] = {}
+        self.dispatchables: dict[str, Any] = {}
+        self.commands: list[Any] = []
+        self.buffers: dict[tuple[str, int], str] = {}  # the resource of each value
+        self.outputs: dict[tuple[str, int], str] = {}  # the values that are outputs themselves, by their first name
+        for name, value in graph.outputs.items():
+            if isinstance(graph.node(value.node), OperatorNode):
+                self.outputs.setdefault((value.node, value.port), name)
+
+    def model(self) -> dict[str, Any]:
+        self._check_inputs()
+        live = self.graph.live_nodes()
+        # Names that the graph gives its inputs, constants and outputs go first; then come those of other values.
+        nodes = [node for node in self.graph.nodes if node.name in live or isinstance(node, InputNode)]
+        for node in nodes:
+            if isinstance(node, InputNode):
+                self._add_buffer(node.name, node.name, 0, node.desc, self.inputs.get(node.name))
+            elif isinstance(node, ConstantNode):
+                self._add_buffer(node.name, node.name, 0, node.desc, node.data)
+        for (name, port), output in self.outputs.items():
+            value = Value(self.graph, name, port, self._operator(name).output_descs[port])  # type: ignore[arg-type]
+            self._add_buffer(output, name, port, value.desc)
+        for node in nodes:
+            if isinstance(node, OperatorNode):
+                self._dispatch(node)
+        shown = {name: self._shown(name, value) for name, value in self.graph.outputs.items()}
+        self.commands += [_print(name, resource) for name, resource in shown.items()]
+        return {"resources": self.resources, "dispatchables": self.dispatchables, "commands": self.commands}
+
+    def _operator(self, name: str) -> Operator:
+        node = self.graph.node(name)
+        assert isinstance(node, OperatorNode)
+        return node.operator
+
+    def _check_inputs(self) -> None:
+        names = [node.name for node in self.graph.inputs]
+        for name in self.inputs:
+            if name not in names:
+                hint = suggestion(name, names)
+                raise BindingError("is not an input of the graph", field=name, allowed=listing(names), hint=hint)
+
+    # Resources.
+
+    def _add_buffer(self, base: str, node: str, port: int, desc: TensorDesc, data: Any = None) -> str:
+        """A resource for a value; without data it is filled with zeros, by which an input is known."""
+        name = _free(base, self.resources)
+        self.buffers[node, port] = name
+        if data is None:
+            zeros = {"valueCount": _stored(desc, None).size, "value": 0}
+            self.resources[name] = {"initialValuesDataType": _stored_type(desc.dtype).name, "initialValues": zeros}
+        else:
+            values = _stored(desc, _fitting(name, desc, data))
+            self.resources[name] = {
+                "initialValuesDataType": DataType.parse(values.dtype).name,
+                "initialValues": self._initial(name, values),
+            }
+        return name
+
+    def _initial(self, name: str, values: Array) -> Any:
+        """The shortest initialiser of some values; a file's name where they are many."""
+        dtype = DataType.parse(values.dtype)
+        if values.size > INLINE_ELEMENTS:
+            generated = _generator(values, dtype)
+            if generated is not None:
+                return generated
+            if self.files is not None:
+                file = _free(f"{self.stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', name)}", self.files, ".npy")
+                self.files[file] = values
+                return {"sourcePath": file}
+        return [plain_number(Scalar.of(each, dtype)) for each in values]
+
+    # Dispatchables and commands.
+
+    def _dispatch(self, node: OperatorNode) -> None:
+        operator = node.operator
+        for port, desc in enumerate(operator.output_descs):
+            if desc is not None and (node.name, port) not in self.buffers:
+                self._add_buffer(self.graph.reference(node.name, port), node.name, port, desc)
+        sources = {}
+        for source, from_port, port in self.graph.producers(node.name):
+            sources[port] = self.buffers[source, from_port]
+            content, read = self.graph.node(source), operator.input_descs[port]
+            if not isinstance(content, OperatorNode) and read is not None and not same_addresses(content.desc, read):
+                self.resources[sources[port]]["tensor"] = tensor(content.desc)
+        targets = {port: self.buffers.get((node.name, port)) for port in range(len(operator.output_descs))}
+        self._add_dispatch(node.name, operator, sources, targets)
+
+    def _add_dispatch(
+        self, name: str, operator: Operator, sources: Mapping[int, str], targets: Mapping[int, str | None]
+    ) -> None:
+        bound = {
+            **_by_member(operator, operator.input_fields, sources),
+            **_by_member(operator, operator.output_fields, targets),
+        }
+        owned = {
+            name
+            for name in bound
+            if any(desc.owned for desc in _tensors(operator, name))  # bound once, by the dispatchable
+        }
+        with ToldOf(name):
+            desc = members(operator)
+        name = _free(name, self.dispatchables)
+        self.dispatchables[name] = {"type": operator_type(type(operator)), "desc": desc}
+        if owned:
+            self.dispatchables[name]["bindings"] = {key: bound[key] for key in bound if key in owned}
+        bindings = {key: each for key, each in bound.items() if key not in owned}
+        self.commands.append({"type": "dispatch", "dispatchable": name, "bindings": bindings})
+
+    def _shown(self, name: str, value: Value) -> str:
+        """The resource an output is printed from: the value's own, or a copy of it."""
+        resource = self.buffers[value.node, value.port]
+        if self.outputs.get((value.node, value.port)) == name:
+            return resource
+        try:
+            identity = Identity(input=value.desc)
+        except DmlGraphError as error:
+            raise error.at(f"{name}_identity") from None
+        copy = self._add_buffer(name, f"{name} ", 0, identity.output)  # no node's name ends in a space
+        self._add_dispatch(f"{name}_identity", identity, {0: resource}, {0: copy})
+        return copy
+
+
+def _print(output: str, resource: str) -> dict[str, Any]:
+    """A print command; `output`, which the runner passes over, where the resource has another name."""
+    return {"type": "print", "resource": resource} | ({} if output == resource else {"output": output})
+
+
+def _by_member(operator: Operator, fields: tuple[str, ...], resources: Mapping[int, str | None]) -> dict[str, Any]:
+    """Resources by binding index → by the member that the runner knows the tensor by."""
+    bound: dict[str, Any] = {}
+    port = 0
+    for field in fields:
+        member, value = operator.members_by_field()[field], getattr(operator, field)
+        count = len(value) if isinstance(value, tuple) else 1
+        names = [name for index in range(port, port + count) if (name := resources.get(index)) is not None]
+        if names:
+            bound[member.name] = names if isinstance(value, tuple) else names[0]
+        port += count
+    return bound
+
+
+def _tensors(operator: Operator, name: str) -> Iterator[TensorDesc]:
+    """The tensors at a member of the struct."""
+    member = next(member for member in operator.members if member.name == name)
+    value = getattr(operator, member.field or "")
+    yield from value if isinstance(value, tuple) else (value,)
+
+
+def _free(base: str, taken: Mapping[str, Any], suffix: str = "") -> str:
+    names = itertools.chain([base], (f"{base}_{index}" for index in itertools.count(1)))
+    return next(name + suffix for name in names if name + suffix not in taken)
+
+
+def _fitting(name: str, desc: TensorDesc, data: Any) -> Array:
+    """An input's array in the input's type.
+
+    Raises:
+        BindingError: another shape, or numbers the type cannot hold.
+    """
+    try:
+        array = array_of(data, desc.dtype)
+    except DmlGraphError as error:
+        raise BindingError(problem.within(name) for problem in error.problems) from None
+    if array.shape != desc.sizes:
+        raise BindingError("has another shape", field=name, got=list(array.shape), allowed=str(list(desc.sizes)))
+    return array
+
+
+def _stored_type(dtype: DataType) -> DataType:
+    """The type in which a buffer's content is written: 4-bit numbers, which the runner does not have, two a byte."""
+    return DataType.UINT8 if dtype.bits == 4 else dtype
+
+
+def _stored(desc: TensorDesc, data: Array | None) -> Array:
+    """The content of a tensor's buffer as a list of numbers.
+
+    Floats with a NaN that is not the usual one are written as the integers of their bits: a text has one NaN.
+    """
+    size = (desc.span * desc.dtype.bits + 7) // 8
+    if data is None:
+        return np.zeros(size * 8 // _stored_type(desc.dtype).bits, _stored_type(desc.dtype).numpy)
+    values: Array = desc.pack(data)[:size].view(_stored_type(desc.dtype).numpy)
+    bits = values.view(f"u{values.itemsize}")
+    if desc.dtype.is_float and (bits[np.isnan(values)] != _usual_nan(desc.dtype)).any():
+        return bits
+    return values
+
+
+def _usual_nan(dtype: DataType) -> int:
+    return Scalar.of(float("nan"), dtype).bits
+
+
+def _generator(values: Array, dtype: DataType) -> dict[str, Any] | None:
+    """The constant or sequence that makes exactly these values, if there is one."""
+    first = Scalar.of(values[0], dtype)
+    with np.errstate(all="ignore"):
+        delta = Scalar.of(values[1] - values[0], dtype)
+    bits = values.view(f"u{values.itemsize}")
+    if first.bits and (bits == first.bits).all():
+        return {"valueCount": values.size, "value": plain_number(first)}
+    if sequence(first, delta, values.size).tobytes() == values.tobytes():
+        return {"valueCount": values.size, "valueStart": plain_number(first), "valueDelta": plain_number(delta)}
+    return None
