@@ -76,7 +76,7 @@ def constant_graph(elements: int, target: str | None = None) -> dg.Graph:
 
 
 def test_a_graph_lowers_to_this_text() -> None:
-    assert str(ramp().lower()) == RAMP
+    assert str(ramp().lower(fuse=False)) == RAMP
 
 
 def test_matrices_activations_and_lists_lower_to_this_text() -> None:
@@ -85,7 +85,7 @@ def test_matrices_activations_and_lists_lower_to_this_text() -> None:
     parts = dg.split(g.input("b", sizes=[3, 5], dtype="float16"), axis=1, outputs=[1, 4])
     g.output("y", dg.gemm(a, parts[1], trans_a="transpose", alpha=0.5, fused_activation="activation_relu"))
     assert (
-        str(g.lower())
+        str(g.lower(fuse=False))
         == """\
 graph product
 level 6.4
@@ -121,7 +121,7 @@ def test_edges_carry_the_ports() -> None:
     first, second = dg.split(x, axis=0, outputs=[2, 2])
     g.output("a", second - first)
     g.output("b", second)
-    desc = g.lower()
+    desc = g.lower(fuse=False)
     assert desc.input_edges == (InputEdge(0, 0, 0),)
     assert desc.intermediate_edges == (IntermediateEdge(0, 1, 1, 0), IntermediateEdge(0, 0, 1, 1))
     assert desc.output_edges == (OutputEdge(1, 0, 0), OutputEdge(0, 1, 1))
@@ -133,12 +133,12 @@ def test_an_absent_optional_tensor_leaves_its_port_free() -> None:
     c = g.input("c", sizes=[2, 2], dtype="float32")
     g.output("with_c", dg.gemm(a, a, c))
     g.output("without", dg.gemm(a, a))
-    ports = [(edge.input, edge.to_node, edge.to_port) for edge in g.lower().input_edges]
+    ports = [(edge.input, edge.to_node, edge.to_port) for edge in g.lower(fuse=False).input_edges]
     assert ports == [(0, 0, 0), (0, 0, 1), (1, 0, 2), (0, 1, 0), (0, 1, 1)]
 
 
 def test_every_edge_joins_descriptions_of_one_buffer() -> None:
-    desc = ramp().lower()
+    desc = ramp().lower(fuse=False)
     for edge in desc.intermediate_edges:
         source, target = desc.nodes[edge.from_node], desc.nodes[edge.to_node]
         assert isinstance(source, OperatorDescNode)
@@ -154,10 +154,10 @@ def test_every_edge_joins_descriptions_of_one_buffer() -> None:
 
 
 def test_equal_graphs_lower_to_equal_descriptions() -> None:
-    assert ramp().lower() == ramp().lower()
-    assert hash(ramp().lower()) == hash(ramp().lower())
-    assert len({ramp().lower(), ramp().lower(), constant_graph(2).lower()}) == 2
-    assert ramp().lower() != RAMP
+    assert ramp().lower(fuse=False) == ramp().lower(fuse=False)
+    assert hash(ramp().lower(fuse=False)) == hash(ramp().lower(fuse=False))
+    assert len({ramp().lower(fuse=False), ramp().lower(fuse=False), constant_graph(2).lower(fuse=False)}) == 2
+    assert ramp().lower(fuse=False) != RAMP
 
 
 def test_constants_count_for_equality() -> None:
@@ -165,20 +165,20 @@ def test_constants_count_for_equality() -> None:
         one, other = constant_graph(elements), dg.Graph()
         c = other.constant("c", np.arange(elements, dtype=np.float32) + 1)
         other.output("y", dg.add(other.input("x", sizes=[elements], dtype="float32"), c, name="sum"))
-        assert one.lower() == constant_graph(elements).lower()
-        assert one.lower() != other.lower()
+        assert one.lower(fuse=False) == constant_graph(elements).lower(fuse=False)
+        assert one.lower(fuse=False) != other.lower(fuse=False)
 
 
 def test_a_description_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        ramp().lower().name = "other"  # type: ignore[misc]
+        ramp().lower(fuse=False).name = "other"  # type: ignore[misc]
 
 
 # Constants.
 
 
 def test_a_small_constant_is_a_constant_node_from_6_2() -> None:
-    desc = constant_graph(CONSTANT_NODE_BYTES // 4, "6.2").lower()
+    desc = constant_graph(CONSTANT_NODE_BYTES // 4, "6.2").lower(fuse=False)
     node = desc.nodes[0]
     assert isinstance(node, ConstantDescNode)
     assert node.data == np.arange(16, dtype=np.float32).tobytes()
@@ -188,7 +188,7 @@ def test_a_small_constant_is_a_constant_node_from_6_2() -> None:
 
 @pytest.mark.parametrize(("elements", "target"), [(16, "6.1"), (17, "6.2"), (1, "3.0")])
 def test_any_other_constant_is_an_input_owned_by_directml(elements: int, target: str) -> None:
-    desc = constant_graph(elements, target).lower()
+    desc = constant_graph(elements, target).lower(fuse=False)
     assert [type(node) for node in desc.nodes] == [OperatorDescNode]
     owned = desc.inputs[0]
     assert (owned.name, owned.desc.owned) == ("c", True)
@@ -203,7 +203,7 @@ def test_any_other_constant_is_an_input_owned_by_directml(elements: int, target:
 def test_a_broadcast_owned_constant_keeps_its_strides() -> None:
     g = dg.Graph(target="5.0")
     g.output("y", g.input("x", sizes=[2, 3], dtype="float32") + g.constant("c", np.ones((2, 1), np.float32)))
-    assert "    BTensor = float32 [2,3] strides [1,0] owned, 8 bytes" in str(g.lower())
+    assert "    BTensor = float32 [2,3] strides [1,0] owned, 8 bytes" in str(g.lower(fuse=False))
 
 
 def test_the_level_of_a_device_can_lower_that_of_the_graph_but_not_raise_it() -> None:
@@ -220,7 +220,7 @@ def test_an_output_that_is_an_input_goes_through_an_identity() -> None:
     x = g.input("x", sizes=[2, 2], strides=[1, 2], dtype="float32")
     g.output("y", x)
     g.output("z", x)
-    desc = g.lower()
+    desc = g.lower(fuse=False)
     assert [node.name for node in desc.nodes] == ["y_identity", "z_identity"]
     identity = desc.nodes[0]
     assert isinstance(identity, OperatorDescNode)
@@ -236,7 +236,7 @@ def test_an_output_that_is_an_input_goes_through_an_identity() -> None:
 def test_an_output_that_is_a_constant_goes_through_an_identity(elements: int, target: str) -> None:
     g = dg.Graph(target=target)
     g.output("y", g.constant("c", np.arange(elements, dtype=np.float32)))
-    desc = g.lower()
+    desc = g.lower(fuse=False)
     assert desc.nodes[-1].name == "y_identity"
     assert not desc.outputs[0].desc.owned
     np.testing.assert_array_equal(g.compile("reference").run()["y"], np.arange(elements))
@@ -247,14 +247,14 @@ def test_the_identity_takes_a_free_name() -> None:
     x = g.input("x", sizes=[2], dtype="float32")
     g.output("unused", dg.exp(x, name="y_identity"))
     g.output("y", x)
-    assert [node.name for node in g.lower().nodes] == ["y_identity", "y_identity_1"]
+    assert [node.name for node in g.lower(fuse=False).nodes] == ["y_identity", "y_identity_1"]
 
 
 def test_an_identity_that_does_not_exist_for_the_data_type_is_refused() -> None:
     g = dg.Graph(target="2.0")
     g.output("y", g.input("x", sizes=[1] * 4, dtype="float64"))
     with pytest.raises(dg.OperatorError, match="ELEMENT_WISE_IDENTITY does not take float64") as caught:
-        g.lower()
+        g.lower(fuse=False)
     assert caught.value.node == "y_identity"
 
 
@@ -263,7 +263,7 @@ def test_one_value_can_be_two_outputs() -> None:
     y = dg.exp(g.input("x", sizes=[2], dtype="float32"))
     g.output("a", y)
     g.output("b", y)
-    desc = g.lower()
+    desc = g.lower(fuse=False)
     assert desc.output_edges == (OutputEdge(0, 0, 0), OutputEdge(0, 0, 1))
     results = g.compile("reference").run({"x": np.zeros(2, np.float32)})
     assert results["a"].tolist() == results["b"].tolist() == [1, 1]
@@ -277,7 +277,7 @@ def test_dead_nodes_are_left_out_and_unused_inputs_stay() -> None:
     g.constant("dead", np.ones(100, np.float32))
     dg.exp(dg.log(x))
     g.output("y", dg.sqrt(x))
-    desc = g.lower()
+    desc = g.lower(fuse=False)
     assert [slot.name for slot in desc.inputs] == ["x", "unused"]
     assert [node.name for node in desc.nodes] == ["sqrt"]
 
@@ -285,7 +285,7 @@ def test_dead_nodes_are_left_out_and_unused_inputs_stay() -> None:
 def test_a_graph_without_outputs_is_refused() -> None:
     g = dg.Graph("empty")
     g.input("x", sizes=[1], dtype="int8")
-    for call in (g.lower, lambda: g.compile("reference")):
+    for call in (lambda: g.lower(fuse=False), lambda: g.compile("reference")):
         with pytest.raises(dg.GraphError) as caught:
             call()
         assert str(caught.value) == "the graph 'empty' has no outputs (name at least one)"
