@@ -285,66 +285,71 @@ class Attention(Operator):
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         given, sizes = dict(zip(self.input_fields, inputs, strict=True)), self.dimensions
-        query, key, value = self._parts(given, sizes)
-        assert query is not None
-        keys, values = _joined(given["past_key"], key), _joined(given["past_value"], value)
+        query, keys, values = self.parts(given, sizes, np.float64)
         group = sizes.query_heads // sizes.key_heads
         with np.errstate(all="ignore"):
             scores = self.__dict__["scale"] * (query @ keys.repeat(group, 1).swapaxes(-1, -2))
-            if given["relative_position_bias"] is not None:
-                scores = scores + given["relative_position_bias"].astype(np.float64).reshape(sizes.scores)
-            scores = self._masked(scores, given, sizes)
+            for more in self.added_scores(given, sizes):
+                scores = scores + more
+            counted = self.counted_keys(given, sizes)
+            scores = scores if counted is None else np.where(counted, scores, -np.inf)
             weights = np.exp(scores - scores.max(-1, keepdims=True))
             weights /= weights.sum(-1, keepdims=True)
             attended = weights @ values.repeat(group, 1)
-        outputs = {
-            "output": attended.swapaxes(1, 2),
-            "output_present_key": keys,
-            "output_present_value": values,
-        }
+        return self.outputs(attended.swapaxes(1, 2), keys, values)
+
+    def outputs(self, attended: Array, keys: Array, values: Array) -> tuple[Array, ...]:
+        """The outputs that are wanted, from {B, S, heads, V} and all keys and values."""
+        outputs = {"output": attended, "output_present_key": keys, "output_present_value": values}
         present = [(outputs[field], self.__dict__[field]) for field in self.output_fields]
         return tuple(convert(array.reshape(desc.sizes), desc.dtype) for array, desc in present if desc is not None)
 
-    def _parts(self, given: Arrays, sizes: Dimensions) -> list[Array | None]:
-        """New queries, keys and values with their biases, {B, heads, S or K, D or V} in float64."""
+    def parts(self, given: Arrays, sizes: Dimensions, dtype: type[np.floating[Any]]) -> tuple[Array, Array, Array]:
+        """Queries, keys and values with their biases, past ones in front: {B, heads, S or T, D or V} in `dtype`."""
         parts: list[Array | None] = []
         start = 0
         for (role, sources), hidden in zip(_SOURCES.items(), sizes.hidden, strict=True):
             heads = sizes.query_heads if role == "query" else sizes.key_heads
-            part = next(
-                (_split(given[field], place, heads) for field, place in sources.items() if given[field] is not None),
-                None,
-            )
+            found = ((given[field], place) for field, place in sources.items())
+            part = next((_split(each, place, heads, dtype) for each, place in found if each is not None), None)
             bias = given["bias"]
             if bias is not None and part is not None:
-                slice_ = bias.reshape(-1)[start : start + hidden].astype(np.float64)
+                slice_ = bias.reshape(-1)[start : start + hidden].astype(dtype)
                 part = part + slice_.reshape(heads, 1, -1)
             parts.append(part)
             start += hidden
-        return parts
+        query, key, value = parts
+        assert query is not None
+        return query, _joined(given["past_key"], key, dtype), _joined(given["past_value"], value, dtype)
 
-    def _masked(self, scores: Array, given: Arrays, sizes: Dimensions) -> Array:
-        """The scores with the filter value added where the mask says so."""
-        mask = given["mask"]
-        if mask is None:
-            return scores
-        times = _FILTERED[self.__dict__["mask_type"]](mask, sizes)
-        return np.where(times == 0, scores, scores + times * self.__dict__["mask_filter_value"])
+    def added_scores(self, given: Arrays, sizes: Dimensions) -> Iterator[Array]:
+        """What is added to the scores of the products: arrays that broadcast to {B, heads, S, T}."""
+        bias, mask = given["relative_position_bias"], given["mask"]
+        if bias is not None:
+            yield bias.reshape(sizes.scores)
+        if mask is not None:
+            times = _FILTERED[self.__dict__["mask_type"]](mask, sizes)
+            # Zero times an infinite filter value is nothing.
+            yield np.where(times == 0, 0.0, times * self.__dict__["mask_filter_value"])
+
+    def counted_keys(self, given: Arrays, sizes: Dimensions) -> Array | None:
+        """Which keys have a weight at all, as an array that broadcasts to {B, heads, S, T}; None: all of them."""
+        return None
 
 
-def _split(tensor: Array | None, place: int | None, heads: int) -> Array:
-    """A tensor of its own, or a place in a stack, by heads: {B, heads, S, D} in float64."""
-    assert tensor is not None
+def _split(tensor: Array, place: int | None, heads: int, dtype: type[np.floating[Any]]) -> Array:
+    """A tensor of its own, or a place in a stack, by heads: {B, heads, S, D}."""
     if place is not None:
-        return tensor[..., place, :].astype(np.float64).swapaxes(-2, -3)
+        return tensor[..., place, :].astype(dtype, copy=False).swapaxes(-2, -3)
     *_, batch, rows, hidden = tensor.shape
-    return tensor.astype(np.float64).reshape(batch, rows, heads, hidden // heads).swapaxes(1, 2)
+    return tensor.astype(dtype, copy=False).reshape(batch, rows, heads, hidden // heads).swapaxes(1, 2)
 
 
-def _joined(past: Array | None, new: Array | None) -> Array:
+def _joined(past: Array | None, new: Array | None, dtype: type[np.floating[Any]]) -> Array:
     """Past keys or values with the new ones behind them."""
-    parts = [] if past is None else [past.astype(np.float64).reshape(past.shape[-4:])]
-    return np.concatenate(parts if new is None else [*parts, new], axis=2)
+    parts = [] if past is None else [past.astype(dtype, copy=False).reshape(past.shape[-4:])]
+    parts += [] if new is None else [new]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
 
 
 class MultiheadAttention(Attention, dml="MULTIHEAD_ATTENTION"):
@@ -445,12 +450,11 @@ outputs: {y: y.output}
     key_value_head_count: UInt
     mask_type: MultiheadAttentionMaskType
 
-    def _masked(self, scores: Array, given: Arrays, sizes: Dimensions) -> Array:
-        scores = super()._masked(scores, given, sizes)
+    def counted_keys(self, given: Arrays, sizes: Dimensions) -> Array | None:
         lengths = given["past_sequence_lengths"]
         if lengths is None:
-            return scores
+            return None
         keys, queries = np.arange(sizes.total), np.arange(sizes.queries)[:, None]
         valid = keys < lengths.astype(np.int64).reshape(-1, 1, 1, 1)
         seen = (keys >= sizes.past) & (keys - sizes.past <= queries + sizes.new - sizes.queries)
-        return np.where((valid & (keys < sizes.past)) | seen, scores, -np.inf)
+        return np.asarray((valid & (keys < sizes.past)) | seen)

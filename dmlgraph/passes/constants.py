@@ -17,6 +17,7 @@ from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.random import RandomGenerator
 from dmlgraph.operators.shape import Join
 from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.fills import differs_by_device
 from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 
 FOLDED_BYTES = 1 << 16  # a constant made of fills takes at most so much
@@ -64,6 +65,8 @@ def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
         if read is None and source is not None:
             return Declined(f"'{source.node}' is too large to be looked into")
         inputs.append(read)
+    if differs_by_device(operator, inputs):
+        return Declined("what an activation makes of NaN and infinities differs by device")
     present = [port for port, desc in enumerate(operator.output_descs) if desc is not None]
     results = dict(zip(present, operator.evaluate(*inputs), strict=True))
     values = {port: _constant(draft, Source(node.name, port), results[port]) for port in used}

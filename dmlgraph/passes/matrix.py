@@ -16,18 +16,16 @@ import numpy as np
 
 from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtract
 from dmlgraph.operators.matrix import Gemm
+from dmlgraph.passes.affine import is_power_of_two
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Tensor, rule
 
 _SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
 
 
 @rule(Add, Subtract, effect=_SAVES_A_ROUNDING)
 def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
-    """A·B + C → GEMM with C; also A·B − C and C − A·B.
-
-    A number is left to the fused ACTIVATION_LINEAR, which costs no dispatch where C costs one.
-    """
+    """A·B + C → GEMM with C; also A·B − C and C − A·B, and a number for C."""
     a, b = node.operand("a"), node.operand("b")
     assert a is not None
     assert b is not None
@@ -37,8 +35,6 @@ def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
             continue
         operator = gemm.operator
         assert isinstance(operator, Gemm)
-        if draft.number(c) is not None and not _activation_follows(draft, node):
-            return None
         if operator.c is not None:
             return Declined(f"'{gemm.name}' has a C already")
         if refused := _untouchable(draft, gemm, product):
@@ -76,11 +72,6 @@ def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
         if not math.isfinite(scale) or (scale == 0.0 and factor != 0.0 and scales[field] != 0.0):
             return Declined(f"{field} would be {scale:g}")
     return Rewrite.of(_again(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
-
-
-def is_power_of_two(number: float) -> bool:
-    """Whether a product with the number is exact, but for what over- or underflows."""
-    return number != 0.0 and math.isfinite(number) and abs(math.frexp(number)[0]) == 0.5
 
 
 def _scaled(draft: Draft, node: DraftNode) -> tuple[Operand, float] | None:
@@ -124,15 +115,6 @@ def _is_plain(draft: Draft, product: Operand) -> bool:
     """Whether the product is read whole and as it was written."""
     written = draft.produced(product)
     return product.desc.sizes == written.sizes and product.desc.effective_strides == written.effective_strides
-
-
-def _activation_follows(draft: Draft, node: DraftNode) -> bool:
-    users = draft.users(Source(node.name, 0))
-    return (
-        len(users) == 1
-        and users[0][0].operator is not None
-        and bool("GEMM" in users[0][0].operator.support().fusable_into)
-    )
 
 
 def _again(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None], attributes: dict[str, Any]) -> New:

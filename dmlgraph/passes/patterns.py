@@ -54,7 +54,8 @@ class Product(NamedTuple):
 def swish(draft: Draft, node: DraftNode) -> Outcome:
     """x · sigmoid(s·x) → ACTIVATION_SWISH, which computes this very formula.
 
-    NaN stays NaN; −∞ · 0 is NaN in both.  In float16 neither s·x nor the sigmoid is rounded, nor overflows.
+    NaN stays NaN; −∞ · 0 is NaN in both.  In float16, and on the reference, neither s·x nor the sigmoid is rounded;
+    half a unit of s·x is a relative error of |s·x| / 2 units of a sigmoid near zero.
     """
     for x, gate in _either_way(draft, node):
         found = draft.made_by(gate, ActivationSigmoid)
@@ -201,17 +202,19 @@ def _either_way(draft: Draft, node: DraftNode) -> Iterator[tuple[Operand, Operan
 
 
 def _factors(draft: Draft, node: DraftNode) -> Iterator[tuple[Product, Operand, Operand]]:
-    """A product of two tensors and numbers: with x, which itself may be scaled, and the other factor, either way."""
+    """A product of two tensors and numbers: with what one of them may be a multiple of, and the other, either way."""
     product = _product(draft, node)
     if product is None:
         return
-    for a, b in ((product.a, product.b), (product.b, product.a)):
-        traced = _trace(draft, a)
-        if not traced.line.shifts:
-            scaled = Product(product.scale * traced.line.scale, a, b, product.steps + traced.steps)
-            yield scaled, traced.operand, b
-        if traced.steps:
-            yield product, a, b
+    for operand, other in ((product.a, product.b), (product.b, product.a)):
+        scale, x, steps = product.scale, operand, product.steps
+        for _ in range(MAX_STEPS):
+            yield Product(scale, x, other, steps), x, other
+            found = nearly_affine(draft, draft.producer(x))
+            behind = found and draft.around(x, draft.produced(x), found.operand)
+            if found is None or behind is None or found.line.shifts:
+                break
+            scale, x, steps = scale * found.line.scale, behind, (*steps, x)
 
 
 def _product(draft: Draft, node: DraftNode) -> Product | None:

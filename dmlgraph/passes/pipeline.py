@@ -95,10 +95,10 @@ class Rules:
 def _try(draft: Draft, record: Record, rule: Rule, name: str) -> list[str] | None:
     """The nodes that a rule's rewrite gave another look around; None where it did nothing."""
     node = draft[name]
-    around = [operand.source.node for operand in node.operands()]
     try:
         outcome = rule.function(draft, node)
         if isinstance(outcome, Rewrite):
+            around = [source.node for source in node.sources if source is not None]
             change = draft.apply(node, outcome)
             record.applied(Entry(rule.name, name, outcome.why, change.gone, change.standing))
             return [*change.touched, *around]

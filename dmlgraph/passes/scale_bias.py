@@ -22,7 +22,7 @@ from dmlgraph.operators.operator import REGISTRY, Operator
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, Affine, Line, affine, compose, compose_as_reals, line_of
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.scalar import Scalar
 
 MAX_READERS = 8  # of a value whose producer is taken into each of them; each looks at all the others
@@ -101,19 +101,49 @@ def reassociate(draft: Draft, node: DraftNode) -> Outcome:
 
 def _absorb(draft: Draft, node: DraftNode, composed: Compose) -> Outcome:
     found = taker(draft, node)
-    if found is None:
+    if found is None or (found.operator is Identity and _is_taken(draft, node, found.line, composed)):
         return None
-    producer = draft.producer(found.operand)
-    inner = affine(draft, producer)
-    if inner is None:
+    operand, line = found.operand, found.line
+    absorbed: list[str] = []
+    # All the way up at once: one new operator for a chain, not one for each of its links.
+    while (inner := affine(draft, producer := draft.producer(operand))) is not None:
+        try:
+            behind, line = _through(draft, operand, inner, line, composed)
+        except Declined:
+            if not absorbed:
+                raise
+            break
+        operand = behind
+        absorbed.append(f"'{producer.name}'")
+    if not absorbed:
         return None
-    operand = draft.around(found.operand, draft.produced(found.operand), inner.operand)
-    if operand is None:
-        return Declined(f"it reads '{producer.name}' through strides of its own")
-    line = composed(found.line, inner.line)
-    if (stays := _why_it_stays(draft, found.operand, inner, composed)) is not None:
-        return Declined(f"'{producer.name}' {stays}")
-    return Rewrite.of(found.of(operand, line), f"'{producer.name}' is {inner.line}, and a ScaleBias costs nothing")
+    return Rewrite.of(found.of(operand, line), f"with {', '.join(absorbed)} it is of {line}, and that costs nothing")
+
+
+def _through(draft: Draft, operand: Operand, inner: Affine, line: Line, composed: Compose) -> tuple[Operand, Line]:
+    """What a line reads, and which line it is, once it has taken in the one before it; Declined where it must not."""
+    name = operand.source.node
+    behind = draft.around(operand, draft.produced(operand), inner.operand)
+    if behind is None:
+        raise Declined(f"it reads '{name}' through strides of its own")
+    line = composed(line, inner.line)
+    if (stays := _why_it_stays(draft, operand, inner, composed)) is not None:
+        raise Declined(f"'{name}' {stays}")
+    return behind, line
+
+
+def _is_taken(draft: Draft, node: DraftNode, line: Line, composed: Compose) -> bool:
+    """Whether a line's only reader takes it as it is, so that nothing need be made of it before."""
+    source = Source(node.name, 0)
+    readers = draft.users(source) if draft.use_count(source) == 1 else []
+    found = taker(draft, readers[0][0]) if readers else None
+    if found is None or found.operand != Operand(source, node.output_desc()):
+        return False
+    try:
+        composed(found.line, line)
+    except Declined:
+        return False
+    return True
 
 
 def _why_it_stays(draft: Draft, operand: Operand, inner: Affine, composed: Compose) -> str | None:
@@ -141,9 +171,10 @@ def number_to_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     """x · c, x + c, x − c, c − x, x / 2^k → IDENTITY with a ScaleBias.
 
     The number is then no tensor that is filled and read.  A product keeps the sign of its zeros by a bias of −0.0.
+    What its only reader can take in is left to that, and to `absorb_scale_bias`.
     """
     found = affine(draft, node)
-    if found is None:
+    if found is None or _is_taken(draft, node, found.line, compose):
         return None
     value = New(Identity, {"input": found.operand}, {"scale_bias": found.line.scale_bias})
     return Rewrite.of(value, f"{found.line} needs no tensor for its numbers")

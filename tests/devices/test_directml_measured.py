@@ -102,6 +102,13 @@ class TestRefused:
         }
         assert_refused(directml, changed(desc, lambda _: smaller))
 
+    @pytest.mark.parametrize("strides", [[0, 1], [1, 0]])
+    def test_scatter_nd_by_broadcast_indices(self, directml: DirectMLDevice, strides: list[int]) -> None:
+        x, indices, updates = np.zeros([3, 3], "float32"), np.ones([2, 2], "uint32"), np.ones([1, 2], "float32")
+        counts = {"input_dimension_count": 2, "indices_dimension_count": 2}
+        desc = lowered(directml, "scatter_nd", [x, indices, updates], **counts)
+        assert_refused(directml, changed(desc, lambda each: {"indices": each.indices.like(strides=strides)}))
+
 
 def fused_scale_bias(**both: float) -> Change:
     return lambda host: {"fused_activation": host.fused_activation.model_copy(update={"scale_bias": ScaleBias(**both)})}

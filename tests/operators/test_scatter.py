@@ -161,6 +161,11 @@ class TestScatterNd(ScatterTests):
         error = refused("scatter_nd", inputs, **counts(2, 2))
         assert (error.field, error.got, error.allowed) == ("updates.sizes", [1, 2], "[2, 3]")
 
+    def test_indices_cannot_be_broadcast(self) -> None:
+        inputs = [array(ZEROS, "int8"), indices([[0], [1]]), array([[1, 2, 3], [1, 2, 3]], "int8")]
+        error = refused("scatter_nd", inputs, **counts(2, 2), input_strides=lambda sizes: [0, sizes[1]])
+        assert (error.field, error.got) == ("indices.strides", [0, 1])
+
     def test_counts_are_those_of_the_tensors(self) -> None:
         error = refused("scatter_nd", self.sample.inputs, **counts(3, 2))
         assert (error.field, error.got, error.allowed) == ("input_dimension_count", 3, "at most 2")

@@ -77,4 +77,5 @@ def of_one(build: Callable[[dg.Graph, dg.Value], dg.Value], x: Array, target: st
 def samples(dtype: str, scale: float = 3.0) -> Array:
     """What goes wrong first, then 200 normal numbers: {1, 1, 1, N}."""
     edges = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1, -1, 0.5, -0.5, 6, 7], dtype)
-    return np.concatenate([edges, scale * np.random.default_rng(3).standard_normal(200)]).astype(dtype)[None, None, None]
+    numbers = scale * np.random.default_rng(3).standard_normal(200)
+    return np.concatenate([edges, numbers]).astype(dtype)[None, None, None]

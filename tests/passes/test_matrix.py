@@ -110,7 +110,6 @@ def test_declines(name: str) -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda p, c: p + 3.0,  # a number is ACTIVATION_LINEAR's
         lambda p, c: p / 3.0,  # 1/3 is not exact
         lambda p, c: 3.0 / p,
         lambda p, c: p * c,
@@ -123,9 +122,10 @@ def test_is_no_pattern(build: Callable[..., Any]) -> None:
     assert operators(fused(graph, "share", "gemm_add", "gemm_scale")) == before
 
 
-def test_a_number_becomes_c_where_an_activation_follows() -> None:
-    gemm = fused(graph_of(lambda p, c: dg.activation_relu(p + 3.0)), "gemm_add")
-    assert operators(gemm) == ["fill_value_constant", "gemm", "activation_relu"]
+def test_a_number_becomes_c(device: str) -> None:
+    graph = graph_of(lambda p, c: dg.activation_relu(p + 3.0))
+    assert operators(fused(graph, "gemm_add")) == ["fill_value_constant", "gemm", "activation_relu"]
+    assert_half_a_unit_of_the_product(graph, INPUTS, "gemm_add", device)
 
 
 def test_a_product_that_is_read_broadcast_stays() -> None:
