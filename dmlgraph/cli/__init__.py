@@ -9,9 +9,11 @@ from typing import Any
 
 import click
 
+from dmlgraph.cli.bench import bench
 from dmlgraph.cli.check import check
 from dmlgraph.cli.completion import completion
 from dmlgraph.cli.devices import devices
+from dmlgraph.cli.diff import diff
 from dmlgraph.cli.directml import directml
 from dmlgraph.cli.dxdispatch import dxdispatch
 from dmlgraph.cli.lower import lower
@@ -50,5 +52,5 @@ def main() -> None:
     """
 
 
-for command in (new, run, check, lower, operators, devices, schema, directml, dxdispatch, completion):
+for command in (new, run, check, lower, bench, diff, operators, devices, schema, directml, dxdispatch, completion):
     main.add_command(command)

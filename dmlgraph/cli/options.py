@@ -9,8 +9,11 @@ from typing import Any
 import click
 import numpy as np
 
-from dmlgraph.document.arrays import read_array
-from dmlgraph.errors import DmlGraphError
+from dmlgraph.devices import choose
+from dmlgraph.document.arrays import from_stored, read_array
+from dmlgraph.errors import DeviceError, DmlGraphError
+from dmlgraph.graph import Graph
+from dmlgraph.measure.inputs import SEED, complete
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
 
@@ -53,3 +56,33 @@ def with_dims(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="NAME=SIZE",
         help="Another value for a dim of the graph.",
     )(command)
+
+
+def with_inputs(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--input", "inputs", multiple=True, callback=parse_arrays, metavar="NAME=FILE.npy", help="An input's array."
+    )(command)
+
+
+def check_device(name: str) -> None:
+    """A name that is no device's is wrong usage; a device that cannot be used here is an error."""
+    try:
+        choose(name)
+    except DeviceError as error:
+        if type(error) is not DeviceError:  # there is such a device, and it cannot be used
+            raise
+        raise click.BadParameter(str(error), param_hint="--device") from None
+
+
+def as_declared(graph: Graph, arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """Arrays of .npy files as the inputs they are for: those of 4-bit types are stored in 8 bits."""
+    dtypes = {node.name: node.desc.dtype for node in graph.inputs}
+    return {name: from_stored(array, dtypes[name]) if name in dtypes else array for name, array in arrays.items()}
+
+
+def complete_inputs(graph: Graph, arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """An array for every input; says which are made of random numbers."""
+    inputs, made = complete(graph, as_declared(graph, arrays))
+    if made:
+        click.echo(f"random numbers (seed {SEED}) for: {', '.join(made)}", err=True)
+    return inputs

@@ -12,11 +12,11 @@ import numpy as np
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, parse_arrays, with_dims
-from dmlgraph.devices import choose, compile_graph
+from dmlgraph.cli.options import FILE, as_declared, check_device, with_dims, with_inputs
+from dmlgraph.devices import compile_graph
 from dmlgraph.document import load
-from dmlgraph.document.arrays import from_stored, to_stored
-from dmlgraph.errors import DeviceError, DmlGraphError
+from dmlgraph.document.arrays import to_stored
+from dmlgraph.errors import DmlGraphError
 
 SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 
@@ -30,9 +30,7 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
     shell_complete=complete_devices,
     help="Where to run; 'dmlgraph devices' lists them.",
 )
-@click.option(
-    "--input", "inputs", multiple=True, callback=parse_arrays, metavar="NAME=FILE.npy", help="An input's array."
-)
+@with_inputs
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=pathlib.Path),
@@ -55,12 +53,7 @@ def run(
       dmlgraph run examples/positional_encoding.yaml
       dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 --output-dir results
     """
-    try:
-        choose(device)
-    except DeviceError as error:
-        if type(error) is not DeviceError:  # there is such a device, and it cannot be used
-            raise
-        raise click.BadParameter(str(error), param_hint="--device") from None
+    check_device(device)
     graph = load(file, dims=dims)
     tell(graph.warnings())
     if output_dir is not None:
@@ -68,10 +61,7 @@ def run(
     with located(graph):
         executable = compile_graph(graph, device, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
-    dtypes = {node.name: node.desc.dtype for node in graph.inputs}
-    results = executable.run(
-        {name: from_stored(array, dtypes[name]) if name in dtypes else array for name, array in inputs.items()}
-    )
+    results = executable.run(as_declared(graph, inputs))
     if output_dir is not None:
         output_dir.mkdir(parents=True, exist_ok=True)
     for name, array in results.items():

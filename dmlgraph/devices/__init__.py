@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
 import time
 from collections.abc import Iterable
 from types import ModuleType
@@ -124,6 +125,6 @@ def compile_graph(graph: Graph, device: str, *, fuse: bool | Iterable[str] = Tru
     executable = choice.device.compile(desc, reason=choice.reason, debug=debug)
     times.append(time.perf_counter())
     executable.fusion = fused.record
-    for stage, begin, end in zip(("fuse", "lower", "compile"), times, times[1:], strict=False):
+    for stage, (begin, end) in zip(("fuse", "lower", "compile"), itertools.pairwise(times), strict=True):
         executable.stats.setdefault(f"{stage}_seconds", end - begin)
     return executable

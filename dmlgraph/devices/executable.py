@@ -131,7 +131,7 @@ class Executable(abc.ABC):
         if self._closed:
             raise DeviceError("the executable is closed and cannot run any more")
 
-    def _profile(self, inputs: Sequence[Array]) -> list[Step] | None:  # noqa: ARG002 - for those that can tell
+    def _profile(self, inputs: Sequence[Array]) -> list[Step] | None:
         """The steps of one run on the inputs, in slot order; None where the device cannot tell them apart."""
         return None
 

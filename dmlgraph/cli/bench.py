@@ -1,0 +1,156 @@
+"""`dmlgraph bench`: how long a graph takes."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import click
+import numpy as np
+
+from dmlgraph.cli.completion import complete_devices
+from dmlgraph.cli.messages import located, tell
+from dmlgraph.cli.options import FILE, check_device, complete_inputs, with_dims, with_inputs
+from dmlgraph.cli.table import lines, show_bytes, show_seconds
+from dmlgraph.document import load
+from dmlgraph.measure.bench import Measurement, measure
+from dmlgraph.measure.trace import trace as make_trace
+
+SHOWN_STEPS = 20  # of the slowest
+NAMED_NODES = 3  # a step of more nodes is shown by the first of them
+UNKNOWN = "-"
+
+# What the table says of each device, and of those alone that know it.
+_ROWS: tuple[tuple[str, Callable[[Measurement], str]], ...] = (
+    ("nodes", lambda each: str(len(each.graph.nodes))),
+    ("compile", lambda each: show_seconds(each.compilation.seconds)),
+    ("first run", lambda each: show_seconds(each.first.seconds)),
+    ("steady, median", lambda each: show_seconds(each.median_seconds)),
+    ("steady, min", lambda each: show_seconds(each.min_seconds)),
+    ("runs", lambda each: str(len(each.runs))),
+    ("dispatches", lambda each: UNKNOWN if each.dispatches is None else str(each.dispatches)),
+    ("inputs", lambda each: show_bytes(each.input_bytes)),
+    ("outputs", lambda each: show_bytes(each.output_bytes)),
+    ("both a second, median", lambda each: f"{show_bytes(_bytes_a_second(each))}/s"),
+)
+_MEMORY = {"persistent_bytes": "persistent", "temporary_bytes": "temporary", "arena_bytes": "arena"}
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    default=("auto",),
+    show_default=True,
+    shell_complete=complete_devices,
+    help="Where to run; several are measured one after the other.",
+)
+@with_inputs
+@click.option("--no-fuse", is_flag=True, help="Run the nodes as they stand in the file.")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), help="Steady runs; by default as many as take a second, at least 5."
+)
+@click.option(
+    "--trace",
+    type=click.Path(dir_okay=False, path_type=pathlib.Path),
+    metavar="FILE.json",
+    help="Write all times for https://ui.perfetto.dev.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, times in seconds.")
+@with_dims
+def bench(
+    file: pathlib.Path,
+    devices: tuple[str, ...],
+    inputs: dict[str, np.ndarray[Any, Any]],
+    no_fuse: bool,
+    repeats: int | None,
+    trace: pathlib.Path | None,
+    as_json: bool,
+    dims: dict[str, int],
+) -> None:
+    """Measure how long a graph takes.
+
+    That is: to compile, the first run, the runs from then on (their median and minimum), and each node, where the
+    device can tell.  The steady runs write into arrays that are there.  Inputs that are not given are made of random
+    numbers, the same every time: floats are distributed normally, whole numbers are from 0 to 7.
+
+    \b
+    Examples:
+      dmlgraph bench examples/positional_encoding.yaml
+      dmlgraph bench examples/ramp.yaml --dim N=4096 --device reference --device cpu
+      dmlgraph bench examples/ramp.yaml --repeats 100 --trace trace.json
+    """
+    for device in devices:
+        check_device(device)
+    graph = load(file, dims=dims)
+    tell(graph.warnings())
+    arrays = complete_inputs(graph, inputs)
+    measurements = []
+    with (
+        located(graph),
+        click.progressbar(
+            devices,
+            label="measuring",
+            file=sys.stderr,
+            hidden=not sys.stderr.isatty(),
+            item_show_func=lambda device: device,
+        ) as bar,
+    ):
+        for device in bar:
+            measurements.append(measure(graph, device, arrays, fuse=not no_fuse, repeats=repeats))
+    if trace is not None:
+        trace.write_text(json.dumps(make_trace(measurements)), encoding="utf-8")
+    if as_json:
+        result = {"graph": graph.name, "fused": not no_fuse, "devices": [each.as_json() for each in measurements]}
+        click.echo(json.dumps(result, indent=2))
+    else:
+        click.echo("\n".join(_report(measurements)))
+
+
+def _report(measurements: Sequence[Measurement]) -> Iterator[str]:
+    rows = [["", *(each.device for each in measurements)]]
+    rows += [[label, *map(show, measurements)] for label, show in _ROWS]
+    for key, label in _MEMORY.items():
+        if any(key in each.stats for each in measurements):
+            sizes = (each.stats.get(key) for each in measurements)
+            rows.append([label, *(UNKNOWN if size is None else show_bytes(size) for size in sizes)])
+    yield from lines(rows, "<" + ">" * len(measurements))
+    for each in measurements:
+        yield ""
+        yield from _steps(each)
+
+
+def _steps(measurement: Measurement) -> Iterator[str]:
+    """The slowest steps of one run."""
+    profile = measurement.profile
+    if profile is None:
+        yield f"{measurement.device}: cannot tell how long each node takes"
+        return
+    slowest = sorted(profile.steps, key=lambda step: -step.seconds)
+    shown, rest = slowest[:SHOWN_STEPS], slowest[SHOWN_STEPS:]
+    total = sum(step.seconds for step in slowest) or 1.0
+    rows = [[f"{measurement.device}: node", "operator", "how", "time", "share", "bytes"]]
+    for step in shown:
+        operators = _some(list(dict.fromkeys(measurement.operators(step))))
+        share = f"{step.seconds / total:.1%}"
+        rows.append([_some(step.nodes), operators, step.how, show_seconds(step.seconds), share, show_bytes(step.bytes)])
+    if rest:
+        seconds = sum(step.seconds for step in rest)
+        moved = show_bytes(sum(step.bytes for step in rest))
+        rows.append([f"{len(rest)} more", "", "", show_seconds(seconds), f"{seconds / total:.1%}", moved])
+    yield from lines(rows, "<<<>>>")
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of many names."""
+    more = len(names) - NAMED_NODES
+    return ", ".join(names[:NAMED_NODES]) + (f", {more} more" if more > 0 else "")
+
+
+def _bytes_a_second(measurement: Measurement) -> int:
+    return round((measurement.input_bytes + measurement.output_bytes) / max(measurement.median_seconds, 1e-9))

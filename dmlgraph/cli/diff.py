@@ -1,0 +1,136 @@
+"""`dmlgraph diff`: where two devices differ."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import numpy as np
+
+from dmlgraph.cli.completion import complete_devices
+from dmlgraph.cli.messages import located, tell
+from dmlgraph.cli.options import FILE, check_device, complete_inputs, with_dims, with_inputs
+from dmlgraph.cli.table import lines
+from dmlgraph.document import load
+from dmlgraph.errors import Problem
+from dmlgraph.graph import Graph
+from dmlgraph.measure.diff import Difference, Finding, Side
+from dmlgraph.measure.diff import diff as find_difference
+from dmlgraph.measure.ulp import Comparison, show_number
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    required=True,
+    shell_complete=complete_devices,
+    help="Given twice: the devices to compare.  Given once: fused and not fused on this device.",
+)
+@with_inputs
+@click.option("--no-fuse", is_flag=True, help="Run the nodes as they stand in the file.")
+@click.option(
+    "--ulp",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Count numbers as equal that are at most so many units in the last place apart.",
+)
+@with_dims
+@click.pass_context
+def diff(
+    ctx: click.Context,
+    file: pathlib.Path,
+    devices: tuple[str, ...],
+    inputs: dict[str, np.ndarray[Any, Any]],
+    no_fuse: bool,
+    ulp: int,
+    dims: dict[str, int],
+) -> None:
+    """Find where two devices differ.
+
+    Both run the graph on the same inputs.  For each output this tells the greatest difference in units in the last
+    place (ULP), and where outputs differ the first node that does, with all nodes before it equal.  -0.0 and 0.0
+    differ by one unit, any two NaNs are equal.  The exit status is 1 where an output differs.  Inputs that are not
+    given are made of random numbers, the same every time.
+
+    \b
+    Examples:
+      dmlgraph diff examples/ramp.yaml --device reference --device cpu
+      dmlgraph diff examples/positional_encoding.yaml --device reference --device directml:software --ulp 4
+      dmlgraph diff examples/ramp.yaml --device cpu
+    """
+    if len(devices) > 2:
+        raise click.BadParameter(f"takes one or two devices, not {len(devices)}", param_hint="--device")
+    if len(devices) == 1 and no_fuse:
+        raise click.UsageError(
+            "with one --device, fused and not fused are compared: --no-fuse leaves nothing to compare"
+        )
+    for device in devices:
+        check_device(device)
+    graph = load(file, dims=dims)
+    tell(graph.warnings())
+    arrays = complete_inputs(graph, inputs)
+    sides = (
+        (Side(devices[0], not no_fuse), Side(devices[1], not no_fuse))
+        if len(devices) == 2
+        else (Side(devices[0], False), Side(devices[0], True))
+    )
+    with located(graph):
+        found = find_difference(graph, sides, arrays, ulp)
+    for side, reason in zip(found.sides, found.reasons, strict=True):
+        click.echo(f"{side} ({reason})", err=True)
+    click.echo("\n".join(_report(graph, found)))
+    if not found.equal:
+        ctx.exit(1)
+
+
+def _report(graph: Graph, found: Difference) -> Iterator[str]:
+    rows = [["output", "data type", "sizes", "differs", "ULP", "absolute"]]
+    for name, comparison in found.outputs.items():
+        desc = graph.outputs[name].desc
+        rows.append([name, str(desc.dtype), str(list(desc.sizes)), *_summary(comparison)])
+    yield from lines(rows, "<<<<>>")
+    nans = sum(comparison.nans for comparison in found.outputs.values())
+    if nans:
+        yield f"{nans} NaN{'s have' if nans > 1 else ' has'} other bits, which counts as equal"
+    if found.equal:
+        return
+    yield ""
+    if found.first is not None:
+        yield from _finding(graph, found.first)
+    elif found.changed:
+        changed = " and ".join(f"'{side}'" for side in found.changed)
+        yield f"no single node differs: the outputs of {changed} change when every value between nodes is kept,"
+        yield "so the difference comes from running several nodes as one"
+    else:
+        yield "no single node differs when every value between nodes is kept"
+
+
+def _summary(comparison: Comparison) -> tuple[str, str, str]:
+    """How many elements differ, and the greatest differences."""
+    differs = "equal" if comparison.equal else f"{comparison.differing} of {comparison.elements}"
+    return differs, "NaN" if comparison.ulp is None else str(comparison.ulp), f"{comparison.absolute:.3g}"
+
+
+def _finding(graph: Graph, finding: Finding) -> Iterator[str]:
+    comparison = finding.comparison
+    place = graph.located(Problem("", node=finding.node)).location
+    operators = " and ".join(dict.fromkeys(finding.operators))
+    yield f"{f'{place}: ' if place else ''}the first node that differs is '{finding.node}', {operators}"
+    differs, ulp, absolute = _summary(comparison)
+    where = f"{finding.value}{list(comparison.index)}"
+    values = [show_number(value) for value in comparison.values]
+    rows = [[f"  {where}", str(side), value] for side, value in zip(finding.sides, values, strict=True)]
+    yield from lines(rows, "<<<")
+    greatest = "a NaN against a number" if comparison.ulp is None else f"{ulp} ULP, {absolute}"
+    yield f"  {differs} elements differ, here the most: {greatest}"
+    if finding.rules:
+        yield f"  fused from {', '.join(finding.origins)} by {', '.join(finding.rules)}"
+    if all(side.fuse for side in finding.sides):
+        yield "  as the graph stands, no node differs"

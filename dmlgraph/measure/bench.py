@@ -1,0 +1,176 @@
+"""How long a graph takes on a device: to compile, the first time, from then on, and node by node."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dmlgraph.devices import choose, compile_graph
+from dmlgraph.devices.executable import Array, Executable, Step
+from dmlgraph.graph import Graph
+from dmlgraph.lowering import GraphDesc, OperatorDescNode
+
+SECONDS = 1.0  # the runs go on for about so long where their number is not given …
+LEAST_RUNS, MOST_RUNS = 5, 1000  # … but are at least and at most so many
+PROFILES = 3  # runs that are timed node by node, of which the quickest is taken
+STAGES = ("fuse", "lower", "compile")
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time: `start` on the clock of `time.perf_counter`."""
+
+    start: float
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Profile:
+    """A run that was timed node by node."""
+
+    span: Span
+    steps: tuple[Step, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Measurement:
+    """A graph on a device.
+
+    Attributes:
+        device: its name.
+        reason: why it was chosen.
+        graph: what it executes.
+        compilation: fusing, lowering and compiling; opening the device is not in it.
+        first: the first run, which may prepare what the later ones use.
+        runs: the later ones, into arrays that are there.
+        profile: None where the device cannot tell nodes apart.
+        stats: the executable's, after the runs.
+    """
+
+    device: str
+    reason: str
+    graph: GraphDesc
+    compilation: Span
+    first: Span
+    runs: tuple[Span, ...]
+    profile: Profile | None
+    stats: Mapping[str, Any]
+
+    @property
+    def median_seconds(self) -> float:
+        return statistics.median(run.seconds for run in self.runs)
+
+    @property
+    def min_seconds(self) -> float:
+        return min(run.seconds for run in self.runs)
+
+    @property
+    def dispatches(self) -> int | None:
+        """Of one run; None where the device does not count them."""
+        return self.stats.get("dispatches")
+
+    @property
+    def input_bytes(self) -> int:
+        """Of the inputs given at every run: owned ones and constants stay on the device."""
+        return sum(slot.desc.total_bytes for slot in self.graph.inputs if slot.data is None and not slot.desc.owned)
+
+    @property
+    def output_bytes(self) -> int:
+        return sum(slot.desc.total_bytes for slot in self.graph.outputs)
+
+    @property
+    def stages(self) -> dict[str, float]:
+        """The seconds of the parts of `compilation`, as far as they are known."""
+        return {stage: self.stats[f"{stage}_seconds"] for stage in STAGES if f"{stage}_seconds" in self.stats}
+
+    def operators(self, step: Step) -> tuple[str, ...]:
+        """The operators of a step's nodes."""
+        named = {node.name: node.operator.name for node in self.graph.nodes if isinstance(node, OperatorDescNode)}
+        return tuple(named[name] for name in step.nodes if name in named)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data; times in seconds, those of steps from the beginning of the run."""
+        return {
+            "device": self.device,
+            "reason": self.reason,
+            "nodes": len(self.graph.nodes),
+            "compile_seconds": self.compilation.seconds,
+            "first_seconds": self.first.seconds,
+            "median_seconds": self.median_seconds,
+            "min_seconds": self.min_seconds,
+            "run_seconds": [run.seconds for run in self.runs],
+            "input_bytes": self.input_bytes,
+            "output_bytes": self.output_bytes,
+            "dispatches": self.dispatches,
+            "stats": {key: value for key, value in self.stats.items() if isinstance(value, (int, float, str))},
+            "steps": self.profile
+            and [dataclasses.asdict(step) | {"operators": self.operators(step)} for step in self.profile.steps],
+        }
+
+
+def measure(
+    graph: Graph,
+    device: str,
+    inputs: Mapping[str, Array],
+    *,
+    fuse: bool = True,
+    repeats: int | None = None,
+) -> Measurement:
+    """Compiles and runs a graph, and takes the times.
+
+    Args:
+        graph: with its dims resolved.
+        device: its name.
+        inputs: an array for every input.
+        fuse: as in `Graph.compile`.
+        repeats: runs after the first; by default as many as take a second.
+
+    Raises:
+        DmlGraphError: as compiling and running the graph.
+    """
+    choose(device)  # opens it, which graphs compiled later need not wait for
+    compilation, executable = _timed(lambda: compile_graph(graph, device, fuse=fuse))
+    with executable:
+        out = {slot.name: np.empty(slot.desc.sizes, slot.desc.dtype.numpy) for slot in executable.graph.outputs}
+        again = executable.bind(inputs, out)
+        first, _ = _timed(again)
+        runs = _repeat(again, repeats)
+        stats = dict(executable.stats)
+        profile = _profile(executable, inputs)
+        return Measurement(
+            executable.device, executable.reason, executable.graph, compilation, first, runs, profile, stats
+        )
+
+
+def _repeat(run: Callable[[], object], repeats: int | None) -> tuple[Span, ...]:
+    spans: list[Span] = []
+    end = time.perf_counter() + SECONDS
+    while len(spans) < (LEAST_RUNS if repeats is None else repeats) or (
+        repeats is None and len(spans) < MOST_RUNS and time.perf_counter() < end
+    ):
+        spans.append(_timed(run)[0])
+    return tuple(spans)
+
+
+def _profile(executable: Executable, inputs: Mapping[str, Array]) -> Profile | None:
+    quickest: Profile | None = None
+    for _ in range(PROFILES):
+        span, steps = _timed(lambda: executable.profile(inputs))
+        if steps is None:
+            return None
+        if quickest is None or span.seconds < quickest.span.seconds:
+            quickest = Profile(span, tuple(steps))
+    return quickest
+
+
+def _timed(function: Callable[[], T]) -> tuple[Span, T]:
+    start = time.perf_counter()
+    result = function()
+    return Span(start, time.perf_counter() - start), result

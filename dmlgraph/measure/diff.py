@@ -1,0 +1,232 @@
+"""Where two devices differ, or one device with and without fusing: in which outputs, and from which node on.
+
+Values between the nodes are seen by making them outputs.  That keeps a device from running several nodes as one,
+so a difference can vanish when it is looked for; the result says so then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from dmlgraph.devices import choose, compile_graph
+from dmlgraph.devices.executable import Array
+from dmlgraph.graph import Graph
+from dmlgraph.measure.ulp import Comparison, compare
+from dmlgraph.nodes import OperatorNode
+from dmlgraph.passes import fuse
+from dmlgraph.passes.pipeline import Fused
+from dmlgraph.passes.rule import Source
+from dmlgraph.tensor import TensorDesc
+
+BATCH_BYTES = 1 << 28  # of values that are outputs of one run …
+BATCH_VALUES = 1000  # … and how many
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Side:
+    """One way to run a graph."""
+
+    device: str
+    fuse: bool
+
+    def __str__(self) -> str:
+        return f"{self.device}, {'fused' if self.fuse else 'not fused'}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """The first node that differs.
+
+    Attributes:
+        node: its name.
+        sides: how the two were run to see the node; not fused where that is enough to see it.
+        operators: the node's on either side, which fusing may have changed.
+        value: what differs, as a graph file refers to it.
+        comparison: of its values.
+        origins: the nodes of the source graph it was fused from; empty where it is one of them.
+        rules: the fusing rules that made it.
+    """
+
+    node: str
+    sides: tuple[Side, Side]
+    operators: tuple[str, str]
+    value: str
+    comparison: Comparison
+    origins: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """What two sides make of the same inputs.
+
+    Attributes:
+        sides: the two.
+        reasons: why each runs where it does.
+        outputs: each output's comparison.
+        first: the first node that differs; None where the outputs are equal, or no single node differs.
+        changed: with no such node, the sides whose outputs change when all values are kept.
+    """
+
+    sides: tuple[Side, Side]
+    reasons: tuple[str, str]
+    outputs: Mapping[str, Comparison]
+    first: Finding | None = None
+    changed: tuple[Side, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        """Whether all outputs are equal, within the tolerance."""
+        return all(comparison.equal for comparison in self.outputs.values())
+
+
+def diff(graph: Graph, sides: tuple[Side, Side], inputs: Mapping[str, Array], tolerance: int = 0) -> Difference:
+    """Runs a graph on both sides and compares; where the outputs differ, looks for the first node that does.
+
+    Args:
+        graph: with its dims resolved.
+        sides: what to compare.
+        inputs: an array for every input.
+        tolerance: units in the last place that count as equal.
+
+    Raises:
+        DmlGraphError: as compiling and running the graph.
+    """
+    results = [_run(graph, side, inputs) for side in sides]
+    (reason_a, a), (reason_b, b) = results
+    outputs = {name: compare(a[name], b[name], tolerance) for name in graph.outputs}
+    found = Difference(sides, (reason_a, reason_b), outputs)
+    if found.equal:
+        return found
+    kept: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
+    for way in _ways(graph, sides):
+        first = _first_difference(way, inputs, tolerance, kept)
+        if first is not None:
+            return dataclasses.replace(found, first=first)
+    changed = tuple(
+        side
+        for side, given, values in zip(sides, (a, b), kept, strict=True)
+        if any(not compare(given[name], value).equal for name, value in values.items())
+    )
+    return dataclasses.replace(found, changed=changed)
+
+
+def _run(graph: Graph, side: Side, inputs: Mapping[str, Array]) -> tuple[str, dict[str, Array]]:
+    with compile_graph(graph, side.device, fuse=side.fuse) as executable:
+        return executable.reason, executable.run(inputs)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Way:
+    """A pair of graphs to look for a difference in, and the sides they are for."""
+
+    sides: tuple[Side, Side]
+    graphs: tuple[Fused, Fused]
+
+    @classmethod
+    def of(cls, graph: Graph, sides: tuple[Side, Side]) -> _Way:
+        a, b = (fuse(graph, level=choose(side.device).device.level, rules=side.fuse) for side in sides)
+        return cls(sides, (a, b))
+
+    def finding(self, source: Source, value: str, comparison: Comparison) -> Finding:
+        """What is told of a value, with what fusing did to its node, where it did anything."""
+        a, b = self.graphs
+        operators = (_operator(a.graph, source.node), _operator(b.graph, source.node))
+        rules = {
+            entry.rule: None
+            for fused in self.graphs
+            for entry in fused.record
+            if entry.applied and source.node in entry.added
+        }
+        merged = {name: None for fused in self.graphs for name in fused.origins.get(source.node, ())}
+        origins = tuple(merged) if rules else ()
+        return Finding(source.node, self.sides, operators, value, comparison, origins, tuple(rules))
+
+
+def _ways(graph: Graph, sides: tuple[Side, Side]) -> Iterator[_Way]:
+    """Where to look: in the graph as it stands, if both sides run it or a fused one; then as the sides run it."""
+    a, b = sides
+    if a.fuse == b.fuse:
+        yield _Way.of(graph, (Side(a.device, False), Side(b.device, False)))
+    if a.fuse or b.fuse:
+        yield _Way.of(graph, sides)
+
+
+def _first_difference(
+    way: _Way, inputs: Mapping[str, Array], tolerance: int, kept: tuple[dict[str, Array], dict[str, Array]]
+) -> Finding | None:
+    """The first value in running order that both graphs have and that differs; None where all are equal.
+
+    The values of graph outputs are put into `kept`.
+    """
+    a, b = (fused.graph for fused in way.graphs)
+    outputs = {Source(value.node, value.port): name for name, value in a.outputs.items()}
+    for batch in _batches(_shared_values(a, b)):
+        values = [
+            _run(_exposing(each, batch), Side(side.device, False), inputs)[1]
+            for each, side in zip((a, b), way.sides, strict=True)
+        ]
+        for source in batch:
+            name = a.reference(*source)
+            comparison = compare(values[0][name], values[1][name], tolerance)
+            if not comparison.equal:
+                return way.finding(source, name, comparison)
+            if source in outputs:
+                for side, arrays in zip(kept, values, strict=True):
+                    side[outputs[source]] = arrays[name]
+    return None
+
+
+def _shared_values(a: Graph, b: Graph) -> Iterator[tuple[Source, TensorDesc]]:
+    """The values operators make in both graphs, in running order: those of the same name, data type and sizes.
+
+    A node that fusing makes has the name of a source node only if it stands for its value.
+    """
+    others = dict(_values(b))
+    for source, desc in _values(a):
+        other = others.get(source)
+        if other is not None and (other.dtype, other.sizes) == (desc.dtype, desc.sizes):
+            yield source, desc
+
+
+def _values(graph: Graph) -> Iterator[tuple[Source, TensorDesc]]:
+    live = graph.live_nodes()
+    for node in graph.nodes:
+        if isinstance(node, OperatorNode) and node.name in live:
+            for port, desc in enumerate(node.operator.output_descs):
+                if desc is not None:
+                    yield Source(node.name, port), desc
+
+
+def _batches(values: Iterable[tuple[Source, TensorDesc]]) -> Iterator[list[Source]]:
+    """Values in the same order, in groups that fit into memory."""
+    batch: list[Source] = []
+    size = 0
+    for source, desc in values:
+        if batch and (size + desc.total_bytes > BATCH_BYTES or len(batch) == BATCH_VALUES):
+            yield batch
+            batch, size = [], 0
+        batch.append(source)
+        size += desc.total_bytes
+    if batch:
+        yield batch
+
+
+def _exposing(graph: Graph, values: Sequence[Source]) -> Graph:
+    """The same nodes with these values as outputs, called as a graph file refers to them."""
+    nodes = []
+    for node in graph.nodes:
+        operands: list[tuple[str, int] | None] = []
+        if isinstance(node, OperatorNode):
+            operands = [None] * len(node.operator.input_descs)
+            for source, from_port, to_port in graph.producers(node.name):
+                operands[to_port] = (source, from_port)
+        nodes.append((node, operands))
+    return Graph.assembled(graph, nodes, {graph.reference(*source): source for source in values})
+
+
+def _operator(graph: Graph, name: str) -> str:
+    node = graph.node(name)
+    assert isinstance(node, OperatorNode)
+    return node.operator.name

@@ -1,0 +1,83 @@
+"""Profiling: how long each part of a run took, where the device can tell."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dmlgraph as dg
+from dmlgraph.devices.executable import Executable
+
+X = np.ones((64, 64), np.float32)
+WORK = 1000  # rows of the large node
+
+
+def graph() -> dg.Graph:
+    """A small node, one that takes much longer, and a constant that is no node to run."""
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[64, 64], dtype="float32")
+    small = dg.exp(x, name="small")
+    many = g.input("many", sizes=[WORK, 64], dtype="float32")
+    k = g.constant("k", np.ones((1, 4), np.float32))
+    g.output("large", dg.gemm(many, small, name="large"))
+    g.output("four", dg.negate(k, name="four"))
+    return g
+
+
+INPUTS = {"x": X, "many": np.ones((WORK, 64), np.float32)}
+
+
+@pytest.fixture(params=["reference", "cpu"])
+def executable(request: pytest.FixtureRequest) -> Executable:
+    return graph().compile(request.param, fuse=False)
+
+
+def test_every_node_is_in_one_step_and_the_steps_are_in_order(executable: Executable) -> None:
+    begin = time.perf_counter()
+    steps = executable.profile(INPUTS)
+    seconds = time.perf_counter() - begin
+    assert steps is not None
+    assert sorted(name for step in steps for name in step.nodes) == ["four", "large", "small"]
+    end = 0.0
+    for step in steps:
+        assert step.how
+        assert step.seconds > 0
+        assert step.start >= end
+        end = step.start + step.seconds
+    assert end <= seconds
+
+
+def test_a_step_says_how_many_bytes_it_reads_and_writes(executable: Executable) -> None:
+    steps = executable.profile(INPUTS)
+    assert steps is not None
+    sizes = {step.nodes: step.bytes for step in steps}
+    assert sizes["large",] == 4 * (WORK * 64 + 64 * 64 + WORK * 64)
+    assert sizes["small",] == 4 * 2 * 64 * 64
+    assert sizes["four",] == 4 * 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"), [({"x": X}, "inputs are missing: 'many'"), ({**INPUTS, "z": X}, "is not an input")]
+)
+def test_profiling_checks_its_inputs_as_a_run_does(executable: Executable, inputs: Any, message: str) -> None:
+    with pytest.raises(dg.BindingError, match=message):
+        executable.profile(inputs)
+
+
+def test_a_closed_executable_profiles_nothing(executable: Executable) -> None:
+    executable.close()
+    with pytest.raises(dg.DeviceError, match="closed"):
+        executable.profile(INPUTS)
+
+
+def test_directml_cannot_tell_nodes_apart(directml_path: Any) -> None:
+    assert directml_path
+    with graph().compile("directml:software") as executable:
+        assert executable.profile(INPUTS) is None
+
+
+def test_compiling_is_told_in_its_stages(executable: Executable) -> None:
+    assert all(executable.stats[f"{stage}_seconds"] > 0 for stage in ("fuse", "lower", "compile"))

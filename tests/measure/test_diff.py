@@ -1,0 +1,238 @@
+"""Where two devices differ: planted faults are found at their nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dmlgraph as dg
+from dmlgraph import devices
+from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.devices.reference import ReferenceDevice
+from dmlgraph.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.measure import diff as module
+from dmlgraph.measure.diff import Difference, Side, diff
+from dmlgraph.operators import Operator
+
+X = np.linspace(0.5, 2, 12, dtype=np.float32).reshape(3, 4)
+Fault = Callable[[GraphDesc, Operator, tuple[Array, ...]], tuple[Array, ...]]
+
+
+class _Wrong:
+    """An operator whose results a fault goes through; all else is the operator's."""
+
+    def __init__(self, graph: GraphDesc, operator: Operator, fault: Fault) -> None:
+        self._graph, self._operator, self._fault = graph, operator, fault
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operator, name)
+
+    def evaluate(self, *inputs: Array) -> tuple[Array, ...]:
+        return self._fault(self._graph, self._operator, tuple(self._operator.evaluate(*inputs)))
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[Fault], str]:
+    """Makes a device `broken` that is the reference with a fault."""
+
+    def make(fault: Fault) -> str:
+        class Broken(ReferenceDevice):
+            name = "broken"
+
+            def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
+                nodes = tuple(
+                    OperatorDescNode(node.name, _Wrong(graph, node.operator, fault))  # type: ignore[arg-type]
+                    if isinstance(node, OperatorDescNode)
+                    else node
+                    for node in graph.nodes
+                )
+                return super().compile(dataclasses.replace(graph, nodes=nodes), reason=reason, debug=debug)
+
+        monkeypatch.setitem(devices._EMBEDDED, "broken", Broken)
+        return "broken"
+
+    return make
+
+
+def next_number(index: tuple[int, ...], steps: int = 1) -> Callable[[Array], Array]:
+    """Makes one element greater by some ULP."""
+
+    def change(array: Array) -> Array:
+        changed = array.copy()
+        for _ in range(steps):
+            changed[index] = np.nextafter(changed[index], np.float32(np.inf))
+        return changed
+
+    return change
+
+
+def in_operator(name: str, change: Callable[[Array], Array], port: int = 0) -> Fault:
+    """Changes an output of every node with this operator."""
+
+    def fault(_: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        if operator.name != name:
+            return results
+        return tuple(change(each) if index == port else each for index, each in enumerate(results))
+
+    return fault
+
+
+def graph() -> dg.Graph:
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[3, 4], dtype="float32")
+    root = dg.sqrt(x, name="root")
+    log = dg.log(root, name="log")
+    g.output("y", dg.activation_tanh(log, name="y"))
+    g.output("z", dg.exp(root, name="z"))
+    return g
+
+
+def compared(g: dg.Graph, device: str, *, fuse: bool = True, tolerance: int = 0) -> Difference:
+    return diff(g, (Side("reference", fuse), Side(device, fuse)), {"x": X}, tolerance)
+
+
+def test_equal_sides_have_no_first_node() -> None:
+    found = diff(graph(), (Side("reference", True), Side("cpu", True)), {"x": X}, 4)
+    assert found.equal
+    assert (found.first, found.changed) == (None, ())
+    assert list(found.outputs) == ["y", "z"]
+    assert found.reasons == ("asked for as 'reference'", "asked for as 'cpu'")
+
+
+@pytest.mark.parametrize("batch", [1, 1000])
+@pytest.mark.parametrize(
+    ("operator", "node", "wrong"), [("sqrt", "root", {"y", "z"}), ("log", "log", {"y"}), ("exp", "z", {"z"})]
+)
+def test_the_first_node_that_differs_is_found(
+    broken: Any, monkeypatch: pytest.MonkeyPatch, operator: str, node: str, wrong: set[str], batch: int
+) -> None:
+    monkeypatch.setattr(module, "BATCH_VALUES", batch)
+    found = compared(graph(), broken(in_operator(operator, next_number((1, 2), 3))), fuse=False)
+    assert {name for name, each in found.outputs.items() if not each.equal} == wrong
+    assert found.first is not None
+    assert (found.first.node, found.first.value, found.first.operators) == (node, node, (operator, operator))
+    comparison = found.first.comparison
+    assert (comparison.index, comparison.ulp, comparison.differing) == ((1, 2), 3, 1)
+    right, fault = comparison.values
+    assert fault == next_number((), 3)(np.array(right))
+    assert found.first.rules == found.first.origins == ()
+
+
+def test_what_is_within_the_tolerance_is_passed_over(broken: Any) -> None:
+    def fault(_: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        steps = {"sqrt": 1, "exp": 50}.get(operator.name, 0)
+        return tuple(next_number((0, 0), steps)(each) for each in results)
+
+    device = broken(fault)
+    strict, loose = (compared(graph(), device, tolerance=tolerance) for tolerance in (0, 8))
+    assert strict.first is not None
+    assert strict.first.node == "root"
+    assert loose.first is not None
+    assert loose.first.node == "z"
+    assert compared(graph(), device, tolerance=100).equal
+
+
+def test_a_nan_is_found(broken: Any) -> None:
+    def to_nan(array: Array) -> Array:
+        return np.where(array == array.max(), np.float32(np.nan), array)
+
+    found = compared(graph(), broken(in_operator("sqrt", to_nan)))
+    assert found.first is not None
+    assert found.first.comparison.ulp is None
+    assert found.first.comparison.index == (2, 3)
+    assert np.isnan(found.first.comparison.values[1])
+
+
+def test_an_output_of_several_is_named(broken: Any) -> None:
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[3, 4], dtype="float32")
+    values, indices = dg.top_k(x, axis=1, k=2, name="top")
+    g.output("v", values)
+    g.output("i", indices)
+    device = broken(in_operator("top_k", lambda array: array + np.uint32(1), port=1))
+    found = compared(g, device)
+    assert found.outputs["v"].equal
+    assert found.first is not None
+    assert (found.first.node, found.first.value) == ("top", "top.output_index")
+    assert found.first.comparison.differing == 6
+
+
+def test_a_node_that_differs_only_as_fused_is_told_with_what_it_was_made_of(broken: Any) -> None:
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[3, 4], dtype="float32")
+    w = g.constant("w", np.eye(4, dtype=np.float32))
+    g.output("y", dg.activation_relu(dg.gemm(x, w, name="product"), name="y"))
+
+    def fault(_: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        is_fused = getattr(operator, "fused_activation", None) is not None
+        return tuple(next_number((2, 0))(each) for each in results) if is_fused else results
+
+    device = broken(fault)
+    assert compared(g, device, fuse=False).equal
+    found = compared(g, device)
+    assert found.first is not None
+    assert (found.first.node, found.first.operators) == ("y", ("gemm", "gemm"))
+    assert found.first.sides == (Side("reference", True), Side("broken", True))
+    assert set(found.first.origins) == {"product", "y"}
+    assert found.first.rules == ("fuse_activation",)
+    unfused = next(module._ways(g, found.sides))
+    assert not any(side.fuse for side in unfused.sides)
+
+
+def test_on_one_device_fusing_is_compared_with_not_fusing() -> None:
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[3, 4], dtype="float32")
+    w = g.input("w", sizes=[4, 4], dtype="float32")
+    product = dg.gemm(dg.exp(x, name="e"), w, name="product")
+    g.output("y", dg.multiply(product, g.fill_value_constant(sizes=[1, 1], dtype="float32", value=0.3), name="y"))
+    inputs = {"x": X, "w": np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)}
+    found = diff(g, (Side("reference", False), Side("reference", True)), inputs)
+    assert not found.equal  # the product is rounded once less
+    assert found.first is not None
+    assert (found.first.node, found.first.operators) == ("y", ("multiply", "gemm"))
+    assert "gemm_scale" in found.first.rules
+    assert {"product", "y"} <= set(found.first.origins)
+    assert diff(g, found.sides, inputs, found.first.comparison.ulp or 0).equal
+
+
+def test_what_vanishes_when_values_are_kept_is_told_of_the_side_that_changes(broken: Any) -> None:
+    def fault(graph: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Wrong at the end of a graph that keeps nothing in between."""
+        keeps = len(graph.outputs) == len(graph.nodes)
+        wrong = operator.name == "exp" and not keeps
+        return tuple(next_number((0, 0))(each) for each in results) if wrong else results
+
+    found = compared(graph(), broken(fault))
+    assert not found.equal
+    assert found.first is None
+    assert found.changed == (Side("broken", True),)
+
+
+def test_values_are_kept_in_groups_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH_BYTES", 100)
+    values = [(module.Source(str(index), 0), dg.TensorDesc(dtype="uint32", sizes=[10])) for index in range(5)]
+    assert [[source.node for source in batch] for batch in module._batches(values)] == [["0", "1"], ["2", "3"], ["4"]]
+    large = [(source, dg.TensorDesc(dtype="uint32", sizes=[100])) for source, _ in values[:2]]
+    assert [len(batch) for batch in module._batches(large)] == [1, 1]
+
+
+def test_real_directml_is_compared_with_the_reference(directml_path: Any) -> None:
+    assert directml_path
+    sides = (Side("reference", False), Side("directml:software", False))
+    assert diff(graph(), sides, {"x": X}, 2**12).equal
+    found = diff(graph(), sides, {"x": X}, 4)
+    assert found.equal == (found.first is None)
+    kept = graph()
+    for name in ("root", "log"):
+        kept.output(name, kept.value(name))
+    ours, theirs = (kept.compile(side.device, fuse=False).run({"x": X}) for side in sides)
+    for name in ("root", "log", "y", "z"):
+        if found.first is not None and name == found.first.node:
+            with pytest.raises(AssertionError):
+                np.testing.assert_array_max_ulp(ours[name], theirs[name], 4)
+            break
+        np.testing.assert_array_max_ulp(ours[name], theirs[name], 4)

@@ -1,0 +1,125 @@
+"""How far arrays are apart."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dmlgraph.measure.ulp import compare, show_number
+
+INF, NAN = np.inf, np.nan
+SUBNORMAL = float(np.float32(2.0**-149))
+GREATEST = float(np.finfo(np.float32).max)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "a", "b", "ulp", "absolute"),
+    [
+        ("float32", 1.0, 1.0, 0, 0.0),
+        ("float32", 1.0, 1 + 2.0**-23, 1, 2.0**-23),
+        ("float32", 1.0, 1 - 2.0**-24, 1, 2.0**-24),
+        ("float32", 1.0, 2.0, 2**23, 1.0),
+        ("float32", -0.0, 0.0, 1, 0.0),
+        ("float32", 0.0, SUBNORMAL, 1, SUBNORMAL),
+        ("float32", -SUBNORMAL, SUBNORMAL, 3, 2 * SUBNORMAL),
+        ("float32", INF, INF, 0, 0.0),
+        ("float32", INF, GREATEST, 1, INF),
+        ("float32", INF, -INF, 2 * 0x7F800000 + 1, INF),
+        ("float32", NAN, NAN, 0, 0.0),
+        ("float32", NAN, 1.0, None, NAN),
+        ("float32", -INF, NAN, None, NAN),
+        ("float16", 1.0, 1 + 2.0**-10, 1, 2.0**-10),
+        ("float16", -1.0, 1.0, 2 * 0x3C00 + 1, 2.0),
+        ("float64", 1.0, 1 + 2.0**-52, 1, 2.0**-52),
+        ("float64", -INF, INF, 2 * 0x7FF0000000000000 + 1, INF),
+        ("int8", -128, 127, 255, 255.0),
+        ("uint8", 0, 255, 255, 255.0),
+        ("int32", -1, 1, 2, 2.0),
+        ("int64", -(2**63), 2**63 - 1, 2**64 - 1, 2.0**64),
+        ("uint64", 0, 2**64 - 1, 2**64 - 1, 2.0**64),
+        (ml_dtypes.int4, -8, 7, 15, 15.0),
+        (ml_dtypes.uint4, 0, 15, 15, 15.0),
+    ],
+)
+def test_the_distance_of_two_numbers(dtype: Any, a: float, b: float, ulp: int | None, absolute: float) -> None:
+    first, second = np.array([a]).astype(dtype), np.array([b]).astype(dtype)
+    for found in (compare(first, second), compare(second, first)):
+        assert found.ulp == ulp
+        assert found.absolute == absolute or (math.isnan(found.absolute) and math.isnan(absolute))
+        assert found.equal == (ulp == 0)
+        assert compare(first, second, 2**64).equal == (ulp is not None)
+        if ulp:
+            assert compare(first, second, ulp).equal
+            assert not compare(first, second, ulp - 1).equal
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(0, 20))
+def test_the_distance_counts_the_steps_to_the_next_number(start: float, steps: int) -> None:
+    a = b = np.array([start], np.float32)
+    for _ in range(steps):
+        b = np.nextafter(b, np.float32(INF))
+    crosses_zero = bool(np.signbit(a)[0] != np.signbit(b)[0])
+    assert compare(a, b).ulp == steps + crosses_zero  # nextafter takes the two zeros for one number
+
+
+def test_the_greatest_difference_is_told_with_its_place() -> None:
+    a = np.array([[1, 2, 3], [4, 5, NAN]], np.float32)
+    b = np.array([[1, 2 + 2.0**-21, 3], [4 + 2.0**-21, 5, NAN]], np.float32)
+    found = compare(a, b)
+    assert (found.elements, found.differing, found.ulp) == (6, 2, 2)
+    assert (found.index, found.values) == ((0, 1), (2, 2 + 2.0**-21))
+    assert found.absolute == 2.0**-21
+    assert compare(a, b, 1).differing == 1
+    assert compare(a, b, 2).equal
+
+
+def test_of_equally_many_ulp_the_greater_difference_is_shown() -> None:
+    a = np.array([0.0, 1, 100], np.float32)
+    b = np.array([-0.0, 1 + 2.0**-23, 100 + 2.0**-17], np.float32)
+    assert compare(a, b).index == (2,)
+
+
+def test_a_nan_against_a_number_is_further_than_any_number() -> None:
+    found = compare(np.array([INF, NAN], np.float32), np.array([-INF, 0], np.float32))
+    assert (found.index, found.ulp, found.differing) == ((1,), None, 2)
+
+
+def test_nans_of_other_bits_are_equal_and_counted() -> None:
+    a = np.array([0x7FC00000, 0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)
+    b = np.array([0x7FC00000, 0x7FC00001, 0x7FC00001], np.uint32).view(np.float32)
+    found = compare(a, b)
+    assert found.equal
+    assert (found.nans, found.ulp) == (2, 0)
+
+
+def test_strided_arrays_are_compared_by_their_elements() -> None:
+    whole = np.arange(24, dtype=np.float32).reshape(4, 6)
+    found = compare(whole.T, np.where(whole == 8, 9, whole).T.copy())
+    assert (found.index, found.differing) == ((2, 1), 1)
+
+
+@pytest.mark.parametrize("other", [np.zeros(3, np.float32), np.zeros(2, np.float16)])
+def test_only_like_arrays_are_compared(other: Any) -> None:
+    with pytest.raises(ValueError, match="cannot be compared"):
+        compare(np.zeros(2, np.float32), other)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.float32(0.1), "0.1 (0x3dcccccd)"),
+        (np.float16(-0.0), "-0.0 (0x8000)"),
+        (np.array([0x7FC00001], np.uint32).view(np.float32)[0], "nan (0x7fc00001)"),
+        (np.float64(1.5), "1.5 (0x3ff8000000000000)"),
+        (np.uint8(200), "200"),
+        (np.array(-3).astype(ml_dtypes.int4)[()], "-3"),
+    ],
+)
+def test_floats_are_shown_with_their_bits(value: Any, text: str) -> None:
+    assert show_number(value) == text
