@@ -387,6 +387,12 @@ class Graph:
             raise GraphError("a fused graph is no source", hint="save the graph it was made of")
         save(self, path)
 
+    def _repr_svg_(self) -> str:
+        """The graph as Jupyter shows it; see `dmlgraph.picture`."""
+        from dmlgraph import picture
+
+        return picture.render(self, "svg")
+
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {self._graph.number_of_nodes()} nodes, outputs {listing(self._outputs) or 'none'}>"
 

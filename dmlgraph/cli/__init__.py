@@ -22,6 +22,7 @@ from dmlgraph.cli.new import new
 from dmlgraph.cli.operators import operators
 from dmlgraph.cli.run import run
 from dmlgraph.cli.schema import schema
+from dmlgraph.cli.show import show
 from dmlgraph.errors import DmlGraphError
 
 
@@ -52,5 +53,5 @@ def main() -> None:
     """
 
 
-for command in (new, run, check, lower, bench, diff, operators, devices, schema, directml, dxdispatch, completion):
+for command in (new, run, check, lower, show, bench, diff, operators, devices, schema, directml, dxdispatch, completion):
     main.add_command(command)

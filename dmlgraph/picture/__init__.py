@@ -1,0 +1,81 @@
+"""Pictures of graphs: SVG, a page of HTML, DOT and Mermaid.
+
+    picture.save(graph, "graph.html")
+    text = picture.render(graph, "svg", view="both")
+
+Inputs, constants, fills, operators, fused nodes and outputs differ in shape and in colour, every edge has its data
+type and sizes, and what does not fit into a box is told when it is pointed at.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
+
+from dmlgraph.errors import DmlGraphError, listing, suggestion
+from dmlgraph.graph import Graph
+from dmlgraph.picture import dot, html, mermaid, svg
+from dmlgraph.picture.drawing import Drawing, draw
+
+__all__ = ["FORMATS", "SUFFIXES", "VIEWS", "Drawing", "View", "draw", "format_of", "render", "save"]
+
+View = Literal["source", "fused", "both"]
+VIEWS: tuple[View, ...] = get_args(View)
+
+FORMATS: dict[str, Callable[[Sequence[Drawing]], str]] = {
+    "svg": svg.render,
+    "html": html.render,
+    "dot": dot.render,
+    "mermaid": mermaid.render,
+}
+SUFFIXES = {".svg": "svg", ".html": "html", ".dot": "dot", ".mmd": "mermaid"}
+
+
+def drawings(graph: Graph, view: View = "source") -> list[Drawing]:
+    """What a view shows: the graph as it was built, what fusion makes of it, or both."""
+    if view == "source":
+        return [draw(graph)]
+    from dmlgraph.passes import fuse  # the passes take long to import, and most pictures do without
+
+    source = draw(graph, title=f"{graph.name}: before fusion")
+    fused = fuse(graph)
+    after = draw(fused.graph, title=f"{graph.name}: after fusion", origins=fused.origins, source=source)
+    return [source, after] if view == "both" else [after]
+
+
+def render(graph: Graph, format: str = "svg", *, view: View = "source") -> str:
+    """A picture of a graph as text.
+
+    Args:
+        graph: any.
+        format: "svg", "html", "dot" or "mermaid".
+        view: "source", the graph as it was built; "fused", what fusion makes of it; "both", side by side.
+
+    Raises:
+        DmlGraphError: an unknown format or view, or Graphviz, which finds the places for SVG and HTML, does not work.
+    """
+    for what, given, known in (("format", format, tuple(FORMATS)), ("view", view, VIEWS)):
+        if given not in known:
+            hint = suggestion(str(given), known)
+            raise DmlGraphError(f"is no {what} of pictures", field=what, got=given, allowed=listing(known), hint=hint)
+    return FORMATS[format](drawings(graph, view))
+
+
+def format_of(path: str | pathlib.Path) -> str:
+    """The format that the suffix of a file's name asks for.
+
+    Raises:
+        DmlGraphError: none.
+    """
+    suffix = pathlib.Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        allowed = f"a name that ends in {listing(SUFFIXES)}"
+        raise DmlGraphError("is no name for a picture", field="path", got=str(path), allowed=allowed)
+    return SUFFIXES[suffix]
+
+
+def save(graph: Graph, path: str | pathlib.Path, *, view: View = "source") -> None:
+    """Writes a picture of a graph; the suffix of the file says which: .svg, .html, .dot or .mmd."""
+    text = render(graph, format_of(path), view=view)
+    pathlib.Path(path).write_text(text, encoding="utf-8")

@@ -1,0 +1,46 @@
+"""DOT: the language of Graphviz, for those who lay out and dress graphs with its programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dmlgraph.picture.drawing import Drawing
+from dmlgraph.picture.shapes import SHAPES
+
+
+def render(drawings: Sequence[Drawing]) -> str:
+    """The drawings as one digraph; several are clusters side by side."""
+    return "\n".join(_lines(drawings)) + "\n"
+
+
+def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
+    yield f"digraph {quoted(' and '.join(drawing.title for drawing in drawings))} {{"
+    yield '  node [style=filled fontname="Helvetica" fontsize=12 margin="0.12,0.06"]'
+    yield '  edge [color="#77828f" fontname="Helvetica" fontsize=9 fontcolor="#55606d" arrowsize=0.7]'
+    for place, drawing in enumerate(drawings):
+        several = len(drawings) > 1
+        if several:
+            yield f"  subgraph cluster_{place} {{"
+            yield f'  label={quoted(drawing.title)} fontname="Helvetica" color="#d5dbe2"'
+        yield from (f"  {line}" for line in _drawing(drawing, f"g{place}_" if several else "n"))
+        if several:
+            yield "  }"
+    yield "}"
+
+
+def _drawing(drawing: Drawing, prefix: str) -> Iterator[str]:
+    for index, box in enumerate(drawing.boxes):
+        shape = SHAPES[box.kind]
+        fill, line = shape.light
+        told = quoted("\n".join(f"{what}: {text}" for what, text in box.rows))
+        label = quoted("\n".join(box.lines))
+        yield f'{prefix}{index} [{shape.dot} fillcolor="{fill}" color="{line}" label={label} tooltip={told}]'
+    for edge in drawing.edges:
+        yield f"{prefix}{edge.source} -> {prefix}{edge.target} [label={quoted(edge.label)}]"
+
+
+def quoted(text: str) -> str:
+    """A string of DOT; a backslash in a label would begin an escape, `&` an entity."""
+    for character, escaped in (("&", "&amp;"), ("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
+        text = text.replace(character, escaped)
+    return f'"{text}"'

@@ -1,0 +1,243 @@
+"""Drawing: what a picture of a graph shows, before anybody knows where; every format is made of it.
+
+Boxes stand for the graph's nodes and outputs, edges for the tensors that flow between them.  Each carries rows of
+(what, text): all there is to know about it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.graph import Graph
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
+from dmlgraph.operators.fields import ScaleBias
+from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
+from dmlgraph.operators.operator import Operator
+from dmlgraph.picture.shapes import Kind
+from dmlgraph.tensor import TensorDesc
+
+LONGEST = 34  # columns of a line in a box; what is longer is cut, and whole in the rows
+LISTED = 3  # lines of nodes that a fused one came from; more are counted
+VALUES = 16  # elements of a constant that are shown
+
+Rows = tuple[tuple[str, str], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Box:
+    """A node, or an output, of the graph.
+
+    Attributes:
+        name: the node's, or the output's.
+        kind: what it stands for.
+        lines: what is written in it; the first is the title.
+        rows: all about it.
+        origins: for a fused node, the names of the nodes it came from.
+    """
+
+    name: str
+    kind: Kind
+    lines: tuple[str, ...]
+    rows: Rows
+    origins: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Edge:
+    """A tensor that flows from a box to another, both by index; `label` is its data type and sizes."""
+
+    source: int
+    target: int
+    label: str
+    rows: Rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """What one picture shows.
+
+    Attributes:
+        title: what stands above it.
+        boxes: in an order in which the nodes can run.
+        edges: by reader.
+        groups: index of a fused box → the drawing of the nodes it came from.
+    """
+
+    title: str
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    groups: Mapping[int, Drawing] = dataclasses.field(default_factory=dict)
+
+    def part(self, names: Iterable[str]) -> Drawing:
+        """Only the nodes of these names, and what flows between them."""
+        wanted = set(names)
+        kept = [index for index, box in enumerate(self.boxes) if box.kind is not Kind.OUTPUT and box.name in wanted]
+        place = {index: each for each, index in enumerate(kept)}
+        edges = (
+            dataclasses.replace(edge, source=place[edge.source], target=place[edge.target])
+            for edge in self.edges
+            if edge.source in place and edge.target in place
+        )
+        return Drawing(self.title, tuple(self.boxes[index] for index in kept), tuple(edges))
+
+
+def draw(
+    graph: Graph,
+    *,
+    title: str | None = None,
+    origins: Mapping[str, Sequence[str]] | None = None,
+    source: Drawing | None = None,
+) -> Drawing:
+    """The drawing of a graph.
+
+    Args:
+        graph: any.
+        title: what stands above it; by default the graph's name.
+        origins: of a fused graph: its nodes' names → those of the nodes they came from.
+        source: of a fused graph: the drawing of the graph it was made of.
+    """
+    came_from = {name: tuple(nodes) for name, nodes in (origins or {}).items() if tuple(nodes) not in ((), (name,))}
+    nodes = list(graph.nodes)
+    index = {node.name: place for place, node in enumerate(nodes)}
+    boxes = [_box(graph, node, came_from.get(node.name, ())) for node in nodes]
+    edges = [
+        _edge(graph, index, producer, node)
+        for node in nodes
+        if isinstance(node, OperatorNode)
+        for producer in graph.producers(node.name)
+    ]
+    for name, value in graph.outputs.items():
+        rows = (("output", name), *_tensor_rows(value.desc), ("from", value.reference))
+        edges.append(Edge(index[value.node], len(boxes), _short(value.desc), rows))
+        boxes.append(Box(name, Kind.OUTPUT, (_cut(name), _short(value.desc)), rows))
+    groups = {}
+    if source is not None:
+        groups = {place: source.part(box.origins) for place, box in enumerate(boxes) if box.origins}
+    return Drawing(title or graph.name, tuple(boxes), tuple(edges), groups)
+
+
+def columns(text: str) -> int:
+    """How many columns a text takes: two for a wide character."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+# Boxes.
+
+
+def _box(graph: Graph, node: Node, origins: tuple[str, ...]) -> Box:
+    kind, told, rows = _about(graph, node)
+    if origins:
+        if kind is not Kind.OPERATOR:  # an operator says what it is; the shape says no more what else this is
+            told[0] = f"{kind} {told[0]}"
+        kind = Kind.FUSED
+        more = len(origins) - LISTED
+        listed = origins if more <= 1 else origins[:LISTED]
+        told += [f"↳ {each}" for each in listed] + ([f"↳ … {more} more"] if more > 1 else [])
+        rows = [*rows, ("came from", ", ".join(origins))]
+    return Box(node.name, kind, tuple(_cut(line) for line in (node.name, *told)), tuple(rows), origins)
+
+
+def _about(graph: Graph, node: Node) -> tuple[Kind, list[str], list[tuple[str, str]]]:
+    """The kind of a node, the lines below its name, and its rows."""
+    if isinstance(node, InputNode):
+        return Kind.INPUT, [_short(node.desc)], [("input", node.name), *_tensor_rows(node.desc)]
+    if isinstance(node, ConstantNode):
+        rows = [("constant", node.name), *_tensor_rows(node.desc), ("values", _values(node.data))]
+        return Kind.CONSTANT, [_short(node.desc)], rows
+    operator = node.operator
+    rows = [("node", node.name), ("operator", f"DML_OPERATOR_{operator.dml}"), ("feature level", _level(operator))]
+    rows += [(field, text(value)) for field, value in operator.attributes.items()]
+    feeding = {port: graph.reference(name, out) for name, out, port in graph.producers(node.name)}
+    for port, (field, desc) in enumerate(_ports(operator, operator.input_fields)):
+        rows.append((field, "none" if desc is None else f"{_whole(desc)} ← {feeding.get(port, '?')}"))
+    for field, desc in _ports(operator, operator.output_fields):
+        rows.append((field, "none" if desc is None else _whole(desc)))
+    if isinstance(operator, FillValueConstant):
+        return Kind.FILL, [f"{_short(operator.output)} = {operator.value}"], rows
+    if isinstance(operator, FillValueSequence):
+        sign, step = ("−", delta[1:]) if (delta := str(operator.value_delta)).startswith("-") else ("+", delta)
+        return Kind.FILL, [_short(operator.output), f"{operator.value_start} {sign} {step}·i"], rows
+    return Kind.OPERATOR, [operator.name], rows
+
+
+def _level(operator: Operator) -> str:
+    """From which feature level on the node is legal."""
+    return next((f"{level} or newer" for level in FeatureLevel if not operator.level_problems(level)), "none")
+
+
+def _ports(operator: Operator, fields: Iterable[str]) -> Iterator[tuple[str, TensorDesc | None]]:
+    """(field path, description) in binding order."""
+    for field in fields:
+        value = operator.tensors[field]
+        if isinstance(value, tuple):
+            yield from ((f"{field}.{index}", each) for index, each in enumerate(value))
+        else:
+            yield field, value
+
+
+# Edges.
+
+
+def _edge(graph: Graph, index: Mapping[str, int], producer: tuple[str, int, int], reader: OperatorNode) -> Edge:
+    source, from_port, to_port = producer
+    field, desc = list(_ports(reader.operator, reader.operator.input_fields))[to_port]
+    assert desc is not None
+    rows = (("from", graph.reference(source, from_port)), ("to", f"{reader.name}.{field}"), *_tensor_rows(desc))
+    return Edge(index[source], index[reader.name], _short(desc), rows)
+
+
+# Texts.
+
+
+def text(value: Any) -> str:
+    """A field's value for people."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(np.float32(value))
+    if isinstance(value, tuple):
+        return f"[{', '.join(text(each) for each in value)}]"
+    if isinstance(value, ScaleBias):
+        return f"scale {text(value.scale)}, bias {text(value.bias)}"
+    if isinstance(value, Operator):
+        fields = ", ".join(f"{name} {text(each)}" for name, each in value.attributes.items())
+        return f"{value.name} ({fields})" if fields else value.name
+    return str(value)
+
+
+def _short(desc: TensorDesc) -> str:
+    return f"{desc.dtype} [{','.join(map(str, desc.sizes))}]"
+
+
+def _whole(desc: TensorDesc) -> str:
+    return f"{desc}, {desc.total_bytes:,} bytes"
+
+
+def _tensor_rows(desc: TensorDesc) -> Iterator[tuple[str, str]]:
+    yield "dtype", str(desc.dtype)
+    yield "sizes", text(desc.sizes)
+    yield "strides", "packed" if desc.strides is None else text(desc.strides)
+    yield "owned by DirectML", text(desc.owned)
+    yield "bytes", f"{desc.total_bytes:,}"
+
+
+def _values(data: np.ndarray[Any, Any]) -> str:
+    shown = ", ".join(str(each) for each in data.flat[:VALUES])
+    return f"{shown}, …" if data.size > VALUES else shown
+
+
+def _cut(line: str) -> str:
+    if columns(line) <= LONGEST:
+        return line
+    kept = line
+    while columns(kept) > LONGEST - 1:
+        kept = kept[:-1]
+    return f"{kept}…"

@@ -1,0 +1,116 @@
+"""HTML: one page with everything in it, for graphs to be walked through; it asks no network for anything.
+
+The page holds the scenes, laid out here, as JSON, and a program that draws what is in sight of them on a canvas.
+Its content security policy lets nothing run but that program.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.resources
+import json
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from dmlgraph.picture.drawing import Box, Drawing, Rows
+from dmlgraph.picture.layout import LABEL, LEADING, LINE, TITLE, Scene, lay_out
+from dmlgraph.picture.shapes import SHAPES, Kind, variables
+
+
+def render(drawings: Sequence[Drawing]) -> str:
+    """The drawings side by side as one page."""
+    scenes = [lay_out(drawing) for drawing in drawings]
+    style = variables(":root") + _file("page.css")
+    program = _file("page.js")
+    parts = {
+        "title": escape(", ".join(scene.title for scene in scenes)),
+        "policy": f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(program)}'; img-src data:",
+        "style": style,
+        "program": program,
+        "data": _Data().of(scenes),
+    }
+    before, *pieces = _file("page.html").split("{{")
+    return before + "".join(parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces))
+
+
+def _file(name: str) -> str:
+    return importlib.resources.files("dmlgraph.picture").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+class _Data:
+    """What the page's program reads: texts, outlines and nodes once each, by index; page.js names the same places."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {}
+        self.outlines: dict[str, int] = {}
+        self.records: dict[Box, int] = {}
+        self.nodes: list[list[Any]] = []
+
+    def of(self, scenes: Sequence[Scene]) -> str:
+        laid_out = [self._scene(scene) for scene in scenes]
+        found = {node[0] for node in self.nodes}
+        legend = [
+            [kind, SHAPES[kind].legend, SHAPES[kind].outline(26, 18 if kind is Kind.CONSTANT else 15)]
+            for kind in SHAPES
+            if kind in found
+        ]
+        content = {
+            "fonts": {"title": TITLE, "line": LINE, "label": LABEL, "leading": LEADING},
+            "legend": legend,
+            "scenes": laid_out,
+            "nodes": self.nodes,
+            "outlines": list(self.outlines),
+            "texts": list(self.texts),
+        }
+        # What could end the element that holds it, or be taken for a line's end by a script, is written as escapes.
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        return text.translate({ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
+
+    def _scene(self, scene: Scene) -> dict[str, Any]:
+        boxes = []
+        for placed in scene.boxes:
+            outline = SHAPES[placed.box.kind].outline(placed.width, placed.height)
+            numbers = [round(each) for each in (placed.x, placed.y, placed.width, placed.height)]
+            boxes.append([self._node(placed.box), *numbers, self._index(self.outlines, outline)])
+            if placed.stands_for is not None:
+                boxes[-1].append(placed.stands_for)
+        routes = []
+        for route in scene.routes:
+            edge, (x, y), tip = route.edge, route.label, route.tip
+            way = [round(each) for point in route.points for each in point]
+            ends = [round(each, 1) for each in tip]
+            routes.append(
+                [edge.source, edge.target, self._text(edge.label), round(x), round(y), way, ends, self._rows(edge.rows)]
+            )
+        return {
+            "title": scene.title,
+            "width": round(scene.width),
+            "height": round(scene.height),
+            "boxes": boxes,
+            "edges": routes,
+            "groups": {index: self._scene(group) for index, group in scene.groups.items()},
+        }
+
+    def _node(self, box: Box) -> int:
+        if box not in self.records:
+            self.records[box] = len(self.nodes)
+            origins = [self._text(name) for name in box.origins]
+            lines = [self._text(line) for line in box.lines]
+            self.nodes.append([box.kind, self._text(box.name), lines, self._rows(box.rows), origins])
+        return self.records[box]
+
+    def _rows(self, rows: Rows) -> list[int]:
+        return [self._text(each) for row in rows for each in row]
+
+    def _text(self, text: str) -> int:
+        return self._index(self.texts, text)
+
+    @staticmethod
+    def _index(known: dict[str, int], text: str) -> int:
+        return known.setdefault(text, len(known))

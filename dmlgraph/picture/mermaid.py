@@ -1,0 +1,45 @@
+"""Mermaid: flowcharts that Markdown shows on many sites and in many editors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dmlgraph.picture.drawing import Drawing
+from dmlgraph.picture.shapes import SHAPES
+
+_PLAIN = frozenset(" _-+=.,/()[]{}·↳…")  # beside letters and digits, what means nothing inside quotes
+
+
+def render(drawings: Sequence[Drawing]) -> str:
+    """The drawings as one flowchart; several are subgraphs side by side."""
+    return "\n".join(_lines(drawings)) + "\n"
+
+
+def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
+    yield "flowchart TB"
+    for place, drawing in enumerate(drawings):
+        several = len(drawings) > 1
+        if several:
+            yield f'  subgraph s{place}["{escaped(drawing.title)}"]'
+            yield "  direction TB"
+        yield from (f"  {line}" for line in _drawing(drawing, f"g{place}_" if several else "n"))
+        if several:
+            yield "  end"
+    kinds = {box.kind for drawing in drawings for box in drawing.boxes}
+    for kind, shape in SHAPES.items():
+        if kind in kinds:
+            fill, line = shape.light
+            yield f"  classDef {kind} fill:{fill},stroke:{line},color:#1a1f26"
+
+
+def _drawing(drawing: Drawing, prefix: str) -> Iterator[str]:
+    for index, box in enumerate(drawing.boxes):
+        before, behind = SHAPES[box.kind].mermaid
+        yield f"{prefix}{index}{before}{'<br/>'.join(map(escaped, box.lines))}{behind}:::{box.kind}"
+    for edge in drawing.edges:
+        yield f'{prefix}{edge.source} -->|"{escaped(edge.label)}"| {prefix}{edge.target}'
+
+
+def escaped(text: str) -> str:
+    """A text inside quotes: Mermaid writes what could mean something as `#code;`."""
+    return "".join(each if each.isalnum() or each in _PLAIN else f"#{ord(each)};" for each in text)

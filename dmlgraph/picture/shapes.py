@@ -1,0 +1,177 @@
+"""What a node looks like by its kind, in every format: its outline, its colours, its name in the legend.
+
+Kinds differ in shape as well as in colour.  The lines' colours were searched for: any two stay apart, by hue or by
+lightness, in common vision and in all three kinds of colour blindness, on a light ground and on a dark one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterator
+
+Outline = Callable[[float, float], str]  # width, height → an SVG path around the origin
+
+
+class Kind(enum.StrEnum):
+    """What a box of a picture stands for."""
+
+    INPUT = "input"
+    CONSTANT = "constant"
+    FILL = "fill"
+    OPERATOR = "operator"
+    FUSED = "fused"
+    OUTPUT = "output"
+    REFERENCE = "reference"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shape:
+    """How a kind is drawn.
+
+    Attributes:
+        legend: what the kind is called.
+        outline: its path.
+        slack: what the outline takes from the text's room: width, height.
+        dot: its attributes in DOT.
+        mermaid: what stands before and behind a label in Mermaid.
+        light, dark: fill and line on a light and on a dark ground.
+    """
+
+    legend: str
+    outline: Outline
+    slack: tuple[float, float]
+    dot: str
+    mermaid: tuple[str, str]
+    light: tuple[str, str]
+    dark: tuple[str, str]
+
+
+def _polygon(*points: tuple[float, float]) -> str:
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points) + "Z"
+
+
+def _slant(height: float) -> float:
+    """How far a slanting side leans."""
+    return min(14.0, height / 2.5)
+
+
+def _rounded(width: float, height: float, radius: float = 7) -> str:
+    x, y, arc = width / 2, height / 2, f"a{radius:g} {radius:g} 0 0 1"
+    across, down = width - 2 * radius, height - 2 * radius
+    return (
+        f"M{radius - x:g} {-y:g}h{across:g}{arc} {radius:g} {radius:g}v{down:g}{arc} {-radius:g} {radius:g}"
+        f"h{-across:g}{arc} {-radius:g} {-radius:g}v{-down:g}{arc} {radius:g} {-radius:g}Z"
+    )
+
+
+def _double(width: float, height: float) -> str:
+    return _rounded(width, height, 8) + _rounded(width - 8, height - 8, 5)
+
+
+def _pill(width: float, height: float) -> str:
+    return _rounded(width, height, height / 2)
+
+
+def _hexagon(width: float, height: float) -> str:
+    x, y, slant = width / 2, height / 2, _slant(height)
+    return _polygon((-x, 0), (slant - x, -y), (x - slant, -y), (x, 0), (x - slant, y), (slant - x, y))
+
+
+def _wide_at_top(width: float, height: float) -> str:
+    x, y, slant = width / 2, height / 2, _slant(height)
+    return _polygon((-x, -y), (x, -y), (x - slant, y), (slant - x, y))
+
+
+def _wide_at_bottom(width: float, height: float) -> str:
+    x, y, slant = width / 2, height / 2, _slant(height)
+    return _polygon((slant - x, -y), (x - slant, -y), (x, y), (-x, y))
+
+
+def _cylinder(width: float, height: float) -> str:
+    x, rise = width / 2, 6
+    y = height / 2 - rise
+    arc = f"a{x:g} {rise:g} 0 0 "
+    start, there, back = f"M{-x:g} {-y:g}", f"{width:g} 0", f"{-width:g} 0"
+    return f"{start}{arc}1 {there}v{2 * y:g}{arc}1 {back}Z{start}{arc}0 {there}{arc}0 {back}Z"
+
+
+SHAPES = {
+    Kind.INPUT: Shape(
+        "input",
+        _wide_at_top,
+        (30, 0),
+        "shape=invtrapezium",
+        ('[\\"', '"/]'),
+        ("#dcecf9", "#12509f"),
+        ("#0c2c45", "#2f7ae0"),
+    ),
+    Kind.CONSTANT: Shape(
+        "constant", _cylinder, (4, 18), "shape=cylinder", ('[("', '")]'), ("#f7e5f0", "#6b2350"), ("#3c2034", "#b3478a")
+    ),
+    Kind.FILL: Shape(
+        "fill", _hexagon, (26, 0), "shape=hexagon", ('{{"', '"}}'), ("#fdf1d3", "#c47c00"), ("#3a2d0a", "#faaf00")
+    ),
+    Kind.OPERATOR: Shape(
+        "operator",
+        _rounded,
+        (0, 0),
+        'shape=box style="filled,rounded"',
+        ('("', '")'),
+        ("#f3f5f7", "#768493"),
+        ("#252b33", "#c9ced4"),
+    ),
+    Kind.FUSED: Shape(
+        "fused",
+        _double,
+        (10, 10),
+        'shape=box style="filled,rounded" peripheries=2',
+        ('[["', '"]]'),
+        ("#dcf3eb", "#109352"),
+        ("#0b362b", "#27e787"),
+    ),
+    Kind.OUTPUT: Shape(
+        "output",
+        _wide_at_bottom,
+        (30, 0),
+        "shape=trapezium",
+        ('[/"', '"\\]'),
+        ("#fce7da", "#9c3a00"),
+        ("#43220f", "#dd4a24"),
+    ),
+    Kind.REFERENCE: Shape(
+        "drawn elsewhere",
+        _pill,
+        (8, -6),
+        'shape=box style="filled,rounded,dashed"',
+        ('(["', '"])'),
+        ("#ffffff", "#8a94a0"),
+        ("#15191e", "#8a94a0"),
+    ),
+}
+
+# Everything else that has a colour: on a light and on a dark ground.
+GROUND = {
+    "paper": ("#ffffff", "#15191e"),
+    "ink": ("#1a1f26", "#e8ecf1"),
+    "faint": ("#55606d", "#a5b0bd"),
+    "edge": ("#77828f", "#7d8996"),
+    "mark": ("#e6007e", "#ff5cb0"),
+    "panel": ("#f6f8fa", "#1d232a"),
+    "rule": ("#d5dbe2", "#38424d"),
+}
+
+
+def variables(scope: str) -> str:
+    """The colours as CSS variables of what `scope` selects, for a light and a dark ground."""
+    light, dark = ("".join(f"--{name}:{colour};" for name, colour in _colours(which)) for which in (0, 1))
+    return f"{scope}{{{light}}}@media (prefers-color-scheme:dark){{{scope}{{{dark}}}}}"
+
+
+def _colours(which: int) -> Iterator[tuple[str, str]]:
+    for name, pair in GROUND.items():
+        yield name, pair[which]
+    for kind, shape in SHAPES.items():
+        fill, line = (shape.light, shape.dark)[which]
+        yield f"{kind}-fill", fill
+        yield f"{kind}-line", line

@@ -1,0 +1,115 @@
+"""SVG: one file that every browser and editor shows; light or dark as the reader prefers.
+
+All text is there to be selected and searched; pointing at a node or an edge tells all about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from dmlgraph.picture.drawing import Drawing, Rows
+from dmlgraph.picture.layout import LABEL, LEADING, LINE, TITLE, Placed, Route, Scene, lay_out
+from dmlgraph.picture.shapes import SHAPES, Kind, variables
+
+HEADING = 34  # height of the title above a scene
+GAP = 40  # between two scenes
+FONT = "system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,'Liberation Sans',sans-serif"
+
+_STYLE = f"""\
+.dmlgraph{{font-family:{FONT};background:var(--paper)}}
+.dmlgraph text{{fill:var(--ink);text-anchor:middle;font-size:{LINE}px}}
+.dmlgraph .paper{{fill:var(--paper)}}
+.dmlgraph .heading{{font-size:16px;font-weight:600;text-anchor:start}}
+.dmlgraph .title{{font-size:{TITLE}px;font-weight:600}}
+.dmlgraph .line{{fill:var(--faint)}}
+.dmlgraph .label{{font-size:{LABEL}px;fill:var(--faint);paint-order:stroke;stroke:var(--paper);stroke-width:3px}}
+.dmlgraph .wire{{fill:none;stroke:var(--edge);stroke-width:1.2}}
+.dmlgraph .head{{fill:var(--edge)}}
+.dmlgraph .box path{{stroke-width:1.4}}
+.dmlgraph .reference path{{stroke-dasharray:3 2}}
+.dmlgraph .edge:hover .wire,.dmlgraph .box:hover path{{stroke-width:2.4}}
+"""
+
+
+def render(drawings: Sequence[Drawing]) -> str:
+    """The drawings side by side as one SVG document."""
+    scenes = [lay_out(drawing) for drawing in drawings]
+    legend = _legend(scenes)
+    width = max(sum(scene.width for scene in scenes) + GAP * (len(scenes) - 1), _legend_width(legend))
+    height = HEADING + max(scene.height for scene in scenes) + HEADING
+    return "\n".join(_document(scenes, legend, width, height)) + "\n"
+
+
+def _document(scenes: Sequence[Scene], legend: Sequence[Kind], width: float, height: float) -> Iterator[str]:
+    title = escape(" and ".join(scene.title for scene in scenes))
+    box = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" class="dmlgraph" role="img" {box}>'
+    yield f"<title>{title}</title>"
+    kinds = "".join(f".dmlgraph .{kind} path{{fill:var(--{kind}-fill);stroke:var(--{kind}-line)}}" for kind in SHAPES)
+    yield f"<style>{variables('.dmlgraph')}\n{_STYLE}{kinds}</style>"
+    yield f'<rect class="paper" width="{width:.0f}" height="{height:.0f}"/>'
+    left = 0.0
+    for scene in scenes:
+        yield f'<g transform="translate({left:.0f} {HEADING})">'
+        yield f'<text class="heading" x="20" y="-8">{escape(scene.title)}</text>'
+        for route in scene.routes:
+            yield _route(route)
+        for placed in scene.boxes:
+            yield _box(placed)
+        yield "</g>"
+        left += scene.width + GAP
+    yield from _legend_items(legend, height - HEADING / 2)
+    yield "</svg>"
+
+
+def _box(placed: Placed) -> str:
+    box = placed.box
+    outline = SHAPES[box.kind].outline(placed.width, placed.height)
+    sizes = [TITLE] + [LINE] * (len(box.lines) - 1)
+    down = SHAPES[box.kind].slack[1] / 4 if box.kind is Kind.CONSTANT else 0  # below the lid of the cylinder
+    y = down - sum(sizes) * LEADING / 2
+    lines = []
+    for index, (line, size) in enumerate(zip(box.lines, sizes, strict=True)):
+        y += size * LEADING
+        role = "line" if index else "title"
+        lines.append(f'<text class="{role}" y="{y - size * 0.38:.1f}">{escape(line)}</text>')
+    at = f"translate({placed.x:.1f} {placed.y:.1f})"
+    tip = _tip(box.rows)
+    return f'<g class="box {box.kind}" transform="{at}">{tip}<path d="{outline}"/>{"".join(lines)}</g>'
+
+
+def _route(route: Route) -> str:
+    x, y = route.label
+    label = f'<text class="label" x="{x:.1f}" y="{y + LABEL * 0.35:.1f}">{escape(route.edge.label)}</text>'
+    wire, head = f'<path class="wire" d="{route.path}"/>', f'<path class="head" d="{route.arrow}"/>'
+    return f'<g class="edge">{_tip(route.edge.rows)}{wire}{head}{label}</g>'
+
+
+def _tip(rows: Rows) -> str:
+    return f"<title>{escape(chr(10).join(f'{what}: {text}' for what, text in rows))}</title>"
+
+
+# The legend: the kinds that occur.
+
+
+def _legend(scenes: Sequence[Scene]) -> list[Kind]:
+    found = {placed.box.kind for scene in scenes for placed in scene.boxes}
+    return [kind for kind in SHAPES if kind in found]
+
+
+def _legend_width(kinds: Sequence[Kind]) -> float:
+    return 40 + sum(_legend_step(kind) for kind in kinds)
+
+
+def _legend_step(kind: Kind) -> float:
+    return 56 + len(SHAPES[kind].legend) * 6.5
+
+
+def _legend_items(kinds: Sequence[Kind], y: float) -> Iterator[str]:
+    x = 34.0
+    for kind in kinds:
+        outline, name = SHAPES[kind].outline(28, 16 if kind is not Kind.CONSTANT else 20), SHAPES[kind].legend
+        text = f'<text class="line" style="text-anchor:start" x="20" y="4">{name}</text>'
+        yield f'<g class="box {kind}" transform="translate({x:.0f} {y:.0f})"><path d="{outline}"/>{text}</g>'
+        x += _legend_step(kind)

@@ -1,0 +1,95 @@
+"""`dmlgraph show`."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dmlgraph import document, picture
+from dmlgraph.cli import main
+
+GRAPH = """\
+dmlgraph: 1
+name: product
+dims: {N: 2}
+inputs:
+  x: {dtype: float32, sizes: [N, 3]}
+  w: {dtype: float32, sizes: [3, 4]}
+nodes:
+  product: {op: gemm, a: x, b: w}
+  y: {op: activation_relu, input: product}
+outputs: [y]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "graph.yaml").write_text(GRAPH)
+    return "graph.yaml"
+
+
+def show(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["show", *arguments])
+
+
+@pytest.mark.parametrize("suffix", picture.SUFFIXES)
+def test_the_name_of_the_output_says_the_format(file: str, suffix: str) -> None:
+    result = show(file, "-o", f"graph{suffix}")
+    assert (result.exit_code, result.stdout) == (0, "")
+    written = pathlib.Path(f"graph{suffix}").read_text(encoding="utf-8")
+    assert written == picture.render(document.load(file), picture.SUFFIXES[suffix])
+    assert result.stderr == f"graph{suffix}: {len(written.encode()):,} bytes\n"
+
+
+@pytest.mark.parametrize("format_", picture.FORMATS)
+def test_without_an_output_it_is_printed(file: str, format_: str) -> None:
+    result = show(file, "--format", format_)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == picture.render(document.load(file), format_)
+
+
+def test_without_a_format_it_is_mermaid(file: str) -> None:
+    assert show(file).stdout.startswith("flowchart TB\n")
+
+
+def test_the_source_is_drawn_unless_asked_otherwise(file: str) -> None:
+    views = {view: show(file, *options).stdout for view, options in VIEWS.items()}
+    assert ["fused" in text for text in views.values()] == [False, True, True]
+    assert "product#58; before fusion" in views["both"]
+    assert "activation_relu" in views["both"]
+    assert "activation_relu" not in views["fused"]
+
+
+VIEWS = {"source": (), "fused": ("--fused",), "both": ("--before-after",)}
+
+
+def test_dims_are_taken(file: str) -> None:
+    assert "float32 [5,3]" in show(file, "--dim", "N=5").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-o", "graph.png"), "ends in none of .svg, .html, .dot, .mmd"),
+        (("-o", "graph.svg", "--format", "svg"), "leave --format away"),
+        (("--format", "png"), "png"),
+    ],
+)
+def test_wrong_usage(file: str, arguments: tuple[str, ...], message: str) -> None:
+    result = show(file, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not pathlib.Path("graph.svg").exists()
+
+
+def test_a_broken_file_and_a_folder_that_is_not_there(file: str) -> None:
+    pathlib.Path("broken.yaml").write_text(GRAPH.replace("gemm", "gem"))
+    result = show("broken.yaml")
+    assert result.exit_code == 1
+    assert "gemm" in result.stderr
+    result = show(file, "-o", "nowhere/graph.svg")
+    assert result.exit_code == 1
+    assert "nowhere" in result.stderr
