@@ -1,0 +1,93 @@
+"""What is generated in the documentation is what its scripts make; what it lists is what there is."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+
+import pytest
+
+from documentation.pages import DOCS, ROOT, paths
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import generate_command_docs
+import generate_passes_docs
+import pictures
+
+from dmlgraph.cli import main
+from dmlgraph.document.schema import schema
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.passes import RULES
+from dmlgraph.tensor import DataType
+
+PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in paths()}
+
+
+@pytest.mark.parametrize("script", [generate_passes_docs, generate_command_docs], ids=lambda each: each.__name__)
+def test_pages_are_up_to_date(script) -> None:
+    assert script.PAGE.read_text() == script.page(), f"python tools/{script.__name__}.py makes it anew"
+
+
+@pytest.mark.parametrize("name", [name for name, text in PAGES.items() if "<!-- picture:" in text])
+def test_pictures_are_up_to_date(name: str) -> None:
+    assert pictures.with_mermaid(PAGES[name]) == PAGES[name], "python tools/pictures.py draws them anew"
+
+
+def test_pictures_become_svg() -> None:
+    text = pictures.with_svg(PAGES["tutorial.md"])
+    assert text.count("<svg") == 2
+    assert "```mermaid" not in text
+
+
+def test_every_rule_has_a_section_with_its_effect() -> None:
+    for name, rule in RULES.items():
+        section = PAGES["passes.md"].partition(f"\n### {name}\n")[2].partition("\n### ")[0]
+        assert rule.summary in section
+        assert rule.effect in section
+        assert ("- On by default." in section) == rule.default
+
+
+def test_every_command_has_a_section() -> None:
+    for name in main.commands:
+        assert f"\n## dmlgraph {name}\n" in PAGES["commands.md"]
+
+
+def test_the_format_page_has_every_key_data_type_and_level() -> None:
+    sections = schema()["properties"]
+    constants = [set(form["properties"]) for form in sections["constants"]["additionalProperties"]["anyOf"]]
+    keys = {*sections, *sections["inputs"]["additionalProperties"]["properties"], *set().union(*constants)}
+    for word in (*keys, *map(str, DataType)):
+        assert f"`{word}`" in PAGES["format.md"], word
+    assert f'"{max(FeatureLevel)}"' in PAGES["format.md"]
+
+
+def test_every_hresult_that_has_a_name_is_explained() -> None:
+    values = dict(re.findall(r"HRESULT (\w+) = hresult\((0x\w+)\)", (ROOT / "native/abi/base.h").read_text()))
+    named = re.findall(r"\{(\w+), \"\1\"\}", (ROOT / "native/directml/error.cpp").read_text())
+    assert len(named) > 15
+    for name in set(named) - {"S_OK", "E_ABORT"}:
+        assert f"| `{values[name]}` | `{name}` |" in PAGES["troubleshooting.md"]
+
+
+def links() -> list[tuple[str, str]]:
+    return [(name, link) for name, text in PAGES.items() for link in re.findall(r"\]\(([^)\s]+)\)", text)]
+
+
+@pytest.mark.parametrize(("name", "link"), sorted(set(links())))
+def test_links_lead_to_files_that_are_there(name: str, link: str) -> None:
+    """As a reader of the plain files follows them; the site's are checked when it is built."""
+    target, _, anchor = link.partition("#")
+    page = DOCS / name
+    path = (page.parent / target) if target else page
+    assert path.exists()
+    if anchor:
+        headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_site_names_every_page() -> None:
+    listed = re.findall(r"^ +- (?:.*\[)?([\w/]+\.md)", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    written = {name for name in PAGES if pathlib.PurePath(name).parent.name != "operators"}
+    assert set(listed) - {"examples/README.md", "operators/README.md"} == written

@@ -1,0 +1,43 @@
+"""Every rule of the passes fires on its example in docs/rules/, and leaves the results as it says."""
+
+from __future__ import annotations
+
+import pytest
+from passes.perturbed import assert_fused
+
+import dmlgraph as dg
+from dmlgraph.measure.inputs import complete
+from dmlgraph.passes import RULES, fuse
+from documentation.pages import DOCS
+
+EXAMPLES = {path.stem: path for path in sorted((DOCS / "rules").glob("*.yaml"))}
+
+
+def test_every_rule_has_an_example() -> None:
+    assert set(EXAMPLES) == set(RULES)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_rule_fires_and_no_other_is_needed(name: str) -> None:
+    fused = fuse(dg.load(EXAMPLES[name]), rules=[name])
+    assert {entry.rule for entry in fused.record if entry.applied} == {name}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_results_stay_as_they_are(name: str, seed: int) -> None:
+    graph = dg.load(EXAMPLES[name])
+    inputs, _ = complete(graph, {}, seed)
+    assert_fused(graph, inputs, fuse(graph, rules=[name]))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_graph_gets_no_larger(name: str) -> None:
+    """But for constants: what is computed is computed by as many nodes at most, and mostly by fewer."""
+    graph = dg.load(EXAMPLES[name])
+    before, after = graph.lower(fuse=False), graph.lower(fuse=[name])
+    assert operators(after) <= operators(before)
+
+
+def operators(desc: dg.GraphDesc) -> int:
+    return sum(hasattr(node, "operator") for node in desc.nodes)

@@ -1,0 +1,71 @@
+"""Makes docs/commands.md: every command with what `--help` says about it.
+
+    python tools/generate_command_docs.py
+
+A test fails when the page is not what this script makes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import re
+from collections.abc import Iterator
+
+import click
+
+from dmlgraph.cli import main
+
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "commands.md"
+
+BEFORE = """\
+# Command line
+
+Results go to standard output, everything else to standard error. The exit status is 0 if all is fine, 1 if the graph
+or its data is wrong, a device failed or `diff` found a difference, 2 for wrong usage.
+
+`--dim NAME=SIZE` gives a dim of the graph another value and may be repeated, as may `--input NAME=FILE.npy`. Colours
+are left out where the output is no terminal and where `NO_COLOR` is set.
+"""
+
+
+def page() -> str:
+    return "\n".join(_page())
+
+
+def _page() -> Iterator[str]:
+    yield BEFORE
+    context = click.Context(main, info_name="dmlgraph")
+    for name in main.list_commands(context):
+        yield from _command(main.commands[name], click.Context(main.commands[name], context, info_name=name))
+
+
+def _command(command: click.Command, context: click.Context) -> Iterator[str]:
+    yield f"## {context.command_path}\n"
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        if paragraph.startswith("\b"):  # how click is told to keep the lines of what follows
+            title, *lines = paragraph.removeprefix("\b").strip().splitlines()
+            yield f"{title}\n\n```text\n" + "\n".join(line.strip() for line in lines) + "\n```\n"
+        else:
+            yield f"{paragraph}\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            yield from _command(command.commands[name], click.Context(command.commands[name], context, info_name=name))
+        return
+    yield f"```text\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```\n"
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    rows = [record for option in options if (record := option.get_help_record(context)) is not None]
+    if rows:
+        yield "| option | |\n|---|---|"
+        for options, text in rows:
+            yield f"| `{_cell(options)}` | {_cell(text)} |"
+        yield ""
+
+
+def _cell(text: str) -> str:
+    """A text inside a table: one line, its bars escaped."""
+    return re.sub(r"\s+", " ", text).replace("|", r"\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,108 @@
+"""Makes docs/passes.md: how each rule of the passes changes a graph, from the rules and their examples in docs/rules/.
+
+    python tools/generate_passes_docs.py
+
+A test fails when the page is not what this script makes, and when an example's rule does not fire.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import pathlib
+import sys
+from collections.abc import Iterator
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import pictures
+from pictures import DOCS
+
+from dmlgraph.passes import PIPELINE, RULES, Rule
+
+PAGE = DOCS / "passes.md"
+
+BEFORE = """\
+# How each pass changes a graph
+
+Before a graph is lowered, passes rewrite it: numbers go into the operators that use them, activations into the
+operators before them, and what is computed twice is computed once. The results stay as they are, to the bit or
+within what the rule says.
+
+A pass is a list of rules. The passes run in the order of this page, each until none of its rules finds anything, all
+of them until nothing changes. `dmlgraph lower FILE --explain` says which rules fired and why others did not;
+`exe.fusion` holds the same in Python.
+
+```python
+import numpy as np
+import dmlgraph as dg
+
+g = dg.load("rules/swish.yaml")
+exe = g.compile(device="cpu")
+for entry in exe.fusion:
+    print(entry)
+```
+
+```text
+swish: y, gate → y: it is activation_swish of 'x'
+```
+
+`fuse=False` runs the nodes as they stand, and a list names the rules to use. Rules that are off by default are only
+used when they are named:
+
+```python
+from dmlgraph.passes import RULES
+
+by_default = [name for name, rule in RULES.items() if rule.default]
+exe = g.compile(device="cpu", fuse=[*by_default, "reassociate"])
+exe = g.compile(device="cpu", fuse=[name for name in by_default if name != "swish"])
+print([node.name for node in exe.graph.nodes])
+```
+
+```text
+['gate', 'y']
+```
+
+`ULP` is a unit in the last place of the value that is named. NaN payloads aside, "bit-exact" means that every bit of
+every output is the same on every device.
+
+Each rule below has a small graph on which it fires, drawn before and after that rule alone.
+"""
+
+
+def page() -> str:
+    return pictures.with_mermaid("\n".join(_page()))
+
+
+def _page() -> Iterator[str]:
+    yield BEFORE
+    yield "| pass | rules |\n|---|---|"
+    for each in PIPELINE:
+        yield f"| {each.name} | {', '.join(f'[{rule.name}](#{rule.name})' for rule in each.rules)} |"
+    for each in PIPELINE:
+        yield f"\n## {each.name}"
+        for module, rules in itertools.groupby(each.rules, key=lambda rule: inspect.getmodule(rule.function)):
+            yield f"\n{inspect.getdoc(module)}"
+            for rule in rules:
+                yield from _rule(rule)
+    yield ""
+
+
+def _rule(rule: Rule) -> Iterator[str]:
+    summary, _, more = inspect.cleandoc(rule.function.__doc__ or "").partition("\n")
+    yield f"\n### {rule.name}\n"
+    yield f"{summary}\n"
+    if more.strip():
+        yield f"{more.strip()}\n"
+    yield f"- What it does to the numbers: {rule.effect}."
+    yield f"- {'On' if rule.default else 'Off'} by default.\n"
+    source = f"rules/{rule.name}.yaml"
+    yield f"```yaml\n{(DOCS / source).read_text()}```\n"
+    yield f"<!-- picture: {source} {rule.name} -->"
+
+
+if __name__ == "__main__":
+    unknown = {path.stem for path in (DOCS / "rules").glob("*.yaml")} ^ set(RULES)
+    if unknown:
+        raise SystemExit(f"docs/rules has too many, or no example, of {', '.join(sorted(unknown))}")
+    PAGE.write_text(page())

@@ -1,0 +1,63 @@
+"""The pictures of the documentation, as Mermaid in its pages and as SVG on its site.
+
+    python tools/pictures.py
+
+A page asks for one by a comment, `<!-- picture: FILE WHAT -->`: FILE is a graph file in docs/, or the title of a YAML
+block of the page; WHAT is "source", the graph as it stands; "all", before and after fusion; or the name of one rule.
+This script writes the picture as Mermaid below the comment, in all pages; a test fails where that is not up to date.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Callable, Sequence
+
+import dmlgraph as dg
+from dmlgraph import picture
+from dmlgraph.passes import fuse
+
+DOCS = pathlib.Path(__file__).parent.parent / "docs"
+
+_PICTURE = re.compile(r"^<!-- picture: (\S+) (\S+) -->\n(?:\n```mermaid\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
+
+
+def with_mermaid(page: str) -> str:
+    """A page's text with its pictures as Mermaid, which is what readers of the plain files see."""
+    return _replaced(page, lambda found, shown: f"<!-- picture: {found[1]} {found[2]} -->\n\n{mermaid(shown)}")
+
+
+def with_svg(page: str) -> str:
+    """A page's text with its pictures as SVG."""
+    return _replaced(page, lambda _, shown: f'<div class="picture">\n{picture.FORMATS["svg"](shown)}</div>\n')
+
+
+def mermaid(shown: Sequence[picture.Drawing]) -> str:
+    """Drawings as a block of a page."""
+    return f"```mermaid\n{picture.FORMATS['mermaid'](shown)}```\n"
+
+
+def drawings(graph: dg.Graph, what: str) -> list[picture.Drawing]:
+    """What a picture shows."""
+    if what == "source":
+        return [picture.draw(graph)]
+    before = picture.draw(graph, title="before")
+    fused = fuse(graph, rules=True if what == "all" else [what])
+    assert any(entry.applied for entry in fused.record), f"nothing fires in {graph.name}"
+    return [before, picture.draw(fused.graph, title="after", origins=fused.origins, source=before)]
+
+
+def _replaced(page: str, shown: Callable[[re.Match[str], Sequence[picture.Drawing]], str]) -> str:
+    return _PICTURE.sub(lambda found: shown(found, drawings(_graph(page, found[1]), found[2])), page)
+
+
+def _graph(page: str, source: str) -> dg.Graph:
+    block = re.search(rf'^```yaml title="{re.escape(source)}"\n(.*?)^```$', page, re.DOTALL | re.MULTILINE)
+    return dg.loads(block[1]) if block else dg.load(DOCS / source)
+
+
+if __name__ == "__main__":
+    for path in DOCS.glob("*.md"):
+        text = path.read_text()
+        if (renewed := with_mermaid(text)) != text:
+            path.write_text(renewed)
