@@ -92,7 +92,7 @@ class Graph:
         self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self._outputs: dict[str, Value] = {}
         self._next: dict[str, int] = {}
-        self._is_assembled = False
+        self.is_fused = False
         self._dims_used: set[str] = set()
         self._places: dict[tuple[str | None, str | None], Location] = {}
 
@@ -226,8 +226,12 @@ class Graph:
 
     def producers(self, name: str) -> list[tuple[str, int, int]]:
         """What flows into a node: (node, its output port, the input port here), by input port."""
-        edges = self._graph.in_edges(name, data=True)
-        return sorted(((source, data["from_port"], data["to_port"]) for source, _, data in edges), key=lambda e: e[2])
+        found = [
+            (source, data["from_port"], data["to_port"])
+            for source, edges in self._graph.pred[name].items()
+            for data in edges.values()
+        ]
+        return sorted(found, key=lambda each: each[2])
 
     def live_nodes(self) -> set[str]:
         """The names of the nodes that some output depends on."""
@@ -365,7 +369,7 @@ class Graph:
         no graph file can say: it cannot be saved, and its dims are resolved.
         """
         graph = cls(like.name, target=like.target)
-        graph._is_assembled = True
+        graph.is_fused = True
         network = graph._graph
         for node, sources in nodes:
             network.add_node(node.name, node=node)
@@ -383,8 +387,6 @@ class Graph:
         """Writes the graph as a YAML graph file; large constants go into .npy files beside it."""
         from dmlgraph.document import save
 
-        if self._is_assembled:
-            raise GraphError("a fused graph is no source", hint="save the graph it was made of")
         save(self, path)
 
     def _repr_svg_(self) -> str:

@@ -45,7 +45,7 @@ def dumps(graph: Graph) -> str:
     """The graph as YAML text.
 
     Raises:
-        GraphError: a constant is too large to be written as numbers.
+        GraphError: a constant is too large to be written as numbers, or the graph is a fused one.
     """
     text, files = _document(graph, "graph")
     if files:
@@ -55,6 +55,11 @@ def dumps(graph: Graph) -> str:
 
 def _document(graph: Graph, stem: str) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
     """The text, and the arrays of the files it names."""
+    if graph.is_fused:
+        raise GraphError(
+            "a fused graph is no source: its readers may read by strides that no file can say",
+            hint="save the graph it was made of",
+        )
     files: dict[str, np.ndarray[Any, Any]] = {}
     sections: dict[str, dict[str, Any]] = {"inputs": {}, "constants": {}, "nodes": {}}
     for node in graph.nodes:
