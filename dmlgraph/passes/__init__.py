@@ -9,7 +9,7 @@ all of them until nothing changes.  Every rule says what it does to the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
@@ -48,6 +48,7 @@ PIPELINE = (
     Rules("clip", clip.RULES),
     Rules("scale_bias", scale_bias.RULES),
     Rules("activations", activations.RULES),
+    Rules("weights", matrix.LAST_RULES),
     Rules("layout", layout.RULES),
     Rules("one_element", constants.LAST_RULES),
 )
@@ -59,7 +60,8 @@ def fuse(
     *,
     level: FeatureLevel | None = None,
     rules: bool | Iterable[str] = True,
+    without: Collection[str] = (),
     check: Callable[[Draft], None] | None = None,
 ) -> Fused:
     """The graph after the pipeline; see `dmlgraph.passes.pipeline.fuse`."""
-    return pipeline.fuse(graph, PIPELINE, level=level, rules=rules, check=check)
+    return pipeline.fuse(graph, PIPELINE, level=level, rules=rules, without=without, check=check)

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.nodes import ConstantNode
 from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtract
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.passes.affine import is_power_of_two
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
 
+WEIGHT_BYTES = 1 << 26  # weights beyond it are not copied for a scale's sake
 _SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
 
 
@@ -72,6 +74,37 @@ def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
         if not math.isfinite(scale) or (scale == 0.0 and factor != 0.0 and scales[field] != 0.0):
             return Declined(f"{field} would be {scale:g}")
     return Rewrite.of(_again(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
+
+
+@rule(Gemm, effect="bit-exact, but for products that over- or underflow")
+def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
+    """activation(s · A·B) of a constant A or B and a power of two s → activation(A·B) of a scaled constant.
+
+    Measured: DirectML computes a GEMM with an activation in one dispatch only where alpha is 1 and C is absent.
+    """
+    gemm = node.operator
+    assert isinstance(gemm, Gemm)
+    if gemm.fused_activation is None or gemm.alpha == 1.0 or gemm.c is not None:
+        return None
+    for field in ("b", "a"):
+        operand = node.operand(field)
+        if operand is None or not isinstance(draft.producer(operand).content, ConstantNode):
+            continue
+        if not is_power_of_two(gemm.alpha):
+            return Declined(f"{gemm.alpha:g} is no power of two: the weights would be rounded")
+        if not draft.only_use(operand) or operand.desc.total_bytes > WEIGHT_BYTES:
+            return Declined(f"'{operand.source.node}' has other readers, or is too large to be copied")
+        values = draft.values(operand)
+        assert values is not None
+        with np.errstate(all="ignore"):
+            scaled = values * values.dtype.type(gemm.alpha)
+            is_exact = (scaled / values.dtype.type(gemm.alpha) == values).all()
+        if not is_exact:
+            return Declined("a scaled weight would be infinite or subnormal")
+        return Rewrite.of(
+            _again(node, {field: Constant(scaled)}, {"alpha": 1.0}), f"'{operand.source.node}' is scaled beforehand"
+        )
+    return None
 
 
 def _scaled(draft: Draft, node: DraftNode) -> tuple[Operand, float] | None:
@@ -129,3 +162,4 @@ def _again(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None],
 
 
 RULES = (gemm_add, gemm_scale)
+LAST_RULES = (alpha_into_weights,)  # once activations are where they stay
