@@ -53,5 +53,6 @@ def main() -> None:
     """
 
 
-for command in (new, run, check, lower, show, bench, diff, operators, devices, schema, directml, dxdispatch, completion):
+COMMANDS = (new, run, check, lower, show, bench, diff, operators, devices, schema, directml, dxdispatch, completion)
+for command in COMMANDS:
     main.add_command(command)

@@ -36,5 +36,6 @@ def lower(file: pathlib.Path, no_fuse: bool, explain: bool, dims: dict[str, int]
         fused = fuse(graph, rules=not no_fuse)
         desc = lower_graph(fused.graph)
     if explain:
-        click.echo(textwrap.indent(fused.explain() or "nothing to fuse\n", "# "), nl=False)
+        nothing = "nothing is fused, as asked for\n" if no_fuse else "nothing to fuse\n"
+        click.echo(textwrap.indent(fused.explain() or nothing, "# "), nl=False)
     click.echo(str(desc), nl=False)

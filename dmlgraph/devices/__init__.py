@@ -110,7 +110,7 @@ def compile_graph(graph: Graph, device: str, *, fuse: bool | Iterable[str] = Tru
     """
     choice = choose(device)
     times = [time.perf_counter()]
-    fused = run_passes(graph, level=choice.device.level, rules=fuse)
+    fused = run_passes(graph, level=choice.device.level, rules=fuse, without=choice.device.unwanted_rules)
     times.append(time.perf_counter())
     desc = lower(fused.graph, choice.device.level)
     times.append(time.perf_counter())

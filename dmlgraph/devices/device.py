@@ -19,11 +19,13 @@ class Device(abc.ABC):
         name: as the user writes it.
         description: what it is, in a phrase.
         level: the highest feature level it runs.
+        unwanted_rules: rules of `dmlgraph.passes` that cost more than they save here; off unless asked for by name.
     """
 
     name: str
     description: str
     level: FeatureLevel
+    unwanted_rules: frozenset[str] = frozenset()
 
     @abc.abstractmethod
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:

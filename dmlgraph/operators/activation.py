@@ -11,7 +11,7 @@ from dmlgraph.errors import Problem
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.element_wise import ElementWise, Unary
 from dmlgraph.operators.fields import Float, Input, Output, inferred
-from dmlgraph.operators.numerics import accurately, convert, erf
+from dmlgraph.operators.numerics import accurately, convert, erf, greater
 from dmlgraph.operators.operator import Array
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.tensor import DataType
@@ -40,7 +40,7 @@ class ActivationRelu(Unary, dml="ACTIVATION_RELU"):
     """The rectified linear unit: max(0, x)."""
 
     def function(self, x: Array) -> Array:
-        return np.asarray(np.fmax(x, x.dtype.type(0)))
+        return greater(x, x.dtype.type(0))
 
 
 class ActivationLeakyRelu(Unary, dml="ACTIVATION_LEAKY_RELU"):

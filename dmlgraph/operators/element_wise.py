@@ -27,7 +27,7 @@ from dmlgraph.operators.fields import (
     inferred,
 )
 from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
-from dmlgraph.operators.numerics import accurately, convert, erf, required, working
+from dmlgraph.operators.numerics import accurately, convert, erf, greater, lesser, required, working
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.tensor import DataType, TensorDesc
@@ -156,7 +156,7 @@ class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
     max: Float
 
     def function(self, x: Array) -> Array:
-        return np.asarray(np.fmax(self.bound(self.min, x), np.fmin(x, self.bound(self.max, x))))
+        return greater(self.bound(self.min, x), lesser(x, self.bound(self.max, x)))
 
 
 class Recip(ScaledUnary, dml="ELEMENT_WISE_RECIP"):
@@ -231,7 +231,7 @@ class Threshold(ScaledUnary, dml="ELEMENT_WISE_THRESHOLD"):
 
     def function(self, x: Array) -> Array:
         wide = x.astype(f"{x.dtype.kind}4") if x.dtype.itemsize == 2 else x
-        return np.asarray(np.fmax(wide, convert(np.float32(self.min), DataType.parse(wide.dtype))))
+        return greater(wide, convert(np.float32(self.min), DataType.parse(wide.dtype)))
 
 
 class ConstantPow(ScaledUnary, dml="ELEMENT_WISE_CONSTANT_POW"):
@@ -259,7 +259,7 @@ class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
     max: Annotated[ScalarValue, TypedBy("min_max_data_type")]
 
     def function(self, x: Array) -> Array:
-        return np.asarray(np.fmax(working(self.min.value), np.fmin(x, working(self.max.value))))
+        return greater(working(self.min.value), lesser(x, working(self.max.value)))
 
 
 class Negate(Unary, dml="ELEMENT_WISE_NEGATE"):
@@ -363,14 +363,14 @@ class Max(Binary, dml="ELEMENT_WISE_MAX"):
     """The greater of a and b; where one is NaN, the other."""
 
     def function(self, a: Array, b: Array) -> Array:
-        return np.fmax(a, b)
+        return greater(a, b)
 
 
 class Min(Binary, dml="ELEMENT_WISE_MIN"):
     """The lesser of a and b; where one is NaN, the other."""
 
     def function(self, a: Array, b: Array) -> Array:
-        return np.fmin(a, b)
+        return lesser(a, b)
 
 
 class Mean(Binary, dml="ELEMENT_WISE_MEAN"):

@@ -29,6 +29,19 @@ def accurately(function: Callable[[Array], Array], x: Array) -> Array:
     return function(x.astype(np.float64))
 
 
+def greater(a: Array, b: Array) -> Array:
+    """The greater of two numbers, or the one that is not NaN; of zeros of either sign the second.
+
+    np.fmax takes one zero or the other by its place in the array.
+    """
+    return np.asarray(np.where((a > b) | np.isnan(b), a, b))
+
+
+def lesser(a: Array, b: Array) -> Array:
+    """The lesser of two numbers, as `greater`."""
+    return np.asarray(np.where((a < b) | np.isnan(b), a, b))
+
+
 def convert(values: Array | np.generic, dtype: DataType) -> Array:
     """Values in another type as CAST has it.
 

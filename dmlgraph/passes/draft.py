@@ -33,20 +33,24 @@ UNIFORM_ELEMENTS = 1024  # constants of at most so many elements are looked thro
 LIKENESS_BYTES = 64  # of a constant's data tell constants apart at first sight
 
 
-@dataclasses.dataclass(slots=True, eq=False)
 class DraftNode:
-    """A node and where each of its input bindings comes from; None where an optional tensor is absent."""
+    """A node and where each of its input bindings comes from; None where an optional tensor is absent.
 
-    content: Node
-    sources: list[Source | None]
+    Attributes:
+        content: the node of a graph.
+        operator: its operator; None of inputs and constants.
+    """
 
-    @property
-    def name(self) -> str:
-        return self.content.name
+    __slots__ = ("content", "name", "operator", "sources")
 
-    @property
-    def operator(self) -> Operator | None:
-        return self.content.operator if isinstance(self.content, OperatorNode) else None
+    def __init__(self, content: Node, sources: list[Source | None]) -> None:
+        self.sources = sources
+        self.put(content)
+
+    def put(self, content: Node) -> None:
+        """Puts another node of the same name here."""
+        self.content, self.name = content, content.name
+        self.operator: Operator | None = content.operator if isinstance(content, OperatorNode) else None
 
     @property
     def output_count(self) -> int:
@@ -60,9 +64,20 @@ class DraftNode:
         return desc
 
     def operand(self, field: str) -> Operand | None:
-        """What flows into a tensor field; None where it is absent."""
-        operands = self.operands(field)
-        return operands[0] if operands else None
+        """What flows into a tensor field (the first of an array); None where it is absent."""
+        operator = self.operator
+        if operator is None:
+            return None
+        fields = operator.__dict__
+        port = 0
+        for each in operator.input_fields:
+            value = fields[each]
+            several = isinstance(value, tuple)
+            if each == field:
+                desc, source = value[0] if several else value, self.sources[port]
+                return None if source is None or desc is None else Operand(source, desc)
+            port += len(value) if several else 1
+        return None
 
     def operands(self, field: str | None = None) -> list[Operand]:
         """What flows into a field, or into all of them in binding order; absent tensors are left out."""
@@ -109,6 +124,7 @@ class Draft:
         self._output_users: dict[Source, list[str]] = {}
         self._uniform: dict[str, Scalar | None] = {}
         self._alike: dict[Any, dict[str, None]] = {}
+        self._order: list[DraftNode] | None = None
         self._source_names = {node.name for node in graph.nodes}
         for name, source in self.outputs.items():
             self._output_users.setdefault(source, []).append(name)
@@ -222,6 +238,7 @@ class Draft:
                 raise Declined(f"its output {port} is read too")
         readings = [move for source, new in moves for move in self._readings(node, source, new)]
         gone = self._commit(node, made, moves, readings)
+        self._order = None
         came = [content.name for content, _ in made]
         stand = came or [new.source.node for _, new in moves]
         self.origins.replace(gone, stand, came)
@@ -341,7 +358,7 @@ class Draft:
         operator = content.operator
         if operator.input_descs[port] != operand.desc:
             operator = with_input(operator, port, operand.desc)
-            user.content = dataclasses.replace(content, operator=operator)
+            user.put(dataclasses.replace(content, operator=operator))
 
     def _forget(self, node: DraftNode) -> None:
         self._alike.get(_likeness(node), {}).pop(node.name, None)
@@ -381,23 +398,29 @@ class Draft:
         """The draft as a graph, its nodes in an order in which they can run; inputs stay, used or not."""
         return Graph.assembled(self.graph, ((node.content, node.sources) for node in self.in_order()), self.outputs)
 
-    def in_order(self) -> Iterator[DraftNode]:
+    def in_order(self) -> list[DraftNode]:
         """Every node after those it reads."""
+        if self._order is not None:
+            return self._order
+        order: list[DraftNode] = []
         done: set[str] = set()
-        for name in list(self.nodes):
+        for name in self.nodes:
             stack = [name]
             while stack:
                 current = stack[-1]
                 if current in done:
                     stack.pop()
                     continue
-                waiting = [each.node for each in self.nodes[current].sources if each and each.node not in done]
+                node = self.nodes[current]
+                waiting = [each.node for each in node.sources if each and each.node not in done]
                 if waiting:
                     stack.extend(reversed(waiting))
                 else:
                     stack.pop()
                     done.add(current)
-                    yield self.nodes[current]
+                    order.append(node)
+        self._order = order
+        return order
 
 
 def broadcast_strides(reading: TensorDesc, written: TensorDesc, other: TensorDesc) -> tuple[int, ...] | None:
@@ -461,7 +484,11 @@ def _likeness(node: DraftNode) -> Any:
     """What nodes that may be twins have in common: cheap to make, and telling enough to keep the groups small."""
     content = node.content
     if isinstance(content, OperatorNode):
-        return type(content.operator), tuple(node.sources) or hash(content.operator)
+        operator = content.operator
+        if not node.sources:
+            return type(operator), hash(operator)
+        fields = operator.__dict__
+        return type(operator), tuple(node.sources), hash(tuple(fields[each] for each in operator.attribute_fields))
     if isinstance(content, ConstantNode):
         return (
             content.desc.dtype,
@@ -473,7 +500,8 @@ def _likeness(node: DraftNode) -> Any:
 
 def _same(one: Node, other: Node) -> bool:
     if isinstance(one, OperatorNode) and isinstance(other, OperatorNode):
-        return one.operator == other.operator
+        # Equal numbers are not always the same: zeros of either sign, which the text tells apart.
+        return one.operator == other.operator and repr(one.operator.attributes) == repr(other.operator.attributes)
     if isinstance(one, ConstantNode) and isinstance(other, ConstantNode):
         return one.desc == other.desc and one.data.tobytes() == other.data.tobytes()
     return False

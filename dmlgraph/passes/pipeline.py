@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+import gc
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from dmlgraph.errors import GraphError, listing, suggestion
@@ -134,6 +136,7 @@ def fuse(
     *,
     level: FeatureLevel | None = None,
     rules: bool | Iterable[str] = True,
+    without: Collection[str] = (),
     check: Callable[[Draft], None] | None = None,
 ) -> Fused:
     """Runs a pipeline over a graph, which stays as it is.
@@ -143,30 +146,57 @@ def fuse(
         pipeline: the passes in their order.
         level: what is made must be legal at it; by default the graph's own.
         rules: all that are on by default, none, or exactly those of the given names.
+        without: rules that are not among the default ones here, whatever they are elsewhere.
         check: called with the draft after each pass; it raises where something is wrong.
 
     Raises:
         GraphError: there is no rule of a given name.
     """
-    enabled = _enabled(pipeline, rules)
+    enabled = _enabled(pipeline, rules, without)
+    with _collector_paused():
+        return _fuse(graph, pipeline, level, enabled, check)
+
+
+def _fuse(
+    graph: Graph,
+    pipeline: Sequence[Pass],
+    level: FeatureLevel | None,
+    enabled: frozenset[str],
+    check: Callable[[Draft], None] | None,
+) -> Fused:
     draft = Draft(graph, min(level, graph.level) if level else graph.level)
     record = Record()
     limit = REWRITES_PER_NODE * max(len(draft.nodes), 1)
+    settled: dict[str, int] = {}  # pass → how much had been done when it last found nothing more to do
     for _ in range(MAX_ROUNDS if enabled else 0):
         before = len(record)
         for each in pipeline:
-            each.run(draft, record, enabled, limit - len(record))
-            if check is not None:
-                check(draft)
+            if settled.get(each.name) != len(record):
+                each.run(draft, record, enabled, limit - len(record))
+                settled[each.name] = len(record)
+                if check is not None:
+                    check(draft)
         if len(record) in (before, limit):
             break
     return Fused(draft.finish(), record.entries(draft), draft.origins.names())
 
 
-def _enabled(pipeline: Sequence[Pass], asked: bool | Iterable[str]) -> frozenset[str]:
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No garbage collection meanwhile: it walks all nodes again and again, which is not linear in their number."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _enabled(pipeline: Sequence[Pass], asked: bool | Iterable[str], without: Collection[str]) -> frozenset[str]:
     known = {rule.name: rule for each in pipeline for rule in each.rules}
     if isinstance(asked, bool):
-        return frozenset(name for name, rule in known.items() if asked and rule.default)
+        return frozenset(name for name, rule in known.items() if asked and rule.default and name not in without)
     if isinstance(asked, str):
         asked = [asked]
     try:

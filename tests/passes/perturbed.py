@@ -1,0 +1,216 @@
+"""How far a fused graph may be from its source: as far as a few units in the last place at its nodes carry.
+
+Rules that are not exact say how far off they are at the nodes they replace, in units in the last place (ULP) of these
+nodes' values, and what becomes of NaN, of infinities and of the sign of zeros.  What that makes of a graph's outputs
+is told by the source graph itself: it is run a few times more, and every time the values at the nodes in question are
+moved at random by at least what the rules say.  An output of the fused graph has to lie where these runs do.
+
+This knows nothing of the rules but their effects, so it cannot repeat their mistakes.  A wrong number is off by
+thousands of ULP.  Outputs that do not depend on such nodes, and all outputs of a graph that only exact rules changed,
+have to be the same to the bit.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import dmlgraph as dg
+from dmlgraph.nodes import ConstantNode, OperatorNode
+from dmlgraph.passes import RULES, Entry, Fused, Rule
+from dmlgraph.tensor import DataType
+
+Array = np.ndarray[Any, Any]
+Outputs = dict[str, Array]
+
+RUNS = 8
+NAN_MAY_BE = (np.inf, -np.inf, 0.0, np.nan)  # by turns, one a run
+# ULP; the most that a rule's effect says is 4.
+AMPLITUDE = {DataType.FLOAT16: 4, DataType.FLOAT32: 4, DataType.FLOAT64: 4}
+MARGIN = 2  # ULP beyond the outermost run
+_SUMS = ("convolution", "matrix", "normalization")  # families whose numbers are moved as they are read, too
+
+
+def is_exact(rule: Rule) -> bool:
+    """Whether a rule keeps every bit on the reference; which bits a NaN has does not count."""
+    return rule.effect == "bit-exact" or rule.effect.startswith(
+        ("bit-exact: ", "bit-exact, but for payloads of NaN", "the very bits")
+    )
+
+
+def forgets_nan(rule: Rule) -> bool:
+    """Whether NaN may become something else."""
+    return "NaN" in rule.effect and not is_exact(rule)
+
+
+def went_into(record: Iterable[Entry], chosen: Callable[[Rule], bool], rules: Mapping[str, Rule] = RULES) -> set[str]:
+    """The nodes of the source graph that went into what some of the rules made."""
+    sources: dict[str, set[str]] = collections.defaultdict(set)
+    found: set[str] = set()
+    for entry in record:
+        if entry.applied:
+            merged = set().union(*(sources.pop(name, {name}) for name in entry.removed))
+            for name in entry.added:
+                sources[name] |= merged | ({name} if not sources[name] else set())
+            if chosen(rules[entry.rule]):
+                found |= merged | {each for name in entry.added for each in sources[name]}
+    return found
+
+
+def inexact(record: Iterable[Entry], rules: Mapping[str, Rule] = RULES) -> set[str]:
+    """Those that went into what rules that are not exact made."""
+    return went_into(record, lambda rule: not is_exact(rule), rules)
+
+
+def values(
+    graph: dg.Graph,
+    inputs: Mapping[str, Array],
+    moved: Iterable[str] = (),
+    *,
+    nan: Iterable[str] = (),
+    seed: int = 0,
+    amplitude: Mapping[DataType, int] = AMPLITUDE,
+) -> dict[tuple[str, int], Array]:
+    """Every value of a graph, as (node, port), with those at some of its nodes moved at random.
+
+    Those of `nan` read another number in the place of a NaN.
+    """
+    rng, moved, nan = np.random.default_rng(seed), frozenset(moved), frozenset(nan)
+    buffers: dict[tuple[str, int], Array] = {}
+    for node in graph.nodes:
+        if not isinstance(node, OperatorNode):
+            data = node.data if isinstance(node, ConstantNode) else inputs[node.name]
+            buffers[node.name, 0] = node.desc.pack(data)
+            continue
+        sources = {port: (source, from_port) for source, from_port, port in graph.producers(node.name)}
+        arguments = [
+            desc.unpack(buffers[sources[port]]) if desc is not None and port in sources else None
+            for port, desc in enumerate(node.operator.input_descs)
+        ]
+        is_moved = node.name in moved
+        if is_moved and node.operator.family in _SUMS:
+            arguments = [None if each is None else _moved(each, rng, amplitude) for each in arguments]
+        if node.name in nan:
+            arguments = [None if each is None else _without_nan(each, seed) for each in arguments]
+        results = iter(node.operator.evaluate(*arguments))
+        for port, desc in enumerate(node.operator.output_descs):
+            if desc is not None:
+                value = next(results)
+                if is_moved:
+                    value = _without_nan(_moved(value, rng, amplitude), seed)
+                buffers[node.name, port] = desc.pack(value)
+    return {
+        (node.name, port): desc.unpack(buffers[node.name, port])
+        for node in graph.nodes
+        for port, desc in enumerate(node.operator.output_descs if isinstance(node, OperatorNode) else (node.desc,))
+        if desc is not None
+    }
+
+
+def run(graph: dg.Graph, inputs: Mapping[str, Array], moved: Iterable[str] = (), **how: Any) -> Outputs:
+    """The outputs of a graph, with the values at some of its nodes moved at random as `values` does."""
+    found = values(graph, inputs, moved, **how)
+    return {name: np.array(found[value.node, value.port]) for name, value in graph.outputs.items()}
+
+
+def is_finite(graph: dg.Graph, inputs: Mapping[str, Array]) -> bool:
+    """Whether there is no infinity and no NaN anywhere in a graph."""
+    return all(np.isfinite(each).all() for each in values(graph, inputs).values() if each.dtype.kind == "f")
+
+
+def _moved(values: Array, rng: np.random.Generator, amplitude: Mapping[DataType, int]) -> Array:
+    """Floats a few ULP away, zeros of any sign; what is infinite or NaN may be what it was made of by overflow."""
+    if values.dtype.kind != "f":
+        return values
+    reach = amplitude[DataType.parse(values.dtype)]
+    greatest = np.finfo(values.dtype).max
+    with np.errstate(all="ignore"):
+        steps = rng.integers(-reach, reach, values.shape, endpoint=True)
+        unit = np.spacing(np.minimum(np.abs(values), greatest / 2))  # of the greatest number it would be infinite
+        result = np.clip(values + (steps * unit).astype(values.dtype), -greatest, greatest)
+        coins = rng.random(values.shape) < 0.5
+        result = np.where((values == 0) & coins, -values, result)
+        result = np.where(np.isinf(values), np.where(coins, values, np.copysign(greatest, values)), result)
+    return np.asarray(result, values.dtype)
+
+
+def _without_nan(values: Array, seed: int) -> Array:
+    """Something in the place of a NaN, or a NaN again."""
+    if values.dtype.kind != "f":
+        return values
+    return np.where(np.isnan(values), values.dtype.type(NAN_MAY_BE[seed % len(NAN_MAY_BE)]), values)
+
+
+def after(graph: dg.Graph, nodes: Iterable[str]) -> set[str]:
+    """Some nodes and all that depend on them."""
+    found = set(nodes)
+    for node in graph.nodes:
+        if any(source in found for source, _, _ in graph.producers(node.name)):
+            found.add(node.name)
+    return found
+
+
+def assert_same_bits(got: Array, expected: Array, what: str = "") -> None:
+    """The same to the bit; any NaN is as good as another."""
+    assert got.dtype == expected.dtype, what
+    np.testing.assert_array_equal(got, expected, what)
+    if got.dtype.kind == "f":
+        signs = [np.signbit(each) & ~np.isnan(each) for each in (got, expected)]
+        np.testing.assert_array_equal(*signs, f"{what}: the sign of a zero")
+
+
+def assert_within(got: Array, runs: Sequence[Array], what: str = "") -> None:
+    """Every element lies where those of some runs do, and about as far beyond as they are apart.
+
+    Where the runs do not agree on whether it is a number, infinite or NaN, it may be anything.
+    """
+    low, high, spread = hull(runs)
+    margin = spread + MARGIN * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype)
+    with np.errstate(invalid="ignore"):
+        inside = (got >= low - margin) & (got <= high + margin)
+    if got.dtype.kind == "f":
+        is_nan, finite = np.isnan(runs), np.isfinite(runs)
+        inside |= (is_nan.any(0) & ~is_nan.all(0)) | (finite.any(0) & ~finite.all(0)) | (is_nan.all(0) & np.isnan(got))
+    if not inside.all():
+        at = tuple(map(int, np.argwhere(~inside)[0]))
+        raise AssertionError(f"{what}: {got[at]!r} at {at}, not between {low[at]!r} and {high[at]!r}; runs:\n{runs}")
+
+
+def hull(runs: Sequence[Array]) -> tuple[Array, Array, Array]:
+    """The least and the greatest of some runs, and how far apart they are; in float64 or as exact integers."""
+    stack = np.stack(runs)
+    stack = stack.astype(np.float64) if stack.dtype.kind == "f" else stack.astype(object)
+    low, high = np.fmin.reduce(stack), np.fmax.reduce(stack)
+    with np.errstate(invalid="ignore"):
+        spread = high - low
+    if stack.dtype.kind == "f":
+        spread = np.where(np.isfinite(spread), spread, 0.0)
+    return low, high, spread
+
+
+def ulp(magnitude: Array, dtype: np.dtype[Any]) -> Array:
+    """A unit in the last place of numbers of a float type; integers have none."""
+    if dtype.kind != "f":
+        return np.zeros(magnitude.shape, object)
+    info = np.finfo(dtype)
+    greatest = float(info.max)
+    finite = np.clip(np.where(np.isfinite(magnitude), magnitude, greatest), float(info.tiny), greatest)
+    return np.asarray(np.exp2(np.frexp(finite)[1] - 1.0) * float(info.eps))
+
+
+def assert_fused(graph: dg.Graph, inputs: Mapping[str, Array], fused: Fused, rules: Mapping[str, Rule] = RULES) -> None:
+    """A fused graph has the outputs of its source, on the reference."""
+    got = run(fused.graph, inputs)
+    expected = run(graph, inputs)
+    moved = inexact(fused.record, rules)
+    nan = went_into(fused.record, forgets_nan, rules)
+    reached = after(graph, moved)
+    runs = [run(graph, inputs, moved, nan=nan, seed=seed) for seed in range(RUNS if moved else 0)]
+    for name, value in graph.outputs.items():
+        if value.node in reached:
+            assert_within(got[name], [expected[name], *(each[name] for each in runs)], f"output '{name}'")
+        else:
+            assert_same_bits(got[name], expected[name], f"output '{name}'")

@@ -1,0 +1,182 @@
+"""Random graphs: fused, they compute what they did, on the reference and on the real DirectML."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_graphs import FOCUSES, graph_of, graphs
+from sketches import TYPES, Sample
+
+from dmlgraph.nodes import OperatorNode
+from dmlgraph.operators import REGISTRY, ScaleBias
+from dmlgraph.operators.convolution import Convolution
+from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply
+from dmlgraph.passes import RULES, Fused, fuse, pipeline
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.pipeline import Rules
+from dmlgraph.passes.rule import Constant, New, Outcome, Rewrite, Rule, rule
+from dmlgraph.passes.verify import verify
+from dmlgraph.tensor import DataType
+from passes.perturbed import assert_fused, hull, is_exact, is_finite, run, ulp
+
+EXAMPLES_A_FOCUS = 300  # of 7: 2,100 graphs
+SEEDS = range(150)
+ON_DIRECTML = 16  # graphs a focus
+DIRECTML_LEVEL = "6.2"  # that of the library for Linux
+# ULP by which DirectML's own approximations may be off at every node.
+APPROXIMATIONS = {DataType.FLOAT16: 4, DataType.FLOAT32: 64, DataType.FLOAT64: 64}
+
+
+class Verifier:
+    """Verifies a draft after each pass that changed something."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def __call__(self, draft: Draft) -> None:
+        contents = {name: id(node.content) for name, node in draft.nodes.items()}
+        if contents != self._seen:
+            self._seen = contents
+            verify(draft)
+
+
+@pytest.mark.parametrize("focus", FOCUSES)
+@settings(max_examples=EXAMPLES_A_FOCUS)
+@given(data=st.data())
+def test_fused_graphs_compute_the_same(focus: str, data: st.DataObject):
+    sample = data.draw(graphs(focus))
+    assert_fused(sample.graph, sample.inputs, fuse(sample.graph, check=Verifier()))
+
+
+@pytest.mark.parametrize("focus", FOCUSES)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_exact_rules_keep_every_bit(focus: str, data: st.DataObject):
+    sample = data.draw(graphs(focus))
+    exact = [name for name, each in RULES.items() if is_exact(each)]
+    fused = fuse(sample.graph, rules=exact)
+    assert all(entry.rule in exact for entry in fused.record)
+    assert_fused(sample.graph, sample.inputs, fused)
+
+
+@functools.cache
+def fixed() -> list[tuple[Sample, Fused]]:
+    """The same graphs every time, of every focus, and what became of them."""
+    samples = [graph_of(seed, focus) for focus in FOCUSES for seed in SEEDS]
+    return [(sample, fuse(sample.graph)) for sample in samples]
+
+
+def test_the_graphs_have_every_family_and_data_type():
+    operators = [n.operator for sample, _ in fixed() for n in sample.graph.nodes if isinstance(n, OperatorNode)]
+    assert {each.family for each in operators} == {each.family for each in REGISTRY.values()}
+    assert {desc.dtype for each in operators for desc in each.output_descs if desc} >= set(TYPES)
+
+
+def test_every_rule_that_is_on_fires():
+    fired = collections.Counter(entry.rule for _, fused in fixed() for entry in fused.record if entry.applied)
+    missing = [name for name, each in RULES.items() if each.default and not fired[name]]
+    assert not missing, f"no graph of {len(fixed())} makes these fire"
+
+
+# The comparison sees mistakes: rules that claim a little and do more.
+
+
+@rule(Multiply, effect="at most 2 ULP")
+def scales_wrongly(draft: Draft, node: DraftNode) -> Outcome:
+    """x · c → x · 1.001c."""
+    number, x = draft.number(node.operand("b")), node.operand("a")
+    if number is None or x is None or x.desc.dtype is not DataType.FLOAT32 or not np.isfinite(number.value):
+        return None
+    scale = ScaleBias(scale=float(number.value * np.float32(1.001)), bias=-0.0)
+    return Rewrite.of(New(Identity, {"input": x}, {"scale_bias": scale}), "wrong")
+
+
+@rule(Add, effect="at most 2 ULP")
+def drops_a_bias(draft: Draft, node: DraftNode) -> Outcome:
+    """convolution + b → convolution."""
+    a = node.operand("a")
+    return Rewrite.of(a, "wrong") if a is not None and draft.made_by(a, Convolution) else None
+
+
+@rule(Add, effect="bit-exact")
+def loses_the_sign_of_zeros(draft: Draft, node: DraftNode) -> Outcome:
+    """x + 0.0 → x, although −0.0 + 0.0 is 0.0."""
+    a, number = node.operand("a"), draft.number(node.operand("b"))
+    is_zero = number is not None and number.dtype.is_float and number.bits == 0
+    return Rewrite.of(New(Identity, {"input": a}), "wrong") if is_zero and a is not None else None
+
+
+@rule(Multiply, effect="bit-exact")
+def rounds_otherwise(draft: Draft, node: DraftNode) -> Outcome:
+    """x · 0.1 → x / 10."""
+    a, number = node.operand("a"), draft.number(node.operand("b"))
+    if a is None or number is None or not number.dtype.is_float or number.value != number.dtype.numpy.type(0.1):
+        return None
+    ten = Constant(np.full(1, 10, a.desc.dtype.numpy), a.desc.sizes)
+    return Rewrite.of(New(Divide, {"a": a, "b": ten}), "wrong")
+
+
+@pytest.mark.parametrize(
+    "mistake", [scales_wrongly, drops_a_bias, loses_the_sign_of_zeros, rounds_otherwise], ids=lambda each: each.name
+)
+def test_a_rule_that_does_more_than_it_says_is_found(mistake: Rule):
+    found, applied = 0, 0
+    for sample, _ in fixed():
+        fused = pipeline.fuse(sample.graph, [Rules("mistake", [mistake])])
+        if any(entry.applied for entry in fused.record):
+            applied += 1
+            try:
+                assert_fused(sample.graph, sample.inputs, fused, {mistake.name: mistake})
+            except AssertionError:
+                found += 1
+    assert applied, "no graph has the pattern"
+    assert found, f"nothing was seen in {applied} graphs"
+
+
+# The real DirectML.
+
+
+@pytest.mark.usefixtures("directml_path")
+@pytest.mark.parametrize("focus", FOCUSES)
+def test_fused_graphs_compute_the_same_on_directml(focus: str):
+    """Finite ones: what DirectML makes of NaN and infinities, the tests of the rules say."""
+    seeds = itertools.count(1000)
+    compared = 0
+    while compared < ON_DIRECTML:
+        seed = next(seeds)
+        sample = graph_of(seed, focus, DIRECTML_LEVEL)
+        if is_finite(sample.graph, sample.inputs):
+            _compare_on_directml(sample, f"graph_of({seed}, {focus!r}, {DIRECTML_LEVEL!r})")
+            compared += 1
+
+
+def _compare_on_directml(sample: Sample, what: str) -> None:
+    """Fused and unfused lie as near to one another as approximations at every node may make them."""
+    graph = sample.graph
+    every = [node.name for node in graph.nodes if isinstance(node, OperatorNode)]
+    runs = [run(graph, sample.inputs, every, nan=every, seed=seed, amplitude=APPROXIMATIONS) for seed in range(4)]
+    runs.append(run(graph, sample.inputs))
+    after = graph.compile("directml:software").run(sample.inputs)
+    before = graph.compile("directml:software", fuse=False).run(sample.inputs)
+    for name in graph.outputs:
+        _assert_near(after[name], before[name], [each[name] for each in runs], f"{what}: output '{name}'")
+
+
+def _assert_near(got: np.ndarray, expected: np.ndarray, runs: Sequence[np.ndarray], what: str) -> None:
+    low, high, spread = hull(runs)
+    if got.dtype.kind != "f":
+        differs = np.abs(got.astype(object) - expected.astype(object)) > spread
+    else:
+        # What is not finite in some run is told apart by the bit patterns of other tests.
+        settled = np.isfinite(runs).all(0) & np.isfinite(got) & np.isfinite(expected)
+        with np.errstate(invalid="ignore"):
+            distance = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+        differs = settled & (distance > 2 * spread + 4 * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype))
+    assert not differs.any(), f"{what}:\n{got}\n{expected}"
