@@ -200,3 +200,87 @@ class Executable:
     def device(self) -> Device: ...
     @property
     def stats(self) -> dict[str, Any]: ...
+
+class CpuExecutable:
+    """A graph planned for the CPU executor.
+
+    Args:
+        name: of the graph.
+        inputs: the descriptions of the graph's inputs, packed.
+        nodes: as `dmlgraph.devices.cpu.plan` makes them.
+        outputs: values.
+        input_names, output_names: in slot order.
+        constants: by input the array it always is, or None.
+        threads: how many share a run at most.
+
+    Raises:
+        ValueError, TypeError: a node makes no sense; the message names it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[Any],
+        nodes: Sequence[tuple[Any, ...]],
+        outputs: Sequence[int],
+        input_names: Sequence[str],
+        output_names: Sequence[str],
+        constants: Sequence[np.ndarray[Any, Any] | None],
+        threads: int,
+    ) -> None: ...
+    def run(self, inputs: object, out: object) -> dict[str, np.ndarray[Any, Any]] | None:
+        """The outputs by name; None, and nothing has been done, where the arguments need a closer look."""
+    def execute(
+        self, arrays: Sequence[np.ndarray[Any, Any]], outputs: Sequence[np.ndarray[Any, Any] | None]
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """The outputs by name, from arrays that have been checked, in slot order; None: a new array."""
+    def bind(
+        self, arrays: Sequence[np.ndarray[Any, Any]], outputs: Sequence[np.ndarray[Any, Any] | None]
+    ) -> BoundRun: ...
+    def close(self) -> None: ...
+    def set_timed(self, timed: bool) -> None:
+        """Whether the runs to come measure the time of each step."""
+    def timed_steps(self) -> list[tuple[tuple[str, ...], str, float, int]]:
+        """(nodes, how they run, seconds, bytes read and written) of each step of the last run that was timed."""
+    @property
+    def stats(self) -> dict[str, Any]: ...
+
+class BoundRun:
+    """Runs an executable on fixed arrays."""
+
+    def __call__(self) -> dict[str, np.ndarray[Any, Any]]: ...
+
+def cpu_default_threads() -> int:
+    """DMLGRAPH_THREADS, or the processors this process may use."""
+
+def cpu_pooled_bytes() -> int:
+    """Bytes of dropped results that wait for being used again."""
+
+class cpu_kernels:  # noqa: N801 - a submodule
+    """Single kernels of the CPU executor, for tests."""
+
+    @staticmethod
+    def levels() -> list[str]:
+        """The instruction-set levels of this machine, ascending."""
+    @staticmethod
+    def opcodes() -> dict[str, tuple[int, int]]:
+        """Numbers of operands and immediates by opcode."""
+    @staticmethod
+    def has_kernel(opcode: str, operand: int, result: int, level: str) -> bool:
+        """Whether there is a kernel for these DML_TENSOR_DATA_TYPEs."""
+    @staticmethod
+    def apply(
+        opcode: str,
+        operand: int,
+        result: int,
+        operands: Sequence[np.ndarray[Any, Any]],
+        out: np.ndarray[Any, Any],
+        immediates: Sequence[int | float] = ...,
+        level: str = "baseline",
+        first: int = 0,
+    ) -> None:
+        """Runs a kernel over packed arrays; an array without dimensions stands for all elements.
+
+        Raises:
+            ValueError: there is no such kernel, or the arrays do not fit it.
+        """

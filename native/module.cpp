@@ -5,4 +5,6 @@ PYBIND11_MODULE(_native, module) {
     module.doc() = "Native parts of dmlgraph.";
     dmlgraph::init_operator_desc(module);
     dmlgraph::init_directml(module);
+    dmlgraph::init_cpu(module);
+    dmlgraph::init_cpu_kernels(module);
 }

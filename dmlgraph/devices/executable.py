@@ -80,16 +80,16 @@ class Executable(abc.ABC):
         Raises:
             BindingError: an array is missing, unknown, or of another data type or shape.
         """
-        arrays = self._check_inputs(_by_name(inputs, "inputs"))
-        targets = self._check_outputs(_by_name(out, "out"))
+        arrays = self._check_inputs(by_name(inputs, "inputs"))
+        targets = self._check_outputs(by_name(out, "out"))
         return self._run(arrays, targets)
 
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
     ) -> Callable[[], dict[str, Array]]:
         """Checks the arrays once and returns a callable that runs the graph on what they hold at that moment."""
-        arrays = self._check_inputs(_by_name(inputs, "inputs"))
-        targets = self._check_outputs(_by_name(out, "out"))
+        arrays = self._check_inputs(by_name(inputs, "inputs"))
+        targets = self._check_outputs(by_name(out, "out"))
         return lambda: self._run(arrays, targets)
 
     def profile(self, inputs: Mapping[str, Any] | None = None) -> list[Step] | None:
@@ -101,7 +101,7 @@ class Executable(abc.ABC):
         Raises:
             BindingError: as `run`.
         """
-        arrays = self._check_inputs(_by_name(inputs, "inputs"))
+        arrays = self._check_inputs(by_name(inputs, "inputs"))
         self._check_open()
         return self._profile(arrays)
 
@@ -184,7 +184,7 @@ class Executable(abc.ABC):
         return dict(out)
 
 
-def _by_name(given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
+def by_name(given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):

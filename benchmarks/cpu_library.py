@@ -1,0 +1,217 @@
+"""Operators that the device `cpu` runs in NumPy's BLAS, beside their `evaluate` and ONNX Runtime.
+
+    python benchmarks/cpu_library.py [--threads 2] [--lines gemm-512 lstm …] [--repeats 7]
+
+Each line is one operator on one set of arrays, called directly, without a graph.  Times are medians of interleaved
+rounds; a number beside one is that time over the operator's: above 1 the other is slower.  ONNX Runtime, if it and
+onnx are installed, has weights as constants, which it packs beforehand.
+
+OpenBLAS does not know every processor: where it takes one with AVX-512 for a Haswell, OPENBLAS_CORETYPE=SkylakeX in
+the environment makes products twice as fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+parser.add_argument("--lines", nargs="+", help="names of lines; by default all")
+parser.add_argument("--repeats", type=int, default=7)
+arguments = parser.parse_args()
+# The libraries read these when they are loaded.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = str(arguments.threads)
+
+import numpy as np  # noqa: E402
+
+from dmlgraph.devices.cpu.library import FAST  # noqa: E402
+from dmlgraph.operators import find  # noqa: E402
+from dmlgraph.operators.operator import Operator  # noqa: E402
+from dmlgraph.tensor import DataType, TensorDesc  # noqa: E402
+
+Call = Callable[[], object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """An operator with its tensors {field: sizes, or (sizes, dtype)} and attributes, and the same in ONNX.
+
+    `onnx` is the operator's name and attributes there; its inputs are those of `tensors` in order.
+    """
+
+    operator: str
+    tensors: Mapping[str, Any]
+    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    onnx: tuple[str, Mapping[str, Any]] | None = None
+
+    def make(self) -> Operator:
+        cls = find(self.operator)
+        assert cls is not None
+        inputs = {field: _desc(each) for field, each in self.tensors.items()}
+        return cls(**{**self.attributes, **cls.adapt(inputs, self.attributes)})
+
+
+def _desc(tensor: Any) -> TensorDesc:
+    sizes, dtype = tensor if isinstance(tensor[-1], str) else (tensor, "float32")
+    return TensorDesc(dtype=DataType.parse(dtype), sizes=sizes)
+
+
+def _convolution(x: Sequence[int], weights: Sequence[int], padding: int, stride: int = 1, groups: int = 1) -> Line:
+    return Line(
+        "convolution",
+        {"input": tuple(x), "filter": tuple(weights)},
+        {
+            "strides": (stride,) * 2,
+            "start_padding": (padding,) * 2,
+            "end_padding": (padding,) * 2,
+            "group_count": groups,
+        },
+        ("Conv", {"strides": [stride] * 2, "pads": [padding] * 4, "group": groups}),
+    )
+
+
+_WINDOW = {"window_size": (3, 3), "strides": (2, 2), "start_padding": (1, 1), "end_padding": (1, 1)}
+_ONNX_WINDOW = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+_IMAGE = {"input": (1, 64, 112, 112)}
+
+
+def _network(operator: str, gates: int, activations: Sequence[str], **fields: Any) -> Line:
+    tensors = {
+        "input": (1, 32, 128, 256),
+        "weight": (1, 1, gates * 256, 256),
+        "recurrence": (1, 1, gates * 256, 256),
+        "bias": (1, 1, 1, 2 * gates * 256),
+    }
+    named = [f"activation_{each}" for each in activations]
+    return Line(operator, tensors, {"activation_descs": named, "direction": "forward", **fields})
+
+
+LINES: dict[str, Line] = {
+    "gemm-16": Line("gemm", {"a": (16, 16), "b": (16, 16)}, {}, ("Gemm", {})),
+    "gemm-512": Line("gemm", {"a": (512, 512), "b": (512, 512)}, {}, ("Gemm", {})),
+    "gemm-1024": Line("gemm", {"a": (1024, 1024), "b": (1024, 1024)}, {}, ("Gemm", {})),
+    "gemm-int8": Line(
+        "matrix_multiply_integer",
+        {"a": ((512, 512), "uint8"), "b": ((512, 512), "int8")},
+        {},
+        ("MatMulInteger", {}),
+    ),
+    "conv-3x3": _convolution((1, 64, 56, 56), (64, 64, 3, 3), 1),
+    "conv-1x1": _convolution((1, 64, 56, 56), (256, 64, 1, 1), 0),
+    "conv-7x7": _convolution((1, 3, 224, 224), (64, 3, 7, 7), 3, 2),
+    "conv-by-channel": _convolution((1, 64, 56, 56), (64, 1, 3, 3), 1, groups=64),
+    "conv-small": _convolution((1, 512, 7, 7), (512, 512, 3, 3), 1),
+    "conv-int8": Line(
+        "convolution_integer",
+        {"input": ((1, 64, 56, 56), "uint8"), "filter": ((64, 64, 3, 3), "int8")},
+        {"start_padding": (1, 1), "end_padding": (1, 1)},
+        ("ConvInteger", {"pads": [1, 1, 1, 1]}),
+    ),
+    "conv-transposed": Line(
+        "convolution",
+        {"input": (1, 64, 28, 28), "filter": (64, 64, 4, 4)},
+        {"direction": "backward", "strides": (2, 2), "start_padding": (1, 1), "end_padding": (1, 1)},
+        ("ConvTranspose", {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    ),
+    "average-pooling": Line(
+        "average_pooling", _IMAGE, {**_WINDOW, "include_padding": False}, ("AveragePool", _ONNX_WINDOW)
+    ),
+    "lp-pooling": Line("lp_pooling", _IMAGE, {**_WINDOW, "p": 2}, ("LpPool", {**_ONNX_WINDOW, "p": 2})),
+    "max-pooling": Line("max_pooling", _IMAGE, _WINDOW, ("MaxPool", _ONNX_WINDOW)),
+    "max-pooling-indices": Line("max_pooling1", _IMAGE, {**_WINDOW, "output_indices": True}),
+    "attention": Line(
+        "multihead_attention",
+        dict.fromkeys(("query", "key", "value"), (1, 512, 512)),
+        {"head_count": 8, "scale": 0.125, "mask_filter_value": -1e4, "mask_type": "none"},
+    ),
+    "rnn": _network("rnn", 1, ["tanh"]),
+    "lstm": _network(
+        "lstm", 4, ["sigmoid", "tanh", "tanh"], clip_threshold=0, use_clip_threshold=False, couple_input_forget=False
+    ),
+    "gru": _network("gru", 3, ["sigmoid", "tanh"], linear_before_reset=False),
+    "resample-linear": Line(
+        "resample", {"input": (1, 64, 56, 56)}, {"scales": (1, 1, 2, 2), "interpolation_mode": "linear"}
+    ),
+}
+
+
+def arrays_of(operator: Operator) -> list[np.ndarray | None]:
+    random = np.random.default_rng(0)
+
+    def one(tensor: TensorDesc) -> np.ndarray:
+        if tensor.dtype.is_float:
+            return random.standard_normal(tensor.sizes).astype(tensor.dtype.numpy)
+        low, high = tensor.dtype.range
+        return random.integers(low, high, tensor.sizes, endpoint=True).astype(tensor.dtype.numpy)
+
+    return [None if tensor is None else one(tensor) for tensor in operator.input_descs]
+
+
+def onnxruntime_call(line: Line, arrays: Sequence[np.ndarray]) -> Call | None:
+    """The line in ONNX Runtime, its first input fed and the others constants."""
+    if line.onnx is None or not all(importlib.util.find_spec(each) for each in ("onnx", "onnxruntime")):
+        return None
+    import onnxruntime
+    from onnx import helper, numpy_helper
+
+    name, attributes = line.onnx
+    names = [f"x{index}" for index in range(len(arrays))]
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node(name, names, ["y"], **attributes)],
+            name,
+            [helper.make_tensor_value_info("x0", helper.np_dtype_to_tensor_dtype(arrays[0].dtype), arrays[0].shape)],
+            [helper.make_empty_tensor_value_info("y")],
+            [numpy_helper.from_array(each, name) for name, each in zip(names[1:], arrays[1:], strict=True)],
+        ),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=9,
+    )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = arguments.threads
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(["y"], {"x0": arrays[0]})
+
+
+def medians(calls: Mapping[str, Call], repeats: int) -> dict[str, float]:
+    """Seconds of each call; one round of warming up, then interleaved."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for repeat in range(repeats + 1):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            if repeat:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(each) for name, each in seconds.items()}
+
+
+def main() -> None:
+    print(f"{arguments.threads} threads, medians of {arguments.repeats}")
+    print(f"{'':22}{'ms':>10}{'evaluate':>10}{'onnxruntime':>13}")
+    for name in arguments.lines or LINES:
+        line = LINES[name]
+        operator = line.make()
+        arrays = arrays_of(operator)
+        calls: dict[str, Call] = {
+            "fast": lambda operator=operator, arrays=arrays: FAST[type(operator)](operator, *arrays),
+            "evaluate": lambda operator=operator, arrays=arrays: operator.evaluate(*arrays),
+        }
+        peer = onnxruntime_call(line, [each for each in arrays if each is not None])
+        if peer is not None:
+            calls["onnxruntime"] = peer
+        seconds = medians(calls, arguments.repeats)
+        ratios = {other: f"{seconds[other] / seconds['fast']:.2f}" if other in seconds else "–" for other in seconds}
+        row = f"{ratios['evaluate']:>10}{ratios.get('onnxruntime', '–'):>13}"
+        print(f"{name:22}{1e3 * seconds['fast']:10.3f}{row}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

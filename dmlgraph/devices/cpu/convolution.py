@@ -1,0 +1,175 @@
+"""Convolutions as matrix products: the windows are written side by side, block by block, and multiplied by the filter.
+
+A block of windows is no larger than the cache, so that the copies of an element in all the windows that have it cost
+little memory and no memory traffic.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.operators.enums import ConvolutionMode
+from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.operator import Array
+from dmlgraph.operators.quantized import along
+from dmlgraph.operators.windows import Sizes, Windows
+
+from .matrix import centred, clamped
+from .single import activated, exact_type, finite, single
+
+_BLOCK = 1 << 19  # numbers in a block of windows: 2 MiB of float32
+
+Box = tuple[range, ...]  # a range of windows along each dimension
+
+
+def convolution(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
+    x, weights, bias = inputs
+    assert x is not None
+    assert weights is not None
+    x, weights = single(x), single(weights)
+    if operator.mode is ConvolutionMode.CONVOLUTION:
+        weights = np.flip(weights, tuple(range(2, weights.ndim)))
+    if operator._backward:
+        spatial = zip(operator.output.sizes[2:], operator.output_padding, strict=True)
+        sizes = tuple(size - more for size, more in spatial)
+        result = scatter(x, weights, operator.window, operator.group_count, sizes)
+    else:
+        result = correlate(x, weights, operator.window, operator.group_count)
+    if bias is not None:
+        result += single(bias)
+    finite(result)
+    if any(operator.output_padding):
+        result = np.pad(result, [(0, 0), (0, 0), *((0, more) for more in operator.output_padding)])
+    return (convert(activated(operator.fused_activation, result), operator.output.dtype),)
+
+
+def convolution_integer(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
+    sums = _correlate_centred(operator, *inputs)
+    # By way of int64: a sum beyond 32 bits wraps.
+    return ((sums if sums.dtype == np.float32 else sums.astype(np.int64)).astype(np.int32),)
+
+
+def quantized_linear_convolution(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
+    x, x_scale, x_zero, weights, weights_scale, weights_zero, bias, scale, zero = inputs
+    assert x is not None
+    assert x_scale is not None
+    assert weights_scale is not None
+    assert scale is not None
+    sums = _correlate_centred(operator, x, x_zero, weights, weights_zero)
+    if bias is not None:
+        sums = sums + bias.astype(np.float64)  # exact; it is rounded to float32 once
+    rank = x.ndim
+    step = along(x_scale, 1, rank) * along(weights_scale, 1, rank) / along(scale, 1, rank)
+    return (clamped(single(sums) * step, along(zero, 1, rank), operator.output.dtype),)
+
+
+def _correlate_centred(
+    operator: Any, x: Array | None, x_zero: Array | None, weights: Array | None, weights_zero: Array | None
+) -> Array:
+    """The sums of 8-bit integers less their zero points: exact, in float32 if that is wide enough."""
+    assert x is not None
+    assert weights is not None
+    x = centred(x, None if x_zero is None else along(x_zero, 1, x.ndim))
+    weights = centred(weights, None if weights_zero is None else along(weights_zero, 0, weights.ndim))
+    sums = np.abs(weights).reshape(len(weights), -1).sum(1, dtype=np.float64)
+    dtype = exact_type(np.abs(x).max() * sums.max())
+    x, weights = (each.astype(dtype, copy=False) for each in (x, weights))
+    return correlate(x, weights, operator.window, operator.group_count)
+
+
+def correlate(x: Array, weights: Array, windows: Windows, groups: int) -> Array:
+    """Each window's products with the filter, added up over taps and channels.
+
+    x {N, IC, …} and weights {OC, IC / groups, taps…}, of one float type, give {N, OC, counts…}.
+    """
+    batch, channels, *sizes = x.shape
+    counts = windows.counts(tuple(sizes))
+    filters = weights.reshape(groups, weights.shape[0] // groups, -1)
+    result = np.empty((batch, groups, filters.shape[1], math.prod(counts)), x.dtype)
+    if windows.tap_count == 1 and counts == tuple(sizes) and not any(windows.start + windows.end):
+        np.matmul(filters, x.reshape(batch, groups, -1, result.shape[-1]), out=result)
+        return result.reshape(batch, -1, *counts)
+    boxes = list(_boxes(counts, channels * windows.tap_count))
+    memory = np.empty(max(map(_size, boxes)) * channels * windows.tap_count, x.dtype)
+    for item in range(batch):
+        padded = _padded(windows, x[item]).reshape(groups, channels // groups, *windows.padded(tuple(sizes)))
+        for first, box in zip(_starts(boxes), boxes, strict=True):
+            shape = (groups, channels // groups, windows.tap_count, *map(len, box))
+            columns = memory[: math.prod(shape)].reshape(shape)
+            for number, place in enumerate(_places(windows, box)):
+                columns[:, :, number] = padded[place]
+            columns = columns.reshape(groups, -1, _size(box))
+            np.matmul(filters, columns, out=result[item, ..., first : first + _size(box)])
+    return result.reshape(batch, -1, *counts)
+
+
+def scatter(x: Array, weights: Array, windows: Windows, groups: int, sizes: Sizes) -> Array:
+    """The transpose of `correlate`: each element puts its multiple of the filter over its window.
+
+    x {N, IC, …} and weights {IC, OC / groups, taps…}, of one float type, give {N, OC, sizes…}.
+    """
+    batch, channels, *counts = x.shape
+    filters = weights.reshape(groups, channels // groups, -1).swapaxes(1, 2)
+    outputs = weights.shape[1]
+    padded = np.zeros((batch, groups, outputs, *windows.padded(sizes)), x.dtype)
+    x = x.reshape(batch, groups, channels // groups, -1)
+    boxes = list(_boxes(tuple(counts), groups * outputs * windows.tap_count))
+    for item in range(batch):
+        for first, box in zip(_starts(boxes), boxes, strict=True):
+            products = filters @ x[item, ..., first : first + _size(box)]
+            products = products.reshape(groups, outputs, windows.tap_count, *map(len, box))
+            for number, place in enumerate(_places(windows, box)):
+                padded[item][place] += products[:, :, number]
+    return windows.crop(padded.reshape(batch, -1, *windows.padded(sizes)))
+
+
+def _padded(windows: Windows, x: Array) -> Array:
+    """{C, sizes…} with zeros around it."""
+    if not any(windows.start + windows.end):
+        return x
+    padded = np.zeros((len(x), *windows.padded(x.shape[1:])), x.dtype)
+    spans = zip(windows.start, x.shape[1:], strict=True)
+    inside: tuple[Any, ...] = tuple(slice(start, start + size) for start, size in spans)
+    padded[:, *inside] = x
+    return padded
+
+
+def _boxes(counts: Sizes, numbers: int) -> Iterator[Box]:
+    """The windows in row-major order, in boxes of at most `_BLOCK` numbers, a window having `numbers` of them.
+
+    One dimension is split, those in front of it are taken one by one, those behind it whole; so the windows of a box
+    follow one another.
+    """
+    split = 0
+    while split < len(counts) - 1 and numbers * math.prod(counts[split + 1 :]) > _BLOCK:
+        split += 1
+    length = max(1, _BLOCK // (numbers * math.prod(counts[split + 1 :])))
+    whole = [range(count) for count in counts[split + 1 :]]
+    for front in itertools.product(*map(range, counts[:split])):
+        for start in range(0, counts[split], length):
+            part = range(start, min(start + length, counts[split]))
+            yield (*(range(index, index + 1) for index in front), part, *whole)
+
+
+def _starts(boxes: list[Box]) -> list[int]:
+    """The number of each box's first window."""
+    return [0, *itertools.accumulate(map(_size, boxes[:-1]))]
+
+
+def _size(box: Box) -> int:
+    return math.prod(map(len, box))
+
+
+def _places(windows: Windows, box: Box) -> Iterator[Any]:
+    """For each tap, in row-major order, where a box's windows have it in a padded tensor."""
+    for tap in itertools.product(*map(range, windows.taps)):
+        place = []
+        for index, dilation, stride, span in zip(tap, windows.dilations, windows.strides, box, strict=True):
+            first = index * dilation + span.start * stride
+            place.append(slice(first, first + (len(span) - 1) * stride + 1, stride))
+        yield (..., *place)

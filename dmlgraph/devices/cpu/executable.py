@@ -1,0 +1,128 @@
+"""CpuExecutable: a graph planned natively, and the quick way from arguments to a run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlgraph import _native
+from dmlgraph.devices.cpu.plan import make_plan
+from dmlgraph.devices.executable import Array, Executable, Step, by_name
+from dmlgraph.lowering import GraphDesc
+from dmlgraph.tensor import TensorDesc
+
+
+class CpuExecutable(Executable):
+    """Runs a native plan.
+
+    Plain arguments are checked natively; where something does not fit, the checks of Executable say what.  It may run
+    on several threads at a time: every run has memory of its own, kept for the next one.
+
+    `stats` holds how the nodes run, by name (`regions`: lists of nodes that run as one pass; `native` and `python`:
+    steps of one node), the bytes of the arena and of the threads' scratch memory for one run at a time, `threads`
+    and `run_seconds` of the last run.
+    """
+
+    def __init__(self, graph: GraphDesc, device: str, reason: str, *, threads: int | None = None) -> None:
+        super().__init__(graph, device, reason)
+        plan = make_plan(graph)
+        self._native = _native.CpuExecutable(
+            graph.name,
+            plan.inputs,
+            plan.nodes,
+            plan.outputs,
+            [slot.name for slot in graph.inputs],
+            [slot.name for slot in graph.outputs],
+            [None if slot.data is None else _ready(slot.data, slot.desc) for slot in graph.inputs],
+            threads or _native.cpu_default_threads(),
+        )
+        self._stats["nodes"] = len(graph.nodes)
+        descs = [slot.desc for slot in graph.inputs] + [slot.desc for slot in graph.outputs]
+        self._whole_bytes = all(desc.dtype.bits > 4 for desc in descs)
+        self._quick = self._whole_bytes and not any(slot.desc.owned and slot.data is None for slot in graph.inputs)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        self._stats.update(self._native.stats)
+        return self._stats
+
+    @stats.setter
+    def stats(self, stats: dict[str, Any]) -> None:
+        self._stats = stats
+
+    def run(self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None) -> dict[str, Array]:
+        if self._quick:
+            results = self._native.run(inputs, out)
+            if results is not None:
+                return results
+        return super().run(inputs, out)
+
+    def bind(
+        self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
+    ) -> Callable[[], dict[str, Array]]:
+        arrays = self._check_inputs(by_name(inputs, "inputs"))
+        targets = self._check_outputs(by_name(out, "out"))
+        wanted = [targets.get(slot.name) for slot in self.graph.outputs]
+        fits = all(_is_plain(array, slot.desc) for slot, array in zip(self.graph.inputs, arrays, strict=True)) and all(
+            array is None or _is_plain(array, slot.desc) for slot, array in zip(self.graph.outputs, wanted, strict=True)
+        )
+        if fits and self._whole_bytes:
+            return self._native.bind(arrays, wanted)
+        return lambda: self._run(arrays, targets)
+
+    def close(self) -> None:
+        super().close()
+        self._native.close()
+
+    def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
+        self._check_open()
+        direct = [
+            target if target is not None and _is_plain(target, slot.desc) else None
+            for slot, target in ((slot, targets.get(slot.name)) for slot in self.graph.outputs)
+        ]
+        ready = [_ready(array, slot.desc) for array, slot in zip(arrays, self.graph.inputs, strict=True)]
+        results = self._native.execute(ready, direct)
+        for slot, written in zip(self.graph.outputs, direct, strict=True):
+            target = targets.get(slot.name)
+            if slot.desc.dtype.bits == 4:
+                results[slot.name] = np.ascontiguousarray(slot.desc.unpack(results[slot.name]))
+            if target is not None and written is None:
+                np.copyto(target, results[slot.name])
+                results[slot.name] = target
+        return results
+
+    def _profile(self, inputs: Sequence[Array]) -> list[Step]:
+        self._native.set_timed(True)
+        try:
+            self._run(inputs, {})
+            measured = self._native.timed_steps()
+        finally:
+            self._native.set_timed(False)
+        starts = itertools.accumulate((seconds for _, _, seconds, _ in measured), initial=0.0)
+        return [
+            Step(nodes, how, start, seconds, size)
+            for (nodes, how, seconds, size), start in zip(measured, starts, strict=False)
+        ]
+
+    def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        return list(self._run(inputs, {}).values())
+
+
+def _is_plain(array: Array, desc: TensorDesc) -> bool:
+    """Whether the native module can work on the very memory of the array."""
+    return (
+        type(array) is np.ndarray
+        and array.flags.aligned
+        and desc.dtype.bits > 4
+        and array.dtype.num == desc.dtype.numpy.num
+    )
+
+
+def _ready(array: Array, desc: TensorDesc) -> Array:
+    """The array, or a copy that the native module can work on; 4-bit tensors are their buffer's bytes."""
+    if desc.dtype.bits == 4:
+        return desc.pack(array)
+    return array if _is_plain(array, desc) else np.array(array, desc.dtype.numpy, order="C", subok=False)

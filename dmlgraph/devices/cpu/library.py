@@ -1,0 +1,45 @@
+"""The operators whose work is matrix products or windows, in place of their `evaluate`.
+
+An entry takes the operator and its arrays in binding order, absent ones as None, and gives the outputs' values, as
+`Operator.evaluate` does.  Integers are exact; of floats `single` says how near they come.
+"""
+
+from __future__ import annotations
+
+from dmlgraph.operators import find
+from dmlgraph.operators.operator import Operator
+
+from . import attention, convolution, matrix, pooling, recurrent, resampling
+from .single import Evaluate, or_reference
+
+_FUNCTIONS: dict[str, Evaluate] = {
+    "gemm": matrix.gemm,
+    "matrix_multiply_integer": matrix.matrix_multiply_integer,
+    "matrix_multiply_integer_to_float": matrix.matrix_multiply_integer_to_float,
+    "quantized_linear_matrix_multiply": matrix.quantized_linear_matrix_multiply,
+    "convolution": convolution.convolution,
+    "convolution_integer": convolution.convolution_integer,
+    "quantized_linear_convolution": convolution.quantized_linear_convolution,
+    **dict.fromkeys(("average_pooling", "average_pooling1"), pooling.average_pooling),
+    "quantized_linear_average_pooling": pooling.quantized_linear_average_pooling,
+    **dict.fromkeys(("lp_pooling", "lp_pooling1"), pooling.lp_pooling),
+    **dict.fromkeys(("max_pooling", "max_pooling1", "max_pooling2"), pooling.max_pooling),
+    "max_pooling_grad": pooling.max_pooling_grad,
+    **dict.fromkeys(("multihead_attention", "multihead_attention1"), attention.attention),
+    "rnn": recurrent.recurrent,
+    "lstm": recurrent.recurrent,
+    "gru": recurrent.recurrent,
+    **dict.fromkeys(("resample", "resample1", "resample2", "resample3", "upsample_2d"), resampling.resample),
+    **dict.fromkeys(("resample_grad", "resample_grad1"), resampling.resample_gradient),
+}
+
+
+def _operator(name: str) -> type[Operator]:
+    operator = find(name)
+    assert operator is not None, name
+    return operator
+
+
+FAST: dict[type[Operator], Evaluate] = {
+    _operator(name): or_reference(function) for name, function in _FUNCTIONS.items()
+}

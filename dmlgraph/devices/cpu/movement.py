@@ -1,0 +1,166 @@
+"""Movement: operators that put elements elsewhere, as views and pieces.
+
+A map says how the dimensions of one tensor are steps along those of another, as the tuples (axis, step, origin): its
+element at coordinate c is the other's at origin[a] + Σ step[d] · c[d] over the dimensions d with axis[d] = a.  A
+dimension of axis −1 repeats.
+
+A view is an output that is such a part of the input: nothing is copied unless somebody needs it to lie by itself.
+Pieces are copied: (input port or −1 for the node's one element, sizes, map onto the input, map onto the output).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.operators.enums import DepthSpaceOrder, PaddingMode
+from dmlgraph.operators.image import DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.padding import Padding, Padding1
+from dmlgraph.operators.shape import Join, Split, Tile
+from dmlgraph.operators.slicing import Slice, Slice1
+from dmlgraph.tensor import MAX_RANK, TensorDesc
+
+Map = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+Piece = tuple[int, tuple[int, ...], Map | None, Map]
+Movement = tuple[str, Any]
+
+
+def _part(origin: Sequence[int], steps: Sequence[int] | None = None) -> Map:
+    """Every dimension along the same one of the other tensor."""
+    rank = len(origin)
+    return tuple(range(rank)), tuple(steps) if steps is not None else (1,) * rank, tuple(origin)
+
+
+def _at(rank: int, axis: int, place: int) -> tuple[int, ...]:
+    return tuple(place if each == axis else 0 for each in range(rank))
+
+
+def _whole_bytes(*descs: TensorDesc) -> bool:
+    return all(desc.dtype.bits > 4 for desc in descs)
+
+
+def _slice(operator: Slice) -> Movement | None:
+    if not _whole_bytes(operator.input):
+        return None
+    return "view", (_part(operator.offsets, operator.strides),)
+
+
+def _slice1(operator: Slice1) -> Movement | None:
+    if not _whole_bytes(operator.input):
+        return None
+    sizes, strides = operator.input_window_sizes, operator.input_window_strides
+    windows = zip(operator.input_window_offsets, sizes, strides, strict=True)
+    origin = [offset if stride > 0 else offset + size - 1 for offset, size, stride in windows]
+    return "view", (_part(origin, strides),)
+
+
+def _split(operator: Split) -> Movement | None:
+    if not _whole_bytes(operator.input):
+        return None
+    rank, axis = operator.input.rank, operator.axis
+    starts = itertools.accumulate((part.sizes[axis] for part in operator.outputs), initial=0)
+    return "view", tuple(_part(_at(rank, axis, start)) for start, _ in zip(starts, operator.outputs, strict=False))
+
+
+def _join(operator: Join) -> Movement | None:
+    if not _whole_bytes(operator.output):
+        return None
+    rank, axis = operator.output.rank, operator.axis
+    starts = itertools.accumulate((part.sizes[axis] for part in operator.inputs), initial=0)
+    everything = _part((0,) * rank)
+    pieces = tuple(
+        (port, part.sizes, everything, _part(_at(rank, axis, start)))
+        for port, (part, start) in enumerate(zip(operator.inputs, starts, strict=False))
+    )
+    return "move", (None, pieces)
+
+
+def _tile(operator: Tile) -> Movement | None:
+    """One piece with a dimension more for each that is repeated."""
+    sizes: list[int] = []
+    source: list[tuple[int, int]] = []  # axis, step
+    target: list[tuple[int, int]] = []
+    for axis, (size, repeats) in enumerate(zip(operator.input.sizes, operator.repeats, strict=True)):
+        if repeats > 1 and size > 1:
+            sizes.append(repeats)
+            source.append((-1, 0))
+            target.append((axis, size))
+        sizes.append(size * repeats if size == 1 else size)
+        source.append((axis, 1) if size > 1 else (-1, 0))
+        target.append((axis, 1))
+    if len(sizes) > MAX_RANK or not _whole_bytes(operator.input):
+        return None
+    origin = (0,) * operator.input.rank
+    piece = (0, tuple(sizes), (*_columns(source), origin), (*_columns(target), origin))
+    return "move", (None, (piece,))
+
+
+def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(axis for axis, _ in pairs), tuple(step for _, step in pairs)
+
+
+def _pad(operator: Padding | Padding1) -> Movement | None:
+    """The input in the middle, and the slabs around it, each of one element."""
+    if operator.padding_mode is not PaddingMode.CONSTANT or not _whole_bytes(operator.input):
+        return None
+    start, sizes, whole = operator.start_padding, operator.input.sizes, operator.output.sizes
+    rank = len(sizes)
+    pieces: list[Piece] = [(0, sizes, _part((0,) * rank), _part(start))]
+    for axis in range(rank):
+        # What lies beside the input along this axis: inside it along the axes before, all of those behind.
+        others = (*sizes[:axis], 0, *whole[axis + 1 :])
+        origin = (*start[:axis], 0, *(0,) * (rank - axis - 1))
+        after = start[axis] + sizes[axis]
+        for place, size in ((0, start[axis]), (after, whole[axis] - after)):
+            if size > 0:
+                slab = (*others[:axis], size, *others[axis + 1 :])
+                pieces.append((-1, slab, None, _part((*origin[:axis], place, *origin[axis + 1 :]))))
+    return "move", (np.asarray(operator.constant(), operator.input.dtype.numpy).tobytes(), tuple(pieces))
+
+
+def _blocks(operator: Operator, image: TensorDesc, deep: TensorDesc) -> tuple[tuple[int, ...], Map, Map] | None:
+    """Sizes {N…, B, B, C, H, W} of blocks of pixels, and where they are in the image and in the channels."""
+    block: int = operator.__dict__["block_size"]
+    order = operator.__dict__.get("order", DepthSpaceOrder.DEPTH_COLUMN_ROW)
+    batch = image.sizes[:-3]
+    lead, channels = len(batch), image.sizes[-3]
+    if lead + 5 > MAX_RANK or not _whole_bytes(image):
+        return None
+    sizes = (*batch, block, block, channels, *deep.sizes[-2:])
+    front, ones = tuple(range(lead)), (1,) * lead
+    c, h, w = lead, lead + 1, lead + 2
+    origin = (0,) * (lead + 3)
+    in_image: Map = ((*front, h, w, c, h, w), (*ones, 1, 1, 1, block, block), origin)
+    depth_first = order is DepthSpaceOrder.DEPTH_COLUMN_ROW
+    y_x_c = (block * channels, channels, 1) if depth_first else (block, 1, block * block)
+    in_channels: Map = ((*front, c, c, c, h, w), (*ones, *y_x_c, 1, 1), origin)
+    return sizes, in_image, in_channels
+
+
+def _space_to_depth(operator: SpaceToDepth | SpaceToDepth1) -> Movement | None:
+    found = _blocks(operator, operator.input, operator.output)
+    return found and ("move", (None, ((0, found[0], found[1], found[2]),)))
+
+
+def _depth_to_space(operator: DepthToSpace | DepthToSpace1) -> Movement | None:
+    found = _blocks(operator, operator.output, operator.input)
+    return found and ("move", (None, ((0, found[0], found[2], found[1]),)))
+
+
+MOVEMENTS: Mapping[type[Operator], Callable[[Any], Movement | None]] = {
+    Slice: _slice,
+    Slice1: _slice1,
+    Split: _split,
+    Join: _join,
+    Tile: _tile,
+    Padding: _pad,
+    Padding1: _pad,
+    SpaceToDepth: _space_to_depth,
+    SpaceToDepth1: _space_to_depth,
+    DepthToSpace: _depth_to_space,
+    DepthToSpace1: _depth_to_space,
+}

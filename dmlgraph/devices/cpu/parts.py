@@ -1,0 +1,88 @@
+"""Parts: an operator written as several nodes of the plan, element-wise ones and reductions.
+
+The planner puts them together again: what fits a row into the cache runs in one pass over the data.  Between parts
+float16 is float32, and what a row comes to may be float64, so that the operator's result is rounded once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
+from dmlgraph.operators.axes import reduced_sizes
+from dmlgraph.tensor import DataType, TensorDesc, packed_strides
+
+
+class Part(NamedTuple):
+    """A node of the plan.  A source k ≥ 0 is the operator's input port k, ~j the result of the j-th part."""
+
+    kind: str
+    sources: tuple[int, ...]
+    inputs: tuple[TensorDesc, ...]
+    output: TensorDesc
+    payload: Any
+
+
+class Tensor(NamedTuple):
+    """A value of the parts and how it is described."""
+
+    source: int
+    desc: TensorDesc
+
+
+class Parts:
+    """Parts in the making."""
+
+    def __init__(self) -> None:
+        self._made: list[Part] = []
+
+    def reduce(
+        self, function: str, x: Tensor, axes: tuple[int, ...], dtype: DataType, output: TensorDesc | None = None
+    ) -> Tensor:
+        """A reduction of native/cpu/kernels/reduce.h; the sizes along the axes become 1."""
+        desc = output or TensorDesc(dtype=dtype, sizes=reduced_sizes(x.desc.sizes, axes))
+        return self._add(Part("reduce", (x.source,), (x.desc,), desc, (function, axes)))
+
+    def compute(self, code: Code, *operands: Tensor, output: TensorDesc) -> Tensor:
+        """Instructions whose input ports are the operands, which are repeated where they have size 1."""
+        written = code.finish()
+        assert written is not None, "the kernels that parts use exist"
+        inputs = tuple([_repeated(each.desc, output.sizes) for each in operands])
+        return self._add(Part("element_wise", tuple([each.source for each in operands]), inputs, output, written))
+
+    def sequence(self, sizes: tuple[int, ...]) -> Tensor:
+        """0, 1, 2, … in uint32."""
+        desc = TensorDesc(dtype=DataType.UINT32, sizes=sizes)
+        count = Instruction("SEQUENCE", (), DataType.UINT32, DataType.UINT32, (0, 1))
+        return self._add(Part("element_wise", (), (), desc, (count,)))
+
+    def single(self, x: Tensor) -> Tensor:
+        """A float tensor in float32."""
+        return x if x.desc.dtype is DataType.FLOAT32 else self.convert(x, DataType.FLOAT32)
+
+    def convert(self, x: Tensor, dtype: DataType) -> Tensor:
+        code = Code()
+        code.convert(Value(0, x.desc.dtype), dtype)
+        return self.compute(code, x, output=TensorDesc(dtype=dtype, sizes=x.desc.sizes))
+
+    def finish(self) -> tuple[str, tuple[Part, ...]]:
+        """The payload of a node whose output is the last part's."""
+        return "parts", tuple(self._made)
+
+    def _add(self, part: Part) -> Tensor:
+        self._made.append(part)
+        return Tensor(~(len(self._made) - 1), part.output)
+
+
+def operands(*tensors: Tensor) -> list[Value]:
+    """The input ports of instructions on these tensors."""
+    return [Value(port, each.desc.dtype) for port, each in enumerate(tensors)]
+
+
+def _repeated(desc: TensorDesc, sizes: tuple[int, ...]) -> TensorDesc:
+    """The description read at other sizes: strides are 0 where it has size 1."""
+    if desc.sizes == sizes:
+        return desc
+    strides = desc.strides or packed_strides(desc.sizes)
+    steps = tuple([0 if size == 1 else stride for size, stride in zip(desc.sizes, strides, strict=True)])
+    return TensorDesc(dtype=desc.dtype, sizes=sizes, strides=steps)

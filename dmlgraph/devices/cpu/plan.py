@@ -1,0 +1,147 @@
+"""Plan: a lowered graph as the native module reads it.
+
+Every node becomes a tuple (kind, name, sources, input descriptions, output descriptions, payload).  Sources are values:
+the graph's inputs in order, then the outputs of every node in order, absent ones counted; −1 where there is none.
+
+| kind | payload |
+|---|---|
+| element_wise | instructions, see dmlgraph.devices.cpu.element_wise |
+| reduce | name of the reduction, see native/cpu/kernels/reduce.h, and the axes |
+| fill | the bytes of one element |
+| constant | the bytes of the buffer |
+| view | for each output a map onto the first input, see dmlgraph.devices.cpu.movement |
+| move | the bytes of one element or None, and pieces, see there |
+| native | name of the step, its integers, its real numbers |
+| python | a function of the inputs' and the outputs' arrays (None where absent), which writes into the latter |
+
+An operator may become several nodes: the ways of dmlgraph.devices.cpu.reduction give ("parts", parts).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dmlgraph.devices.cpu.element_wise import instructions
+from dmlgraph.devices.cpu.movement import MOVEMENTS
+from dmlgraph.devices.cpu.reduction import REDUCTIONS
+from dmlgraph.devices.executable import Array
+from dmlgraph.errors import DeviceError, DmlGraphError
+from dmlgraph.lowering import ConstantDescNode, GraphDesc, OperatorDescNode
+from dmlgraph.operators.fill import FillValueConstant
+from dmlgraph.operators.operator import Operator
+from dmlgraph.tensor import TensorDesc
+
+Payload = tuple[str, Any]  # kind, payload
+Way = Callable[[Any], Payload | None]  # of an operator; None where it has no such way
+Node = tuple[str, str, tuple[int, ...], tuple[TensorDesc | None, ...], tuple[TensorDesc | None, ...], Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What the native module is given: inputs are packed; outputs are values."""
+
+    inputs: list[TensorDesc]
+    nodes: list[Node]
+    outputs: list[int]
+
+
+def _fill(operator: FillValueConstant) -> Payload | None:
+    dtype = operator.output.dtype
+    return None if dtype.bits == 4 else ("fill", operator.value.union[: dtype.bits // 8])
+
+
+# How operators run that are not element-wise; what is not here, or gets None, runs its `evaluate`.
+WAYS: Mapping[type[Operator], Way] = {FillValueConstant: _fill, **MOVEMENTS, **REDUCTIONS}
+
+
+def make_plan(graph: GraphDesc) -> Plan:
+    """The graph for the native module."""
+    inputs = [slot.desc for slot in graph.inputs]
+    nodes: list[Node] = []
+    values = list(range(len(inputs)))  # by input slot
+    count = len(inputs)
+    for slot, given in enumerate(graph.inputs):
+        if given.desc.strides is not None and given.desc.dtype.bits > 4:  # 4-bit arrays are laid out before the run
+            inputs[slot] = given.desc.like()
+            nodes.append(("element_wise", given.name, (slot,), (inputs[slot],), (given.desc,), ()))
+            values[slot] = count
+            count += 1
+    ways: list[Payload] = []
+    sources: list[list[int]] = []
+    first_value: list[int] = []
+    for node in graph.nodes:
+        way = ("constant", node.data) if isinstance(node, ConstantDescNode) else _way(node)
+        ways.append(way)
+        if way[0] == "parts":
+            count += len(way[1]) - 1  # the last part's output is the node's
+        first_value.append(count)
+        descs = _descs(node)
+        sources.append([-1] * len(descs[0]))
+        count += len(descs[1])
+    for edge in graph.input_edges:
+        sources[edge.to_node][edge.to_port] = values[edge.input]
+    for inner in graph.intermediate_edges:
+        sources[inner.to_node][inner.to_port] = first_value[inner.from_node] + inner.from_port
+    for node, (kind, payload), taken, value in zip(graph.nodes, ways, sources, first_value, strict=True):
+        if kind == "parts":
+            first = value - len(payload) + 1
+            for part in payload:
+                found = tuple([taken[source] if source >= 0 else first + ~source for source in part.sources])
+                nodes.append((part.kind, node.name, found, part.inputs, (part.output,), part.payload))
+        else:
+            nodes.append((kind, node.name, tuple(taken), *_descs(node), payload))
+    outputs = [0] * len(graph.outputs)
+    for last in graph.output_edges:
+        outputs[last.output] = first_value[last.from_node] + last.from_port
+    return Plan(inputs, nodes, outputs)
+
+
+def _descs(
+    node: OperatorDescNode | ConstantDescNode,
+) -> tuple[tuple[TensorDesc | None, ...], tuple[TensorDesc | None, ...]]:
+    if isinstance(node, ConstantDescNode):
+        return (), (node.desc,)
+    return node.operator.input_descs, node.operator.output_descs
+
+
+def _way(node: OperatorDescNode) -> Payload:
+    operator = node.operator
+    way = WAYS.get(type(operator))
+    if way is not None:
+        found = way(operator)
+        if found is not None:
+            return found
+    else:
+        code = instructions(operator)
+        if code is not None:
+            return "element_wise", code
+    return "python", _evaluation(node)
+
+
+def _evaluation(node: OperatorDescNode) -> Callable[[list[Array | None], list[Array | None]], None]:
+    """The operator's `evaluate` on the buffers' arrays; 4-bit tensors come as the bytes of their buffers."""
+    operator = node.operator
+    unpacked = [(port, desc) for port, desc in enumerate(operator.input_descs) if desc and desc.dtype.bits == 4]
+    results = [(port, desc) for port, desc in enumerate(operator.output_descs) if desc is not None]
+
+    def run(inputs: list[Array | None], outputs: list[Array | None]) -> None:
+        for port, desc in unpacked:
+            buffer = inputs[port]
+            if buffer is not None:
+                inputs[port] = desc.unpack(buffer)
+        try:
+            values = operator.evaluate(*inputs)
+        except DmlGraphError as error:
+            raise error.at(node.name) from None
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise DeviceError(f"the evaluation failed: {error}", node=node.name) from error
+        for (port, desc), value in zip(results, values, strict=False):
+            target = outputs[port]
+            if target is not None:
+                target[...] = desc.pack(value) if desc.dtype.bits == 4 else value
+
+    return run

@@ -1,0 +1,203 @@
+"""Pooling, one dimension after another: what is made of rows first is made of columns of that.
+
+A window of 3 × 3 so costs 3 + 3 passes, not 9, and no padding is written: a pass takes the windows in which a tap lies
+inside the tensor.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.operators.numerics import convert, required
+from dmlgraph.operators.operator import Array
+from dmlgraph.operators.quantized import along, centred
+from dmlgraph.operators.windows import Sizes, Windows
+from dmlgraph.tensor import DataType, TensorDesc
+
+from .matrix import clamped
+from .single import UnfitError, finite, single
+
+_BLOCK = 1 << 18  # elements of a tensor that are pooled together: with what is made of them they fit into the cache
+
+
+def average_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
+    (x,) = required(inputs)
+    sums = finite(combined(np.add, single(x), operator.window, 0))
+    return (_averages(sums, operator, x),)
+
+
+def quantized_linear_average_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
+    x, x_scale, x_zero, scale, zero = inputs
+    assert x is not None
+    assert x_scale is not None
+    assert scale is not None
+    numbers = (centred(x, x_zero) * along(x_scale, 1, x.ndim)).astype(np.float32)
+    # In float64, where sums of such numbers are exact: what is beside a half decides the result.
+    sums = combined(np.add, numbers.astype(np.float64), operator.window, 0)
+    means = _averages(sums, operator, numbers)
+    return (clamped(means / along(scale, 1, x.ndim), along(zero, 1, x.ndim), operator.output.dtype),)
+
+
+def _averages(sums: Array, operator: Any, x: Array) -> Array:
+    """The sums over the number of taps, in x's type, to which the sums are rounded first."""
+    sums = sums.astype(x.dtype, copy=False)
+    divisors = np.array(operator.window.tap_count)
+    if not operator.include_padding:
+        divisors = functools.reduce(np.multiply.outer, _inside_counts(operator.window, x.shape[2:]))
+    sums /= divisors.astype(x.dtype)
+    return sums
+
+
+def _inside_counts(windows: Windows, sizes: Sizes) -> Iterator[Array]:
+    """Along each dimension, how many taps of every window lie inside the tensor."""
+    for dimension, (size, count) in enumerate(zip(sizes, windows.counts(sizes), strict=True)):
+        inside = np.zeros(count, np.int64)
+        for outputs, _ in _taps(windows, dimension, size):
+            inside[outputs] += 1
+        yield inside
+
+
+def lp_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
+    (x,) = required(inputs)
+    powers = _POWERS.get(operator.p)
+    if powers is None:
+        sums = combined(np.add, np.abs(x.astype(np.float64)) ** operator.p, operator.window, 0)
+        return ((sums.astype(x.dtype).astype(np.float64) ** (1 / operator.p)).astype(x.dtype),)
+    power, root = powers
+    # Powers are positive: a sum overflows here where that of the reference, rounded to the tensor's type, does.
+    sums = single(combined(np.add, power(single(x)), operator.window, 0).astype(x.dtype, copy=False))
+    return (root(sums).astype(x.dtype, copy=False),)
+
+
+# p → the power of a number's magnitude, and the root of that.
+_POWERS: dict[int, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
+    1: (np.abs, np.asarray),
+    2: (np.square, np.sqrt),
+}
+
+
+def max_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
+    (x,) = required(inputs)
+    dtype = DataType.parse(x.dtype)
+    asked: TensorDesc | None = operator.__dict__.get("output_indices")
+    if asked is None:
+        # float16 has no arithmetic of its own: a maximum is the same number in float32.
+        wide = single(x) if dtype.is_float else x
+        greatest = combined(_greater(wide), wide, operator.window, _least(x))
+        return (_stored(greatest, operator.window, x),)
+    greatest, indices = maxima(x, operator.window)
+    return _stored(greatest, operator.window, x), np.maximum(indices, 0).astype(asked.dtype.numpy)
+
+
+def max_pooling_grad(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
+    x, gradient = required(inputs)
+    _, indices = maxima(x, operator.window)
+    total = np.zeros(x.size, x.dtype)
+    inside = indices.ravel() >= 0  # a window of nothing but padding has no maximum
+    np.add.at(total, indices.ravel()[inside], gradient.ravel()[inside])
+    return (total.reshape(x.shape),)
+
+
+def _greater(x: Array) -> np.ufunc:
+    return np.fmax if x.dtype.kind == "f" else np.maximum  # fmax passes over a NaN
+
+
+def _least(x: Array) -> Any:
+    """The number that a maximum starts from: the least finite one."""
+    return np.finfo(x.dtype).min if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+
+
+def _stored(greatest: Array, windows: Windows, x: Array) -> Array:
+    """The maxima in x's type.  Of nothing but padding it is the least number of 32 bits, stored as `convert` does."""
+    if x.dtype == np.int16:
+        inside = functools.reduce(np.multiply.outer, _inside_counts(windows, x.shape[2:]))
+        greatest = np.where(inside > 0, greatest, convert(np.array(np.iinfo(np.int32).min), DataType.INT16))
+    return greatest.astype(x.dtype, copy=False)
+
+
+def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
+    """The greatest element of each window of x, and its row-major index in x: of several the first, of none −1.
+
+    Each element becomes a 64-bit integer, its rank above and how far it is from the end of its plane below: the
+    greatest of them tells both without a branch.
+
+    Raises:
+        UnfitError: x has 64-bit elements, or as many as 32 bits can count in a plane.
+    """
+    least, sizes = _least(x), x.shape[2:]
+    plane = math.prod(sizes)
+    if x.dtype.itemsize == 8 or plane > 0xFFFFFFFF:
+        raise UnfitError
+    if x.dtype.kind == "f":
+        x = np.fmax(single(x), np.float32(least))
+    keys = _ranks(x) << 32
+    keys += np.arange(plane, 0, -1).reshape(sizes)
+    start = np.iinfo(np.int64).min
+    best = combined(np.maximum, keys, windows, start)
+    planes = np.arange(1, math.prod(x.shape[:2]) + 1).reshape(*x.shape[:2], *(1,) * len(sizes)) * plane
+    indices = np.where(best == start, -1, planes - (best & 0xFFFFFFFF))
+    return np.where(indices < 0, least, x.ravel()[indices]), indices
+
+
+def _ranks(x: Array) -> Array:
+    """Integers of 32 bits, as int64, that are in the order of x's elements."""
+    if x.dtype.kind != "f":
+        return x.astype(np.int64) - (1 << 31 if x.dtype == np.uint32 else 0)
+    bits = (single(x) + np.float32(0)).view(np.int32)  # −0.0 becomes 0.0, which it equals
+    return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64)
+
+
+def combined(function: np.ufunc, x: Array, windows: Windows, start: Any) -> Array:
+    """Each window's elements inside x combined with `start`, {N, C, sizes…} → {N, C, counts…}."""
+    plane = math.prod(x.shape[2:])
+    rows, channels = x.shape[:2]
+    if x.size <= _BLOCK:
+        return _combined(function, x, windows, start)
+    result = np.empty((rows, channels, *windows.counts(x.shape[2:])), x.dtype)
+    length = max(1, _BLOCK // plane)
+    for row in range(rows):
+        for first in range(0, channels, length):
+            part = (slice(row, row + 1), slice(first, first + length))
+            result[part] = _combined(function, x[part], windows, start)
+    return result
+
+
+def _combined(function: np.ufunc, x: Array, windows: Windows, start: Any) -> Array:
+    for dimension in range(x.ndim - 2):
+        shape, axis = _shape(x, windows, dimension), dimension + 2
+        result = np.full(shape, start, x.dtype)
+        taps = list(_taps(windows, dimension, x.shape[axis]))
+        if shape[axis] == 1 and taps:  # one window: its taps together
+            inside = slice(taps[0][1].start, taps[-1][1].stop, windows.dilations[dimension])
+            rows = function.reduce(x[(slice(None),) * axis + (inside,)], axis=axis, keepdims=True)
+            function(result, rows, out=result)
+            taps = []
+        for outputs, inside in taps:
+            view = result[(slice(None),) * axis + (outputs,)]
+            function(view, x[(slice(None),) * axis + (inside,)], out=view)
+        x = result
+    return x
+
+
+def _shape(x: Array, windows: Windows, dimension: int) -> Sizes:
+    """x's sizes, with the number of windows along a spatial dimension."""
+    axis = dimension + 2
+    return (*x.shape[:axis], windows.counts(x.shape[2:])[dimension], *x.shape[axis + 1 :])
+
+
+def _taps(windows: Windows, dimension: int, size: int) -> Iterator[tuple[slice, slice]]:
+    """For each tap along a dimension: the windows in which it lies inside the tensor, and the elements that are it."""
+    stride, dilation = windows.strides[dimension], windows.dilations[dimension]
+    extent = 1 + (windows.taps[dimension] - 1) * dilation
+    count = (size + windows.start[dimension] + windows.end[dimension] - extent) // stride + 1
+    for tap in range(windows.taps[dimension]):
+        offset = tap * dilation - windows.start[dimension]
+        first, last = max(0, -(offset // stride)), min(count - 1, (size - 1 - offset) // stride)
+        if first <= last:
+            start = first * stride + offset
+            yield slice(first, last + 1), slice(start, start + (last - first) * stride + 1, stride)

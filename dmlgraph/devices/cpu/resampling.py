@@ -1,0 +1,65 @@
+"""Linear resampling as matrix products: along a dimension, each output element is a weighted sum of few input elements.
+
+A matrix of mostly zeros costs less than gathering while the dimension is short.  Zero times infinity is NaN, and so is
+left to the reference, like all that is not finite.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.operators.numerics import convert, required
+from dmlgraph.operators.operator import Array
+from dmlgraph.operators.resampling import Taps
+
+from .single import UnfitError, finite, product, single
+
+_LONGEST = 512  # elements along a dimension up to which a dense matrix pays
+
+
+def resample(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
+    (x,) = required(inputs)
+    along = list(operator.taps(x.shape, operator.output.sizes))
+    # Integers are cut: an error of any size would show.  Nothing is weighed where elements are copied.
+    weighed = [taps for _, taps in along if taps.weights.shape[1] > 1]
+    if not operator.output.dtype.is_float or not weighed or max(x.shape[axis] for axis, _ in along) > _LONGEST:
+        raise UnfitError
+    result = single(x)
+    for axis, taps in along:
+        if taps.weights.shape[1] == 1:
+            result = result.take(taps.indices[:, 0], axis)
+        else:
+            result = _multiplied(_dense(taps, result.shape[axis]), result, axis)
+    return (convert(finite(result), operator.output.dtype),)
+
+
+def resample_gradient(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
+    (gradient,) = required(inputs)
+    sizes = operator.output_gradient.sizes
+    along = list(operator.taps(sizes, gradient.shape))
+    if max((sizes[axis] for axis, _ in along), default=0) > _LONGEST:
+        raise UnfitError
+    result = single(gradient)
+    for axis, taps in along:
+        result = _multiplied(_dense(taps, sizes[axis]).T, result, axis)
+    return (convert(finite(result), operator.output_gradient.dtype),)
+
+
+def _dense(taps: Taps, size: int) -> Array:
+    """{outputs, inputs}: the weight of each input element in each output element."""
+    matrix = np.zeros((len(taps.indices), size), np.float64)
+    np.add.at(matrix, (np.arange(len(taps.indices))[:, None], taps.indices), taps.weights)
+    return single(matrix)
+
+
+def _multiplied(matrix: Array, x: Array, axis: int) -> Array:
+    """The matrix times x along an axis."""
+    shape = (*x.shape[:axis], len(matrix), *x.shape[axis + 1 :])
+    if axis == x.ndim - 1:
+        return product(x.reshape(-1, x.shape[-1]), matrix.T).reshape(shape)
+    planes = x.reshape(-1, x.shape[axis], math.prod(x.shape[axis + 1 :]))
+    multiplied: Array = np.matmul(matrix, planes)
+    return multiplied.reshape(shape)

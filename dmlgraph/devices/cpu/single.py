@@ -1,0 +1,123 @@
+"""Single precision: what the operators that run in NumPy's BLAS share.
+
+Where the reference adds in float64, these add in float32.  With u = 2^−24 and n terms, a sum is wrong by at most
+(n + 3) · u times the sum of the terms' magnitudes, and n · 2^−149 where terms underflow; it is rounded to the
+output's type once.  A float32 sum may overflow where the float64 one does not, or on the way to a result that is
+small.  So what is not finite is left to the reference: it raises `UnfitError`, and NaN and infinity are as there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.operators.activation import (
+    ActivationIdentity,
+    ActivationLeakyRelu,
+    ActivationRelu,
+    ActivationSigmoid,
+    ActivationTanh,
+)
+from dmlgraph.operators.operator import Array, Operator
+
+Evaluate = Callable[..., tuple[Array, ...]]  # (operator, arrays…): the contract of Operator.evaluate
+
+EXACT = 2.0**24  # up to which float32 holds every integer
+
+
+class UnfitError(Exception):
+    """What float32, or the way taken here, does not do: it is left to the reference."""
+
+
+def or_reference(function: Evaluate) -> Evaluate:
+    """The function, and the operator's `evaluate` where that raises UnfitError."""
+
+    @functools.wraps(function)
+    def run(operator: Operator, *inputs: Array | None) -> tuple[Array, ...]:
+        try:
+            with np.errstate(all="ignore"):
+                return function(operator, *inputs)
+        except UnfitError:
+            return operator.evaluate(*inputs)
+
+    return run
+
+
+def finite(x: Array) -> Array:
+    """x; UnfitError where it has an element that is not finite."""
+    if not np.isfinite(x).all():
+        raise UnfitError
+    return x
+
+
+def single(x: Array) -> Array:
+    """x in float32, without a copy if it is."""
+    return x.astype(np.float32, copy=False)
+
+
+def product(a: Array, b: Array) -> Array:
+    """a · b, {…, M, K} times {…, K, N}, in a new array of their float type, float32 for float16.
+
+    BLAS takes matrices whose rows or columns are packed; others are copied first.  A b that is the same for every
+    batch makes one product of all.
+    """
+    if a.shape[:-2] == b.shape[:-2]:  # repeated batches of b are converted, packed and multiplied by once
+        repeated = (stride == 0 or size == 1 for size, stride in zip(b.shape[:-2], b.strides, strict=False))
+        b = b[tuple(slice(0, 1) if each else slice(None) for each in repeated)]
+    a, b = (_packed(_floats(each)) for each in (a, b))
+    if a.ndim > 2 and b[..., 0, 0].size == 1 and a.flags.c_contiguous:
+        rows = a.reshape(-1, a.shape[-1]) @ b.reshape(b.shape[-2:])
+        return rows.reshape(*a.shape[:-1], b.shape[-1])
+    return np.asarray(np.matmul(a, b))
+
+
+def _floats(x: Array) -> Array:
+    return x if x.dtype == np.float64 else single(x)
+
+
+def _packed(x: Array) -> Array:
+    """The array itself if BLAS can be given its matrices, or a copy that it can be given."""
+    for (size, stride), outer in (
+        (last := (x.shape[-1], x.strides[-1]), x.strides[-2]),
+        ((x.shape[-2], x.strides[-2]), last[1]),
+    ):
+        if stride == x.itemsize and outer >= size * x.itemsize:
+            return x
+    return np.ascontiguousarray(x)
+
+
+def exact_type(most: float) -> type[np.floating[Any]]:
+    """The type that holds sums of integers exactly, `most` being the greatest sum of their terms' magnitudes."""
+    return np.float32 if most <= EXACT else np.float64
+
+
+def activated(activation: Operator | None, x: Array) -> Array:
+    """The activation of x, which is overwritten; a float32 function within 4 units in the last place."""
+    if activation is None:
+        return x
+    function = _ACTIVATIONS.get(type(activation))
+    return single(activation.apply(x)) if function is None else function(activation, x)
+
+
+def _sigmoid(_: Any, x: Array) -> Array:
+    x *= np.float32(-1)  # np.negative of NumPy 2.4.6 is wrong in place where elements lie apart
+    np.exp(x, out=x)
+    x += 1
+    return np.reciprocal(x, out=x)
+
+
+def _leaky_relu(activation: Any, x: Array) -> Array:
+    return np.where(x >= 0, x, x * np.float32(activation.alpha))
+
+
+# The most frequent ones, without the reference's way through float64.
+_ACTIVATIONS: dict[type[Operator], Callable[[Any, Array], Array]] = {
+    ActivationIdentity: lambda _, x: x,
+    ActivationRelu: lambda _, x: np.fmax(x, np.float32(0), out=x),
+    ActivationLeakyRelu: _leaky_relu,
+    ActivationSigmoid: _sigmoid,
+    ActivationTanh: lambda _, x: np.tanh(x, out=x),
+}

@@ -1,0 +1,407 @@
+#include "bind/cpu_graph.h"
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "bind/cpu_arrays.h"
+#include "cpu/steps/registry.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+// Calls a Python function on the tensors of a node.
+class PythonStep final : public Step {
+public:
+    PythonStep(py::object function, std::vector<View> inputs, std::vector<View> outputs)
+        : function_(std::move(function)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+    ~PythonStep() override {
+        const py::gil_scoped_acquire gil;
+        function_ = {};
+    }
+
+    void run(RunContext& context) const override {
+        const py::gil_scoped_acquire gil;
+        function_(arrays(context, inputs_, false), arrays(context, outputs_, true));
+    }
+    Kind kind() const override { return Kind::python; }
+    double cost() const override { return 0; }  // it holds the GIL anyway
+    void visit(const Visitor& visitor) override {
+        for (View& view : inputs_) visitor(view, false);
+        for (View& view : outputs_) visitor(view, true);
+    }
+
+private:
+    static py::list arrays(const RunContext& context, const std::vector<View>& views, bool writable) {
+        py::list result(views.size());
+        for (std::size_t i = 0; i < views.size(); ++i) {
+            if (views[i].buffer == no_buffer) {
+                result[i] = py::none();
+            } else {
+                result[i] = borrow(context.tensor(views[i]), writable);
+            }
+        }
+        return result;
+    }
+
+    py::object function_;
+    std::vector<View> inputs_;
+    std::vector<View> outputs_;
+};
+
+class PythonStepMaker final : public StepMaker {
+public:
+    explicit PythonStepMaker(py::object function) : function_(std::move(function)) {}
+    std::unique_ptr<Step> make(std::vector<View> inputs, std::vector<View> outputs) const override {
+        return std::make_unique<PythonStep>(function_, std::move(inputs), std::move(outputs));
+    }
+
+private:
+    py::object function_;
+};
+
+class NativeStepMaker final : public StepMaker {
+public:
+    NativeStepMaker(const StepKind& kind, std::vector<std::int64_t> integers, std::vector<double> reals)
+        : kind_(kind), integers_(std::move(integers)), reals_(std::move(reals)) {}
+    std::unique_ptr<Step> make(std::vector<View> inputs, std::vector<View> outputs) const override {
+        return kind_.make({std::move(inputs), std::move(outputs), integers_, reals_});
+    }
+    bool strided() const override { return kind_.strided; }
+
+private:
+    const StepKind& kind_;
+    std::vector<std::int64_t> integers_;
+    std::vector<double> reals_;
+};
+
+[[noreturn]] void fail() {
+    throw py::error_already_set();
+}
+
+PyObject* check(PyObject* object) {
+    if (object == nullptr) {
+        fail();
+    }
+    return object;
+}
+
+std::int64_t integer(PyObject* object) {
+    const long long number = PyLong_AsLongLong(object);
+    if (number == -1 && PyErr_Occurred()) {
+        fail();
+    }
+    return number;
+}
+
+double real(PyObject* object) {
+    const double number = PyFloat_AsDouble(object);
+    if (number == -1 && PyErr_Occurred()) {
+        fail();
+    }
+    return number;
+}
+
+std::string_view text(PyObject* object) {
+    Py_ssize_t size = 0;
+    const char* const characters = PyUnicode_AsUTF8AndSize(object, &size);
+    if (characters == nullptr) {
+        fail();
+    }
+    return {characters, static_cast<std::size_t>(size)};
+}
+
+PyObject* item(PyObject* tuple, Py_ssize_t index) {
+    if (!PyTuple_Check(tuple) || index >= PyTuple_GET_SIZE(tuple)) {
+        throw py::type_error("a part of the graph is no tuple of the expected length");
+    }
+    return PyTuple_GET_ITEM(tuple, index);
+}
+
+Py_ssize_t length(PyObject* tuple) {
+    if (!PyTuple_Check(tuple)) {
+        throw py::type_error("a part of the graph is no tuple");
+    }
+    return PyTuple_GET_SIZE(tuple);
+}
+
+// Reads the parts of a graph. Objects of Python's DataType are told apart by their addresses.
+class Reader {
+public:
+    Reader() {
+        for (const py::handle member : py::module_::import("dmlgraph.tensor").attr("DataType")) {
+            types_.at(member.attr("value").cast<std::size_t>()) = member.ptr();
+        }
+    }
+
+    DataType type(PyObject* object) const {
+        for (std::size_t i = 1; i < types_.size(); ++i) {
+            if (types_[i] == object) {
+                return static_cast<DataType>(i);
+            }
+        }
+        throw py::type_error("a data type is expected");
+    }
+
+    // A TensorDesc, or None. 4-bit tensors are the bytes of their buffer.
+    TensorDesc desc(PyObject* object) const {
+        TensorDesc result;
+        if (object == Py_None) {
+            return result;
+        }
+        const py::handle given(object);
+        result.type = type(py::object(given.attr(dtype_)).ptr());
+        const py::object sizes = given.attr(sizes_), strides = given.attr(strides_);
+        result.rank = static_cast<std::uint8_t>(read_sizes(sizes.ptr(), result.sizes));
+        if (strides.is_none()) {
+            std::int64_t unit = 1;
+            for (int d = result.rank - 1; d >= 0; --d) {
+                result.strides[d] = unit;
+                unit *= result.sizes[d];
+            }
+        } else {
+            read_sizes(strides.ptr(), result.strides);
+            result.packed = is_packed(result);
+        }
+        if (item_size(result.type) == 0) {
+            const auto bytes = static_cast<std::int64_t>(result.total_bytes());
+            result = {};
+            result.type = DataType::uint8;
+            result.rank = 1;
+            result.sizes[0] = bytes;
+            result.strides[0] = 1;
+        }
+        return result;
+    }
+
+    // (kind, name, sources, inputs, outputs, payload)
+    NodeSpec node(PyObject* tuple) const {
+        NodeSpec result;
+        const std::string_view kind = text(item(tuple, 0));
+        result.name = text(item(tuple, 1));
+        PyObject* const sources = item(tuple, 2);
+        for (Py_ssize_t i = 0; i < length(sources); ++i) {
+            result.sources.push_back(static_cast<std::int32_t>(integer(item(sources, i))));
+        }
+        read_descs(item(tuple, 3), result.inputs);
+        read_descs(item(tuple, 4), result.outputs);
+        PyObject* const payload = item(tuple, 5);
+        for (const auto& [name, value, read] : kinds) {
+            if (name == kind) {
+                result.kind = value;
+                (this->*read)(payload, result);
+                return result;
+            }
+        }
+        throw py::value_error("'" + std::string(kind) + "' is no kind of node");
+    }
+
+private:
+    using Read = void (Reader::*)(PyObject*, NodeSpec&) const;
+    struct Kind {
+        std::string_view name;
+        NodeKind value;
+        Read read;
+    };
+    static const std::array<Kind, 8> kinds;
+
+    static int read_sizes(PyObject* tuple, Sizes& sizes) {
+        const Py_ssize_t count = length(tuple);
+        if (count > max_rank) {
+            throw py::value_error("more than 8 dimensions");
+        }
+        for (Py_ssize_t d = 0; d < count; ++d) {
+            sizes[static_cast<std::size_t>(d)] = integer(item(tuple, d));
+        }
+        return static_cast<int>(count);
+    }
+
+    void read_descs(PyObject* tuple, std::vector<TensorDesc>& descs) const {
+        const Py_ssize_t count = length(tuple);
+        descs.reserve(static_cast<std::size_t>(count));
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            descs.push_back(desc(item(tuple, i)));
+        }
+    }
+
+    void read_data(PyObject* payload, NodeSpec& node) const {
+        char* bytes = nullptr;
+        Py_ssize_t count = 0;
+        if (PyBytes_AsStringAndSize(payload, &bytes, &count) != 0) {
+            fail();
+        }
+        const auto* const first = reinterpret_cast<const std::byte*>(bytes);
+        node.data.assign(first, first + count);
+    }
+
+    // Instructions as in dmlgraph.devices.cpu.element_wise: (opcode, operands, operand type, result type, immediates).
+    void read_instructions(PyObject* payload, NodeSpec& node) const {
+        const Py_ssize_t count = length(payload);
+        node.instructions.resize(static_cast<std::size_t>(count));
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            PyObject* const given = item(payload, i);
+            InstructionSpec& made = node.instructions[static_cast<std::size_t>(i)];
+            const std::string_view name = text(item(given, 0));
+            const auto opcode = find_opcode(name);
+            const DataType operand = type(item(given, 2));
+            made.result = type(item(given, 3));
+            made.kernel = opcode ? find_kernel(*opcode, operand, made.result) : nullptr;
+            if (made.kernel == nullptr) {
+                throw py::value_error("node '" + node.name + "': there is no kernel " + std::string(name) +
+                                      " for these data types");
+            }
+            PyObject* const operands = item(given, 1);
+            for (Py_ssize_t k = 0; k < length(operands); ++k) {
+                const std::int64_t operand_index = integer(item(operands, k));
+                if (operand_index >= static_cast<std::int64_t>(node.sources.size()) || ~operand_index >= i) {
+                    throw py::value_error("node '" + node.name + "': an operand is none of the inputs or results");
+                }
+                made.operands.push_back(static_cast<std::int16_t>(operand_index));
+            }
+            if (made.operands.size() != operand_count(*opcode)) {
+                throw py::value_error("node '" + node.name + "': wrong number of operands of " + std::string(name));
+            }
+            PyObject* const immediates = item(given, 4);
+            for (Py_ssize_t k = 0; k < length(immediates); ++k) {
+                PyObject* const value = item(immediates, k);
+                Immediate immediate{};
+                if (PyFloat_Check(value)) {
+                    immediate.f = PyFloat_AS_DOUBLE(value);
+                } else {
+                    immediate.u = PyLong_AsUnsignedLongLongMask(value);  // negative ones are their two's complement
+                    if (PyErr_Occurred()) {
+                        fail();
+                    }
+                }
+                made.immediates.push_back(immediate);
+            }
+            if (made.immediates.size() != immediate_count(*opcode)) {
+                throw py::value_error("node '" + node.name + "': wrong number of immediates of " + std::string(name));
+            }
+        }
+    }
+
+    // (name, axes)
+    void read_reduction(PyObject* payload, NodeSpec& node) const {
+        const std::string_view name = text(item(payload, 0));
+        if (node.inputs.size() != 1 || node.outputs.size() != 1) {
+            throw py::value_error("node '" + node.name + "': a reduction has one input and one output");
+        }
+        node.reduction = find_reduction(name, node.inputs[0].type, node.outputs[0].type);
+        if (node.reduction == nullptr) {
+            throw py::value_error("node '" + node.name + "': there is no reduction " + std::string(name) +
+                                  " for these data types");
+        }
+        PyObject* const axes = item(payload, 1);
+        for (Py_ssize_t i = 0; i < length(axes); ++i) {
+            const std::int64_t axis = integer(item(axes, i));
+            if (axis < 0 || axis >= node.inputs[0].rank) {
+                throw py::value_error("node '" + node.name + "': an axis is none of the input's");
+            }
+            node.axes |= 1u << axis;
+        }
+    }
+
+    // (axis, step, origin), each a tuple.
+    static AxisMap axis_map(PyObject* tuple, int rank) {
+        AxisMap map;
+        Sizes axes{};
+        if (read_sizes(item(tuple, 0), axes) != rank || read_sizes(item(tuple, 1), map.step) != rank) {
+            throw py::value_error("a map has another number of dimensions than its tensor");
+        }
+        read_sizes(item(tuple, 2), map.origin);
+        for (int d = 0; d < rank; ++d) {
+            map.axis[d] = static_cast<std::int8_t>(axes[d]);
+        }
+        return map;
+    }
+
+    // A map for each output.
+    void read_maps(PyObject* payload, NodeSpec& node) const {
+        for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+            node.maps.push_back(axis_map(item(payload, static_cast<Py_ssize_t>(i)), node.outputs[i].rank));
+        }
+    }
+
+    // (bytes of one element or None, pieces), a piece being (port, sizes, map from, map to).
+    void read_pieces(PyObject* payload, NodeSpec& node) const {
+        if (item(payload, 0) != Py_None) {
+            read_data(item(payload, 0), node);
+        }
+        PyObject* const pieces = item(payload, 1);
+        for (Py_ssize_t i = 0; i < length(pieces); ++i) {
+            PyObject* const given = item(pieces, i);
+            Piece piece;
+            piece.port = static_cast<std::int32_t>(integer(item(given, 0)));
+            piece.rank = static_cast<std::uint8_t>(read_sizes(item(given, 1), piece.sizes));
+            if (piece.port >= 0) {
+                piece.from = axis_map(item(given, 2), piece.rank);
+            }
+            piece.to = axis_map(item(given, 3), piece.rank);
+            node.pieces.push_back(piece);
+        }
+    }
+
+    void read_function(PyObject* payload, NodeSpec& node) const {
+        node.make_step = std::make_unique<PythonStepMaker>(py::reinterpret_borrow<py::object>(payload));
+    }
+
+    // (name, integers, reals)
+    void read_native(PyObject* payload, NodeSpec& node) const {
+        const std::string_view name = text(item(payload, 0));
+        const StepKind* const kind = find_step_kind(name);
+        if (kind == nullptr) {
+            throw py::value_error("node '" + node.name + "': there is no native step '" + std::string(name) + "'");
+        }
+        std::vector<std::int64_t> integers;
+        std::vector<double> reals;
+        for (Py_ssize_t i = 0; i < length(item(payload, 1)); ++i) {
+            integers.push_back(integer(item(item(payload, 1), i)));
+        }
+        for (Py_ssize_t i = 0; i < length(item(payload, 2)); ++i) {
+            reals.push_back(real(item(item(payload, 2), i)));
+        }
+        node.make_step = std::make_unique<NativeStepMaker>(*kind, std::move(integers), std::move(reals));
+    }
+
+    std::array<PyObject*, data_type_count> types_{};
+    py::str dtype_ = py::reinterpret_steal<py::str>(check(PyUnicode_InternFromString("dtype")));
+    py::str sizes_ = py::reinterpret_steal<py::str>(check(PyUnicode_InternFromString("sizes")));
+    py::str strides_ = py::reinterpret_steal<py::str>(check(PyUnicode_InternFromString("strides")));
+};
+
+const std::array<Reader::Kind, 8> Reader::kinds{{
+    {"element_wise", NodeKind::element_wise, &Reader::read_instructions},
+    {"reduce", NodeKind::reduce, &Reader::read_reduction},
+    {"fill", NodeKind::fill, &Reader::read_data},
+    {"constant", NodeKind::constant, &Reader::read_data},
+    {"view", NodeKind::view, &Reader::read_maps},
+    {"move", NodeKind::move, &Reader::read_pieces},
+    {"python", NodeKind::step, &Reader::read_function},
+    {"native", NodeKind::step, &Reader::read_native},
+}};
+
+}  // namespace
+
+GraphSpec read_graph(const py::sequence& inputs, const py::sequence& nodes, const py::sequence& outputs) {
+    const Reader reader;
+    GraphSpec graph;
+    for (const py::handle desc : inputs) {
+        graph.inputs.push_back(reader.desc(desc.ptr()));
+        if (!graph.inputs.back().packed) {
+            throw py::value_error("inputs are packed");
+        }
+    }
+    graph.nodes.reserve(nodes.size());
+    for (const py::handle node : nodes) {
+        graph.nodes.push_back(reader.node(node.ptr()));
+    }
+    for (const py::handle value : outputs) {
+        graph.outputs.push_back(static_cast<std::int32_t>(integer(value.ptr())));
+    }
+    return graph;
+}
+
+}  // namespace dmlgraph::cpu

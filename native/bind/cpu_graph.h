@@ -1,0 +1,14 @@
+// Reads a graph for the CPU executor from the tuples that dmlgraph.devices.cpu.plan makes.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "cpu/plan.h"
+
+namespace dmlgraph::cpu {
+
+// Throws Python's exceptions.
+GraphSpec read_graph(const pybind11::sequence& inputs, const pybind11::sequence& nodes,
+                     const pybind11::sequence& outputs);
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,163 @@
+// Activations that work element by element.
+#include "cpu/kernels/exponential.h"
+#include "cpu/kernels/tables.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace {
+
+// FLOAT attributes.
+struct Attribute {
+    float first;
+    explicit Attribute(const Immediate* given) : first(static_cast<float>(given[0].f)) {}
+};
+
+struct Attributes {
+    float first, second;
+    explicit Attributes(const Immediate* given)
+        : first(static_cast<float>(given[0].f)), second(static_cast<float>(given[1].f)) {}
+};
+
+struct Linear : Attributes {
+    using Attributes::Attributes;
+    float operator()(float x) const { return fused(first, x, second); }
+};
+
+struct LeakyRelu : Attribute {
+    using Attribute::Attribute;
+    float operator()(float x) const { return x >= 0.0f ? x : first * x; }
+};
+
+struct ThresholdedRelu : Attribute {
+    using Attribute::Attribute;
+    float operator()(float x) const { return x > first ? x : 0.0f; }
+};
+
+struct ParameterizedRelu {
+    float operator()(float x, float slope) const { return x >= 0.0f ? x : x * slope; }
+    template <class T>
+    T operator()(T x, T slope) const {
+        return x >= T{0} ? x : static_cast<T>(static_cast<u32>(x) * static_cast<u32>(slope));
+    }
+};
+
+struct Elu : Attribute {
+    using Attribute::Attribute;
+    float operator()(float x) const { return x >= 0.0f ? x : first * expm1(x); }
+};
+
+struct Celu : Attribute {
+    using Attribute::Attribute;
+    float operator()(float x) const {
+        const float below = first * expm1(x / first);
+        return (x > 0.0f ? x : 0.0f) + (below < 0.0f ? below : 0.0f);
+    }
+};
+
+// alpha, gamma
+struct ScaledElu : Attributes {
+    using Attributes::Attributes;
+    float operator()(float x) const { return second * (x >= 0.0f ? x : first * expm1(x)); }
+};
+
+struct Sigmoid {
+    float operator()(float x) const { return sigmoid(x); }
+};
+
+// Between 0 and 1; NaN becomes 0.
+template <class T>
+DMLGRAPH_INLINE T unit(T x) {
+    return x > T{0} ? (x < T{1} ? x : T{1}) : T{0};
+}
+
+struct HardSigmoid : Attributes {
+    using Attributes::Attributes;
+    float operator()(float x) const { return unit(fused(first, x, second)); }
+};
+
+struct ScaledTanh : Attributes {
+    using Attributes::Attributes;
+    float operator()(float x) const { return first * tanh(second * x); }
+};
+
+// What the product a * b loses, where an exponential of it is not zero or infinite anyway.
+DMLGRAPH_INLINE float error_that_counts(float a, float b, float product) {
+    return magnitude(product) < 128.0f ? product_error(a, b, product) : 0.0f;
+}
+
+struct Softplus : Attribute {
+    using Attribute::Attribute;
+    float operator()(float x) const {
+        const float steep = first * x;
+        return (steep > 0.0f ? x : 0.0f) + softplus_rest(steep, error_that_counts(first, x, steep)) / first;
+    }
+};
+
+struct ParametricSoftplus : Attributes {
+    using Attributes::Attributes;
+    float operator()(float x) const {
+        const float steep = second * x;
+        // In double the product does not overflow halfway.
+        const double line = static_cast<double>(first) * (static_cast<double>(second) * static_cast<double>(x));
+        const float rest = first * softplus_rest(steep, error_that_counts(second, x, steep));
+        return (steep > 0.0f ? static_cast<float>(line) : 0.0f) + rest;
+    }
+};
+
+struct Softsign {
+    float operator()(float x) const { return x / (1.0f + magnitude(x)); }
+};
+
+// bias, threshold
+struct Shrink : Attributes {
+    using Attributes::Attributes;
+    float operator()(float x) const { return x > second ? x - first : x < -second ? x + first : 0.0f; }
+};
+
+struct Gelu {
+    float operator()(float x) const { return gelu(x); }
+};
+
+struct Swish : Attribute {
+    using Attribute::Attribute;
+    float operator()(float x) const {
+        const float steep = first * x;
+        return sigmoid(steep, error_that_counts(first, x, steep), x);
+    }
+};
+
+struct HardSwish : Attributes {
+    using Attributes::Attributes;
+    float operator()(float x) const {
+        const double wide = x;
+        return static_cast<float>(wide * unit(static_cast<double>(first) * wide + static_cast<double>(second)));
+    }
+};
+
+const Entry entries[] = {
+    DMLGRAPH_UNARY_FLOATS(LINEAR, Linear)
+    DMLGRAPH_UNARY_FLOATS(LEAKY_RELU, LeakyRelu)
+    DMLGRAPH_UNARY_FLOATS(THRESHOLDED_RELU, ThresholdedRelu)
+    DMLGRAPH_SLOW_BINARY_FLOATS(PARAMETERIZED_RELU, ParameterizedRelu)
+    DMLGRAPH_SLOW_BINARY(i8, PARAMETERIZED_RELU, ParameterizedRelu)
+    DMLGRAPH_SLOW_BINARY(i16, PARAMETERIZED_RELU, ParameterizedRelu)
+    DMLGRAPH_SLOW_BINARY(i32, PARAMETERIZED_RELU, ParameterizedRelu)
+    DMLGRAPH_UNARY_FLOATS(ELU, Elu)
+    DMLGRAPH_UNARY_FLOATS(CELU, Celu)
+    DMLGRAPH_UNARY_FLOATS(SCALED_ELU, ScaledElu)
+    DMLGRAPH_UNARY_FLOATS(SIGMOID, Sigmoid)
+    DMLGRAPH_UNARY_FLOATS(HARD_SIGMOID, HardSigmoid)
+    DMLGRAPH_UNARY_FLOATS(SCALED_TANH, ScaledTanh)
+    DMLGRAPH_UNARY_FLOATS(SOFTPLUS, Softplus)
+    DMLGRAPH_UNARY_FLOATS(PARAMETRIC_SOFTPLUS, ParametricSoftplus)
+    DMLGRAPH_UNARY_FLOATS(SOFTSIGN, Softsign)
+    DMLGRAPH_UNARY_FLOATS(SHRINK, Shrink)
+    DMLGRAPH_UNARY_FLOATS(GELU, Gelu)
+    DMLGRAPH_UNARY_FLOATS(SWISH, Swish)
+    DMLGRAPH_UNARY_FLOATS(HARD_SWISH, HardSwish)
+};
+
+}  // namespace
+
+Entries activation_kernels() { return entries; }
+
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -1,0 +1,180 @@
+// exp, log and what is made of them, in float32, as expressions that vectorise.
+//
+// Polynomials are fits of least greatest relative error, in coefficients that float32 has; an error bound in brackets is
+// the fit's own. tests/native/test_cpu_kernels.py states and checks how far the results may be off.
+#pragma once
+
+#include "cpu/kernels/math.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace {
+
+inline constexpr float log2_e = 0x1.715476p+0f;
+inline constexpr float ln2_high = 0x1.63p-1f;  // few bits, so that its product with an exponent is exact
+inline constexpr float ln2_low = -0x1.bd0106p-13f;
+
+DMLGRAPH_INLINE float power_of_two(i32 n) { return float_of(static_cast<u32>(n + 127) << 23); }
+
+// x = n ln 2 + r with a whole n and |r| at most half of ln 2.
+struct Reduced {
+    i32 n;
+    float r;
+};
+
+DMLGRAPH_INLINE Reduced reduce(float x) {
+    constexpr float whole = 0x1.8p23f;  // added, it leaves no bits for a fraction, and n in the lowest ones
+    const float shifted = multiply_add(x, log2_e, whole);
+    const float n = shifted - whole;
+    const float r = multiply_add(n, -ln2_low, multiply_add(n, -ln2_high, x));
+    return {static_cast<i32>(bits_of(shifted) - bits_of(whole)), r};
+}
+
+// (e^r - 1 - r) / r² for |r| up to half of ln 2 (2^-31.9).
+DMLGRAPH_INLINE float exp_rest(float r) {
+    return polynomial(r, 0x1p-1f, 0x1.555554p-3f, 0x1.5554bp-5f, 0x1.11118ap-7f, 0x1.6d7348p-10f, 0x1.a032d4p-13f);
+}
+
+// e^(x + low) for a low that is small. In two steps to 2^n, so that small results become subnormal and not zero.
+DMLGRAPH_INLINE float exp_sum(float x, float low) {
+    const float above = x < -104.0f ? -104.0f : x;
+    const float bounded = above > 89.0f ? 89.0f : above;
+    const Reduced reduced = reduce(bounded);
+    const float r = reduced.r + low;
+    const float e = 1.0f + multiply_add(r * r, exp_rest(r), r);
+    const i32 half = reduced.n >> 1;
+    return e * power_of_two(half) * power_of_two(reduced.n - half);
+}
+
+// e^x for x from -80 to 80.
+DMLGRAPH_INLINE float exp_inside(float x) {
+    const auto [n, r] = reduce(x);
+    return (1.0f + multiply_add(r * r, exp_rest(r), r)) * power_of_two(n);
+}
+
+DMLGRAPH_INLINE float exp(float x) { return exp_sum(x, 0.0f); }
+
+// e^x - 1.
+DMLGRAPH_INLINE float expm1(float x) {
+    const float above = x < -80.0f ? -80.0f : x;
+    const float bounded = above > 89.0f ? 89.0f : above;
+    const auto [n, r] = reduce(bounded);
+    const float rest = multiply_add(r * r, exp_rest(r), r);
+    const float half_power = power_of_two(n - 1);
+    return 2.0f * multiply_add(half_power, rest, half_power - 0.5f);
+}
+
+// ln((1 + f) 2^n) for 1 + f between √½ and √2 (2^-30.3).
+DMLGRAPH_INLINE float log_of_parts(float f, float n) {
+    const float rest = polynomial(f, 0x1.555548p-2f, -0x1.000006p-2f, 0x1.99a4bcp-3f, -0x1.555c5ap-3f, 0x1.2336e2p-3f,
+                                      -0x1.fc1f6ap-4f, 0x1.e6f60ap-4f, -0x1.de4faep-4f, 0x1.14631ep-4f);
+    const float square = f * f;
+    const float small = multiply_add(square * f, rest, multiply_add(n, ln2_low, -0.5f * square));
+    return multiply_add(n, ln2_high, f + small);
+}
+
+DMLGRAPH_INLINE float log(float x) {
+    constexpr u32 root_half = 0x3f3504f3u;
+    const bool subnormal = x < 0x1p-126f;
+    const u32 bits = bits_of(subnormal ? x * 0x1p23f : x) - root_half;
+    const i32 n = static_cast<i32>(bits) >> 23;
+    const float f = float_of((bits & 0x7fffffu) + root_half) - 1.0f;
+    const float result = log_of_parts(f, static_cast<float>(n - (subnormal ? 23 : 0)));
+    const float positive = x < infinity ? result : x;  // NaN stays NaN
+    return x > 0.0f ? positive : x == 0.0f ? -infinity : not_a_number;
+}
+
+// ln(1 + t) for t between 0 and 1.
+DMLGRAPH_INLINE float log1p_of_unit(float t) {
+    const bool upper = t > 0x1.a82798p-2f;  // √2 - 1
+    return log_of_parts(upper ? 0.5f * (t - 1.0f) : t, upper ? 1.0f : 0.0f);
+}
+
+// (e^2|x| - 1) / (e^2|x| + 1) with x's sign.
+DMLGRAPH_INLINE float tanh(float x) {
+    const float a = magnitude(x);
+    const float e = expm1(2.0f * (a > 10.0f ? 10.0f : a));
+    return with_sign(e / (e + 2.0f), x);
+}
+
+// 1 / (1 + e^-(x + low)) by e^-|x|, which does not overflow; times `factor`.
+DMLGRAPH_INLINE float sigmoid(float x, float low = 0.0f, float factor = 1.0f) {
+    const float t = exp_sum(-magnitude(x), x > 0.0f ? -low : low);
+    return factor * ((x > 0.0f ? 1.0f : t) / (1.0f + t));
+}
+
+// ln(1 + e^(x + low)) less x, where x is positive.
+DMLGRAPH_INLINE float softplus_rest(float x, float low) {
+    return log1p_of_unit(exp_sum(-magnitude(x), x > 0.0f ? -low : low));
+}
+
+// The error function: x P(x²) up to 0.9 (2^-31.7), beyond 1 - e^Q(x) (2^-29.1); 1 from 4 on.
+DMLGRAPH_INLINE float erf(float x) {
+    const float a = magnitude(x);
+    const float inner = x * polynomial(x * x, 0x1.20dd76p+0f, -0x1.812744p-2f, 0x1.ce2e54p-4f, -0x1.b81524p-6f,
+                                               0x1.550a46p-8f, -0x1.aca394p-11f, 0x1.6510c4p-14f);
+    const float bounded = a > 4.0f ? 4.0f : a;
+    const float ln_erfc = polynomial(bounded, -0x1.5d102p-13f, -0x1.20b752p+0f, -0x1.4621bap-1f, -0x1.aa731ep-4f,
+                                               0x1.6d9ccep-6f, -0x1.91ccd4p-9f, 0x1.9fb27p-13f);
+    return a < 0.9f ? inner : with_sign(1.0f - exp_inside(ln_erfc), x);
+}
+
+// x · ½ erfc(-x / √2), x times the normal distribution's share below it, by way of the share beyond |x|: that is
+// t P(t) e^(-x²/2) / 2 with t = 1 / (1 + 0.35 |x| / √2) (2^-26.9). What the square loses by rounding is added again: in
+// the exponent it would count as often as the square is large.
+DMLGRAPH_INLINE float gelu(float x) {
+    const float a = magnitude(x) > 15.0f ? 15.0f : magnitude(x);
+    const float t = 1.0f / multiply_add(a, 0x1.fadaa8p-3f, 1.0f);
+    const float scaled = polynomial(t, 0x1.946ff4p-3f, 0x1.93e9e6p-3f, 0x1.7f7288p-3f, 0x1.3bc28cp-3f, 0x1.1a1b1p-3f,
+                                    0x1.a14b52p-4f, -0x1.702fb4p-5f, 0x1.8d422ep-3f, -0x1.50108p-3f, 0x1.422a64p-5f);
+    const float z = float_of(bits_of(a) & 0xfffff000u);  // its square is exact
+    const float e = exp_sum(-0.5f * z * z, 0.5f * (z - a) * (z + a));
+    const float factor = 0.5f * t * scaled;
+    return x > 0.0f ? x * (1.0f - factor * e) : factor * x * e;
+}
+
+// log2 of a float32's or integer's magnitude, in double.
+DMLGRAPH_INLINE double log2(double x) {
+    constexpr u64 root_half = 0x3fe6a09e667f3bcdu, one = 0x3ff0000000000000u, fraction = 0xfffffffffffffu;
+    const u64 bits = bits_of(x) - root_half + one;
+    const double exponent = double_of(bits >> 52 | 0x4330000000000000u) - (0x1p52 + 1023.0);
+    const double m = double_of((bits & fraction) + root_half);
+    const double s = (m - 1.0) / (m + 1.0);
+    const double atanh = s * polynomial(s * s, 0x1.0000000000001p+0, 0x1.5555555551569p-2, 0x1.999999a7be3fdp-3,
+                                                0x1.24923f40a1868p-3, 0x1.c723557ddcacfp-4, 0x1.73188c76e782ap-4,
+                                                0x1.59170521d0bffp-4);
+    const double finite = exponent + atanh * 0x1.71547652b82fep+1;  // 2 / ln 2
+    const double positive = x < static_cast<double>(infinity) ? finite : x;
+    return x == 0.0 ? -static_cast<double>(infinity) : positive;
+}
+
+// 2^x in double; beyond 2^±200, where float32 is zero and infinite, it stays there.
+DMLGRAPH_INLINE double exp2(double x) {
+    constexpr double whole = 0x1.8p52;
+    const double above = x < -200.0 ? -200.0 : x;
+    const double bounded = above > 200.0 ? 200.0 : above;
+    const double shifted = bounded + whole;
+    const double r = (bounded - (shifted - whole)) * 0x1.62e42fefa39efp-1;
+    const double e = polynomial(r, 0x1.0000000000039p+0, 0x1.ffffffffffc3fp-1, 0x1.ffffffffe7ff2p-2,
+                                    0x1.55555555ba13fp-3, 0x1.555555881aba5p-5, 0x1.1111105ef029fp-7,
+                                    0x1.6c162c6f550efp-10, 0x1.a01bb53e73754p-13, 0x1.a17d6f918887fp-16,
+                                    0x1.70eb1dd2723ffp-19);
+    return e * double_of((bits_of(shifted) << 52) + 0x3ff0000000000000u);
+}
+
+// By what a negative base's power differs from its magnitude's: -1 for odd exponents, NaN unless the exponent is whole.
+DMLGRAPH_INLINE double sign_of_power(double exponent) {
+    const double a = magnitude(exponent), half = 0.5 * a;
+    const double whole = a < 0x1p51 ? (a + 0x1p52) - 0x1p52 : a;
+    const double even = half < 0x1p51 ? (half + 0x1p52) - 0x1p52 : half;
+    const double sign = whole != a ? static_cast<double>(not_a_number) : even != half ? -1.0 : 1.0;
+    return a < static_cast<double>(infinity) ? sign : static_cast<double>(not_a_number);
+}
+
+// base^exponent as 2^(exponent · log2 |base|), `sign` being that of the exponent.
+DMLGRAPH_INLINE double power(double base, double exponent, double sign) {
+    const double result = exp2(exponent * log2(magnitude(base)));
+    return base < 0.0 ? sign * result : result;
+}
+
+}  // namespace
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

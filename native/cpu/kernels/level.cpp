@@ -1,0 +1,99 @@
+// Which instruction-set levels this processor and its operating system run.
+#include <array>
+#include <cstdlib>
+
+#include "cpu/kernels/kernel.h"
+
+#ifdef DMLGRAPH_X86_LEVELS
+#ifdef _MSC_VER
+#include <intrin.h>
+#else
+#include <cpuid.h>
+#endif
+#endif
+
+namespace dmlgraph::cpu {
+namespace {
+
+constexpr std::array<std::string_view, level_count> names{"baseline", "avx2", "avx512"};
+
+#ifdef DMLGRAPH_X86_LEVELS
+
+struct Registers {
+    std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+Registers cpuid(std::uint32_t leaf) {
+    Registers r;
+#ifdef _MSC_VER
+    int out[4];
+    __cpuid(out, 0);
+    if (static_cast<std::uint32_t>(out[0]) >= leaf) {
+        __cpuidex(out, static_cast<int>(leaf), 0);
+        r = {static_cast<std::uint32_t>(out[0]), static_cast<std::uint32_t>(out[1]),
+             static_cast<std::uint32_t>(out[2]), static_cast<std::uint32_t>(out[3])};
+    }
+#else
+    __get_cpuid_count(leaf, 0, &r.eax, &r.ebx, &r.ecx, &r.edx);
+#endif
+    return r;
+}
+
+// Which registers the operating system saves for a thread.
+std::uint64_t saved_state() {
+#ifdef _MSC_VER
+    return _xgetbv(0);
+#else
+    std::uint32_t low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return std::uint64_t{high} << 32 | low;
+#endif
+}
+
+constexpr bool all(std::uint64_t value, std::uint64_t bits) { return (value & bits) == bits; }
+
+Level detect() {
+    constexpr std::uint32_t fma = 1u << 12, osxsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;  // leaf 1, ecx
+    constexpr std::uint32_t avx2 = 1u << 5;                                                       // leaf 7, ebx
+    constexpr std::uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
+    constexpr std::uint64_t ymm = 0x6, zmm = 0xe6;
+    if (!all(cpuid(1).ecx, fma | osxsave | avx | f16c) || !all(cpuid(7).ebx, avx2) || !all(saved_state(), ymm)) {
+        return Level::baseline;
+    }
+    return all(cpuid(7).ebx, f | dq | bw | vl) && all(saved_state(), zmm) ? Level::avx512 : Level::avx2;
+}
+
+#else
+
+Level detect() { return Level::baseline; }
+
+#endif
+
+Level choose() {
+    Level best = detect();
+    if (const char* asked = std::getenv("DMLGRAPH_CPU_LEVEL")) {
+        for (const Level level : levels()) {
+            if (level_name(level) == asked) {
+                best = level;
+            }
+        }
+    }
+    return best;
+}
+
+}  // namespace
+
+std::string_view level_name(Level level) { return names[static_cast<std::size_t>(level)]; }
+
+std::span<const Level> levels() {
+    static constexpr std::array all_levels{Level::baseline, Level::avx2, Level::avx512};
+    static const std::size_t runnable = static_cast<std::size_t>(detect()) + 1;
+    return std::span(all_levels).first(runnable);
+}
+
+Level chosen_level() {
+    static const Level level = choose();
+    return level;
+}
+
+}  // namespace dmlgraph::cpu

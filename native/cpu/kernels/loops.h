@@ -1,0 +1,149 @@
+// Loops over elements, for functions of one to three of them.
+//
+// A function is a struct whose call operator works on elements; one with immediates has a constructor that takes them.
+// All of this is compiled once per level, so it stands in the level's own namespace, and nothing here or in the families
+// may instantiate a template of the standard library: the linker would keep one copy of it for all levels.
+#pragma once
+
+#include "cpu/kernels/families.h"
+
+#if defined(__clang__)
+#define DMLGRAPH_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define DMLGRAPH_LOOP _Pragma("GCC ivdep")
+#elif defined(_MSC_VER)
+#define DMLGRAPH_LOOP __pragma(loop(ivdep))
+#endif
+
+#ifdef _MSC_VER
+#define DMLGRAPH_INLINE __forceinline
+#else
+#define DMLGRAPH_INLINE inline __attribute__((always_inline))
+#endif
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace {
+
+constexpr std::size_t chunk = 256;  // elements of the buffers on the stack that half precision and scalars go through
+
+template <class Function>
+DMLGRAPH_INLINE Function make(const Immediate* immediates) {
+    if constexpr (requires { Function(immediates); }) {
+        return Function(immediates);
+    } else {
+        return Function{};
+    }
+}
+
+// A loop in place is safe, though the compiler cannot know: what an iteration stores is loaded by none after it.
+template <class T>
+void spread(T value, T* out, std::size_t count) {
+    DMLGRAPH_LOOP
+    for (std::size_t i = 0; i < count; ++i) {
+        out[i] = value;
+    }
+}
+
+template <class Function, class Out, class In>
+void unary(const Call& call) noexcept {
+    const auto function = make<Function>(call.immediates);
+    const auto* x = static_cast<const In*>(call.in[0].data);
+    auto* out = static_cast<Out*>(call.out);
+    const std::size_t count = call.count;  // in the call it might be written by a store through `out`
+    if (call.in[0].scalar) {
+        return spread<Out>(function(x[0]), out, count);
+    }
+    DMLGRAPH_LOOP
+    for (std::size_t i = 0; i < count; ++i) {
+        out[i] = function(x[i]);
+    }
+}
+
+// With loops of its own where an operand is a scalar: for what is quick.
+template <class Function, class Out, class A, class B = A>
+void binary(const Call& call) noexcept {
+    const auto function = make<Function>(call.immediates);
+    const auto* a = static_cast<const A*>(call.in[0].data);
+    const auto* b = static_cast<const B*>(call.in[1].data);
+    auto* out = static_cast<Out*>(call.out);
+    const std::size_t count = call.count;
+    if (call.in[0].scalar && call.in[1].scalar) {
+        spread<Out>(function(a[0], b[0]), out, count);
+    } else if (call.in[0].scalar) {
+        const A left = a[0];
+        DMLGRAPH_LOOP
+        for (std::size_t i = 0; i < count; ++i) {
+            out[i] = function(left, b[i]);
+        }
+    } else if (call.in[1].scalar) {
+        const B right = b[0];
+        DMLGRAPH_LOOP
+        for (std::size_t i = 0; i < count; ++i) {
+            out[i] = function(a[i], right);
+        }
+    } else {
+        DMLGRAPH_LOOP
+        for (std::size_t i = 0; i < count; ++i) {
+            out[i] = function(a[i], b[i]);
+        }
+    }
+}
+
+// An operand chunk by chunk; a scalar is spread over a chunk once.
+template <class T>
+class Chunks {
+public:
+    Chunks(const Operand& operand, std::size_t count)
+        : data_(static_cast<const T*>(operand.data)), scalar_(operand.scalar) {
+        if (scalar_) {
+            spread(data_[0], spread_, count < chunk ? count : chunk);
+        }
+    }
+
+    const T* at(std::size_t index) const { return scalar_ ? spread_ : data_ + index; }
+
+private:
+    const T* data_;
+    bool scalar_;
+    alignas(64) T spread_[chunk];
+};
+
+// One loop, over chunks: for what takes long anyway.
+template <class Function, class Out, class A, class B = A>
+void slow_binary(const Call& call) noexcept {
+    const auto function = make<Function>(call.immediates);
+    const Chunks<A> all_a(call.in[0], call.count);
+    const Chunks<B> all_b(call.in[1], call.count);
+    for (std::size_t start = 0; start < call.count; start += chunk) {
+        const std::size_t count = call.count - start < chunk ? call.count - start : chunk;
+        const A* a = all_a.at(start);
+        const B* b = all_b.at(start);
+        Out* out = static_cast<Out*>(call.out) + start;
+        DMLGRAPH_LOOP
+        for (std::size_t i = 0; i < count; ++i) {
+            out[i] = function(a[i], b[i]);
+        }
+    }
+}
+
+template <class Function, class Out, class A, class B, class C>
+void ternary(const Call& call) noexcept {
+    const auto function = make<Function>(call.immediates);
+    const Chunks<A> all_a(call.in[0], call.count);
+    const Chunks<B> all_b(call.in[1], call.count);
+    const Chunks<C> all_c(call.in[2], call.count);
+    for (std::size_t start = 0; start < call.count; start += chunk) {
+        const std::size_t count = call.count - start < chunk ? call.count - start : chunk;
+        const A* a = all_a.at(start);
+        const B* b = all_b.at(start);
+        const C* c = all_c.at(start);
+        Out* out = static_cast<Out*>(call.out) + start;
+        DMLGRAPH_LOOP
+        for (std::size_t i = 0; i < count; ++i) {
+            out[i] = function(a[i], b[i], c[i]);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

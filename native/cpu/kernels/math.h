@@ -1,0 +1,103 @@
+// Arithmetic that vectorises at every level: rounding, fused multiply-add, products with their errors.
+#pragma once
+
+#include <math.h>
+
+#include "cpu/kernels/cast.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace {
+
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || (defined(_MSC_VER) && defined(__AVX2__))
+inline constexpr bool has_fma = true;
+#else
+inline constexpr bool has_fma = false;
+#endif
+
+#if defined(__SSE4_1__) || defined(__aarch64__) || (defined(_MSC_VER) && defined(__AVX2__))
+#define DMLGRAPH_ROUNDS 1
+#endif
+
+inline constexpr float infinity = __builtin_huge_valf();
+inline constexpr float not_a_number = __builtin_nanf("");
+
+DMLGRAPH_INLINE float magnitude(float x) { return float_of(bits_of(x) & 0x7fffffffu); }
+DMLGRAPH_INLINE double magnitude(double x) { return double_of(bits_of(x) & 0x7fffffffffffffffu); }
+DMLGRAPH_INLINE float with_sign(float x, float sign) {
+    return float_of((bits_of(x) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
+}
+
+// a * b + c, rounded once where the processor can and that matters to accuracy alone.
+DMLGRAPH_INLINE float multiply_add(float a, float b, float c) {
+    if constexpr (has_fma) {
+        return ::fmaf(a, b, c);
+    } else {
+        return a * b + c;
+    }
+}
+DMLGRAPH_INLINE double multiply_add(double a, double b, double c) {
+    if constexpr (has_fma) {
+        return ::fma(a, b, c);
+    } else {
+        return a * b + c;
+    }
+}
+
+// a * b + c, rounded once, but for a rounding to double before: the product is exact there.
+DMLGRAPH_INLINE float fused(float a, float b, float c) {
+    return static_cast<float>(static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c));
+}
+
+// What a * b loses when it is rounded to `product`.
+DMLGRAPH_INLINE float product_error(float a, float b, float product) {
+    if constexpr (has_fma) {
+        return ::fmaf(a, b, -product);
+    } else {
+        return static_cast<float>(static_cast<double>(a) * static_cast<double>(b) - static_cast<double>(product));
+    }
+}
+
+// Below 2^23 the sum with 2^23 has no bits for a fraction, so that it is rounded.
+DMLGRAPH_INLINE float round_to_even(float x) {
+#ifdef DMLGRAPH_ROUNDS
+    return ::rintf(x);
+#else
+    const float rounded = with_sign((magnitude(x) + 0x1p23f) - 0x1p23f, x);
+    return magnitude(x) < 0x1p23f ? rounded : x;
+#endif
+}
+
+DMLGRAPH_INLINE float truncate(float x) {
+#ifdef DMLGRAPH_ROUNDS
+    return ::truncf(x);
+#else
+    const float inside = magnitude(x) < 0x1p23f ? x : 0.0f;
+    const float cut = with_sign(static_cast<float>(static_cast<i32>(inside)), x);
+    return magnitude(x) < 0x1p23f ? cut : x;
+#endif
+}
+
+DMLGRAPH_INLINE float floor(float x) {
+#ifdef DMLGRAPH_ROUNDS
+    return ::floorf(x);
+#else
+    const float cut = truncate(x);
+    return cut > x ? cut - 1.0f : cut;
+#endif
+}
+
+// No conversion of unsigned integers to doubles is vectorised below AVX-512.
+DMLGRAPH_INLINE double exact_double(u32 x) { return static_cast<double>(static_cast<i32>(x ^ 0x80000000u)) + 2147483648.0; }
+
+// c + c₁ x + c₂ x² …
+template <class T>
+DMLGRAPH_INLINE T polynomial(T, T c) {
+    return c;
+}
+template <class T, class... Ts>
+DMLGRAPH_INLINE T polynomial(T x, T c, Ts... higher) {
+    return multiply_add(polynomial(x, higher...), x, c);
+}
+
+}  // namespace
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

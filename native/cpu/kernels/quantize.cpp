@@ -1,0 +1,56 @@
+// Quantization: an integer q stands for the number (q - zero point) * scale.
+#include "cpu/kernels/cast.h"
+#include "cpu/kernels/math.h"
+#include "cpu/kernels/tables.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace {
+
+// clamp(round(x / scale) + zero point), halves to even; NaN gives the least number. Where the sum is not exact in
+// float32, it is beyond the range anyway.
+template <class Out>
+struct Quantize {
+    Out operator()(float x, float scale) const { return (*this)(x, scale, Out{0}); }
+    Out operator()(float x, float scale, Out zero_point) const {
+        const float steps = round_to_even(x / scale) + static_cast<float>(zero_point);
+        const float low = steps > static_cast<float>(least<Out>) ? steps : static_cast<float>(least<Out>);
+        const float inside = low < static_cast<float>(greatest<Out>) ? low : static_cast<float>(greatest<Out>);
+        return static_cast<Out>(static_cast<i32>(inside));
+    }
+};
+
+// Integers beyond 2^24 are rounded before they are subtracted.
+struct Dequantize {
+    template <class In>
+    float operator()(In x, float scale) const {
+        return cast<float>(x) * scale;
+    }
+    template <class In>
+    float operator()(In x, float scale, In zero_point) const {
+        return (cast<float>(x) - cast<float>(zero_point)) * scale;
+    }
+};
+
+#define QUANTIZE(type)                                                                                           \
+    {Opcode::QUANTIZE, DataType::float32, data_type<type>, binary<Quantize<type>, type, float>},                 \
+    {Opcode::QUANTIZE_FROM, DataType::float32, data_type<type>, ternary<Quantize<type>, type, float, float, type>},
+#define DEQUANTIZE(type)                                                                                         \
+    {Opcode::DEQUANTIZE, data_type<type>, DataType::float32, binary<Dequantize, float, type, float>},            \
+    {Opcode::DEQUANTIZE_FROM, data_type<type>, DataType::float32, ternary<Dequantize, float, type, float, type>},
+
+const Entry entries[] = {
+    QUANTIZE(i8)
+    QUANTIZE(u8)
+    DEQUANTIZE(i8)
+    DEQUANTIZE(i16)
+    DEQUANTIZE(i32)
+    DEQUANTIZE(u8)
+    DEQUANTIZE(u16)
+    DEQUANTIZE(u32)
+};
+
+}  // namespace
+
+Entries quantize_kernels() { return entries; }
+
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

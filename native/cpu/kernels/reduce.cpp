@@ -1,0 +1,363 @@
+// Reductions: a function says what an element becomes and how two of those become one.
+#include "cpu/kernels/reduce_tables.h"
+
+#include "cpu/kernels/math.h"
+#include "cpu/kernels/tables.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace {
+
+// Several vectors of each level: additions wait for one another otherwise.
+template <class State>
+constexpr std::size_t lanes_of = 256 / sizeof(State);
+
+// Functions on elements of type In (Half arrives as float); State is what partial results are.
+
+template <class In, class Wide>
+struct Sum {
+    using State = Wide;
+    static constexpr State start = 0;
+    static DMLGRAPH_INLINE State term(In x) { return static_cast<Wide>(x); }
+    static DMLGRAPH_INLINE State join(State a, State b) { return a + b; }
+};
+
+template <class In, class Wide>
+struct SumAbs : Sum<In, Wide> {
+    static DMLGRAPH_INLINE Wide term(In x) {
+        if constexpr (is_float<In>) {
+            return static_cast<Wide>(magnitude(x));
+        } else {
+            return x < In{0} ? Wide{0} - static_cast<Wide>(x) : static_cast<Wide>(x);
+        }
+    }
+};
+
+template <class In, class Wide>
+struct SumSquare : Sum<In, Wide> {
+    static DMLGRAPH_INLINE Wide term(In x) {
+        if constexpr (is_float<In>) {
+            return static_cast<Wide>(x * x);
+        } else {
+            return static_cast<Wide>(x) * static_cast<Wide>(x);
+        }
+    }
+};
+
+template <class In, class Wide>
+struct SumSquareWide : Sum<In, Wide> {
+    static DMLGRAPH_INLINE Wide term(In x) { return static_cast<Wide>(x) * static_cast<Wide>(x); }
+};
+
+template <class In, class Wide>
+struct Multiply {
+    using State = Wide;
+    static constexpr State start = 1;
+    static DMLGRAPH_INLINE State term(In x) { return static_cast<Wide>(x); }
+    static DMLGRAPH_INLINE State join(State a, State b) { return a * b; }
+};
+
+template <class In>
+inline constexpr In lowest = is_float<In> ? static_cast<In>(-__builtin_huge_val()) : least<In>;
+template <>
+inline constexpr float lowest<float> = -infinity;
+template <class In>
+inline constexpr In highest = greatest<In>;
+template <>
+inline constexpr float highest<float> = infinity;
+
+template <class In>
+struct Max {
+    using State = In;
+    static constexpr State start = lowest<In>;
+    static DMLGRAPH_INLINE State term(In x) { return x; }
+    static DMLGRAPH_INLINE State join(State a, State b) { return b > a ? b : a; }
+    static DMLGRAPH_INLINE bool beats(In x, In y) { return x > y; }
+};
+
+template <class In>
+struct Min {
+    using State = In;
+    static constexpr State start = highest<In>;
+    static DMLGRAPH_INLINE State term(In x) { return x; }
+    static DMLGRAPH_INLINE State join(State a, State b) { return b < a ? b : a; }
+    static DMLGRAPH_INLINE bool beats(In x, In y) { return x < y; }
+};
+
+template <class Function, std::size_t width, class State>
+DMLGRAPH_INLINE State fold(State* lane) {
+    if constexpr (width == 1) {
+        return lane[0];
+    } else {
+        for (std::size_t j = 0; j < width / 2; ++j) {
+            lane[j] = Function::join(lane[j], lane[j + width / 2]);
+        }
+        return fold<Function, width / 2>(lane);
+    }
+}
+
+// Lanes are joined in the same order at every level.
+template <class Function, class In>
+typename Function::State row(const In* x, std::size_t length) {
+    using State = typename Function::State;
+    constexpr std::size_t lanes = lanes_of<State>;
+    State sum = Function::start;
+    std::size_t i = 0;
+    if (length >= 2 * lanes) {
+        State lane[lanes];
+        for (std::size_t j = 0; j < lanes; ++j) {
+            lane[j] = Function::join(Function::start, Function::term(x[j]));
+        }
+        for (i = lanes; i + lanes <= length; i += lanes) {
+            DMLGRAPH_LOOP
+            for (std::size_t j = 0; j < lanes; ++j) {
+                lane[j] = Function::join(lane[j], Function::term(x[i + j]));
+            }
+        }
+        sum = fold<Function, lanes>(lane);
+    }
+    for (; i < length; ++i) {
+        sum = Function::join(sum, Function::term(x[i]));
+    }
+    return sum;
+}
+
+// Elements in the type they are computed in, a chunk at a time.
+template <class In>
+struct Elements {
+    using Value = In;
+    static constexpr std::size_t most = ~std::size_t{0};
+    const In* take(const In* x, std::size_t) { return x; }
+};
+
+template <>
+struct Elements<Half> {
+    using Value = float;
+    static constexpr std::size_t most = chunk;
+    alignas(64) float single[chunk];
+    const float* take(const Half* x, std::size_t count) {
+        to_single(x, single, count);
+        return single;
+    }
+};
+
+DMLGRAPH_INLINE std::size_t lesser(std::size_t a, std::size_t b) { return a < b ? a : b; }
+
+template <class Function>
+void start(void* states, std::size_t count) noexcept {
+    auto* state = static_cast<typename Function::State*>(states);
+    for (std::size_t i = 0; i < count; ++i) {
+        state[i] = Function::start;
+    }
+}
+
+template <class Function, class In>
+void rows(void* states, const void* in, std::size_t count, std::size_t length, std::uint64_t) noexcept {
+    auto* state = static_cast<typename Function::State*>(states);
+    const auto* x = static_cast<const In*>(in);
+    Elements<In> elements;
+    for (std::size_t r = 0; r < count; ++r, x += length) {
+        for (std::size_t done = 0; done < length;) {
+            const std::size_t part = lesser(length - done, Elements<In>::most);
+            state[r] = Function::join(state[r], row<Function>(elements.take(x + done, part), part));
+            done += part;
+        }
+    }
+}
+
+template <class Function, class In>
+void columns(void* states, const void* in, std::ptrdiff_t stride, std::size_t count, std::size_t length,
+             std::uint64_t) noexcept {
+    auto* state = static_cast<typename Function::State*>(states);
+    Elements<In> elements;
+    for (std::size_t done = 0; done < count;) {
+        const std::size_t part = lesser(count - done, Elements<In>::most);
+        const auto* line = static_cast<const char*>(in) + done * sizeof(In);
+        for (std::size_t i = 0; i < length; ++i, line += stride) {
+            const auto* x = elements.take(reinterpret_cast<const In*>(line), part);
+            DMLGRAPH_LOOP
+            for (std::size_t c = 0; c < part; ++c) {
+                state[done + c] = Function::join(state[done + c], Function::term(x[c]));
+            }
+        }
+        done += part;
+    }
+}
+
+template <class Function>
+void merge(void* states, const void* later, std::size_t count) noexcept {
+    auto* state = static_cast<typename Function::State*>(states);
+    const auto* other = static_cast<const typename Function::State*>(later);
+    for (std::size_t i = 0; i < count; ++i) {
+        state[i] = Function::join(state[i], other[i]);
+    }
+}
+
+template <class Out, class State>
+DMLGRAPH_INLINE Out result(State value) {
+    if constexpr (is_same<Out, Half> && is_same<State, double>) {
+        // Once: what float32 has no room for is kept as its last bit.
+        constexpr u64 cut = (u64{1} << 29) - 1;
+        const u64 bits = bits_of(value);
+        return half_of(static_cast<float>(double_of((bits & ~cut) | ((bits & cut) != 0 ? cut + 1 : 0))));
+    } else if constexpr (is_same<Out, Half>) {
+        return half_of(value);
+    } else {
+        return static_cast<Out>(value);
+    }
+}
+
+template <class Function, class Out, bool average = false>
+void finish(const void* states, void* out, std::size_t count, std::uint64_t length) noexcept {
+    const auto* state = static_cast<const typename Function::State*>(states);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto divisor = static_cast<typename Function::State>(average ? length : 1);
+        static_cast<Out*>(out)[i] = result<Out>(static_cast<typename Function::State>(state[i] / divisor));
+    }
+}
+
+// Places of extremes. Once a NaN comes first, the state stays NaN, which nothing beats.
+template <class In>
+struct Found {
+    i64 place;  // -1: none yet
+    In value;
+};
+
+template <class Function, class In, bool last>
+DMLGRAPH_INLINE void offer(Found<In>& best, In value, i64 place) {
+    const bool better = Function::beats(value, best.value) || (last && value == best.value);
+    if (better || (best.place < 0 && (value == value || place == 0))) {
+        best = {place, value};
+    }
+}
+
+template <class In>
+void start_places(void* states, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+        static_cast<Found<In>*>(states)[i] = {-1, In{0}};
+    }
+}
+
+template <class Function, class In, class Value, bool last>
+void row_places(void* states, const void* in, std::size_t count, std::size_t length, std::uint64_t first) noexcept {
+    const auto* all = static_cast<const In*>(in);
+    Elements<In> elements;
+    for (std::size_t r = 0; r < count; ++r, all += length) {
+        Found<Value>& best = static_cast<Found<Value>*>(states)[r];
+        for (std::size_t done = 0; done < length;) {
+            const std::size_t part = lesser(length - done, 4 * chunk < Elements<In>::most ? 4 * chunk : chunk);
+            const Value* x = elements.take(all + done, part);
+            const auto place = static_cast<i64>(first + done);
+            if (best.place < 0) {
+                offer<Function, Value, last>(best, x[0], place);
+            }
+            // The place is looked for only where the chunk has something better.
+            const Value extreme = row<Function>(x, part);
+            if (Function::beats(extreme, best.value) || (last && extreme == best.value) || best.place < 0) {
+                for (std::size_t k = 0; k < part; ++k) {
+                    const std::size_t i = last ? part - 1 - k : k;
+                    if (x[i] == extreme) {
+                        offer<Function, Value, last>(best, x[i], place + static_cast<i64>(i));
+                        break;
+                    }
+                }
+            }
+            done += part;
+        }
+    }
+}
+
+template <class Function, class In, class Value, bool last>
+void column_places(void* states, const void* in, std::ptrdiff_t stride, std::size_t count, std::size_t length,
+                   std::uint64_t first) noexcept {
+    auto* best = static_cast<Found<Value>*>(states);
+    Elements<In> elements;
+    for (std::size_t done = 0; done < count;) {
+        const std::size_t part = lesser(count - done, Elements<In>::most);
+        const auto* line = static_cast<const char*>(in) + done * sizeof(In);
+        for (std::size_t i = 0; i < length; ++i, line += stride) {
+            const Value* x = elements.take(reinterpret_cast<const In*>(line), part);
+            for (std::size_t c = 0; c < part; ++c) {
+                offer<Function, Value, last>(best[done + c], x[c], static_cast<i64>(first + i));
+            }
+        }
+        done += part;
+    }
+}
+
+template <class Function, class In, bool last>
+void merge_places(void* states, const void* later, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto& other = static_cast<const Found<In>*>(later)[i];
+        if (other.place >= 0) {
+            offer<Function, In, last>(static_cast<Found<In>*>(states)[i], other.value, other.place);
+        }
+    }
+}
+
+template <class In, class Out>
+void finish_places(const void* states, void* out, std::size_t count, std::uint64_t) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+        const i64 place = static_cast<const Found<In>*>(states)[i].place;
+        static_cast<Out*>(out)[i] = static_cast<Out>(place < 0 ? 0 : place);
+    }
+}
+
+template <class Function, class In, class Out, bool average = false>
+constexpr Reduction values() {
+    return {sizeof(typename Function::State), start<Function>, rows<Function, In>, columns<Function, In>,
+            merge<Function>, finish<Function, Out, average>};
+}
+
+template <template <class> class Extreme, class In, class Value, class Out, bool last>
+constexpr Reduction places() {
+    return {sizeof(Found<Value>), start_places<Value>, row_places<Extreme<Value>, In, Value, last>,
+            column_places<Extreme<Value>, In, Value, last>, merge_places<Extreme<Value>, Value, last>,
+            finish_places<Value, Out>};
+}
+
+#define LINE(name, in, out, ...) {ReduceFunction::name, data_type<in>, data_type<out>, __VA_ARGS__},
+#define OF_FLOATS(name, function, ...)                                              \
+    LINE(name, float, float, values<function<float, double>, float, float __VA_ARGS__>())  \
+    LINE(name, float, double, values<function<float, double>, float, double __VA_ARGS__>()) \
+    LINE(name, Half, Half, values<function<float, double>, Half, Half __VA_ARGS__>())      \
+    LINE(name, Half, double, values<function<float, double>, Half, double __VA_ARGS__>())
+#define OF_INTEGERS(name, function)                             \
+    LINE(name, i32, i32, values<function<i32, u32>, i32, i32>()) \
+    LINE(name, u32, u32, values<function<u32, u32>, u32, u32>()) \
+    LINE(name, i64, i64, values<function<i64, u64>, i64, i64>()) \
+    LINE(name, u64, u64, values<function<u64, u64>, u64, u64>())
+#define EXTREME(type, name, function) LINE(name, type, type, values<function<type>, type, type>())
+#define EXTREMES(name, function)                                 \
+    DMLGRAPH_INTEGERS(EXTREME, name, function)                   \
+    EXTREME(float, name, function)                               \
+    LINE(name, Half, Half, values<function<float>, Half, Half>()) \
+    LINE(name, Half, float, values<function<float>, Half, float>())
+#define PLACE(type, value, name, function, last)                             \
+    LINE(name, type, u32, places<function, type, value, u32, last>())        \
+    LINE(name, type, i32, places<function, type, value, i32, last>())        \
+    LINE(name, type, u64, places<function, type, value, u64, last>())        \
+    LINE(name, type, i64, places<function, type, value, i64, last>())
+#define PLACE_OF(type, name, function, last) PLACE(type, type, name, function, last)
+#define PLACES(name, function, last)                    \
+    DMLGRAPH_INTEGERS(PLACE_OF, name, function, last)   \
+    PLACE(float, float, name, function, last)           \
+    PLACE(Half, float, name, function, last)
+#define COMMA_TRUE , true
+
+const ReductionEntry entries[] = {
+    OF_FLOATS(SUM, Sum) OF_INTEGERS(SUM, Sum)
+    OF_FLOATS(AVERAGE, Sum, COMMA_TRUE)
+    OF_FLOATS(MULTIPLY, Multiply) OF_INTEGERS(MULTIPLY, Multiply)
+    OF_FLOATS(SUM_ABS, SumAbs) OF_INTEGERS(SUM_ABS, SumAbs)
+    OF_FLOATS(SUM_SQUARE, SumSquare) OF_INTEGERS(SUM_SQUARE, SumSquare)
+    OF_FLOATS(SUM_SQUARE_WIDE, SumSquareWide)
+    EXTREMES(MAX, Max) EXTREMES(MIN, Min)
+    PLACES(ARGMAX, Max, false) PLACES(ARGMIN, Min, false)
+    PLACES(LAST_ARGMAX, Max, true) PLACES(LAST_ARGMIN, Min, true)
+};
+
+}  // namespace
+
+ReductionEntries reductions() { return entries; }
+
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -1,0 +1,31 @@
+#include "cpu/step.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+// Less than this is done before another thread has woken up.
+constexpr double worth_sharing = 256 << 10;
+
+}  // namespace
+
+Tensor RunContext::tensor(const View& view) const {
+    Tensor tensor{bases[view.buffer], view.type, view.rank, view.sizes, view.strides};
+    const Sizes* const strides = any_custom ? custom[view.buffer] : nullptr;
+    if (strides == nullptr) {
+        tensor.data += view.offset;
+        return tensor;
+    }
+    for (int a = 0; a < max_rank; ++a) {
+        tensor.data += view.map.origin[a] * (*strides)[a];
+    }
+    for (int d = 0; d < view.rank; ++d) {
+        tensor.strides[d] = view.map.axis[d] < 0 ? 0 : view.map.step[d] * (*strides)[view.map.axis[d]];
+    }
+    return tensor;
+}
+
+void RunContext::parallel(std::int64_t count, double cost, ParallelTask task) {
+    run_parallel(count, cost < worth_sharing ? 1 : workers, task);
+}
+
+}  // namespace dmlgraph::cpu

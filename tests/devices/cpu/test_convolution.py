@@ -1,0 +1,160 @@
+"""Convolutions of the CPU executor: those of the reference, in float32."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from near import check_exact, check_near, desc, filled, layouts, make, run, seeds
+
+from dmlgraph.devices.cpu import convolution
+from dmlgraph.errors import OperatorError
+
+
+@st.composite
+def windows(draw: st.DrawFn, backward: bool = False) -> dict[str, Any]:
+    """Sizes and fields of a convolution that exists."""
+    spatial = draw(st.integers(1, 3))
+
+    def each(low: int, high: int) -> tuple[int, ...]:
+        return tuple(draw(st.integers(low, high)) for _ in range(spatial))
+
+    groups, inner, outer = (draw(st.integers(1, 3)) for _ in range(3))
+    batch, taps = draw(st.integers(1, 2)), each(1, 3)
+    filters = (groups * inner, outer, *taps) if backward else (groups * outer, inner, *taps)
+    return {
+        "sizes": (batch, groups * inner, *each(1, 6)),
+        "filter_sizes": filters,
+        "outputs": groups * outer,
+        "strides": each(1, 3),
+        "dilations": each(1, 2),
+        "start_padding": each(0, 2),
+        "end_padding": each(0, 2),
+        "group_count": groups,
+    }
+
+
+def made(name: str, fields: dict[str, Any], **more: Any) -> Any:
+    try:
+        return make(name, **{key: each for key, each in fields.items() if key not in NOT_FIELDS}, **more)
+    except OperatorError:  # the window is larger than the tensor, or padding leaves nothing
+        assume(False)
+
+
+NOT_FIELDS = ("sizes", "filter_sizes", "outputs")
+
+
+class TestConvolution:
+    @given(
+        st.booleans().flatmap(lambda back: windows(back).map(lambda fields: (back, fields))),
+        st.sampled_from(["float32", "float16"]), st.booleans(), st.booleans(), st.integers(0, 2), layouts, seeds,
+    )  # fmt: skip
+    def test_is_near_the_reference(self, window, dtype, bias, mirrored, more, layout, seed) -> None:
+        backward, fields = window
+        operator = made(
+            "convolution",
+            fields,
+            input=desc(fields["sizes"], dtype),
+            filter=desc(fields["filter_sizes"], dtype),
+            bias=desc((fields["outputs"],), dtype) if bias else None,
+            direction="backward" if backward else "forward",
+            mode="convolution" if mirrored else "cross_correlation",
+            output_padding=(more,) * len(fields["strides"]),
+        )
+        terms = math.prod(fields["filter_sizes"][2:]) * fields["sizes"][1] + 1
+        check_near(operator, filled(operator, seed, layout), terms)
+
+    @pytest.mark.parametrize("block", [1, 50, 1000])
+    @pytest.mark.parametrize("direction", ["forward", "backward"])
+    def test_blocks_of_any_size_give_the_same(self, block, direction, monkeypatch) -> None:
+        operator = make(
+            "convolution",
+            input=desc((2, 4, 3, 5, 6)),
+            filter=desc((4, 2, 2, 3, 2)),
+            direction=direction,
+            strides=(1, 2, 1),
+            group_count=2,
+        )
+        arrays = filled(operator, 3)
+        monkeypatch.setattr(convolution, "_BLOCK", block)
+        check_near(operator, arrays, 2 * 12 + 1)
+
+    @pytest.mark.parametrize(
+        ("sizes", "filters", "fields"),
+        [
+            ((1, 64, 56, 56), (64, 64, 3, 3), {"start_padding": (1, 1), "end_padding": (1, 1)}),
+            ((1, 96, 40, 40), (96, 1, 3, 3), {"group_count": 96, "strides": (2, 2)}),
+            ((2, 64, 30, 30), (32, 64, 1, 1), {}),
+            ((1, 32, 28, 28), (32, 16, 4, 4), {"direction": "backward", "strides": (2, 2)}),
+        ],
+        ids=["3x3", "by channel", "1x1", "transposed"],
+    )
+    def test_large_ones(self, sizes, filters, fields) -> None:
+        operator = make("convolution", input=desc(sizes), filter=desc(filters), **fields)
+        check_near(operator, filled(operator, 4), math.prod(filters[1:]))
+
+    @pytest.mark.parametrize("special", [np.nan, np.inf, 3e38])
+    def test_what_is_not_finite_is_as_in_the_reference(self, special) -> None:
+        operator = make(
+            "convolution", input=desc((1, 2, 5, 5)), filter=desc((3, 2, 3, 3)), fused_activation="activation_sigmoid"
+        )
+        x, weights, bias = filled(operator, 5)
+        x[0, 1, 2, 2] = special
+        weights[0, 1, 1, 1] = 7
+        check_exact(operator, [x, weights, bias])
+
+    def test_the_padding_of_the_output_is_activated_too(self) -> None:
+        operator = make(
+            "convolution",
+            input=desc((1, 1, 2)),
+            filter=desc((1, 1, 1)),
+            output_padding=(1,),
+            fused_activation="activation_sigmoid",
+        )
+        (result,) = run(operator, np.full((1, 1, 2), 200, np.float32), np.ones((1, 1, 1), np.float32), None)
+        assert result.tolist() == [[[1, 1, 0.5]]]
+
+
+class TestQuantized:
+    @given(windows(), st.sampled_from(["uint8", "int8"]), st.booleans(), layouts, seeds)
+    def test_sums_of_integers_are_exact(self, fields, dtype, zeros, layout, seed) -> None:
+        assume(len(fields["strides"]) < 3)
+        operator = made(
+            "convolution_integer",
+            fields,
+            input=desc(fields["sizes"], dtype),
+            input_zero_point=desc((1,), dtype) if zeros else None,
+            filter=desc(fields["filter_sizes"], "int8"),
+            filter_zero_point=desc((fields["outputs"],), "int8") if zeros else None,
+        )
+        check_exact(operator, filled(operator, seed, layout))
+
+    def test_sums_that_float32_cannot_hold_are_exact(self) -> None:
+        operator = make("convolution_integer", input=desc((1, 40, 3, 3), "uint8"), filter=desc((1, 40, 3, 3), "uint8"))
+        x, weights = (np.full((1, 40, 3, 3), 255, np.uint8) for _ in range(2))
+        weights[0, 0, 0, 0] = 254
+        assert run(operator, x, None, weights, None)[0].item() == 255 * 255 * 360 - 255
+
+    @given(windows(), st.booleans(), st.booleans(), layouts, seeds)
+    def test_quantized_is_exact(self, fields, zeros, bias, layout, seed) -> None:
+        assume(len(fields["strides"]) < 3)
+        operator = made(
+            "quantized_linear_convolution",
+            fields,
+            input=desc(fields["sizes"], "uint8"),
+            input_scale=desc((1,)),
+            input_zero_point=desc((1,), "uint8") if zeros else None,
+            filter=desc(fields["filter_sizes"], "int8"),
+            filter_scale=desc((fields["outputs"],)),
+            filter_zero_point=desc((fields["outputs"],), "int8") if zeros else None,
+            bias=desc((fields["outputs"],), "int32") if bias else None,
+            output_scale=desc((1,)),
+            output_zero_point=desc((1,), "int8") if zeros else None,
+        )
+        arrays = filled(operator, seed, layout)
+        arrays[-2] = np.full_like(arrays[-2], 300)  # so that most results are within the range
+        check_exact(operator, arrays)

@@ -1,0 +1,131 @@
+"""Movement: slices, splits, joins, tiles, paddings and blocks of pixels as views and strided copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dmlgraph as dg
+from dmlgraph.devices.cpu import CpuDevice
+
+Array = np.ndarray[Any, Any]
+
+
+def image(sizes: tuple[int, ...] = (2, 4, 6, 8), dtype: str = "float32") -> Array:
+    return np.arange(np.prod(sizes)).reshape(sizes).astype(dtype)
+
+
+def check(graph: dg.Graph, **inputs: Array) -> dict[str, Any]:
+    """The results are those of `reference`, and nothing ran in Python; the stats."""
+    executable = CpuDevice(2).compile(graph.lower(fuse=False), reason="test")
+    results = executable.run(inputs)
+    for name, expected in graph.compile("reference", fuse=False).run(inputs).items():
+        np.testing.assert_array_equal(results[name], expected, name)
+    assert executable.stats["python"] == []
+    return executable.stats
+
+
+OPERATORS = {
+    "slice": lambda x: dg.slice(x, offsets=[0, 1, 2, 0], sizes=[2, 2, 3, 3], strides=[1, 2, 1, 3]),
+    "slice1": lambda x: dg.slice1(
+        x,
+        input_window_offsets=[0, 1, 1, 0],
+        input_window_sizes=[2, 3, 5, 8],
+        input_window_strides=[1, -2, 2, -3],
+    ),
+    "tile": lambda x: dg.tile(x, repeats=[1, 2, 1, 3]),
+    "tile of one": lambda x: dg.tile(
+        dg.slice(x, offsets=[0, 0, 0, 0], sizes=[1, 4, 1, 8], strides=[1] * 4), repeats=[3, 2, 5, 1]
+    ),
+    "padding": lambda x: dg.padding(
+        x, padding_mode="constant", padding_value=7, start_padding=[0, 1, 2, 0], end_padding=[1, 0, 3, 2]
+    ),
+    "padding1": lambda x: dg.padding1(
+        x, padding_mode="constant", padding_value=7, start_padding=[1, 1, 1, 1], end_padding=[0, 0, 0, 0]
+    ),
+    "space_to_depth": lambda x: dg.space_to_depth(x, block_size=2),
+    "space_to_depth1": lambda x: dg.space_to_depth1(x, block_size=2, order="column_row_depth"),
+    "depth_to_space": lambda x: dg.depth_to_space(x, block_size=2),
+    "depth_to_space1": lambda x: dg.depth_to_space1(x, block_size=2, order="column_row_depth"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_alone_and_between_others(name: str, dtype: str) -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[2, 4, 6, 8], dtype=dtype)
+    moved = OPERATORS[name](x)
+    g.output("moved", moved)
+    g.output("after", OPERATORS[name](x + x) + moved)
+    check(g, x=image(dtype=dtype))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_split_and_join(axis: int) -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[2, 4, 6, 8], dtype="float32")
+    half = [2, 4, 6, 8][axis] // 2
+    low, high = dg.split(x, axis=axis, outputs=[half, half])
+    g.output("y", dg.join([high, low * 2, x, high], axis=axis))
+    g.output("low", low)
+    g.output("sum", low + high)
+    check(g, x=image())
+
+
+def test_views_cost_nothing() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[6, 8], dtype="float32")
+    left, right = dg.split(x, axis=1, outputs=[4, 4])
+    g.output("y", dg.add(left, dg.slice(right, offsets=[0, 0], sizes=[6, 4], strides=[1, 1]), name="sum"))
+    stats = check(g, x=image((6, 8)))
+    assert stats["regions"] == [["sum"]]
+    assert stats["arena_bytes"] == 0
+
+
+def test_the_parts_of_a_join_are_computed_in_place() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[6, 8], dtype="float32")
+    g.output("y", dg.join([dg.negate(x, name="left"), dg.negate(x + 1, name="right")], axis=0))
+    stats = check(g, x=image((6, 8)))
+    assert stats["arena_bytes"] == 0
+    assert len(stats["regions"]) == 1
+
+
+def test_a_part_that_is_joined_twice_and_read_elsewhere() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[6, 8], dtype="float32")
+    part = dg.negate(x)
+    inner = dg.join([part, x, part], axis=1)
+    g.output("y", dg.join([inner, inner], axis=0))
+    g.output("part", dg.abs(part))
+    check(g, x=image((6, 8)))
+
+
+def test_joined_fills_and_sequences() -> None:
+    g = dg.Graph()
+    fill = g.fill_value_constant(sizes=[2, 3], dtype="int16", value=-3)
+    sequence = g.fill_value_sequence(sizes=[2, 4], dtype="int16", value_start=5, value_delta=2)
+    g.output("y", dg.join([fill, sequence, fill], axis=1))
+    g.output("part", dg.slice(fill, offsets=[0, 1], sizes=[2, 2], strides=[1, 1]))
+    check(g)
+
+
+def test_moved_arrays_of_the_caller_may_have_any_layout() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[6, 8], dtype="float32")
+    left, right = dg.split(x, axis=1, outputs=[3, 5])
+    g.output("y", dg.join([right, left], axis=1))
+    g.output(
+        "flipped", dg.slice1(x, input_window_offsets=[0, 0], input_window_sizes=[6, 8], input_window_strides=[-1, -1])
+    )
+    data = image((6, 8))
+    expected = np.concatenate([data[:, 3:], data[:, :3]], 1)
+    executable = CpuDevice(2).compile(g.lower(fuse=False), reason="test")
+    for given in (np.asfortranarray(data), np.repeat(data, 2, axis=1)[:, ::2], data[::-1].copy()[::-1]):
+        wide = np.zeros((6, 16), np.float32)
+        results = executable.run({"x": given}, out={"y": wide[:, ::2]})
+        np.testing.assert_array_equal(wide[:, ::2], expected)
+        np.testing.assert_array_equal(results["flipped"], data[::-1, ::-1])

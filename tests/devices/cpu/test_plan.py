@@ -1,0 +1,198 @@
+"""Plan: which nodes run together, how the others run, and what memory it takes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import dmlgraph as dg
+from dmlgraph import _native
+from dmlgraph.devices.cpu import CpuDevice
+from dmlgraph.devices.cpu.plan import make_plan
+from dmlgraph.devices.executable import Executable
+
+Array = np.ndarray[Any, Any]
+
+
+def compiled(graph: dg.Graph) -> Executable:
+    return CpuDevice().compile(graph.lower(fuse=False), reason="test")
+
+
+def regions(graph: dg.Graph) -> list[list[str]]:
+    found: list[list[str]] = compiled(graph).stats["regions"]
+    return found
+
+
+def agree(graph: dg.Graph, **inputs: Array) -> None:
+    results = compiled(graph).run(inputs)
+    for name, expected in graph.compile("reference", fuse=False).run(inputs).items():
+        np.testing.assert_array_equal(results[name], expected, name)
+
+
+def test_a_chain_is_one_region_without_memory() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[8, 8], dtype="float32")
+    g.output("y", dg.activation_relu(dg.add(x, x, name="twice"), name="y"))
+    assert regions(g) == [["twice", "y"]]
+    assert compiled(g).stats["arena_bytes"] == 0
+
+
+def test_a_way_out_of_a_region_and_back_parts_it() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[4, 8], dtype="float32")
+    twice = dg.add(x, x, name="twice")
+    lengths = g.constant("lengths", np.full((4, 1), 3, np.uint32))
+    turned = dg.reverse_subsequences(twice, lengths, axis=1, name="turned")
+    g.output("y", dg.subtract(twice, turned, name="y"))
+    assert regions(g) == [["twice"], ["y"]]
+    agree(g, x=np.arange(32, dtype=np.float32).reshape(4, 8))
+
+
+def test_what_a_later_region_alone_reads_is_computed_there() -> None:
+    g = dg.Graph()
+    x, z = g.input("x", sizes=[4, 8], dtype="float32"), g.input("z", sizes=[4, 8], dtype="float32")
+    early = dg.negate(dg.abs(z, name="abs"), name="early")
+    lengths = g.constant("lengths", np.full((4, 1), 3, np.uint32))
+    g.output("y", dg.subtract(early, dg.reverse_subsequences(x, lengths, axis=1), name="y"))
+    assert regions(g) == [["abs", "early", "y"]]
+    data = np.arange(32, dtype=np.float32).reshape(4, 8)
+    agree(g, x=data, z=data - 9)
+
+
+def test_nodes_that_read_the_same_tensor_run_together() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[4, 8], dtype="float32")
+    g.output("a", dg.abs(x, name="a"))
+    g.output("b", dg.negate(x, name="b"))
+    assert regions(g) == [["a", "b"]]
+    agree(g, x=np.arange(32, dtype=np.float32).reshape(4, 8) - 9)
+
+
+def test_other_sizes_are_another_region() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[1, 8], dtype="float32")
+    z = g.input("z", sizes=[4, 8], dtype="float32")
+    g.output("y", dg.add(dg.negate(x, name="small"), z, name="large"))
+    assert regions(g) == [["small"], ["large"]]
+    agree(g, x=np.arange(8, dtype=np.float32).reshape(1, 8), z=np.ones((4, 8), np.float32))
+
+
+def test_dimensions_of_size_1_make_no_difference() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[1, 4, 1, 8], dtype="float32")
+    g.output("y", dg.negate(dg.abs(x)))
+    assert len(regions(g)) == 1
+    agree(g, x=np.arange(32, dtype=np.float32).reshape(1, 4, 1, 8) - 9)
+
+
+def test_what_has_no_kernel_runs_its_evaluate() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[4], dtype="int4")
+    one = g.fill_value_constant(sizes=[1], dtype="float32", value=1)
+    g.output("y", dg.dequantize(x, [one], quantization_type="scale", name="wide"))
+    executable = compiled(g)
+    assert executable.stats["python"] == ["wide"]
+    values = np.array([-8, -1, 0, 7], ml_dtypes.int4)
+    assert executable.run({"x": values})["y"].tolist() == [-8, -1, 0, 7]
+    assert executable.bind({"x": values})()["y"].tolist() == [-8, -1, 0, 7]
+
+
+def test_4_bit_results_are_arrays_of_their_type() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[3], dtype="float32")
+    scale = g.fill_value_constant(sizes=[1], dtype="float32", value=1)
+    g.output("y", dg.quantize(x, [scale], dtype="int4", quantization_type="scale"))
+    data = np.array([-9, 2.5, 3], np.float32)
+    expected = g.compile("reference").run({"x": data})["y"]
+    executable = compiled(g)
+    target = np.zeros(3, ml_dtypes.int4)
+    for result in (executable.run({"x": data})["y"], executable.run({"x": data}, {"y": target})["y"], target):
+        assert result.dtype == ml_dtypes.int4
+        assert result.astype(int).tolist() == expected.astype(int).tolist()
+
+
+def test_temporary_buffers_share_memory_when_they_live_at_different_times() -> None:
+    size = 1 << 12
+    g = dg.Graph()
+    value = g.input("x", sizes=[64, 64], dtype="float32")
+    for _ in range(20):  # reductions part the regions
+        value = value - dg.reduce(value, function="max", axes=[1])
+    g.output("y", value)
+    executable = compiled(g)
+    assert executable.stats["arena_bytes"] <= 2 * 4 * size + 4 * 4 * 64
+    agree(g, x=np.random.default_rng(0).random((64, 64)).astype(np.float32))
+
+
+def test_planning_ten_thousand_nodes_takes_a_third_of_a_second() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[2, 3], dtype="float32")
+    value = x
+    for _ in range(5000):
+        value = dg.tanh(value + x)
+    g.output("y", value)
+    desc = g.lower(fuse=False)
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        executable = CpuDevice().compile(desc, reason="test")
+        seconds.append(time.process_time() - start)
+    assert len(desc.nodes) == 10_000
+    assert min(seconds) < 0.3
+    assert len(executable.stats["regions"]) == 1
+
+
+def test_a_wide_graph_of_thousands_of_nodes_is_right() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[2, 3], dtype="int32")
+    level = [x + k for k in range(1000)]
+    while len(level) > 1:
+        level = [one + other for one, other in zip(level[::2], level[1::2], strict=False)] + (
+            [level[-1]] if len(level) % 2 else []
+        )
+    g.output("y", level[0])
+    data = np.arange(6, dtype=np.int32).reshape(2, 3)
+    np.testing.assert_array_equal(compiled(g).run({"x": data})["y"], data * 1000 + 499_500)
+
+
+def native(nodes: list[Any], outputs: list[int]) -> Any:
+    x = dg.TensorDesc(dtype="float32", sizes=[2])
+    return _native.CpuExecutable("g", [x], nodes, outputs, ["x"], ["y"], [None], 1)
+
+
+X = dg.TensorDesc(dtype="float32", sizes=[2])
+ADD = ("ADD", (0, 0), X.dtype, X.dtype, ())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "outputs", "message"),
+    [
+        ([("odd", "n", (0,), (X,), (X,), ())], [1], "'odd' is no kind of node"),
+        ([("element_wise", "n", (5,), (X,), (X,), (ADD,))], [1], "node 'n' reads what is not computed before it"),
+        ([("element_wise", "n", (), (X,), (X,), (ADD,))], [1], "node 'n'"),
+        ([("element_wise", "n", (0,), (X,), (X,), (("ODD", (0,), X.dtype, X.dtype, ()),))], [1], "no kernel ODD"),
+        ([("element_wise", "n", (0,), (X,), (X,), (("ADD", (0,), X.dtype, X.dtype, ()),))], [1], "number of operands"),
+        ([("element_wise", "n", (0,), (X,), (X,), (("ADD", (0, 3), X.dtype, X.dtype, ()),))], [1], "an operand"),
+        ([("native", "n", (0,), (X,), (X,), ("odd", (), ()))], [1], "no native step 'odd'"),
+        ([], [7], "an output is no value"),
+        ([], [0], "an input or constant cannot be an output"),
+    ],
+    ids=str,
+)
+def test_a_plan_that_makes_no_sense_is_refused(nodes: list[Any], outputs: list[int], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        native(nodes, outputs)
+
+
+def test_the_plan_numbers_values_in_order() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[2], dtype="float32")
+    g.output("y", dg.add(x, g.constant("c", np.ones(2, np.float32)), name="sum"))
+    plan = make_plan(g.lower(fuse=False))
+    kinds = {node[1]: (node[0], node[2]) for node in plan.nodes}
+    assert kinds["c"] == ("constant", ())
+    assert kinds["sum"] == ("element_wise", (0, 1))
+    assert plan.outputs == [2]

@@ -1,0 +1,171 @@
+"""Pooling of the CPU executor: that of the reference, dimension by dimension."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from near import check_exact, check_near, desc, filled, layouts, make, run, seeds
+
+from dmlgraph.devices.cpu import pooling
+from dmlgraph.errors import OperatorError
+
+floats = st.sampled_from(["float32", "float16"])
+SIZES = "sizes"
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> dict[str, Any]:
+    """Sizes and fields of a pooling."""
+    spatial = draw(st.integers(2, 3))
+
+    def each(low: int, high: int) -> tuple[int, ...]:
+        return tuple(draw(st.integers(low, high)) for _ in range(spatial))
+
+    return {
+        SIZES: (draw(st.integers(1, 2)), draw(st.integers(1, 3)), *each(1, 6)),
+        "window_size": each(1, 4),
+        "strides": each(1, 3),
+        "dilations": each(1, 2),
+        "start_padding": each(0, 3),
+        "end_padding": each(0, 3),
+    }
+
+
+def made(name: str, window: dict[str, Any], dtype: str, **more: Any) -> Any:
+    fields = {key: each for key, each in window.items() if key != SIZES}
+    try:
+        return make(name, **{"input": desc(window[SIZES], dtype)}, **fields, **more)
+    except OperatorError:  # the window is larger than the tensor
+        assume(False)
+
+
+class TestAveragePooling:
+    @given(windows(), floats, st.booleans(), layouts, seeds)
+    def test_is_near_the_reference(self, window, dtype, include_padding, layout, seed) -> None:
+        operator = made("average_pooling1", window, dtype, include_padding=include_padding)
+        check_near(operator, filled(operator, seed, layout), math.prod(window["window_size"]))
+
+    def test_a_float16_sum_overflows(self) -> None:
+        operator = make(
+            "average_pooling",
+            input=desc((1, 1, 1, 2), "float16"),
+            window_size=(1, 2),
+            strides=(1, 1),
+            start_padding=(0, 0),
+            end_padding=(0, 0),
+            include_padding=True,
+        )
+        assert run(operator, np.full((1, 1, 1, 2), 6e4, np.float16))[0].item() == np.inf
+
+    @pytest.mark.parametrize("special", [np.nan, np.inf, 3e38])
+    def test_what_is_not_finite_is_as_in_the_reference(self, special) -> None:
+        window = {SIZES: (1, 1, 4, 4), "window_size": (2, 3), "strides": (1, 1), "start_padding": (1, 0)}
+        operator = made("average_pooling1", window | {"end_padding": (0, 0)}, "float32", include_padding=False)
+        (x,) = filled(operator, 1)
+        x[0, 0, 1, 1:3] = special
+        check_exact(operator, [x])
+
+    @given(windows(), st.booleans(), st.booleans(), layouts, seeds)
+    def test_quantized_is_exact(self, window, include_padding, zeros, layout, seed) -> None:
+        channels = window[SIZES][1]
+        operator = made(
+            "quantized_linear_average_pooling",
+            window,
+            "uint8",
+            include_padding=include_padding,
+            input_scale=desc((channels,)),
+            input_zero_point=desc((channels,), "uint8") if zeros else None,
+            output_scale=desc((1,)),
+            output_zero_point=desc((1,), "int8") if zeros else None,
+        )
+        check_exact(operator, filled(operator, seed, layout))
+
+
+class TestLpPooling:
+    @given(windows(), floats, st.integers(1, 3), layouts, seeds)
+    def test_is_near_the_reference(self, window, dtype, p, layout, seed) -> None:
+        operator = made("lp_pooling1", window, dtype, p=p)
+        check_near(operator, filled(operator, seed, layout), math.prod(window["window_size"]) + 3)
+
+    @pytest.mark.parametrize("p", [1, 2, 3])
+    @pytest.mark.parametrize("special", [np.nan, -np.inf, 3e38])
+    def test_what_is_not_finite_is_as_in_the_reference(self, special, p) -> None:
+        window = {SIZES: (1, 1, 4, 4), "window_size": (2, 3), "strides": (1, 1), "start_padding": (1, 0)}
+        operator = made("lp_pooling", window | {"end_padding": (0, 0)}, "float32", p=p)
+        x = np.zeros((1, 1, 4, 4), np.float32)
+        x[0, 0, 1, 1:3] = special
+        check_exact(operator, [x])
+
+
+TYPES = ["float32", "float16", "uint32", "uint16", "uint8", "int32", "int16", "int8", "int64", "uint64"]
+
+
+class TestMaxPooling:
+    @given(windows(), st.sampled_from(TYPES), layouts, seeds, st.sampled_from([False, "uint32", "uint64"]))
+    def test_is_that_of_the_reference(self, window, dtype, layout, seed, indices) -> None:
+        asked = {"dtype": indices} if indices else False
+        operator = made("max_pooling2", window, dtype, output_indices=asked)
+        arrays = filled(operator, seed, layout)
+        check_exact(operator, [arrays[0] // 64])  # few different ones, so that there are equal maxima
+
+    @pytest.mark.parametrize("dtype", ["float32", "float16"])
+    @pytest.mark.parametrize("indices", [False, True])
+    def test_nan_is_passed_over_and_infinity_is_the_least_number(self, dtype, indices) -> None:
+        window = {SIZES: (1, 2, 3, 4), "window_size": (2, 2), "strides": (1, 1), "start_padding": (2, 0)}
+        operator = made("max_pooling2", window | {"end_padding": (0, 1)}, dtype, output_indices=indices)
+        specials = [np.nan, -np.inf, np.inf, 0.0, -0.0, np.finfo(dtype).min, 1]
+        x = np.random.default_rng(7).choice(specials, (1, 2, 3, 4)).astype(dtype)
+        check_exact(operator, [x])
+
+    @pytest.mark.parametrize("dtype", TYPES)
+    def test_the_extremes_of_a_type(self, dtype) -> None:
+        window = {SIZES: (1, 1, 2, 3), "window_size": (1, 2), "strides": (1, 1), "start_padding": (0, 2)}
+        operator = made("max_pooling2", window | {"end_padding": (1, 0)}, dtype, output_indices=True)
+        limits = np.finfo(dtype) if dtype.startswith("f") else np.iinfo(dtype)
+        x = np.array([[[[limits.min, limits.min, limits.max], [limits.max, limits.max, limits.min]]]], dtype)
+        check_exact(operator, [x])
+
+    @pytest.mark.parametrize("block", [1, 30, 1000])
+    def test_blocks_of_any_size_give_the_same(self, block, monkeypatch) -> None:
+        window = {SIZES: (2, 5, 4, 5), "window_size": (2, 2), "strides": (1, 2), "start_padding": (0, 1)}
+        operator = made("max_pooling2", window | {"end_padding": (0, 1)}, "float32", output_indices=True)
+        monkeypatch.setattr(pooling, "_BLOCK", block)
+        check_exact(operator, filled(operator, 8))
+
+    @given(windows(), floats, layouts, seeds)
+    def test_gradient(self, window, dtype, layout, seed) -> None:
+        forward = made("max_pooling2", window, dtype)
+        fields = {key: each for key, each in window.items() if key != SIZES}
+        operator = make(
+            "max_pooling_grad", input=forward.input, input_gradient=desc(forward.output.sizes, dtype), **fields
+        )
+        check_exact(operator, filled(operator, seed, layout))
+
+
+def test_large_ones() -> None:
+    window = {
+        "window_size": (3, 3),
+        "strides": (2, 2),
+        "start_padding": (1, 1),
+        "end_padding": (1, 1),
+        "input": desc((1, 64, 112, 112)),
+    }
+    average = make("average_pooling", include_padding=False, **window)
+    check_near(average, filled(average, 9), 9)
+    greatest = make("max_pooling1", output_indices=True, **window)
+    check_exact(greatest, filled(greatest, 9))
+    everything = make(
+        "average_pooling",
+        input=desc((2, 512, 14, 14)),
+        window_size=(14, 14),
+        strides=(1, 1),
+        start_padding=(0, 0),
+        end_padding=(0, 0),
+        include_padding=False,
+    )
+    check_near(everything, filled(everything, 9), 196)

@@ -1,0 +1,142 @@
+"""Reductions on the device `cpu`: sums of floats are all but rounded once, everything else is exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import INF, NAN, SHAPES, Array, both, graph, near, numbers, shapes_and_axes
+
+import dmlgraph as dg
+
+# By function: how far off, in units of the sum of the terms' magnitudes.
+FLOATS = {
+    "sum": 2, "average": 2, "l1": 2, "l2": 2, "sum_square": 2, "multiply": 2, "log_sum": 2, "log_sum_exp": 8,
+    "max": 0, "min": 0, "argmax": 0, "argmin": 0,
+}  # fmt: skip
+WIDE = ("int32", "uint32", "int64", "uint64")
+INTEGERS = (*WIDE, "int8", "uint8", "int16", "uint16")
+EXACT = {"sum": WIDE, "multiply": WIDE, "l1": WIDE, "sum_square": WIDE} | dict.fromkeys(
+    ("max", "min", "argmax", "argmin"), INTEGERS
+)
+
+
+def compare(function: str, x: Array, axes: tuple[int, ...], threads: int = 2, **layout: Any) -> None:
+    g = graph(lambda x: dg.reduce(x, function=function, axes=axes), {"x": x}, x=layout)
+    ((got, expected),) = both(g, {"x": x}, threads)
+    if x.dtype.kind != "f" or function.startswith("arg"):
+        np.testing.assert_array_equal(got, expected)
+        return
+    magnitude = None
+    if function in ("sum", "average"):
+        over = np.mean if function == "average" else np.sum
+        terms = over(np.abs(x.astype(np.float64)), axes, keepdims=True)
+        magnitude = terms * 2.0**-16 + np.abs(expected)  # of the double's rounding, and of the result's
+    if function == "log_sum_exp":
+        magnitude = 1 + np.abs(expected.astype(np.float64))
+    near(got, expected, FLOATS[function], magnitude)
+
+
+@pytest.mark.parametrize(("sizes", "axes"), SHAPES, ids=str)
+@pytest.mark.parametrize("function", FLOATS)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_floats(function: str, sizes: tuple[int, ...], axes: tuple[int, ...], dtype: str) -> None:
+    x = numbers(sizes, dtype)
+    compare(function, np.abs(x) if function == "log_sum" else x, axes)
+
+
+@pytest.mark.parametrize(("function", "dtype"), [(name, dtype) for name, dtypes in EXACT.items() for dtype in dtypes])
+def test_integers_are_exact(function: str, dtype: str) -> None:
+    for sizes, axes in SHAPES[2:]:
+        compare(function, numbers(sizes, dtype), axes)
+
+
+@given(shape=shapes_and_axes(), function=st.sampled_from(sorted(FLOATS)), seed=st.integers(0, 99), order=st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_axes_and_strides(shape: Any, function: str, seed: int, order: Any) -> None:
+    sizes, axes = shape
+    x = np.abs(numbers(sizes, seed=seed))
+    permuted = order.draw(st.permutations(range(len(sizes))))
+    # The caller's array has its dimensions in another order, with gaps.
+    room = np.zeros([2 * sizes[axis] for axis in permuted], np.float32)
+    strided = room[tuple(slice(None, None, 2) for _ in permuted)].transpose(np.argsort(permuted))
+    strided[...] = x
+    compare(function, strided, axes)
+
+
+@pytest.mark.parametrize(
+    ("function", "row", "gives"),
+    [
+        ("max", [1, NAN, 3, -INF], 3),
+        ("max", [NAN, NAN], -INF),
+        ("min", [NAN, NAN], INF),
+        ("min", [NAN, INF, 2], 2),
+        ("sum", [1, NAN, 2], NAN),
+        ("sum", [INF, 1, -INF], NAN),
+        ("sum", [3e38, 3e38, -3e38], 3e38),
+        ("l2", [3e38, 1], INF),
+        ("argmax", [1, NAN, 5, 5], 2),
+        ("argmax", [NAN, 7], 0),
+        ("argmin", [4, -INF, NAN, -INF], 1),
+        ("argmax", [-INF, NAN], 0),
+    ],
+)
+def test_special_numbers(function: str, row: list[float], gives: float) -> None:
+    """As docs/measured.md has it, in rows of any length along either axis: the rest is what changes nothing."""
+    idle = {"max": NAN, "min": NAN, "sum": 0, "l2": 0, "argmax": NAN, "argmin": NAN}[function]
+    for length in (len(row), 100, 1500, 40000):
+        x = np.full((2, length), idle, np.float32)
+        x[:, : len(row)] = row
+        for turned, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+            g = graph(lambda x, axis=axis: dg.reduce(x, function=function, axes=[axis]), {"x": turned})
+            ((got, expected),) = both(g, {"x": turned})
+            np.testing.assert_array_equal(got, expected)
+            np.testing.assert_array_equal(got.ravel(), np.array([gives, gives], got.dtype))
+
+
+@pytest.mark.parametrize("operator", [dg.argmax, dg.argmin])
+@pytest.mark.parametrize("direction", ["increasing", "decreasing"])
+@pytest.mark.parametrize(("sizes", "axes"), SHAPES[2:], ids=str)
+def test_places_of_extremes(operator: Any, direction: str, sizes: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """There are many equal ones, and some NaN."""
+    x = np.random.default_rng(0).integers(0, 3, sizes).astype(np.float32)
+    x.ravel()[::7] = NAN
+    g = graph(lambda x: operator(x, axes=axes, axis_direction=direction), {"x": x})
+    ((got, expected),) = both(g, {"x": x})
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("sizes", [(1 << 20,), (3, 350_000), (350_000, 3), (100_003, 2)])
+@pytest.mark.parametrize("function", ["sum", "max", "argmax", "log_sum_exp"])
+def test_the_number_of_threads_changes_nothing(sizes: tuple[int, ...], function: str) -> None:
+    x = numbers(sizes)
+    axis = int(np.argmax(sizes))
+    g = graph(lambda x: dg.reduce(x, function=function, axes=[axis]), {"x": x})
+    results = [both(g, {"x": x}, threads)[0] for threads in (1, 2, 3)]
+    near(*results[0], 8, 1 + np.abs(results[0][1]) + np.abs(x).sum(axis, keepdims=True) * 2.0**-16)
+    for got, _ in results[1:]:
+        np.testing.assert_array_equal(got, results[0][0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_large_sums_lose_nothing(dtype: str) -> None:
+    """2^24 and then ones: in float32 they would all be lost."""
+    x = np.ones((1, 4097), dtype)
+    x[0, 0] = 2**24 if dtype == "float32" else 2**11
+    compare("sum", x, (1,))
+    compare("sum", np.ascontiguousarray(x.T), (0,))
+
+
+def test_repeated_elements_are_read_in_place() -> None:
+    """A tensor that is repeated along what is reduced, and along what is kept."""
+    x = numbers((6, 1))
+    g = dg.Graph("repeated")
+    value = g.input("x", sizes=[6, 1], dtype="float32")
+    wide = value + g.constant("zero", np.zeros((6, 50), np.float32))
+    g.output("y0", dg.reduce(wide, function="sum", axes=[1]))
+    g.output("y1", dg.reduce(wide, function="sum", axes=[0]))
+    for got, expected in both(g, {"x": x}):
+        near(got, expected, 2, np.abs(x).sum() * 50 * 2.0**-16 + np.abs(expected))

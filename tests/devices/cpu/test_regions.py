@@ -1,0 +1,194 @@
+"""Regions: element-wise nodes that run as one pass read every layout in place and give what `reference` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dmlgraph as dg
+from dmlgraph.devices.cpu import CpuDevice
+
+Array = np.ndarray[Any, Any]
+DTYPES = ("float16", "float32", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def both(graph: dg.Graph, inputs: dict[str, Array], threads: int = 2) -> dict[str, Array]:
+    """The results of `cpu`, which must be those of `reference` bit for bit."""
+    desc = graph.lower(fuse=False)
+    results = CpuDevice(threads).compile(desc, reason="test").run(inputs)
+    expected = graph.compile("reference", fuse=False).run(inputs)
+    assert list(results) == list(expected)
+    for name, array in expected.items():
+        assert results[name].dtype == array.dtype
+        assert results[name].shape == array.shape
+        np.testing.assert_array_equal(results[name].view(f"u{array.itemsize}"), array.view(f"u{array.itemsize}"), name)
+    return results
+
+
+def values(sizes: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> Array:
+    return np.random.default_rng(seed).integers(0, 100, sizes).astype(dtype)
+
+
+def sums(a_sizes: tuple[int, ...], b_sizes: tuple[int, ...], dtype: str = "float32") -> None:
+    """a · b + a − b, broadcast."""
+    g = dg.Graph()
+    a, b = g.input("a", sizes=a_sizes, dtype=dtype), g.input("b", sizes=b_sizes, dtype=dtype)
+    g.output("y", a * b + a - b)
+    results = both(g, {"a": values(a_sizes, dtype), "b": values(b_sizes, dtype, 1)})
+    x, z = values(a_sizes, dtype), values(b_sizes, dtype, 1)
+    np.testing.assert_array_equal(results["y"], x * z + x - z)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_data_type(dtype: str) -> None:
+    sums((3, 700), (3, 700), dtype)
+
+
+@pytest.mark.parametrize(
+    ("a_sizes", "b_sizes"),
+    [
+        ((1,), (1,)),
+        ((5,), (1,)),
+        ((7, 3), (3,)),  # short rows: the operand is gathered once
+        ((5000, 3), (3,)),
+        ((5000, 3), (5000, 1)),
+        ((40, 500), (500,)),  # long rows: read in place
+        ((40, 500), (40, 1)),  # one number for each row
+        ((40, 1), (1, 500)),  # an outer product
+        ((4, 1, 6, 1), (1, 5, 1, 7)),
+        ((2, 3, 300, 2), (3, 1, 1)),
+        ((2, 3, 64, 64), (1, 3, 1, 1)),
+        ((100001,), (100001,)),  # no whole number of blocks
+        ((3, 1, 1, 33333), (1, 2, 1, 33333)),
+        ((2, 2, 2, 2, 2, 2, 2, 2), (2, 1, 2, 1, 2, 1, 2, 1)),
+    ],
+    ids=str,
+)
+def test_broadcasting(a_sizes: tuple[int, ...], b_sizes: tuple[int, ...]) -> None:
+    sums(a_sizes, b_sizes)
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "fortran": np.asfortranarray,
+    "reversed": lambda x: x[::-1, ::-1].copy()[::-1, ::-1],
+    "every third": lambda x: np.repeat(x, 3, axis=1)[:, ::3],
+    "one for all": lambda x: np.broadcast_to(x[:1, :1], x.shape),
+    "one for a row": lambda x: np.broadcast_to(x[:, :1], x.shape),
+    "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape),
+    "read-only": lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("sizes", [(3, 5), (700, 3), (3, 700), (300, 400)], ids=str)
+def test_the_callers_arrays_may_have_any_layout(layout: str, sizes: tuple[int, int]) -> None:
+    g = dg.Graph()
+    a, b = g.input("a", sizes=sizes, dtype="float32"), g.input("b", sizes=sizes, dtype="float32")
+    g.output("y", (a - b) * a)
+    g.output("copy", dg.identity(a))
+    x, z = LAYOUTS[layout](values(sizes)), values(sizes, seed=1)
+    results = both(g, {"a": x, "b": z})
+    np.testing.assert_array_equal(results["y"], (x - z) * x)
+    whole = np.full((sizes[0], 2 * sizes[1]), -1, np.float32)
+    executable = g.compile("cpu", fuse=False)
+    executable.run({"a": x, "b": z}, out={"y": whole[:, ::2], "copy": np.empty(sizes, np.float32, order="F")})
+    np.testing.assert_array_equal(whole[:, ::2], (x - z) * x)
+    assert (whole[:, 1::2] == -1).all()
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 700), (33, 65)], ids=str)
+def test_transposed_operands_are_read_in_place(sizes: tuple[int, int]) -> None:
+    """A transpose is a pair of strides: the second of these nodes reads what the first wrote the other way round."""
+    rows = sizes[0]
+    g = dg.Graph()
+    x = g.input("x", sizes=sizes, dtype="float32")
+    turned = dg.identity(x + 1, output={"strides": [1, rows]})  # column by column
+    g.output("y", turned * 2)
+    g.output("turned", turned)
+    data = values(sizes)
+    assert (both(g, {"x": data})["y"] == (data + 1) * 2).all()
+
+
+def test_inputs_and_outputs_with_strides_of_their_own_leave_gaps() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[2, 3], dtype="float32", strides=[1, 4])
+    y = dg.add(x, x, output={"strides": [8, 2]})
+    sequence = g.fill_value_sequence(sizes=[2, 3], dtype="float32", strides=[5, 1], value_start=0, value_delta=1)
+    g.output("y", dg.identity(y) - sequence)
+    g.output("gaps", y)
+    both(g, {"x": values((2, 3))})
+
+
+def test_fills_and_sequences_cost_no_step() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[3, 50], dtype="float32")
+    fill = g.fill_value_constant(sizes=[3, 50], dtype="float32", value=2.5)
+    sequence = g.fill_value_sequence(sizes=[3, 50], dtype="float32", value_start=3, value_delta=-0.5)
+    g.output("y", (x + fill) * sequence - fill)
+    data = values((3, 50))
+    both(g, {"x": data})
+    stats = CpuDevice().compile(g.lower(fuse=False), reason="").stats
+    assert len(stats["regions"]) == 1
+    assert stats["arena_bytes"] == 0
+
+
+def test_fills_and_sequences_can_be_outputs_and_be_read_by_other_steps() -> None:
+    g = dg.Graph()
+    fill = g.fill_value_constant(sizes=[3, 5000], dtype="float16", value={"bits": 0x7E01})
+    sequence = g.fill_value_sequence(sizes=[5000, 3], dtype="int32", value_start=-3, value_delta=7)
+    g.output("fill", fill)
+    g.output("again", fill)
+    g.output("sequence", sequence)
+    g.output("total", dg.reduce(sequence, function="sum", axes=[1]))
+    g.output("fills", dg.reduce(g.fill_value_constant(sizes=[4, 4], dtype="int32", value=3), function="sum", axes=[1]))
+    both(g, {})
+
+
+def test_single_elements_are_computed_once_and_spread() -> None:
+    g = dg.Graph()
+    x, one = g.input("x", sizes=[30, 40], dtype="float32"), g.input("one", sizes=[1, 1], dtype="float32")
+    scalar = one * 3 + g.fill_value_constant(sizes=[1, 1], dtype="float32", value=1)
+    g.output("y", x + scalar)
+    g.output("scalar", scalar)
+    data = values((30, 40))
+    assert (both(g, {"x": data, "one": np.full((1, 1), 5, np.float32)})["y"] == data + 16).all()
+
+
+def test_a_region_that_reads_the_same_tensor_in_several_ways() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[64, 64], dtype="float32")
+    flipped = dg.slice1(x, input_window_offsets=[0, 0], input_window_sizes=[64, 64], input_window_strides=[-1, -1])
+    part = dg.slice(x, offsets=[3, 0], sizes=[1, 64], strides=[1, 1])
+    g.output("y", x * flipped + part - x)
+    data = values((64, 64))
+    np.testing.assert_array_equal(both(g, {"x": data})["y"], data * data[::-1, ::-1] + data[3:4] - data)
+
+
+def test_many_values_live_at_a_time() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[3000], dtype="float32")
+    terms = [x * float(k) for k in range(60)]
+    pairs = [one - other for one, other in zip(terms, reversed(terms), strict=True)]
+    total = pairs[0]
+    for one in pairs[1:]:
+        total = dg.max(total, one)
+    g.output("y", total)
+    for k in range(0, 60, 7):
+        g.output(f"t{k}", terms[k])
+    both(g, {"x": values((3000,))})
+
+
+def test_data_types_of_different_widths_share_a_region() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[5, 999], dtype="uint8")
+    wide = dg.cast(x, dtype="float32") * 0.25
+    half = dg.cast(wide, dtype="float16")
+    g.output("wide", dg.cast(half, dtype="float64"))
+    g.output("long", dg.cast(half, dtype="int64") + dg.cast(x, dtype="int64"))
+    g.output("half", half)
+    g.output("low", dg.cast(wide + 300, dtype="uint8"))
+    both(g, {"x": values((5, 999), "uint8")})
+    assert len(CpuDevice().compile(g.lower(fuse=False), reason="").stats["regions"]) == 1

@@ -1,0 +1,207 @@
+"""Element-wise nodes and reductions that run together, row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import Array, both, graph, near, numbers
+
+import dmlgraph as dg
+from dmlgraph.devices.cpu import CpuDevice
+
+UNITS = 40  # of rounding at every node, which is the same on both devices but for functions and sums
+
+
+def passes(g: dg.Graph) -> int:
+    """How many steps there are."""
+    stats = CpuDevice(1).compile(g.lower(fuse=False), reason="test").stats
+    return len(stats["regions"]) + len(stats["native"]) + len(stats["python"])
+
+
+def compare(g: dg.Graph, arrays: dict[str, Array], magnitude: float = 1.0) -> None:
+    for got, expected in both(g, arrays):
+        near(got, expected, UNITS, np.abs(expected.astype(np.float64)) + magnitude)
+
+
+def layer_norm(x: dg.Value, scale: dg.Value, bias: dg.Value, axis: int = 1) -> dg.Value:
+    centred = x - dg.reduce(x, function="average", axes=[axis])
+    variance = dg.reduce(centred * centred, function="average", axes=[axis])
+    return centred / dg.sqrt(variance + 1e-5) * scale + bias
+
+
+def softmax(x: dg.Value, axis: int = 1) -> dg.Value:
+    powers = dg.exp(x - dg.reduce(x, function="max", axes=[axis]))
+    return powers / dg.reduce(powers, function="sum", axes=[axis])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 7), (500, 3), (9, 300), (3, 1024), (2, 16384), (3, 20000)])
+def test_layer_normalization_in_primitives(sizes: tuple[int, int], dtype: str) -> None:
+    arrays = {"x": numbers(sizes, dtype), "scale": numbers(sizes[1:], dtype), "bias": numbers(sizes[1:], dtype)}
+    g = graph(layer_norm, arrays)
+    if dtype == "float32":
+        compare(g, arrays, 4.0)
+    else:
+        for got, expected in both(g, arrays):  # every node is rounded to float16: neighbours of neighbours
+            np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=4e-3, atol=8e-3)
+    if sizes[1] <= 16384 and sizes[1] > 1:
+        assert passes(g) == 1
+
+
+@pytest.mark.parametrize("sizes", [(6, 2), (70, 300), (1000, 40), (1200, 5)])
+def test_along_the_first_axis(sizes: tuple[int, int]) -> None:
+    arrays = {"x": numbers(sizes), "scale": numbers((sizes[0], 1)), "bias": numbers((1, sizes[1]))}
+    g = graph(lambda x, scale, bias: (layer_norm(x, scale, bias, 0), softmax(x, 0)), arrays)
+    compare(g, arrays, 4.0)
+    if sizes[0] <= 1024:
+        assert passes(g) == 1
+
+
+def test_softmax_in_primitives_is_one_pass() -> None:
+    x = numbers((40, 333))
+    g = graph(softmax, {"x": x})
+    compare(g, {"x": x}, 0.0)
+    assert passes(g) == 1
+
+
+@pytest.mark.parametrize("sizes", [(50, 64), (2, 500_000), (500_000, 2)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_producer_is_not_stored(sizes: tuple[int, int], axis: int) -> None:
+    arrays = {"x": numbers(sizes), "z": numbers(sizes, seed=1)}
+    g = graph(lambda x, z: dg.reduce(dg.exp(x) * z, function="sum", axes=[axis]), arrays)
+    compare(g, arrays, float(np.exp(arrays["x"]).sum(axis).max()))
+    assert passes(g) == 1
+
+
+def test_values_that_others_want_are_stored() -> None:
+    x = numbers((30, 200))
+
+    def build(x: dg.Value) -> tuple[dg.Value, ...]:
+        mean = dg.reduce(x, function="average", axes=[1])
+        centred = x - mean
+        root = dg.sqrt(dg.reduce(centred * centred, function="sum", axes=[1]))
+        return centred, mean, root, centred / root
+
+    g = graph(build, {"x": x})
+    compare(g, {"x": x})
+    assert passes(g) == 1
+
+
+def test_a_row_value_that_another_row_wants() -> None:
+    """The matrix less its row sums upside down."""
+    x = numbers((60, 70))
+
+    def build(x: dg.Value) -> dg.Value:
+        sums = dg.reduce(x, function="sum", axes=[1])
+        turned = dg.slice1(sums, input_window_offsets=[0, 0], input_window_sizes=[60, 1], input_window_strides=[-1, 1])
+        return x - turned
+
+    compare(graph(build, {"x": x}), {"x": x}, 10.0)
+
+
+@pytest.mark.parametrize("sizes", [(60, 70), (7, 2000), (2000, 7)])
+def test_results_with_strides_of_their_own(sizes: tuple[int, int]) -> None:
+    """Column by column, with gaps: as what is reduced, as what is left of it, as the normalized result."""
+
+    def build(x: dg.Value) -> tuple[dg.Value, ...]:
+        turned = dg.exp(x, output={"strides": [1, sizes[0] + 3]})
+        sums = dg.reduce(turned, function="sum", axes=[1], output={"strides": [2, 2]})
+        shares = dg.divide(turned, sums, output={"strides": [2 * sizes[1], 2]})
+        return shares, dg.reduce(turned, function="max", axes=[0])
+
+    x = numbers(sizes)
+    compare(graph(build, {"x": x}), {"x": x}, 10.0)
+
+
+def test_two_reductions_over_different_axes() -> None:
+    x = numbers((60, 70))
+
+    def build(x: dg.Value) -> dg.Value:
+        rows, columns = (dg.reduce(x * x, function="average", axes=[axis]) for axis in (1, 0))
+        return x / (rows + columns)
+
+    compare(graph(build, {"x": x}), {"x": x}, 10.0)
+
+
+def test_sequences_and_fills_inside_rows() -> None:
+    x = numbers((30, 70))
+    g = dg.Graph("weighted")
+    value = g.input("x", sizes=x.shape, dtype="float32")
+    ramp = g.fill_value_sequence(sizes=x.shape, dtype="float32", value_start=1, value_delta=0.5)
+    half = g.fill_value_constant(sizes=x.shape, dtype="float32", value=0.5)
+    for index, axis in enumerate((1, 0)):
+        weighted = (value + half) * ramp
+        g.output(f"y{index}", weighted / dg.reduce(dg.abs(weighted), function="sum", axes=[axis]))
+        g.output(f"z{index}", dg.reduce(ramp, function="sum", axes=[axis]))
+    compare(g, {"x": x})
+
+
+def test_the_number_of_threads_changes_nothing() -> None:
+    arrays = {"x": numbers((300, 700)), "scale": numbers((700,)), "bias": numbers((700,))}
+    g = graph(layer_norm, arrays)
+    first, *others = (both(g, arrays, threads)[0][0] for threads in (1, 2, 4))
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+@pytest.mark.parametrize("layout", [np.asfortranarray, lambda x: x[::-1, ::-1], lambda x: x[:1]])
+def test_arrays_with_strides_and_results_into_them(layout: Any) -> None:
+    given = {"x": numbers((90, 130)), "scale": numbers((130,)), "bias": numbers((130,))}
+    arrays = {**given, "x": np.broadcast_to(layout(given["x"]), (90, 130))}
+    g = graph(layer_norm, arrays)
+    executable = g.compile("cpu")
+    expected = g.compile("reference").run(arrays)["y0"]
+    room = np.zeros((180, 260), np.float32)
+    executable.run(arrays, out={"y0": room[::2, 1::2]})
+    near(room[::2, 1::2], expected, UNITS, np.abs(expected) + 4)
+    assert not room[1::2].any()
+    if arrays["x"].flags.writeable:
+        executable.run(arrays, out={"y0": arrays["x"]})  # in place: as if it were read first
+        near(arrays["x"], expected, UNITS, np.abs(expected) + 4)
+
+
+# Random graphs of rows: values are wide, narrow, or the same in all rows.
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["add", "multiply", "exp", "sum", "max", "abs"]), st.integers(0, 99), st.integers(0, 99)),
+    min_size=2,
+    max_size=14,
+)
+
+
+@given(
+    steps=STEPS,
+    sizes=st.sampled_from([(4, 5), (1, 30), (30, 1), (3, 600), (700, 2), (2, 3, 4), (5, 17000), (1100, 20)]),
+    axes=st.sets(st.integers(0, 2), min_size=1, max_size=2),
+    outputs=st.integers(1, 3),
+)
+@settings(max_examples=60, deadline=None)
+def test_random_rows(steps: Any, sizes: tuple[int, ...], axes: set[int], outputs: int) -> None:
+    reduced = tuple(axis for axis in axes if axis < len(sizes)) or (0,)
+    narrow = tuple(1 if axis in reduced else size for axis, size in enumerate(sizes))
+    fixed = tuple(size if axis in reduced else 1 for axis, size in enumerate(sizes))
+    arrays = {"x": numbers(sizes), "n": numbers(narrow, seed=1), "f": numbers(fixed, seed=2)}
+
+    def build(**given: dg.Value) -> tuple[dg.Value, ...]:
+        values = list(given.values())
+        for name, first, second in steps:
+            a, b = values[first % len(values)], values[second % len(values)]
+            if name in ("add", "multiply"):
+                values.append(a + b if name == "add" else a * b * 0.5)
+            elif name == "exp":
+                values.append(dg.exp(dg.negate(dg.abs(a))))
+            elif name == "abs":
+                values.append(dg.abs(a))
+            else:
+                values.append(dg.reduce(a, function="average" if name == "sum" else name, axes=reduced))
+        return tuple(values[-outputs:])
+
+    made = graph(build, arrays)
+    with np.errstate(all="ignore"):
+        for got, expected in both(made, arrays):
+            scale = max(1.0, float(np.abs(np.nan_to_num(expected)).max()))
+            near(got, expected, 4000, scale)
