@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-import time
 
 import pytest
 
@@ -97,11 +96,8 @@ def test_above_so_many_edges_labels_lie_on_them() -> None:
     check(scene)
 
 
-def test_a_graph_of_two_thousand_nodes_takes_seconds_and_stays_narrow() -> None:
-    drawing = draw(chain(2000))
-    start = time.perf_counter()
-    scene = lay_out(drawing)
-    assert time.perf_counter() - start < 30  # 1 s where nothing else runs; without references, minutes
+def test_a_graph_of_two_thousand_nodes_stays_narrow() -> None:
+    scene = lay_out(draw(chain(2000)))
     assert scene.width < 2000
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -175,9 +174,7 @@ def test_a_reference_leads_to_its_source(opened: Opened) -> None:
 
 def test_two_thousand_nodes_open_and_move_without_lag(opened: Opened) -> None:
     text = render(chain(2000), "html")
-    start = time.perf_counter()
     tab = opened(text)
-    assert time.perf_counter() - start < 10  # about 0.4 s where nothing else runs
     frame = """async () => { const begin = performance.now(), view = views[0];
         for (let i = 0; i < 10; i++) { view.x += 3; view.paint(); (await createImageBitmap(view.canvas)).close(); }
         return (performance.now() - begin) / 10; }"""

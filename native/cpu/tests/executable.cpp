@@ -1,0 +1,181 @@
+// Executables that several threads run at once, that are closed, and graphs that are none.
+#include "cpu/executable.h"
+
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cpu/tests/runs.h"
+
+namespace dmlgraph::cpu::tests {
+namespace {
+
+constexpr std::int64_t side = 200;  // large enough to be shared between threads
+
+Graph graph_of(int variant) {
+    Graph graph;
+    const Shape sizes{side, side};
+    const int x = graph.input(DataType::float32, sizes), y = graph.input(DataType::float32, sizes);
+    int value = graph.apply(add, {graph.read(x), graph.transposed(y, 0, 1)});
+    if (variant % 2 == 1) {
+        const int sum = graph.reduce("SUM", graph.read(value), {variant % 4 == 1 ? 1 : 0}, DataType::float32);
+        value = graph.apply(subtract, {graph.read(value), graph.spread(sum, sizes)});
+    }
+    const int turned = graph.apply(negate, {graph.transposed(value, 0, 1)});
+    graph.output(graph.apply(greater, {graph.transposed(turned, 0, 1), graph.read(x)}));
+    graph.output(graph.slice(graph.read(turned), {side / 2, side}, {1, 0}, {2, 1}));
+    return graph;
+}
+
+constexpr int runs = 6;
+
+}  // namespace
+
+CPU_TEST(one_executable_on_several_threads) {
+    for (const int variant : {0, 1, 3}) {
+        const Graph graph = graph_of(variant);
+        Executable executable(plan(graph.spec()), 3);
+        std::mutex mutex;  // contexts are given out to one thread at a time
+        std::vector<std::thread> threads;
+        for (int t = 0; t < 4; ++t) {
+            threads.emplace_back([&, t] {
+                const Sample sample(graph, static_cast<std::uint64_t>(t));
+                Trial trial(graph, sample, {.threads = 3});
+                for (int run = 0; run < runs; ++run) {
+                    Executable::Context* context = nullptr;
+                    {
+                        const std::lock_guard lock(mutex);
+                        context = &executable.acquire();
+                    }
+                    trial.run(executable, *context);
+                    const std::lock_guard lock(mutex);
+                    executable.release(*context);
+                    if (run % 4 == 3) {
+                        executable.trim();  // while others are running
+                    }
+                }
+            });
+        }
+        for (std::thread& thread : threads) {
+            thread.join();
+        }
+    }
+}
+
+CPU_TEST(executables_come_and_go_on_several_threads) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([t] {
+            const Graph graph = graph_of(t);
+            const Sample sample(graph, static_cast<std::uint64_t>(t));
+            for (int run = 0; run < runs; ++run) {
+                check_run(graph, sample, {.threads = 1 + (t + run) % 4});
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+}
+
+CPU_TEST(an_executable_that_is_closed_keeps_nothing) {
+    const Graph graph = graph_of(1);
+    Executable executable(plan(graph.spec()), 2);
+    const Sample sample(graph, 1);
+    Trial trial(graph, sample, {.threads = 2});
+    Executable::Context* const first = &executable.acquire();
+    Executable::Context* const second = &executable.acquire();
+    check(first != second, "two runs have memory of their own");
+    trial.run(executable, *first);
+    executable.release(*first);
+    executable.trim();
+    trial.run(executable, *second);  // which was in use
+    executable.release(*second);
+    check(&executable.acquire() == second, "memory is used again");
+    executable.release(*second);
+    executable.trim();
+    trial.run(executable, executable.acquire());
+}
+
+CPU_TEST(an_executable_that_never_runs) {
+    const Graph graph = graph_of(0);
+    const Executable executable(plan(graph.spec()), 2);
+    check(executable.threads() == 2 && !executable.program().steps.empty(), "it is ready");
+}
+
+CPU_TEST(graphs_that_are_none) {
+    const struct {
+        std::string_view what;
+        void (*spoil)(GraphSpec& graph);
+    } cases[] = {
+        {"an output of no value", [](GraphSpec& graph) { graph.outputs[0] = 1000; }},
+        {"an output of value -1", [](GraphSpec& graph) { graph.outputs[0] = -1; }},
+        {"an output that is an input", [](GraphSpec& graph) { graph.outputs[0] = 0; }},
+        {"a node that reads itself", [](GraphSpec& graph) { graph.nodes[0].sources[0] = 2; }},
+        {"a node that reads a later one", [](GraphSpec& graph) { graph.nodes[0].sources[1] = 3; }},
+        {"fewer sources than inputs", [](GraphSpec& graph) { graph.nodes[0].sources.pop_back(); }},
+    };
+    for (const auto& [what, spoil] : cases) {
+        GraphSpec spec = graph_of(0).spec();
+        spoil(spec);
+        bool refused = false;
+        try {
+            plan(std::move(spec));
+        } catch (const std::invalid_argument&) {
+            refused = true;
+        }
+        check(refused, what);
+    }
+}
+
+CPU_TEST(a_step_that_throws_leaves_the_context_usable) {
+    class Thrower final : public Step {
+    public:
+        explicit Thrower(std::vector<View> outputs) : to_(outputs.at(0)) {}
+        void run(RunContext& context) const override {
+            if (context.data(to_)[0] == std::byte{1}) {
+                throw std::runtime_error("no");
+            }
+            context.data(to_)[0] = std::byte{1};
+        }
+        Kind kind() const override { return Kind::native; }
+        void visit(const Visitor& visitor) override { visitor(to_, true); }
+
+    private:
+        View to_;
+    };
+    class Maker final : public StepMaker {
+    public:
+        std::unique_ptr<Step> make(std::vector<View>, std::vector<View> outputs) const override {
+            return std::make_unique<Thrower>(std::move(outputs));
+        }
+    };
+    GraphSpec spec;
+    NodeSpec& node = spec.nodes.emplace_back();
+    node.name = "thrower";
+    node.kind = NodeKind::step;
+    node.outputs = {packed(DataType::uint8, {4})};
+    node.make_step = std::make_unique<Maker>();
+    spec.outputs = {0};
+    Executable executable(plan(std::move(spec)), 1);
+    std::byte result[4] = {};
+    Binding binding(0, 1);
+    binding.outputs[0].data = result;
+    Executable::Context& context = executable.acquire();
+    for (const bool expected : {false, true, true}) {
+        bool thrown = false;
+        try {
+            executable.run(context, binding);
+        } catch (const std::runtime_error&) {
+            thrown = true;
+        }
+        check(thrown == expected, "what a step throws arrives");
+    }
+    executable.release(context);
+}
+
+}  // namespace dmlgraph::cpu::tests

@@ -1,0 +1,157 @@
+// The thread pool: every piece is worked on once, whoever asks, from however many threads.
+#include "cpu/thread_pool.h"
+
+#include <atomic>
+#include <chrono>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
+
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+#include "cpu/tests/check.h"
+
+namespace dmlgraph::cpu::tests {
+namespace {
+
+// Whether the task got each piece once. Pieces are plain memory: two workers at one piece are a data race.
+bool covers(std::int64_t count, int workers) {
+    std::vector<int> taken(static_cast<std::size_t>(count));
+    std::atomic<bool> known_workers{true};
+    run_parallel(count, workers, [&](int worker, Chunks& chunks) {
+        known_workers = known_workers && worker >= 0 && worker < workers;
+        std::int64_t first = 0, last = 0;
+        while (chunks.next(first, last)) {
+            for (std::int64_t i = first; i < last; ++i) {
+                ++taken[static_cast<std::size_t>(i)];
+                if (i % 8 == 0) {
+                    std::this_thread::yield();  // so that others get in between, on few processors too
+                }
+            }
+        }
+    });
+    for (const int times : taken) {
+        if (times != 1) {
+            return false;
+        }
+    }
+    return known_workers;
+}
+
+}  // namespace
+
+CPU_TEST(every_piece_is_taken_once) {
+    for (const std::int64_t count : {0, 1, 2, 3, 7, 63, 64, 65, 1000, 20'001}) {
+        for (const int workers : {1, 2, 3, 8, 17}) {
+            check(covers(count, workers),
+                  std::to_string(count) + " pieces, " + std::to_string(workers) + " workers");
+        }
+    }
+}
+
+CPU_TEST(many_small_jobs) {
+    for (int job = 0; job < (watches_threads ? 500 : 3000); ++job) {
+        check(covers(1 + job % 9, 1 + job % 5), "a small job");
+        if (job % 100 == 99) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));  // helpers fall asleep meanwhile
+        }
+    }
+}
+
+CPU_TEST(jobs_from_several_threads) {
+    std::vector<std::thread> callers;
+    std::latch all_are_there(6);
+    for (int caller = 0; caller < 6; ++caller) {
+        callers.emplace_back([caller, &all_are_there] {
+            all_are_there.arrive_and_wait();
+            for (int job = 0; job < 150; ++job) {
+                check(covers(10 + caller * 31, 2 + caller % 4), "a job beside others");
+            }
+        });
+    }
+    for (std::thread& caller : callers) {
+        caller.join();
+    }
+}
+
+CPU_TEST(helpers_take_part) {
+    std::vector<int> pieces_of(4);
+    run_parallel(24, 4, [&](int worker, Chunks& chunks) {
+        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+            pieces_of[static_cast<std::size_t>(worker)] += static_cast<int>(last - first);
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+    });
+    check(pieces_of[0] + pieces_of[1] + pieces_of[2] + pieces_of[3] == 24, "all pieces are done on return");
+    check(pieces_of[0] < 24, "not by the caller alone");
+}
+
+CPU_TEST(jobs_within_jobs) {
+    std::atomic<std::int64_t> sum{0};
+    run_parallel(40, 4, [&](int, Chunks& chunks) {
+        std::int64_t first = 0, last = 0;
+        while (chunks.next(first, last)) {
+            for (std::int64_t i = first; i < last; ++i) {
+                run_parallel(25, 4, [&](int, Chunks& inner) {
+                    std::int64_t from = 0, to = 0;
+                    while (inner.next(from, to)) {
+                        sum += to - from;
+                    }
+                });
+            }
+        }
+    });
+    check(sum == 40 * 25, "all inner pieces are done");
+}
+
+CPU_TEST(what_helpers_wrote_is_seen) {
+    std::vector<std::int64_t> squares(5000), sums(5000);
+    run_parallel(5000, 4, [&](int, Chunks& chunks) {
+        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+            for (std::int64_t i = first; i < last; ++i) {
+                squares[static_cast<std::size_t>(i)] = i * i;
+            }
+        }
+    });
+    run_parallel(5000, 4, [&](int, Chunks& chunks) {  // other workers take other pieces now
+        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+            for (std::int64_t i = first; i < last; ++i) {
+                sums[static_cast<std::size_t>(i)] = squares[static_cast<std::size_t>(4999 - i)] + 1;
+            }
+        }
+    });
+    bool right = true;
+    for (std::int64_t i = 0; i < 5000; ++i) {
+        right = right && sums[static_cast<std::size_t>(i)] == (4999 - i) * (4999 - i) + 1;
+    }
+    check(right, "the second job reads what the first one wrote");
+}
+
+CPU_TEST(there_is_a_thread_at_least) {
+    check(default_threads() >= 1, "default_threads");
+}
+
+#if !defined(_WIN32)
+CPU_TEST(a_forked_process_has_a_pool_of_its_own) {
+    if (watches_threads) {
+        return;
+    }
+    check(covers(100, 4), "before the fork");
+    for (int child = 0; child < 3; ++child) {
+        const pid_t process = fork();
+        if (process == 0) {
+            _exit(covers(100, 4) && covers(1000, 3) ? 7 : 1);
+        }
+        int status = 0;
+        check(waitpid(process, &status, 0) == process && WIFEXITED(status) && WEXITSTATUS(status) == 7,
+              "a child runs jobs");
+    }
+    check(covers(100, 4), "after it");
+}
+#endif
+
+}  // namespace dmlgraph::cpu::tests
