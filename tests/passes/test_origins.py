@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import dmlgraph as dg
 from dmlgraph.passes import fuse
 from dmlgraph.passes.origins import Origins
