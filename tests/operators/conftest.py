@@ -13,12 +13,12 @@ from dmlgraph.operators import find
 SHARED = [path.stem for path in pathlib.Path(__file__).parent.glob("*.py") if not path.stem.startswith(("test_", "__"))]
 pytest.register_assert_rewrite(*(f"{__package__}.{module}" for module in SHARED))
 
-DEVICES = ("reference", "directml:software")
+DEVICES = ("reference", "cpu", "directml:software")
 
 
 @pytest.fixture
 def device(request: pytest.FixtureRequest) -> str:
-    """Each device that operators are run on: the reference, and the real DirectML over a software adapter."""
+    """Each device that operators are run on: the reference, the CPU executor, and the real DirectML."""
     name = str(request.param)
     if name.startswith("directml"):
         request.getfixturevalue("directml_path")
@@ -28,7 +28,7 @@ def device(request: pytest.FixtureRequest) -> str:
 def devices(operator: str) -> tuple[str, ...]:
     """The devices that have an operator: no DirectML library for Linux has those of the newest levels."""
     found = find(operator)
-    return DEVICES[:1] if found is not None and found.support().introduced > LIBRARY_LEVEL else DEVICES
+    return DEVICES[:2] if found is not None and found.support().introduced > LIBRARY_LEVEL else DEVICES
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -13,6 +13,7 @@ from dmlgraph.operators import REGISTRY
 
 from . import activations, exact
 from .activations import ActivationTests
+from .checks import tolerance
 from .harness import FLOATS, Array, array, assert_same, build, refused, run, run_all
 
 # The activation with attributes other than the defaults, its formula, and the level from which it fuses.
@@ -110,7 +111,7 @@ def hosted(host: str, sums: Array, activation: Any) -> dict[str, Any]:
 
 
 def assert_near(got: Array, expected: Array, device: str) -> None:
-    assert_same(got, expected, ActivationTests.ulp.get(device, 0), ActivationTests.ulp_floor.get(device, 0.0))
+    assert_same(got, expected, *tolerance(device, ActivationTests.ulp, ActivationTests.ulp_floor))
 
 
 def test_the_table_is_complete() -> None:
