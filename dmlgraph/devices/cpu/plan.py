@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph.devices.cpu.element_wise import instructions
+from dmlgraph.devices.cpu.library import FAST
 from dmlgraph.devices.cpu.movement import MOVEMENTS
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
 from dmlgraph.devices.executable import Array
@@ -52,7 +53,8 @@ def _fill(operator: FillValueConstant) -> Payload | None:
     return None if dtype.bits == 4 else ("fill", operator.value.union[: dtype.bits // 8])
 
 
-# How operators run that are not element-wise; what is not here, or gets None, runs its `evaluate`.
+# How operators run that are not element-wise; what is not here, or gets None, runs
+# what FAST has for it, or its `evaluate`.
 WAYS: Mapping[type[Operator], Way] = {FillValueConstant: _fill, **MOVEMENTS, **REDUCTIONS}
 
 
@@ -121,8 +123,9 @@ def _way(node: OperatorDescNode) -> Payload:
 
 
 def _evaluation(node: OperatorDescNode) -> Callable[[list[Array | None], list[Array | None]], None]:
-    """The operator's `evaluate` on the buffers' arrays; 4-bit tensors come as the bytes of their buffers."""
+    """What is FAST, or `evaluate`, on the buffers' arrays; 4-bit tensors come as the bytes of their buffers."""
     operator = node.operator
+    fast = FAST.get(type(operator))
     unpacked = [(port, desc) for port, desc in enumerate(operator.input_descs) if desc and desc.dtype.bits == 4]
     results = [(port, desc) for port, desc in enumerate(operator.output_descs) if desc is not None]
 
@@ -132,7 +135,7 @@ def _evaluation(node: OperatorDescNode) -> Callable[[list[Array | None], list[Ar
             if buffer is not None:
                 inputs[port] = desc.unpack(buffer)
         try:
-            values = operator.evaluate(*inputs)
+            values = operator.evaluate(*inputs) if fast is None else fast(operator, *inputs)
         except DmlGraphError as error:
             raise error.at(node.name) from None
         except MemoryError:
