@@ -341,6 +341,7 @@ class Graph:
         *,
         fuse: bool | Iterable[str] = True,
         dims: Mapping[str, int] | None = None,
+        threads: int | None = None,
         debug: bool = False,
     ) -> Executable:
         """Compiles the graph for a device: "auto", "cpu", "reference", "directml", "directml:1", "directml:software".
@@ -350,11 +351,13 @@ class Graph:
             fuse: whether nodes melt into one another first (`dmlgraph.passes`): all rules that are on by default,
                 none, or those of the given names.
             dims: other values for the graph's dims.
+            threads: how many may work on a run on `cpu`; by default DMLGRAPH_THREADS, or one for each processor.
             debug: ask the device for its own checks and messages.
         """
         from dmlgraph.devices import compile_graph
 
-        return compile_graph(self if dims is None else self.with_dims(dims), device, fuse=fuse, debug=debug)
+        graph = self if dims is None else self.with_dims(dims)
+        return compile_graph(graph, device, fuse=fuse, threads=threads, debug=debug)
 
     @classmethod
     def assembled(

@@ -99,16 +99,27 @@ def _directml() -> ModuleType:
         ) from None
 
 
-def compile_graph(graph: Graph, device: str, *, fuse: bool | Iterable[str] = True, debug: bool = False) -> Executable:
-    """Fuses and lowers a graph for a device and compiles it there; `fuse` is that of `Graph.compile`.
+def compile_graph(
+    graph: Graph,
+    device: str,
+    *,
+    fuse: bool | Iterable[str] = True,
+    threads: int | None = None,
+    debug: bool = False,
+) -> Executable:
+    """Fuses and lowers a graph for a device and compiles it there; `fuse` and `threads` are those of `Graph.compile`.
 
     The executable's `stats` say how long each of the three took: fuse_seconds, lower_seconds, compile_seconds.
 
     Raises:
-        DeviceError: no such device.
+        DeviceError: no such device, or one that takes no number of threads.
         OperatorError: a node needs a higher feature level than the device has.
     """
     choice = choose(device)
+    if threads is not None:
+        if not isinstance(choice.device, CpuDevice):
+            raise DeviceError(f"'{choice.device.name}' takes no number of threads", field="threads", got=threads)
+        choice = Choice(CpuDevice(threads), choice.reason)
     times = [time.perf_counter()]
     fused = run_passes(graph, level=choice.device.level, rules=fuse, without=choice.device.unwanted_rules)
     times.append(time.perf_counter())

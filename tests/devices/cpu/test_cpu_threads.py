@@ -151,3 +151,23 @@ print(g.compile("cpu").stats["threads"], CpuDevice(2).compile(g.lower(), reason=
             env=os.environ | {"DMLGRAPH_THREADS": value},
         )
         assert done.stdout.split() == [str(count), "2"]
+
+
+def ones(count: int) -> dg.Graph:
+    g = dg.Graph("ones")
+    g.output("y", dg.exp(g.input("x", sizes=[count], dtype="float32")))
+    return g
+
+
+def test_compile_takes_the_number_of_threads() -> None:
+    executable = ones(8).compile("cpu", threads=3)
+    assert executable.stats["threads"] == 3
+    np.testing.assert_array_equal(executable.run({"x": np.zeros(8, np.float32)})["y"], np.ones(8, np.float32))
+
+
+@pytest.mark.parametrize(("device", "threads"), [("cpu", 0), ("cpu", True), ("cpu", "2"), ("reference", 2)])
+def test_what_is_no_number_of_threads_is_refused(device: str, threads: object) -> None:
+    with pytest.raises(dg.DeviceError) as caught:
+        ones(8).compile(device, threads=threads)  # type: ignore[arg-type]
+    assert caught.value.field == "threads"
+    assert caught.value.got == threads
