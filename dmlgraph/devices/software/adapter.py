@@ -187,7 +187,7 @@ def load() -> Adapter:
         return _load()
 
 
-@functools.cache
+@functools.cache  # never to be emptied: DirectML's pipelines hold addresses of the kernels that the compiler keeps
 def _load() -> Adapter:
     llvm.binding()
     libraries = [_open(find_library(name)) for name in LIBRARIES]
