@@ -17,7 +17,7 @@ import numpy as np
 from dmlgraph.nodes import ConstantNode
 from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtract
 from dmlgraph.operators.matrix import Gemm
-from dmlgraph.passes.affine import is_power_of_two
+from dmlgraph.passes.affine import affine, is_power_of_two
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
 
@@ -54,10 +54,10 @@ def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
 
     With a C both alpha and beta are scaled, which is exact for powers of two only; others are left alone.
     """
-    found = _scaled(draft, node)
-    if found is None:
+    found = affine(draft, node)
+    if found is None or found.line.shifts:
         return None
-    product, factor = found
+    product, factor = found.operand, found.line.scale
     gemm = draft.made_by(product, Gemm)
     if gemm is None or not _is_plain(draft, product):
         return None
@@ -104,30 +104,6 @@ def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
         return Rewrite.of(
             _again(node, {field: Constant(scaled)}, {"alpha": 1.0}), f"'{operand.source.node}' is scaled beforehand"
         )
-    return None
-
-
-def _scaled(draft: Draft, node: DraftNode) -> tuple[Operand, float] | None:
-    """The operand that a node multiplies by a number, and the number."""
-    if isinstance(node.operator, Negate):
-        operand = node.operand("input")
-        plain = getattr(node.operator, "scale_bias", None) is None
-        return (operand, -1.0) if operand is not None and plain else None
-    a, b = node.operand("a"), node.operand("b")
-    assert a is not None
-    assert b is not None
-    if not a.desc.dtype.is_float or a.desc.dtype.bits == 64:
-        return None
-    divides = isinstance(node.operator, Divide)
-    for operand, other in ((a, b),) if divides else ((a, b), (b, a)):
-        number = draft.number(other)
-        if number is None:
-            continue
-        factor = float(number.value)
-        if not divides:
-            return operand, factor
-        inverse = 1.0 / factor if is_power_of_two(factor) else 0.0
-        return (operand, inverse) if np.float32(inverse) != 0 and np.isfinite(np.float32(inverse)) else None
     return None
 
 

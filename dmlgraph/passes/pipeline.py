@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Protocol
 
 from dmlgraph.errors import GraphError, listing, suggestion
 from dmlgraph.graph import Graph
@@ -42,19 +41,6 @@ class Record:
         return len(self._applied)
 
 
-class Pass(Protocol):
-    """Something that rewrites a draft."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def rules(self) -> Sequence[Rule]: ...
-
-    def run(self, draft: Draft, record: Record, enabled: frozenset[str], budget: int) -> None:
-        """Rewrites to a fixed point, by the rules that are enabled, at most `budget` times."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Rules:
     """A pass of rules that look at one node each, in one worklist: a rewrite wakes its surroundings."""
@@ -63,6 +49,7 @@ class Rules:
     rules: Sequence[Rule]
 
     def run(self, draft: Draft, record: Record, enabled: frozenset[str], budget: int) -> None:
+        """Rewrites to a fixed point, by the rules that are enabled, at most `budget` times."""
         by_operator: dict[type[Operator], list[Rule]] = collections.defaultdict(list)
         everywhere = [rule for rule in self.rules if rule.name in enabled and not rule.anchors]
         for rule in self.rules:
@@ -132,7 +119,7 @@ class Fused:
 
 def fuse(
     graph: Graph,
-    pipeline: Sequence[Pass],
+    pipeline: Sequence[Rules],
     *,
     level: FeatureLevel | None = None,
     rules: bool | Iterable[str] = True,
@@ -159,7 +146,7 @@ def fuse(
 
 def _fuse(
     graph: Graph,
-    pipeline: Sequence[Pass],
+    pipeline: Sequence[Rules],
     level: FeatureLevel | None,
     enabled: frozenset[str],
     check: Callable[[Draft], None] | None,
@@ -193,7 +180,7 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _enabled(pipeline: Sequence[Pass], asked: bool | Iterable[str], without: Collection[str]) -> frozenset[str]:
+def _enabled(pipeline: Sequence[Rules], asked: bool | Iterable[str], without: Collection[str]) -> frozenset[str]:
     known = {rule.name: rule for each in pipeline for rule in each.rules}
     if isinstance(asked, bool):
         return frozenset(name for name, rule in known.items() if asked and rule.default and name not in without)

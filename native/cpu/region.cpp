@@ -23,6 +23,8 @@ void prefetch(const std::byte* first, std::int64_t bytes) {
     }
 }
 
+}  // namespace
+
 std::vector<Sizes> standard_strides(const Region& region) {
     std::vector<Sizes> result;
     result.reserve(region.loads.size() + region.stores.size());
@@ -34,8 +36,6 @@ std::vector<Sizes> standard_strides(const Region& region) {
     }
     return result;
 }
-
-}  // namespace
 
 // One worker's part of a run: the calls with their pointers, in its scratch memory.
 class Schedule::Run {

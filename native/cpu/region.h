@@ -56,6 +56,9 @@ struct Region {
     std::vector<RegionStore> stores;
 };
 
+// The strides of the loads, then of the stores, of memory laid out as the region describes it.
+std::vector<Sizes> standard_strides(const Region& region);
+
 // How a region runs on memory of certain strides.
 class Schedule {
 public:

@@ -32,17 +32,6 @@ void repeat(std::byte* out, const std::byte* in, std::int64_t width, std::int64_
     }
 }
 
-std::vector<Sizes> standard_strides(const Region& region) {
-    std::vector<Sizes> result;
-    for (const View& view : region.loads) {
-        result.push_back(view.strides);
-    }
-    for (const RegionStore& store : region.stores) {
-        result.push_back(store.view.strides);
-    }
-    return result;
-}
-
 }  // namespace
 
 // One worker's part of a run.
