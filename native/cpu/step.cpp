@@ -3,8 +3,9 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// Less than this is done before another thread has woken up.
+// In bytes. Handing work to a thread that is awake takes half a microsecond, waking one up some ten.
 constexpr double worth_sharing = 256 << 10;
+constexpr double worth_waking = 2 << 20;
 
 }  // namespace
 
@@ -25,7 +26,7 @@ Tensor RunContext::tensor(const View& view) const {
 }
 
 void RunContext::parallel(std::int64_t count, double cost, ParallelTask task) {
-    run_parallel(count, cost < worth_sharing ? 1 : workers, task);
+    run_parallel(count, cost < worth_sharing ? 1 : workers, task, cost >= worth_waking);
 }
 
 }  // namespace dmlgraph::cpu

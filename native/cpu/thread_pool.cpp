@@ -1,6 +1,7 @@
 #include "cpu/thread_pool.h"
 
-#include <condition_variable>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,9 @@ namespace {
 
 constexpr int spins = 2000;  // some ten microseconds: the next step of the same run comes sooner than a wake-up
 constexpr int most_threads = 1024;
+constexpr std::size_t line = 64;
+constexpr auto moment = std::chrono::microseconds(100);
+using Clock = std::chrono::steady_clock;
 
 void pause() {
 #if defined(__SSE2__) || defined(_M_X64)
@@ -44,68 +48,78 @@ int processors() {
 
 // What the threads share at the moment.
 struct Job {
-    Chunks chunks;
+    Pieces pieces;
     ParallelTask task;
-    int workers;
+    int helpers;
+
+    void run(int worker) {
+        Chunks chunks(pieces, worker);
+        task(worker, chunks);
+    }
 };
 
 // Helpers look for work for a moment after each job, then sleep until there is some.
 class ThreadPool {
 public:
-    // Runs the job to its end; at most one at a time.
-    void run(Job& job) {
-        while (static_cast<int>(helpers_.size()) < job.workers - 1) {
+    // Runs the job to its end; at most one at a time. Helpers that sleep are woken if that is worth it, or if the job before
+    // was a moment ago: then there are more to come.
+    void run(Job& job, bool wake) {
+        wake = wake || Clock::now() - last_ < moment;
+        while (static_cast<int>(helpers_.size()) < job.helpers) {
             try {
-                helpers_.emplace_back([this] { serve(); });
+                helpers_.emplace_back([this, worker = static_cast<int>(helpers_.size()) + 1] { serve(worker); });
             } catch (const std::system_error&) {
                 break;  // fewer threads, then
             }
         }
-        {
-            const std::lock_guard lock(mutex_);
-            job_ = &job;
-            joined_ = 0;
-            posted_.fetch_add(1, std::memory_order_relaxed);
+        job_ = &job;
+        finished_.store(0, std::memory_order_relaxed);
+        open_.store(Open{job.helpers, job.helpers}, std::memory_order_release);
+        posted_.fetch_add(1, std::memory_order_release);
+        if (wake) {
+            posted_.notify_all();
         }
-        work_.notify_all();
-        job.task(0, job.chunks);
-        {
-            const std::lock_guard lock(mutex_);
-            job_ = nullptr;  // who comes now comes too late
-        }
-        for (int spin = 0; busy_.load(std::memory_order_acquire) > 0; ++spin) {
+        job.run(0);
+        const int joined = job.helpers - open_.exchange({}, std::memory_order_acquire).places;  // who comes now is late
+        for (int spin = 0; finished_.load(std::memory_order_acquire) < joined; ++spin) {
             spin < spins ? pause() : std::this_thread::yield();
         }
+        last_ = Clock::now();
     }
 
 private:
-    void serve() {
-        std::uint64_t seen = 0;
+    // Which helpers the job is for, the first so many of them, and how many may still come.
+    struct Open {
+        std::int32_t helpers = 0;
+        std::int32_t places = 0;
+    };
+
+    void serve(int worker) {
+        std::uint32_t seen = 0;
         while (true) {
             for (int spin = 0; spin < spins && posted_.load(std::memory_order_relaxed) == seen; ++spin) {
                 pause();
             }
-            std::unique_lock lock(mutex_);
-            work_.wait(lock, [&] { return posted_.load(std::memory_order_relaxed) != seen; });
-            seen = posted_.load(std::memory_order_relaxed);
-            if (job_ == nullptr || joined_ + 1 >= job_->workers) {
-                continue;
+            posted_.wait(seen, std::memory_order_acquire);
+            seen = posted_.load(std::memory_order_acquire);
+            // Whoever takes a place is waited for: only then the job may be touched, whichever it is by now.
+            const auto left = [](Open open) { return Open{open.helpers, open.places - 1}; };
+            Open open = open_.load(std::memory_order_relaxed);
+            while (open.places > 0 && worker <= open.helpers) {
+                if (open_.compare_exchange_weak(open, left(open), std::memory_order_acq_rel)) {
+                    job_->run(worker);
+                    finished_.fetch_add(1, std::memory_order_release);
+                    break;
+                }
             }
-            Job& job = *job_;
-            const int worker = ++joined_;
-            busy_.fetch_add(1, std::memory_order_relaxed);
-            lock.unlock();
-            job.task(worker, job.chunks);
-            busy_.fetch_sub(1, std::memory_order_release);
         }
     }
 
-    std::mutex mutex_;
-    std::condition_variable work_;
     Job* job_ = nullptr;
-    int joined_ = 0;
-    std::atomic<int> busy_{0};
-    std::atomic<std::uint64_t> posted_{0};
+    Clock::time_point last_{};  // when the last job was done
+    alignas(line) std::atomic<std::uint32_t> posted_{0};  // counts jobs
+    alignas(line) std::atomic<Open> open_{Open{}};
+    alignas(line) std::atomic<int> finished_{0};          // helpers that are done with it
     std::vector<std::thread> helpers_;
 };
 
@@ -144,19 +158,18 @@ int default_threads() {
     return count;
 }
 
-void run_parallel(std::int64_t count, int workers, ParallelTask task) {
+void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake) {
     workers = static_cast<int>(std::min<std::int64_t>(workers, count));
     if (workers > 1) {
         Shared& state = shared_pool();
         const std::unique_lock lock(state.mutex, std::try_to_lock);
         if (lock) {
-            Job job{Chunks(count, workers), task, workers};
-            state.pool.run(job);
+            Job job{Pieces(count, workers), task, workers - 1};
+            state.pool.run(job, wake);
             return;
         }
     }
-    Chunks chunks(count, 1);
-    task(0, chunks);
+    Job{Pieces(count, 1), task, 0}.run(0);
 }
 
 }  // namespace dmlgraph::cpu

@@ -8,23 +8,54 @@
 
 namespace dmlgraph::cpu {
 
-// The pieces 0 … count − 1, taken a few at a time by the workers that share them.
-class Chunks {
+// The pieces 0 … count − 1 of a job, in a part for each worker. Who has run its own part helps with those of others: so a
+// worker gets the same pieces at every run, whose memory is in its caches, and none is idle while there is work.
+class Pieces {
 public:
-    Chunks(std::int64_t count, int workers)
-        : count_(count), size_(workers == 1 ? count : std::max<std::int64_t>(1, count / (workers * 8))) {}
-
-    // The next pieces, first ≤ i < last; false when none are left.
-    bool next(std::int64_t& first, std::int64_t& last) {
-        first = next_.fetch_add(size_, std::memory_order_relaxed);
-        last = std::min(first + size_, count_);
-        return first < count_;
+    Pieces(std::int64_t count, int workers) : parts_(std::min(workers, most_parts)) {
+        for (int p = 0; p < parts_; ++p) {
+            part_[p].next.store(count * p / parts_, std::memory_order_relaxed);
+            part_[p].end = count * (p + 1) / parts_;
+        }
+        at_a_time_ = workers == 1 ? count : std::max<std::int64_t>(1, count / (parts_ * 8));
     }
 
 private:
-    std::int64_t count_;
-    std::int64_t size_;
-    std::atomic<std::int64_t> next_{0};
+    friend class Chunks;
+    static constexpr int most_parts = 64;
+
+    struct alignas(64) Part {
+        std::atomic<std::int64_t> next;
+        std::int64_t end;
+    };
+
+    int parts_;
+    std::int64_t at_a_time_;
+    Part part_[most_parts];
+};
+
+// A worker's pieces, a few at a time.
+class Chunks {
+public:
+    Chunks(Pieces& pieces, int worker) : pieces_(pieces), own_(worker % pieces.parts_) {}
+
+    // The next pieces, first ≤ i < last; false when none are left.
+    bool next(std::int64_t& first, std::int64_t& last) {
+        for (; done_ < pieces_.parts_; ++done_) {
+            Pieces::Part& part = pieces_.part_[(own_ + done_) % pieces_.parts_];
+            first = part.next.fetch_add(pieces_.at_a_time_, std::memory_order_relaxed);
+            last = std::min(first + pieces_.at_a_time_, part.end);
+            if (first < part.end) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+private:
+    Pieces& pieces_;
+    int own_;
+    int done_ = 0;  // parts of which nothing is left
 };
 
 // A borrowed callable void(int worker, Chunks&) that must not throw.
@@ -48,7 +79,8 @@ private:
 int default_threads();
 
 // Runs the task on up to `workers` threads, the calling one being worker 0, over `count` pieces; returns when all are
-// done. Calls from several threads at a time are fine: one of them gets the helpers.
-void run_parallel(std::int64_t count, int workers, ParallelTask task);
+// done. Calls from several threads at a time are fine: one of them gets the helpers. Without `wake`, only helpers that
+// are still awake take part.
+void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake = true);
 
 }  // namespace dmlgraph::cpu
