@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cpu/arena.h"
+#include "cpu/chains.h"
 #include "cpu/planner.h"
 #include "cpu/region.h"
 #include "cpu/steps/row.h"
@@ -198,6 +199,7 @@ private:
             made.kernel = given.kernel;
             made.result = given.result;
             made.narrow = narrow;
+            made.counts = given.operands.empty();
             made.operand_count = static_cast<std::int32_t>(given.operands.size());
             std::vector<Reference> operands;
             operands.reserve(given.operands.size());
@@ -305,10 +307,24 @@ void Planner::emit_region(std::span<const std::int32_t> nodes) {
         }
         stores = true;
     }
-    if (stores && by_row) {
-        emit_rows(writer.take(), std::move(names));
-    } else if (stores) {
-        add(std::make_unique<RegionStep>(writer.take()), std::move(names));
+    if (!stores) {
+        return;
+    }
+    Region region = writer.take();
+    std::unordered_map<std::int32_t, Reference> numbers;  // by their offsets in the constants
+    join_chains(region, [&](float number) {
+        const std::int32_t offset = this->number(number);
+        const auto [found, added] = numbers.try_emplace(offset);
+        if (added) {
+            found->second = {true, static_cast<std::int32_t>(region.loads.size())};
+            region.loads.push_back(fill_view(offset, DataType::float32, region.rank, region.sizes));
+        }
+        return found->second;
+    });
+    if (by_row) {
+        emit_rows(std::move(region), std::move(names));
+    } else {
+        add(std::make_unique<RegionStep>(std::move(region)), std::move(names));
     }
 }
 

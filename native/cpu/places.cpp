@@ -1,6 +1,7 @@
 // Where values lie: in the caller's arrays where they are outputs, as parts of a join's output, as views of one
 // another, and else in temporary buffers.
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 
 #include "cpu/planner.h"
@@ -9,6 +10,14 @@ namespace dmlgraph::cpu {
 namespace {
 
 constexpr std::size_t line = 64;
+
+// Puts bytes behind the constants, on a line of their own; where they are.
+std::size_t append(std::vector<std::byte>& constants, std::span<const std::byte> bytes) {
+    const std::size_t offset = constants.size();
+    constants.insert(constants.end(), bytes.begin(), bytes.end());
+    constants.resize((constants.size() + line - 1) / line * line);
+    return offset;
+}
 
 }  // namespace
 
@@ -23,10 +32,7 @@ void Planner::place_constants() {
         if (each.spec.data.empty()) {
             continue;
         }
-        std::vector<std::byte>& bytes = program_.constants;
-        const std::size_t offset = bytes.size();
-        bytes.insert(bytes.end(), each.spec.data.begin(), each.spec.data.end());
-        bytes.resize((bytes.size() + line - 1) / line * line);
+        const std::size_t offset = append(program_.constants, each.spec.data);
         Value& made = value(each.first_value);
         if (each.spec.kind != NodeKind::constant) {
             each.data_offset = static_cast<std::int32_t>(offset);
@@ -181,6 +187,15 @@ View Planner::read(std::int32_t node_id, std::int32_t port) {
     view.offset = from.place.offset;
     require_packed(view.buffer);
     return view;
+}
+
+std::int32_t Planner::number(float value) {
+    const auto [found, added] = numbers_.try_emplace(std::bit_cast<std::uint32_t>(value), 0);
+    if (added) {
+        const auto bytes = std::as_bytes(std::span(&value, 1));
+        found->second = static_cast<std::int32_t>(append(program_.constants, bytes));
+    }
+    return found->second;
 }
 
 View Planner::fill_view(std::int32_t offset, DataType type, int rank, const Sizes& sizes) const {

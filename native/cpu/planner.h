@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "cpu/plan.h"
@@ -105,6 +106,8 @@ private:
     bool inlined(const Value& value, const Reader& reader);
     // The view through which a node reads its input.
     View read(std::int32_t node_id, std::int32_t port);
+    // The offset of a number in the constants.
+    std::int32_t number(float value);
     View fill_view(std::int32_t offset, DataType type, int rank, const Sizes& sizes) const;
     // Whether the value is a part of another one's memory, at no cost.
     bool seen_through(const Value& value) const;
@@ -122,6 +125,7 @@ private:
     std::vector<RowSpace> spaces_;
     std::vector<std::int32_t> outputs_;
     std::vector<std::size_t> temporary_bytes_;
+    std::unordered_map<std::uint32_t, std::int32_t> numbers_;  // offsets in the constants by bits
     Program program_;
 };
 

@@ -32,6 +32,7 @@ struct RegionInstruction {
     Kernel kernel = nullptr;
     const Reduction* reduction = nullptr;  // instead of the kernel, in regions of rows
     bool narrow = false;                   // whether the result is one element of a row
+    bool counts = false;                   // whether the result depends on where an element stands: sequences
     DataType result{};
     std::int32_t first_operand = 0;  // in Region::operands
     std::int32_t operand_count = 0;

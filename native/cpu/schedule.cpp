@@ -62,8 +62,7 @@ void Schedule::collapse(const Region& region, const std::vector<Sizes>& strides)
 // The dimension along which some tensor is packed that is not packed along the last one, as a transposed one is; -1:
 // there is none. A rectangle of these two dimensions uses the whole of every cache line it touches.
 int Schedule::find_tile_axis(const Region& region) const {
-    const auto counts = [](const RegionInstruction& instruction) { return instruction.operand_count == 0; };
-    if (std::ranges::any_of(region.instructions, counts)) {
+    if (std::ranges::any_of(region.instructions, &RegionInstruction::counts)) {
         return -1;  // the elements of a rectangle are no sequence
     }
     const int last = rank_ - 1;
@@ -206,7 +205,7 @@ void Schedule::assign(const Region& region) {
                 function(region.operands[instruction.first_operand + k]);
             }
         };
-        bool scalar = instruction.operand_count > 0;
+        bool scalar = !instruction.counts;
         operands([&](const Reference& operand) {
             if (operand.load) {
                 require(operand.index);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+
+#include "cpu/kernels/kernel.h"
 
 #if defined(__SSE2__) || defined(_M_X64)
 #include <emmintrin.h>
@@ -112,9 +115,12 @@ void each_line(int rank, const Sizes& sizes, const Sizes& strides, std::int64_t 
 }  // namespace
 
 void fill_line(std::byte* out, const std::byte* element, std::int64_t count, int item) {
-    by_item(item, [&]<class T>() {
-        std::fill_n(reinterpret_cast<T*>(out), count, *reinterpret_cast<const T*>(element));
-    });
+    static const auto spread = [](DataType type) { return find_kernel(Opcode::IDENTITY, type, type); };
+    static const std::array<Kernel, 4> kernels{spread(DataType::uint8), spread(DataType::uint16), spread(DataType::uint32),
+                                               spread(DataType::uint64)};
+    const Operand operand{element, true};
+    kernels[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(item)))](
+        {out, &operand, static_cast<std::size_t>(count), nullptr, 0});
 }
 
 void gather_line(std::byte* out, const std::byte* in, std::int64_t stride, std::int64_t count, int item) {

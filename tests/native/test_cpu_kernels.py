@@ -231,8 +231,20 @@ def sample(dtype: DataType, count: int, seed: int) -> Array:
     return values
 
 
+def bits(number: float) -> int:
+    return int(np.float32(number).view(np.uint32))
+
+
 def immediates_of(opcode: str, dtype: DataType) -> list[int | float]:
-    numbers = {"IS_INFINITY": [0], "SEQUENCE": [3, 2]}.get(opcode, [0.75, 1.5][: OPCODES[opcode][1]])
+    special: dict[str, list[int | float]] = {
+        "IS_INFINITY": [0],
+        "SEQUENCE": [3, 2],
+        "AFFINE": [1.0, -1.0],
+        "AFFINE_ABOVE": [-1.0, 1.0, 0.5],
+        "AFFINE_SEQUENCE": [-1.0, -1.0, bits(2.0), bits(-0.125)],
+        "AFFINE_SEQUENCE_ABOVE": [1.0, -1.0, 0.5, bits(2.0), bits(-0.125)],
+    }
+    numbers = special.get(opcode, [0.75, 1.5][: OPCODES[opcode][1]])
     as_integers = not dtype.is_float and opcode != "SCALE_BIAS"
     return [int(number * 4) if as_integers else number for number in numbers]
 
@@ -246,8 +258,9 @@ def test_scalars_counts_and_places_do_not_matter(opcode: str, level: str) -> Non
         inputs = [sample(dtype, 700, seed) for seed, dtype in enumerate(types)]
         whole = apply(opcode, inputs, operand, result, **more, count=700)
         for count in (1, 2, 3, 7, 8, 15, 17, 33, 63, 255, 256, 257, 513):
-            part = apply(opcode, [each[1 : count + 1] for each in inputs], operand, result, **more, count=count)
-            expected = whole[1 : count + 1] if inputs else whole[:count]
+            given = [each[1 : count + 1] for each in inputs]
+            part = apply(opcode, given, operand, result, **more, count=count, first=1)
+            expected = whole[1 : count + 1]
             np.testing.assert_array_equal(part, expected, err_msg=f"{count} of {operand} {result}")
         for scalar in itertools.product([False, True], repeat=len(types)):
             given = [np.array(each[0]) if one else each for each, one in zip(inputs, scalar, strict=True)]

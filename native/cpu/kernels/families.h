@@ -17,7 +17,7 @@ struct Entry {
 using Entries = std::span<const Entry>;
 
 #define DMLGRAPH_FAMILIES(X)                                                                                   \
-    X(arithmetic) X(integer) X(rounding) X(convert) X(select) X(compare) X(exponential) X(circular) X(activation) \
+    X(arithmetic) X(affine) X(integer) X(rounding) X(convert) X(select) X(compare) X(exponential) X(circular) X(activation) \
     X(quantize) X(wide)
 
 #define DMLGRAPH_FAMILY(name) Entries name##_kernels();

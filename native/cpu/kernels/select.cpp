@@ -1,5 +1,5 @@
 // Kernels that choose or make values: copies, IF, gradients that pass or do not, sequences.
-#include "cpu/kernels/cast.h"
+#include "cpu/kernels/sequence.h"
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -49,16 +49,15 @@ void sequence(const Call& call) noexcept {
     }
 }
 
-// The index, the product and the sum are each rounded. Indices have 32 bits, as tensors have at most 2^32 - 1 elements.
 void sequence_of_float(const Call& call) noexcept {
-    const float start = float_of(static_cast<u32>(call.immediates[0].u));
-    const float delta = float_of(static_cast<u32>(call.immediates[1].u));
-    const auto first = static_cast<u32>(call.first), count = static_cast<u32>(call.count);
-    auto* out = static_cast<float*>(call.out);
-    DMLGRAPH_LOOP
-    for (u32 i = 0; i < count; ++i) {
-        out[i] = start + cast<float>(first + i) * delta;
-    }
+    auto* const out = static_cast<float*>(call.out);
+    with_sequence(call.immediates, call.first, call.count, [&](auto element) {
+        const std::size_t count = call.count;
+        DMLGRAPH_LOOP
+        for (std::size_t i = 0; i < count; ++i) {
+            out[i] = element(i);
+        }
+    });
 }
 
 void sequence_of_half(const Call& call) noexcept {
