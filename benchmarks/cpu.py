@@ -21,8 +21,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 CALL = Callable[[], object]
-LEAST_SECONDS = 2e-3  # of one measurement: shorter calls are repeated
-REST_SECONDS = 20e-3  # before each: some libraries' threads go on spinning after a call, on the cores of the next
+LEAST_SECONDS = 5e-3  # of one measurement: shorter calls are repeated
+REST_SECONDS = 60e-3  # before each: ONNX Runtime's threads spin for 40 ms after a call, on the cores of the next
 
 parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
 parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
@@ -70,7 +70,7 @@ def measure(ways: Mapping[str, CALL], repeats: int) -> dict[str, float]:
     for _ in range(repeats):
         for name, way in ways.items():
             time.sleep(REST_SECONDS)
-            way()  # wakes its threads, and fetches its data into the caches
+            _seconds(way, calls[name])  # wakes its threads, which may take a millisecond, and fills the caches
             times[name].append(_seconds(way, calls[name]))
     return {name: statistics.median(each) for name, each in times.items()}
 

@@ -3,15 +3,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
+#include "cpu/processors.h"
+
 #if !defined(_WIN32)
 #include <pthread.h>
 #endif
@@ -36,16 +35,6 @@ void pause() {
 #endif
 }
 
-int processors() {
-#if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-        return CPU_COUNT(&set);
-    }
-#endif
-    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 // What the threads share at the moment.
 struct Job {
     Pieces pieces;
@@ -65,18 +54,17 @@ public:
     // was a moment ago: then there are more to come.
     void run(Job& job, bool wake) {
         wake = wake || Clock::now() - last_ < moment;
-        while (static_cast<int>(helpers_.size()) < job.helpers) {
-            try {
-                helpers_.emplace_back([this, worker = static_cast<int>(helpers_.size()) + 1] { serve(worker); });
-            } catch (const std::system_error&) {
-                break;  // fewer threads, then
-            }
-        }
+        hire(job.helpers);
         job_ = &job;
         finished_.store(0, std::memory_order_relaxed);
         open_.store(Open{job.helpers, job.helpers}, std::memory_order_release);
         posted_.fetch_add(1, std::memory_order_release);
         if (wake) {
+            const int processor = this_processor();
+            for (int h = 0; h < std::min(job.helpers, static_cast<int>(helpers_.size())); ++h) {
+                Helper& helper = helpers_[static_cast<std::size_t>(h)];
+                helper.placement.keep_off(processor, helper.thread);
+            }
             posted_.notify_all();
         }
         job.run(0);
@@ -94,14 +82,38 @@ private:
         std::int32_t places = 0;
     };
 
-    void serve(int worker) {
+    struct Helper {
+        Placement placement;
+        std::thread thread;
+    };
+
+    // Sees to it that there are so many helpers, or as many as the system allows.
+    void hire(int count) {
+        while (static_cast<int>(helpers_.size()) < count) {
+            Helper& helper = helpers_.emplace_back();
+            try {
+                helper.thread = std::thread([this, &helper, worker = static_cast<int>(helpers_.size())] {
+                    serve(worker, helper.placement);
+                });
+            } catch (const std::system_error&) {
+                helpers_.pop_back();
+                return;
+            }
+        }
+    }
+
+    void serve(int worker, Placement& placement) {
         std::uint32_t seen = 0;
         while (true) {
             for (int spin = 0; spin < spins && posted_.load(std::memory_order_relaxed) == seen; ++spin) {
                 pause();
             }
-            posted_.wait(seen, std::memory_order_acquire);
+            if (posted_.load(std::memory_order_relaxed) == seen) {
+                placement.sleep();
+                posted_.wait(seen, std::memory_order_acquire);
+            }
             seen = posted_.load(std::memory_order_acquire);
+            placement.note();
             // Whoever takes a place is waited for: only then the job may be touched, whichever it is by now.
             const auto left = [](Open open) { return Open{open.helpers, open.places - 1}; };
             Open open = open_.load(std::memory_order_relaxed);
@@ -120,7 +132,7 @@ private:
     alignas(line) std::atomic<std::uint32_t> posted_{0};  // counts jobs
     alignas(line) std::atomic<Open> open_{Open{}};
     alignas(line) std::atomic<int> finished_{0};          // helpers that are done with it
-    std::vector<std::thread> helpers_;
+    std::deque<Helper> helpers_;  // they stay where they are
 };
 
 struct Shared {

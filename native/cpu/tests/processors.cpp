@@ -1,0 +1,96 @@
+// Where helper threads run.
+#include "cpu/processors.h"
+
+#include <atomic>
+#include <latch>
+#include <thread>
+
+#include "cpu/tests/check.h"
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+namespace dmlgraph::cpu::tests {
+
+CPU_TEST(there_is_a_processor) {
+    check(processors() >= 1, "processors");
+    check(this_processor() >= -1, "the one this runs on, if it can be told");
+}
+
+#if defined(__linux__)
+
+namespace {
+
+cpu_set_t allowed(std::thread& thread) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    check(pthread_getaffinity_np(thread.native_handle(), sizeof set, &set) == 0, "the processors of a thread");
+    return set;
+}
+
+// Does what it is told to, one thing after the other.
+struct Sleeper {
+    Placement placement;
+    std::atomic<int> told{0}, done{0};
+    std::thread thread{[this] {
+        for (int at = 0; at < 2; ++at) {
+            told.wait(at);
+            at == 0 ? placement.sleep() : placement.note();
+            done = at + 1;
+            done.notify_one();
+        }
+    }};
+
+    void tell() {
+        const int before = done;
+        ++told;
+        told.notify_one();
+        done.wait(before);
+    }
+};
+
+}  // namespace
+
+CPU_TEST(a_sleeper_is_kept_off_a_processor_until_it_wakes) {
+    if (processors() < 2) {
+        return;  // there is no other one
+    }
+    const int here = this_processor();
+    Sleeper sleeper;
+    const cpu_set_t before = allowed(sleeper.thread);
+    sleeper.tell();
+    sleeper.placement.keep_off(here, sleeper.thread);
+    cpu_set_t kept = allowed(sleeper.thread);
+    check(!CPU_ISSET(static_cast<std::size_t>(here), &kept) && CPU_COUNT(&kept) == CPU_COUNT(&before) - 1,
+          "it may run on all but this one");
+    sleeper.placement.keep_off(here, sleeper.thread);  // once is enough
+    sleeper.tell();
+    cpu_set_t after = allowed(sleeper.thread);
+    check(CPU_EQUAL(&after, &before), "then on all it could before");
+    sleeper.thread.join();
+}
+
+CPU_TEST(a_thread_is_never_left_without_a_processor) {
+    cpu_set_t all, one;
+    check(sched_getaffinity(0, sizeof all, &all) == 0, "the processors of this thread");
+    const int here = this_processor();
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(here), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    {
+        Sleeper sleeper;  // it inherits the one processor
+        sleeper.tell();
+        sleeper.placement.keep_off(here, sleeper.thread);
+        cpu_set_t kept = allowed(sleeper.thread);
+        check(CPU_EQUAL(&kept, &one), "it keeps the only one it has");
+        sleeper.tell();
+        sleeper.thread.join();
+    }
+    sched_setaffinity(0, sizeof all, &all);
+}
+
+#endif
+
+}  // namespace dmlgraph::cpu::tests
