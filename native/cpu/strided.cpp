@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "cpu/kernels/interleave.h"
 #include "cpu/kernels/kernel.h"
 
 #if defined(__SSE2__) || defined(_M_X64)
@@ -171,7 +172,21 @@ void scatter(std::byte* out, int rank, const Sizes& sizes, const Sizes& strides,
     });
 }
 
+namespace {
+
+// What moves between a rectangle and its rows where its columns lie side by side, as pixels do; else null.
+Interleaving interleaving(const Tile& tile, int item, Interleaving (*find)(int, int) noexcept) {
+    constexpr std::int64_t most_channels = 4;
+    const bool pixels = tile.row_stride == item && tile.column_stride == tile.rows * item && tile.rows <= most_channels;
+    return pixels ? find(static_cast<int>(tile.rows), item) : nullptr;
+}
+
+}  // namespace
+
 void gather_tile(std::byte* out, const Tile& tile, int item) {
+    if (const Interleaving split = interleaving(tile, item, find_split)) {
+        return split(out, tile.first, static_cast<std::size_t>(tile.columns));
+    }
     if (tile.column_stride == item || tile.column_stride == 0) {
         for (std::int64_t r = 0; r < tile.rows; ++r) {
             gather_line(out + r * tile.columns * item, tile.first + r * tile.row_stride, tile.column_stride, tile.columns,
@@ -195,6 +210,9 @@ void gather_tile(std::byte* out, const Tile& tile, int item) {
 }
 
 void scatter_tile(const Tile& tile, const std::byte* in, bool single, int item) {
+    if (const Interleaving merge = single ? nullptr : interleaving(tile, item, find_merge)) {
+        return merge(tile.first, in, static_cast<std::size_t>(tile.columns));
+    }
     if (tile.column_stride == item && !single) {
         for (std::int64_t r = 0; r < tile.rows; ++r) {
             scatter_line(tile.first + r * tile.row_stride, item, in + r * tile.columns * item, tile.columns, item);

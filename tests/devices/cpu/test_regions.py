@@ -112,6 +112,25 @@ def test_transposed_operands_are_read_in_place(sizes: tuple[int, int]) -> None:
     assert (both(g, {"x": data})["y"] == (data + 1) * 2).all()
 
 
+@pytest.mark.parametrize("pixels", [1, 5, 64, 1001])
+@pytest.mark.parametrize("channels", [2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+def test_pixels_become_planes_and_planes_pixels(dtype: str, channels: int, pixels: int) -> None:
+    """Channels side by side are read, and written, as channels behind one another."""
+    sizes, interleaved = (2, channels, pixels), (channels * pixels, 1, channels)
+    g = dg.Graph()
+    x = g.input("x", sizes=sizes, dtype=dtype, strides=interleaved)
+    y = g.input("y", sizes=sizes, dtype=dtype)
+    g.output("planes", x + y)
+    g.output("pixels", dg.subtract(x, y, output={"dtype": dtype, "sizes": sizes, "strides": interleaved}))
+    photo = values((2, pixels, channels), dtype).transpose(0, 2, 1)
+    inputs = {"x": photo, "y": values(sizes, dtype, 1)}
+    both(g, inputs)
+    out = {"pixels": np.empty((2, pixels, channels), dtype).transpose(0, 2, 1)}
+    CpuDevice(2).compile(g.lower(fuse=False), reason="test").run(inputs, out)
+    np.testing.assert_array_equal(out["pixels"], photo - inputs["y"])
+
+
 def test_inputs_and_outputs_with_strides_of_their_own_leave_gaps() -> None:
     g = dg.Graph()
     x = g.input("x", sizes=[2, 3], dtype="float32", strides=[1, 4])
