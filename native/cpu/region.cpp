@@ -61,8 +61,15 @@ public:
         std::int64_t first = 0, last = 0;
         bool streamed = false;
         while (chunks.next(first, last)) {
-            for (std::int64_t block = first; block < last; ++block) {
-                streamed |= run_block(block);
+            if (schedule_.tile_axis_ >= 0) {
+                for (std::int64_t tile = first; tile < last; ++tile) {
+                    run_tile(tile);
+                }
+                continue;
+            }
+            go_to(first);
+            for (std::int64_t block = first; block < last; ++block, next_block()) {
+                streamed |= run_block();
             }
         }
         if (streamed) {
@@ -131,37 +138,52 @@ private:
         }
     }
 
-    void enter_row(std::int64_t row) {
-        row_ = row;
+    // To the row and the column where a block begins.
+    void go_to(std::int64_t block) {
+        row_ = block / schedule_.blocks_per_row_;
+        column_ = (block - row_ * schedule_.blocks_per_row_) * schedule_.block_;
         if (schedule_.rows_ == 1) {
             return;
         }
-        Sizes at{};
+        std::int64_t row = row_;
         for (int d = schedule_.rank_ - 2; d >= 0; --d) {
-            at[d] = row % schedule_.sizes_[d];
+            at_[d] = row % schedule_.sizes_[d];
             row /= schedule_.sizes_[d];
         }
         for (std::size_t s = 0; s < schedule_.streams_.size(); ++s) {
             std::byte* base = bases_[s];
             for (int d = 0; d < schedule_.rank_ - 1; ++d) {
-                base += at[d] * schedule_.streams_[s].strides[d];
+                base += at_[d] * schedule_.streams_[s].strides[d];
             }
             rows_[s] = base;
         }
     }
 
-    bool run_block(std::int64_t block) {
-        if (schedule_.tile_axis_ >= 0) {
-            run_tile(block);
-            return false;
+    // Without the divisions: rows may be short.
+    void next_block() {
+        column_ += schedule_.block_;
+        if (column_ < schedule_.row_length_ || schedule_.rows_ == 1) {
+            return;
         }
-        const std::int64_t row = block / schedule_.blocks_per_row_;
-        const std::int64_t column = (block - row * schedule_.blocks_per_row_) * schedule_.block_;
+        column_ = 0;
+        ++row_;
+        for (int d = schedule_.rank_ - 2; d >= 0; --d) {
+            const bool wraps = ++at_[d] == schedule_.sizes_[d];
+            const std::int64_t steps = wraps ? 1 - at_[d] : 1;
+            for (std::size_t s = 0; s < schedule_.streams_.size(); ++s) {
+                rows_[s] += steps * schedule_.streams_[s].strides[d];
+            }
+            if (!wraps) {
+                return;
+            }
+            at_[d] = 0;
+        }
+    }
+
+    bool run_block() {
+        const std::int64_t column = column_;
         const std::int64_t count = std::min(schedule_.block_, schedule_.row_length_ - column);
-        const std::int64_t first = row * schedule_.row_length_ + column;
-        if (row != row_) {
-            enter_row(row);
-        }
+        const std::int64_t first = row_ * schedule_.row_length_ + column;
         for (std::int32_t p = 0; p < patch_count_; ++p) {
             const Stream& stream = schedule_.streams_[patches_[p].stream];
             const std::int64_t step = stream.access == Access::row_scalar ? 0 : column * stream.item;
@@ -317,7 +339,9 @@ private:
     Patch* patches_ = nullptr;
     std::int32_t patch_count_ = 0;
     std::uint64_t* scalars_ = nullptr;
-    std::int64_t row_ = -1;
+    std::int64_t row_ = 0;
+    std::int64_t column_ = 0;
+    Sizes at_{};  // of the row, along the dimensions before the last one
     bool full_ = false;  // whether a whole block has been gathered
     alignas(cache_line) std::array<std::byte, 1024> repeated_;
 };
