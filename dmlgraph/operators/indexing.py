@@ -152,7 +152,7 @@ class TupleIndexed(Operator):
     input: Input
     indices: Input
 
-    def _shapes(self) -> tuple[Sizes, Sizes, int]:
+    def shapes(self) -> tuple[Sizes, Sizes, int]:
         """The input's sizes, the indices' and how many of them are batches; what is wrong with them is raised."""
         batches: int = self.__dict__.get("batch_dimension_count", 0)
         for tensor in ("input", "indices"):
@@ -184,13 +184,13 @@ class TupleIndexed(Operator):
 
     def _result_sizes(self) -> Sizes:
         """{batch…, K…, slice…}: the sizes of what the tuples name, with the tensors' number of dimensions."""
-        source, indices, batches = self._shapes()
+        source, indices, batches = self.shapes()
         named = (*indices[:-1], *source[batches + indices[-1] :])
         return right_aligned(named, self.input.rank, "indices_dimension_count")
 
     def _tuples(self, indices: Array) -> tuple[Sizes, list[Array]]:
         """The input's sizes as {batches, T sizes…, slice…}, and the tuples' members, each {batches, K}."""
-        source, sizes, batches = self._shapes()
+        source, sizes, batches = self.shapes()
         flat = (int(np.prod(source[:batches])), *source[batches:])
         tuples = indices.reshape(flat[0], -1, sizes[-1])
         return flat, [tuples[..., member] for member in range(sizes[-1])]

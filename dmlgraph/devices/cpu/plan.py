@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph.devices.cpu.element_wise import instructions
+from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.library import FAST
 from dmlgraph.devices.cpu.movement import MOVEMENTS
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
@@ -55,7 +56,7 @@ def _fill(operator: FillValueConstant) -> Payload | None:
 
 # How operators run that are not element-wise; what is not here, or gets None, runs
 # what FAST has for it, or its `evaluate`.
-WAYS: Mapping[type[Operator], Way] = {FillValueConstant: _fill, **MOVEMENTS, **REDUCTIONS}
+WAYS: Mapping[type[Operator], Way] = {FillValueConstant: _fill, **MOVEMENTS, **INDEXING, **REDUCTIONS}
 
 
 def make_plan(graph: GraphDesc) -> Plan:

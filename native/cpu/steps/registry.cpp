@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cpu/steps/indexed.h"
 #include "cpu/steps/scan.h"
 
 namespace dmlgraph::cpu {
@@ -11,6 +12,10 @@ namespace {
 // One line for each: {"name", whether any strides will do, &make_name}.
 constexpr std::array kinds{
     StepKind{"scan", false, &make_scan},
+    StepKind{"gather", false, &make_gather},
+    StepKind{"gather_elements", false, &make_gather_elements},
+    StepKind{"scatter", false, &make_scatter},
+    StepKind{"scatter_elements", false, &make_scatter_elements},
 };
 
 }  // namespace
