@@ -18,7 +18,7 @@ class Part(NamedTuple):
 
     kind: str
     sources: tuple[int, ...]
-    inputs: tuple[TensorDesc, ...]
+    inputs: tuple[TensorDesc | None, ...]
     output: TensorDesc
     payload: Any
 

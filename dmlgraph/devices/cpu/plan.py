@@ -23,17 +23,18 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dmlgraph.devices.cpu.element_wise import instructions
+from dmlgraph.devices.cpu.element_wise import Code, Value, activation_instructions, instructions
 from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.library import FAST
 from dmlgraph.devices.cpu.movement import MOVEMENTS
+from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
 from dmlgraph.devices.executable import Array
 from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, OperatorDescNode
 from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.operator import Operator
-from dmlgraph.tensor import TensorDesc
+from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]  # kind, payload
 Way = Callable[[Any], Payload | None]  # of an operator; None where it has no such way
@@ -120,7 +121,29 @@ def _way(node: OperatorDescNode) -> Payload:
         code = instructions(operator)
         if code is not None:
             return "element_wise", code
-    return "python", _evaluation(node)
+    return _with_activation_apart(node) or ("python", _evaluation(node))
+
+
+def _with_activation_apart(node: OperatorDescNode) -> Payload | None:
+    """What NumPy computes without its fused activation, in float32; the activation's instructions join what follows."""
+    operator = node.operator
+    activation = operator.__dict__.get("fused_activation")
+    if activation is None or type(operator) not in FAST:
+        return None
+    (output,) = operator.output_descs
+    assert output is not None
+    written = activation_instructions(activation, DataType.FLOAT32)
+    if written is None:  # softmax, which GEMM takes: `evaluate` has it
+        return None
+    before = TensorDesc(dtype=DataType.FLOAT32, sizes=output.sizes)
+    plain = operator.model_copy(update={"fused_activation": None, "output": before})
+    evaluation = _evaluation(OperatorDescNode(node.name, plain))
+    first = Part("python", tuple(range(len(operator.input_descs))), operator.input_descs, before, evaluation)
+    code, result = Code(), Value(0, DataType.FLOAT32)
+    for each in written:
+        result = code.append(each)
+    code.convert(result, output.dtype)
+    return "parts", (first, Part("element_wise", (~0,), (before,), output, code.finish()))
 
 
 def _evaluation(node: OperatorDescNode) -> Callable[[list[Array | None], list[Array | None]], None]:
