@@ -251,9 +251,9 @@ private:
             immediates.push_back({.f = *chain.low});
         }
         if (counts) {
-            const auto given = static_cast<std::size_t>(region_.instructions[static_cast<std::size_t>(chain.sequence)].first_immediate);
+            const RegionInstruction& sequence = region_.instructions[static_cast<std::size_t>(chain.sequence)];
             for (std::size_t k = 0; k < immediate_count(Opcode::SEQUENCE); ++k) {
-                immediates.push_back(Immediate(immediates[given + k]));
+                immediates.push_back(Immediate(immediates[static_cast<std::size_t>(sequence.first_immediate) + k]));
             }
         }
         instruction.kernel = find_kernel(chain.low ? bounded : plain, DataType::float32, DataType::float32);

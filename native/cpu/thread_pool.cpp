@@ -50,8 +50,8 @@ struct Job {
 // Helpers look for work for a moment after each job, then sleep until there is some.
 class ThreadPool {
 public:
-    // Runs the job to its end; at most one at a time. Helpers that sleep are woken if that is worth it, or if the job before
-    // was a moment ago: then there are more to come.
+    // Runs the job to its end; at most one at a time. Helpers that sleep are woken if that is worth it, or if the job
+    // before was a moment ago: then there are more to come.
     void run(Job& job, bool wake) {
         wake = wake || Clock::now() - last_ < moment;
         hire(job.helpers);

@@ -8,8 +8,8 @@
 
 namespace dmlgraph::cpu {
 
-// The pieces 0 … count − 1 of a job, in a part for each worker. Who has run its own part helps with those of others: so a
-// worker gets the same pieces at every run, whose memory is in its caches, and none is idle while there is work.
+// The pieces 0 … count − 1 of a job, in a part for each worker. Who has run its own part helps with those of others: so
+// a worker gets the same pieces at every run, whose memory is in its caches, and none is idle while there is work.
 class Pieces {
 public:
     Pieces(std::int64_t count, int workers) : parts_(std::min(workers, most_parts)) {

@@ -1,4 +1,4 @@
-// Several operators in one pass: (x + b) · m + a, and a lower bound. Each operator's result is rounded, as it is alone.
+// Several operators in one pass: (x + b) · m + a, and a lower bound. Each operator's result is rounded as it is alone.
 #include "cpu/kernels/sequence.h"
 #include "cpu/kernels/tables.h"
 

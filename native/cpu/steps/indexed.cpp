@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace dmlgraph::cpu {
@@ -81,6 +81,18 @@ public:
     }
 
 protected:
+    // Calls each(i) for 0 ≤ i < count, from all threads.
+    template <class Each>
+    void share(RunContext& context, std::int64_t count, const Each& each) const {
+        context.parallel(count, cost(), [&](int, Chunks& chunks) {
+            for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                for (std::int64_t i = first; i < last; ++i) {
+                    each(i);
+                }
+            }
+        });
+    }
+
     View input_;
     View indices_;
     View output_;
@@ -104,19 +116,14 @@ public:
         const std::byte* const in = context.data(input_);
         std::byte* const out = context.data(output_);
         with_indices(context.data(indices_), indices_.type, [&](const auto* indices) {
-            context.parallel(batches_ * tuples_, cost(), [&](int, Chunks& chunks) {
-                std::int64_t first = 0, last = 0;
-                while (chunks.next(first, last)) {
-                    for (std::int64_t each = first; each < last; ++each) {
-                        const auto* tuple = indices + (is_shared_ ? each % tuples_ : each) * members();
-                        std::int64_t place = each / tuples_;
-                        for (std::int64_t m = 0; m < members(); ++m) {
-                            const std::int64_t size = sizes_[static_cast<std::size_t>(m)];
-                            place = place * size + nearest_place(tuple[m], size);
-                        }
-                        copy_element(out + each * slice_, in + place * slice_, slice_);
-                    }
+            share(context, batches_ * tuples_, [&](std::int64_t each) {
+                const auto* tuple = indices + (is_shared_ ? each % tuples_ : each) * members();
+                std::int64_t place = each / tuples_;
+                for (std::int64_t m = 0; m < members(); ++m) {
+                    const std::int64_t size = sizes_[static_cast<std::size_t>(m)];
+                    place = place * size + nearest_place(tuple[m], size);
                 }
+                copy_element(out + each * slice_, in + place * slice_, slice_);
             });
         });
     }
@@ -148,17 +155,12 @@ public:
         const std::byte* const in = context.data(input_);
         std::byte* const out = context.data(output_);
         with_indices(context.data(indices_), indices_.type, [&](const auto* indices) {
-            context.parallel(outer_ * taken_, cost(), [&](int, Chunks& chunks) {
-                std::int64_t first = 0, last = 0;
-                while (chunks.next(first, last)) {
-                    for (std::int64_t line = first; line < last; ++line) {
-                        const std::int64_t base = line / taken_ * size_;
-                        for (std::int64_t n = 0; n < inner_; ++n) {
-                            const std::int64_t at = line * inner_ + n;
-                            const std::int64_t place = base + nearest_place(indices[at], size_);
-                            copy_element(out + at * item_, in + (place * inner_ + n) * item_, item_);
-                        }
-                    }
+            share(context, outer_ * taken_, [&](std::int64_t line) {
+                const std::int64_t base = line / taken_ * size_;
+                for (std::int64_t n = 0; n < inner_; ++n) {
+                    const std::int64_t at = line * inner_ + n;
+                    const std::int64_t place = base + nearest_place(indices[at], size_);
+                    copy_element(out + at * item_, in + (place * inner_ + n) * item_, item_);
                 }
             });
         });
@@ -189,12 +191,9 @@ public:
         constexpr std::int64_t piece = 64 << 10;
         const std::byte* const in = context.data(input_);
         std::byte* const out = context.data(output_);
-        context.parallel((bytes_ + piece - 1) / piece, cost(), [&](int, Chunks& chunks) {
-            std::int64_t first = 0, last = 0;
-            while (chunks.next(first, last)) {
-                const std::int64_t end = std::min(last * piece, bytes_);
-                std::memcpy(out + first * piece, in + first * piece, static_cast<std::size_t>(end - first * piece));
-            }
+        share(context, (bytes_ + piece - 1) / piece, [&](std::int64_t i) {
+            const std::int64_t count = std::min(piece, bytes_ - i * piece);
+            std::memcpy(out + i * piece, in + i * piece, static_cast<std::size_t>(count));
         });
         update(out, context.data(indices_), context.data(updates_));
     }
