@@ -101,9 +101,7 @@ class Library:
     """Direct3D 12, DXCore and DirectML, loaded for good."""
 
     @staticmethod
-    def load(
-        directml: str | PathLike[str], d3d12: str | PathLike[str], dxcore: str | PathLike[str]
-    ) -> Library:
+    def load(directml: str | PathLike[str], d3d12: str | PathLike[str], dxcore: str | PathLike[str]) -> Library:
         """The libraries of these paths; a plain file name is looked for by the system.
 
         Raises:

@@ -174,9 +174,7 @@ class DirectMLExecutable(Executable):
             None if slot.desc.owned else _HostTensor(slot, self._native.input(index))
             for index, slot in enumerate(graph.inputs)
         ]
-        self._outputs = [
-            _HostTensor(slot, self._native.output(index)) for index, slot in enumerate(graph.outputs)
-        ]
+        self._outputs = [_HostTensor(slot, self._native.output(index)) for index, slot in enumerate(graph.outputs)]
         self._initialized_with: list[Array] | None = None
         owned = [slot for slot in graph.inputs if slot.desc.owned]
         if all(slot.data is not None for slot in owned):
@@ -317,9 +315,7 @@ def find_hardware() -> tuple[DirectMLDevice | None, str]:
         return None, "the system has no Direct3D 12"
     try:
         runtime = load_runtime()
-        hardware = (
-            index for index, adapter in zip(itertools.count(), runtime.adapters) if adapter.kind != SOFTWARE
-        )
+        hardware = (index for index, adapter in zip(itertools.count(), runtime.adapters) if adapter.kind != SOFTWARE)
         index = next(hardware, None)
         if index is None:
             return None, "there is no hardware adapter"

@@ -68,9 +68,7 @@ def library_path() -> Path:
     return folder() / "libdirectml.so"
 
 
-def install(
-    from_file: str | os.PathLike[str] | None = None, *, progress: Progress | None = None
-) -> Installed:
+def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> Installed:
     """Installs the library, unless it is there and whole.
 
     Args:
@@ -162,9 +160,7 @@ def _download(work: Path, progress: Progress | None) -> Path:
         *("--dest", str(work), "--requirement", str(requirement)),
     ]
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-    ) as pip:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as pip:
         assert pip.stdout is not None
         said = [line.rstrip() for line in pip.stdout if not _report(line, progress)]
     wheels = list(work.glob("*.whl"))

@@ -200,9 +200,7 @@ class TestWithoutSharedMemory:
             assert not executable._native.device.shares_memory
             for seed in range(3):
                 x = numbers(5, 7, seed=seed)
-                np.testing.assert_array_equal(
-                    executable.run({"x": x})["y"], by_reference(graph, {"x": x})["y"]
-                )
+                np.testing.assert_array_equal(executable.run({"x": x})["y"], by_reference(graph, {"x": x})["y"])
 
     def test_owned_inputs(self, staging: DirectMLDevice) -> None:
         x = numbers(1, 1, 4, 8)
@@ -490,9 +488,7 @@ class TestErrors:
         error = caught.value
         assert (error.graph, error.node, error.call) == ("wrong", "the_node", "CreateOperator")
         assert error.code == 0x80070057
-        assert "graph 'wrong': node 'the_node': CreateOperator failed with E_INVALIDARG (0x80070057)" in str(
-            error
-        )
+        assert "graph 'wrong': node 'the_node': CreateOperator failed with E_INVALIDARG (0x80070057)" in str(error)
 
     def test_refused_graph(self, directml: DirectMLDevice) -> None:
         """A required input that nothing feeds."""
@@ -520,9 +516,7 @@ class TestErrors:
 
     def test_edge_to_a_port_there_is_not(self, directml: DirectMLDevice) -> None:
         with pytest.raises(DirectMLError, match="CompileGraph"):
-            directml.compile(
-                single(Identity(input=SMALL), input_edges=(InputEdge(0, 0, 9),)), reason="asked for"
-            )
+            directml.compile(single(Identity(input=SMALL), input_edges=(InputEdge(0, 0, 9),)), reason="asked for")
 
     @pytest.mark.parametrize(
         ("slots", "name"),
@@ -558,9 +552,7 @@ class TestErrors:
         for _ in range(2):
             with pytest.raises(DeviceRemovedError) as caught:
                 executable.run({"x": x})
-            assert "Direct3D 12: DXGI_ERROR_DEVICE_REMOVED (0x887A0005), of DirectML: DXGI_ERROR_" in str(
-                caught.value
-            )
+            assert "Direct3D 12: DXGI_ERROR_DEVICE_REMOVED (0x887A0005), of DirectML: DXGI_ERROR_" in str(caught.value)
             assert "compile the graph again" in str(caught.value)
             assert caught.value.graph == "ramp_times_x"
         assert lost.lost

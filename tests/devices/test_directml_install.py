@@ -28,9 +28,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def wheel(directml_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An offline wheel with the real library."""
-    return make_wheel(
-        tmp_path_factory.mktemp("wheel") / "torch_directml.whl", installed_library(directml_path)
-    )
+    return make_wheel(tmp_path_factory.mktemp("wheel") / "torch_directml.whl", installed_library(directml_path))
 
 
 def installed_library(path: Path) -> bytes:
@@ -187,8 +185,6 @@ def test_other_systems(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_lines_are_passed_on() -> None:
     told: list[tuple[int, int]] = []
     lines = ["Collecting torch-directml", "Progress 0 of 100", "Progress 100 of 100", "Saved ./a.whl"]
-    kept = [
-        line for line in lines if not installer._report(line, lambda done, total: told.append((done, total)))
-    ]
+    kept = [line for line in lines if not installer._report(line, lambda done, total: told.append((done, total)))]
     assert told == [(0, 100), (100, 100)]
     assert kept == [lines[0], lines[3]]

@@ -23,9 +23,7 @@ def elf(path: Path, *, machine: int = 62, sections: int = 0, magic: bytes = b"\x
     """The header of a library with nothing in it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     ident = magic + bytes([2, 1, 1]) + bytes(9)
-    path.write_bytes(
-        ident + struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 0, 64, 0, 64, 0, 0, 64, sections, 0)
-    )
+    path.write_bytes(ident + struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 0, 64, 0, 64, 0, 0, 64, sections, 0))
     return path
 
 
@@ -40,9 +38,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
     monkeypatch.syspath_prepend(tmp_path / "packages")
     (tmp_path / "packages" / "onnxruntime").mkdir(parents=True)
-    (tmp_path / "packages" / "onnxruntime" / "__init__.py").write_text(
-        "raise ImportError('is never imported')"
-    )
+    (tmp_path / "packages" / "onnxruntime" / "__init__.py").write_text("raise ImportError('is never imported')")
     return {
         "as given": elf(tmp_path / "given" / name),
         "the environment variable DMLGRAPH_DIRECTML": elf(tmp_path / "variable" / name),
@@ -91,9 +87,7 @@ class TestDamagedLibrary:
         data = directml_path.read_bytes()
         cut = tmp_path / "libdirectml.so"
         cut.write_bytes(data[: len(data) // 2])
-        with pytest.raises(
-            LibraryError, match=rf"is damaged: {len(data) // 2} of {len(data)} bytes are there"
-        ):
+        with pytest.raises(LibraryError, match=rf"is damaged: {len(data) // 2} of {len(data)} bytes are there"):
             library.find_directml(cut)
 
     @pytest.mark.parametrize("size", [0, 3, 10])
@@ -135,9 +129,7 @@ class TestDirect3D:
         assert library.find_direct3d() == library.Direct3D(d3d12, dxcore, software=False)
         assert library.find_direct3d(software=True).software
 
-    def test_search_path_of_the_loader_comes_first(
-        self, system: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_search_path_of_the_loader_comes_first(self, system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         elf(system / "libd3d12.so")
         monkeypatch.setenv("LD_LIBRARY_PATH", f":{system.parent / 'mine'}:")
         d3d12, dxcore = (elf(system.parent / "mine" / name) for name in ("libd3d12.so", "libdxcore.so"))
@@ -227,9 +219,7 @@ def test_system_libraries_are_loaded(tmp_path: Path, directml_path: Path) -> Non
 def test_one_set_of_libraries_a_process(tmp_path: Path, directml_path: Path) -> None:
     other = tmp_path / "libdirectml.so"
     other.write_bytes(directml_path.read_bytes())
-    printed = in_process(
-        f"DirectMLDevice('software', library={str(other)!r})", DMLGRAPH_DIRECTML=str(directml_path)
-    )
+    printed = in_process(f"DirectMLDevice('software', library={str(other)!r})", DMLGRAPH_DIRECTML=str(directml_path))
     assert printed.startswith("LibraryError this process already uses")
     assert "use a process of its own" in printed
 
@@ -280,8 +270,7 @@ class TestOldLibrary:
     def test_without_graphs(self, old_library: dict[str, Path]) -> None:
         path = old_library["WITHOUT_GRAPHS"]
         assert in_process(DMLGRAPH_DIRECTML=str(path)) == (
-            f"LibraryError {path} reaches feature level 2.0 only; "
-            "graphs need DirectML 1.2 (feature level 2.1) or newer"
+            f"LibraryError {path} reaches feature level 2.0 only; graphs need DirectML 1.2 (feature level 2.1) or newer"
         )
 
     def test_level_is_the_librarys(self, old_library: dict[str, Path]) -> None:
@@ -296,15 +285,11 @@ class TestOldLibrary:
             "_native.Executable(native, graph)"
         )
         printed = in_process(use, DMLGRAPH_DIRECTML=str(old_library["WITH_GRAPHS"]))
-        assert (
-            printed == "FeatureLevelError graph 'g': node 'k': constant nodes need DirectML feature level 6.2"
-        )
+        assert printed == "FeatureLevelError graph 'g': node 'k': constant nodes need DirectML feature level 6.2"
 
 
 @linux_only
 def test_missing_llvmlite(directml_path: Path) -> None:
-    printed = in_process(
-        setup="import sys; sys.modules['llvmlite'] = None", DMLGRAPH_DIRECTML=str(directml_path)
-    )
+    printed = in_process(setup="import sys; sys.modules['llvmlite'] = None", DMLGRAPH_DIRECTML=str(directml_path))
     assert "llvmlite" in printed
     assert "pip install" in printed

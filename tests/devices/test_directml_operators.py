@@ -31,9 +31,7 @@ ULPS = 16
 APPROXIMATED = {"asin": 1e-4, "acos": 1e-4, "atan": 2e-5, "atan_yx": 2e-5}
 
 
-def legal_variants(
-    operator: type[Operator], device: DirectMLDevice
-) -> Iterator[tuple[DataType, GraphDesc, set[str]]]:
+def legal_variants(operator: type[Operator], device: DirectMLDevice) -> Iterator[tuple[DataType, GraphDesc, set[str]]]:
     """The example in each main data type; with the inputs that are of another: indices, lengths, conditions."""
     text = example(operator)
     main = re.search(r"dtype: (\w+)", text)

@@ -28,9 +28,7 @@ INTEGERS = [str(dtype) for dtype in dg.DataType if not dtype.is_float and dtype.
 
 def sequence(dtype: str, count: int, start: Any, delta: Any) -> dg.Graph:
     g = dg.Graph("sequence")
-    g.output(
-        "y", g.fill_value_sequence(sizes=[1, 1, 1, count], dtype=dtype, value_start=start, value_delta=delta)
-    )
+    g.output("y", g.fill_value_sequence(sizes=[1, 1, 1, count], dtype=dtype, value_start=start, value_delta=delta))
     return g
 
 
@@ -68,9 +66,7 @@ def test_there_is_no_fused_multiply_add(directml: DirectMLDevice):
     (got,) = run(directml, sequence("float32", 1000, 0.1, 0.1)).values()
     tenth = Fraction(float(np.float32(0.1)))
     once = [float(np.float32(float(tenth + index * tenth))) for index in range(1000)]
-    twice = [
-        float(np.float32(float(tenth) + float(np.float32(float(index * tenth))))) for index in range(1000)
-    ]
+    twice = [float(np.float32(float(tenth) + float(np.float32(float(index * tenth))))) for index in range(1000)]
     assert once != twice
     assert got.ravel().tolist() == twice
 

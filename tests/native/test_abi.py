@@ -48,9 +48,7 @@ OVERLOADED = {
     "IDXCoreAdapterFactory::CreateAdapterList": (
         "HRESULT (::IDXCoreAdapterFactory::*)(uint32_t, const GUID*, REFIID, void**)"
     ),
-    "IDXCoreAdapterFactory::GetAdapterByLuid": (
-        "HRESULT (::IDXCoreAdapterFactory::*)(const LUID&, REFIID, void**)"
-    ),
+    "IDXCoreAdapterFactory::GetAdapterByLuid": ("HRESULT (::IDXCoreAdapterFactory::*)(const LUID&, REFIID, void**)"),
 }
 
 
@@ -179,9 +177,7 @@ def test_iids_agree(header: str) -> None:
     }
     official["ID3DBlob"] = official.get("ID3D10Blob", "")  # one interface under two names
     text = (NATIVE / "abi" / f"{header}.h").read_text()
-    ours = re.findall(
-        r'^struct (\w+) : \w+ \{\s+static constexpr IID iid = guid\("([^"]+)"\)', text, flags=re.M
-    )
+    ours = re.findall(r'^struct (\w+) : \w+ \{\s+static constexpr IID iid = guid\("([^"]+)"\)', text, flags=re.M)
     assert {name for name, _ in ours} == set(declarations(header).interfaces)
     assert [(name, iid, official[name]) for name, iid in ours if official[name].lower() != iid] == []
 
@@ -207,9 +203,7 @@ def test_every_part_is_compared() -> None:
     for header, (structs, enums, interfaces) in counts.items():
         assert structs + interfaces == len(re.findall(r"^struct \w+(?: : \w+)? \{", text[header], flags=re.M))
         assert enums <= len(re.findall(r"^enum ", text[header], flags=re.M))
-        methods = text[header].count("virtual ") + len(
-            re.findall(r"^\s+DMLGRAPH_STRUCT_", text[header], flags=re.M)
-        )
+        methods = text[header].count("virtual ") + len(re.findall(r"^\s+DMLGRAPH_STRUCT_", text[header], flags=re.M))
         assert methods == sum(map(len, declarations(header).interfaces.values()))
 
 
@@ -243,8 +237,6 @@ def test_directml_agrees_with_reference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compiler", ["g++", MINGW])
-@pytest.mark.parametrize(
-    "source", sorted((NATIVE / "directml").glob("*.cpp")), ids=lambda source: source.name
-)
+@pytest.mark.parametrize("source", sorted((NATIVE / "directml").glob("*.cpp")), ids=lambda source: source.name)
 def test_runtime_compiles_without_warnings(source: Path, compiler: str) -> None:
     run([require_compiler(compiler), *WARNINGS, "-fsyntax-only", f"-I{NATIVE}", str(source)])

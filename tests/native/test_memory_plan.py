@@ -90,9 +90,7 @@ def test_a_tensor_beyond_the_limit_is_alone(planner: Planner) -> None:
 
 
 @given(st.lists(st.integers(4, 5000), max_size=50), st.integers(5000, 20_000))
-def test_tensors_are_aligned_apart_and_within_the_limit(
-    planner: Planner, sizes: list[int], limit: int
-) -> None:
+def test_tensors_are_aligned_apart_and_within_the_limit(planner: Planner, sizes: list[int], limit: int) -> None:
     buffers, places = planner.plan(sizes, limit)
     assert [place[2] for place in places] == sizes
     assert all(bytes_ <= limit for bytes_ in buffers)

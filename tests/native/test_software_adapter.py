@@ -45,9 +45,7 @@ def build_libraries(folder: Path) -> None:
     sources = [source for source in sorted(ADAPTER.glob("*.cpp")) if source.name != "dxcore.cpp"]
     symbols = f"-Wl,--version-script={ADAPTER / 'd3d12.map'}"
     compile_with_gxx(*shared, "-Wl,-soname,libd3d12.so", symbols, *sources, "-o", folder / "libd3d12.so")
-    compile_with_gxx(
-        *shared, "-Wl,-soname,libdxcore.so", ADAPTER / "dxcore.cpp", "-o", folder / "libdxcore.so"
-    )
+    compile_with_gxx(*shared, "-Wl,-soname,libdxcore.so", ADAPTER / "dxcore.cpp", "-o", folder / "libdxcore.so")
 
 
 @pytest.fixture(scope="session")
@@ -139,9 +137,7 @@ def test_exported_symbols(built: Path) -> None:
     assert {"D3D12CreateDevice@@VER_1", "D3D12SerializeVersionedRootSignature@@VER_1"} <= symbols
     assert all(symbol.startswith(("D3D12", "sw_", "VER_1")) for symbol in symbols)
     for library in ("libd3d12.so", "libdxcore.so"):
-        header = subprocess.run(
-            ["readelf", "-d", built / library], capture_output=True, text=True, check=True
-        ).stdout
+        header = subprocess.run(["readelf", "-d", built / library], capture_output=True, text=True, check=True).stdout
         assert re.search(rf"SONAME.*\[{re.escape(library)}\]", header)
 
 
