@@ -309,6 +309,22 @@ def _outer_loops(out: Array, x: Array, z: Array) -> None:
             out[row, i] = x[row, 0] * z[0, i]
 
 
+# The rows of a table in another order, as an embedding looks them up.
+
+EMBEDDING = 256  # elements of a row
+
+
+def _gather_inputs(elements: int) -> dict[str, Array]:
+    rows = max(1, elements // EMBEDDING)
+    table = _x(rows * EMBEDDING)["x"].reshape(rows, EMBEDDING)
+    return {"x": table, "rows": np.random.default_rng(1).permutation(rows).astype(np.int32)[None]}
+
+
+def _gather_graph(inputs: Arrays) -> dg.Graph:
+    graph, value = _declare(inputs)
+    return _finish(graph, dg.gather(value["x"], value["rows"], axis=0, index_dimensions=1))
+
+
 def _f32(*values: float) -> dict[str, Array]:
     """Constants c0, c1, … of ONNX."""
     return {f"c{index}": np.float32(value) for index, value in enumerate(values)}
@@ -383,5 +399,12 @@ LINES = (
         "x * z",
         ({}, [_node("Mul", "x z", "y")]),
         _outer_loops,
+    ),
+    Line(
+        "gather", _gather_inputs, _gather_graph, lambda xp, x, rows: xp.take(x, rows[0], axis=0),
+        None,  # numexpr has no indices
+        ({}, [_node("Gather", "x rows", "y", axis=0)]),
+        None,  # numba's form writes an array of its inputs' common shape
+        tolerance=0,
     ),
 )  # fmt: skip
