@@ -181,7 +181,8 @@ void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake)
             return;
         }
     }
-    Job{Pieces(count, 1), task, 0}.run(0);
+    Chunks chunks(count);
+    task(0, chunks);
 }
 
 }  // namespace dmlgraph::cpu

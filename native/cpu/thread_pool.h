@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace dmlgraph::cpu {
 
@@ -17,7 +18,7 @@ public:
             part_[p].next.store(count * p / parts_, std::memory_order_relaxed);
             part_[p].end = count * (p + 1) / parts_;
         }
-        at_a_time_ = workers == 1 ? count : std::max<std::int64_t>(1, count / (parts_ * 8));
+        at_a_time_ = std::max<std::int64_t>(1, count / (parts_ * 8));
     }
 
 private:
@@ -37,14 +38,21 @@ private:
 // A worker's pieces, a few at a time.
 class Chunks {
 public:
-    Chunks(Pieces& pieces, int worker) : pieces_(pieces), own_(worker % pieces.parts_) {}
+    Chunks(Pieces& pieces, int worker) : pieces_(&pieces), own_(worker % pieces.parts_) {}
+    // All of them at once, for a worker alone.
+    explicit Chunks(std::int64_t count) : alone_(count) {}
 
     // The next pieces, first ≤ i < last; false when none are left.
     bool next(std::int64_t& first, std::int64_t& last) {
-        for (; done_ < pieces_.parts_; ++done_) {
-            Pieces::Part& part = pieces_.part_[(own_ + done_) % pieces_.parts_];
-            first = part.next.fetch_add(pieces_.at_a_time_, std::memory_order_relaxed);
-            last = std::min(first + pieces_.at_a_time_, part.end);
+        if (pieces_ == nullptr) {
+            first = 0;
+            last = std::exchange(alone_, 0);
+            return last > 0;
+        }
+        for (; done_ < pieces_->parts_; ++done_) {
+            Pieces::Part& part = pieces_->part_[(own_ + done_) % pieces_->parts_];
+            first = part.next.fetch_add(pieces_->at_a_time_, std::memory_order_relaxed);
+            last = std::min(first + pieces_->at_a_time_, part.end);
             if (first < part.end) {
                 return true;
             }
@@ -53,9 +61,10 @@ public:
     }
 
 private:
-    Pieces& pieces_;
-    int own_;
+    Pieces* pieces_ = nullptr;
+    int own_ = 0;
     int done_ = 0;  // parts of which nothing is left
+    std::int64_t alone_ = 0;
 };
 
 // A borrowed callable void(int worker, Chunks&) that must not throw.
