@@ -55,13 +55,6 @@ def instructions(operator: Operator) -> tuple[Instruction, ...] | None:
     return code.finish()
 
 
-def activation_instructions(operator: Operator, dtype: DataType) -> tuple[Instruction, ...] | None:
-    """A fused activation of input port 0, which is of `dtype`, as is the result; otherwise as `instructions`."""
-    code = Code()
-    result = _activate(code, operator, Value(0, dtype))
-    return None if result is None else code.finish()
-
-
 class Value(NamedTuple):
     """An operand as instructions name it, and its type."""
 
@@ -83,10 +76,6 @@ class Code:
         result = result or dtype
         self._written.append(Instruction(opcode, tuple([each.place for each in operands]), dtype, result, immediates))
         return Value(~(len(self._written) - 1), result)
-
-    @property
-    def length(self) -> int:
-        return len(self._written)
 
     def convert(self, value: Value, dtype: DataType) -> Value:
         return value if value.dtype is dtype else self.add("CONVERT", value, result=dtype)
@@ -290,7 +279,8 @@ def _scaled_unary(function: Function) -> Writer:
     return write
 
 
-def _activate(code: Code, operator: Operator, x: Value) -> Value | None:
+def activate(code: Code, operator: Operator, x: Value) -> Value | None:
+    """Adds a fused activation of x; None where it has no instructions."""
     function = _FUNCTIONS.get(type(operator))
     return None if function is None else function(code, operator, x)
 
@@ -324,7 +314,7 @@ def _add1(code: Code, operator: element_wise.Add1) -> Value | None:
         return code.add("ADD", a, b)
     # The activation sees the float32 sum.
     total = code.add("ADD", code.convert(a, DataType.FLOAT32), code.convert(b, DataType.FLOAT32))
-    return _activate(code, operator.fused_activation, total)
+    return activate(code, operator.fused_activation, total)
 
 
 def _pow(code: Code, operator: element_wise.Pow) -> Value:

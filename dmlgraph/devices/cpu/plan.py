@@ -23,7 +23,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dmlgraph.devices.cpu.element_wise import Code, Value, activation_instructions, instructions
+from dmlgraph.devices.cpu.element_wise import Code, Value, activate, instructions
 from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.library import FAST
 from dmlgraph.devices.cpu.movement import MOVEMENTS
@@ -132,17 +132,15 @@ def _with_activation_apart(node: OperatorDescNode) -> Payload | None:
         return None
     (output,) = operator.output_descs
     assert output is not None
-    written = activation_instructions(activation, DataType.FLOAT32)
-    if written is None:  # softmax, which GEMM takes: `evaluate` has it
+    code = Code()
+    activated = activate(code, activation, Value(0, DataType.FLOAT32))
+    if activated is None:  # softmax, which GEMM takes: `evaluate` has it
         return None
+    code.convert(activated, output.dtype)
     before = TensorDesc(dtype=DataType.FLOAT32, sizes=output.sizes)
     plain = operator.model_copy(update={"fused_activation": None, "output": before})
     evaluation = _evaluation(OperatorDescNode(node.name, plain))
     first = Part("python", tuple(range(len(operator.input_descs))), operator.input_descs, before, evaluation)
-    code, result = Code(), Value(0, DataType.FLOAT32)
-    for each in written:
-        result = code.append(each)
-    code.convert(result, output.dtype)
     return "parts", (first, Part("element_wise", (~0,), (before,), output, code.finish()))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dmlgraph.devices.cpu.element_wise import Code, Value, activation_instructions
+from dmlgraph.devices.cpu.element_wise import Code, Value, activate
 from dmlgraph.devices.cpu.parts import Parts, Tensor, operands
 from dmlgraph.operators.enums import AxisDirection, ReduceFunction
 from dmlgraph.operators.normalization import (
@@ -166,14 +166,10 @@ def _normalize(
     if shift is not None:
         result = code.add("ADD", result, values[-1])
     if activation is not None:
-        written = activation_instructions(activation, SINGLE)
-        if written is None:
+        activated = activate(code, activation, result)
+        if activated is None:
             return None
-        before = result
-        start = code.length
-        for each in written:
-            moved = tuple([before.place if place >= 0 else place - start for place in each.operands])
-            result = code.append(each._replace(operands=moved))
+        result = activated
     code.convert(result, out.dtype)
     parts.compute(code, *given, output=out)
     return parts.finish()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dmlgraph._native import cpu_kernels
-from dmlgraph.devices.cpu.element_wise import Instruction, activation_instructions, instructions
+from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value, activate, instructions
 from dmlgraph.errors import OperatorError
 from dmlgraph.levels import NEWEST
 from dmlgraph.operators import REGISTRY, Operator
@@ -278,10 +278,11 @@ def test_all_float16_numbers(name: str, level: str) -> None:
 
 
 def test_a_fused_activation_works_on_the_float32_of_its_host() -> None:
-    relu = REGISTRY["activation_relu"].fused()
     float32 = DataType.FLOAT32
-    assert activation_instructions(relu, float32) == (Instruction("RELU", (0,), float32, float32),)
-    assert activation_instructions(REGISTRY["activation_softmax"].fused(), float32) is None
+    code, x = Code(), Value(0, float32)
+    assert activate(code, REGISTRY["activation_relu"].fused(), x) == Value(~0, float32)
+    assert code.finish() == (Instruction("RELU", (0,), float32, float32),)
+    assert activate(Code(), REGISTRY["activation_softmax"].fused(), x) is None
 
 
 def test_what_changes_nothing_has_no_instructions() -> None:
