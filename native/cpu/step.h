@@ -56,6 +56,17 @@ public:
     std::byte* scratch(int worker) { return scratch_base + scratch_stride * static_cast<std::size_t>(worker); }
     // Shares `count` pieces of work between the workers; `cost` is about how many bytes are touched in all.
     void parallel(std::int64_t count, double cost, ParallelTask task);
+    // The same for pieces that are on their own: calls function(i) for 0 ≤ i < count.
+    template <class Function>
+    void each(std::int64_t count, double cost, const Function& function) {
+        parallel(count, cost, [&](int, Chunks& chunks) {
+            for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                for (std::int64_t i = first; i < last; ++i) {
+                    function(i);
+                }
+            }
+        });
+    }
 
     std::byte** bases = nullptr;        // by buffer
     const Sizes* const* custom = nullptr;  // by buffer: the strides in bytes of a caller's array, null: standard

@@ -73,6 +73,11 @@ public:
         require_index_type(indices_.type);
     }
 
+    void run(RunContext& context) const final {
+        if (output_.buffer != no_buffer) {
+            compute(context, context.data(input_), context.data(output_));
+        }
+    }
     Kind kind() const override { return Kind::native; }
     void visit(const Visitor& visitor) override {
         visitor(input_, false);
@@ -81,17 +86,7 @@ public:
     }
 
 protected:
-    // Calls each(i) for 0 ≤ i < count, from all threads.
-    template <class Each>
-    void share(RunContext& context, std::int64_t count, const Each& each) const {
-        context.parallel(count, cost(), [&](int, Chunks& chunks) {
-            for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-                for (std::int64_t i = first; i < last; ++i) {
-                    each(i);
-                }
-            }
-        });
-    }
+    virtual void compute(RunContext& context, const std::byte* in, std::byte* out) const = 0;
 
     View input_;
     View indices_;
@@ -109,14 +104,12 @@ public:
           is_shared_(desc.integers.at(3) != 0),
           sizes_(desc.integers.begin() + 4, desc.integers.end()) {}
 
-    void run(RunContext& context) const override {
-        if (output_.buffer == no_buffer) {
-            return;
-        }
-        const std::byte* const in = context.data(input_);
-        std::byte* const out = context.data(output_);
+    double cost() const override { return static_cast<double>(batches_ * tuples_ * (slice_ + members() * 4)) * 2; }
+
+private:
+    void compute(RunContext& context, const std::byte* in, std::byte* out) const override {
         with_indices(context.data(indices_), indices_.type, [&](const auto* indices) {
-            share(context, batches_ * tuples_, [&](std::int64_t each) {
+            context.each(batches_ * tuples_, cost(), [&](std::int64_t each) {
                 const auto* tuple = indices + (is_shared_ ? each % tuples_ : each) * members();
                 std::int64_t place = each / tuples_;
                 for (std::int64_t m = 0; m < members(); ++m) {
@@ -127,9 +120,7 @@ public:
             });
         });
     }
-    double cost() const override { return static_cast<double>(batches_ * tuples_ * (slice_ + members() * 4)) * 2; }
 
-private:
     std::int64_t members() const { return static_cast<std::int64_t>(sizes_.size()); }
 
     std::int64_t batches_;
@@ -148,14 +139,12 @@ public:
           size_(desc.integers.at(2)),
           taken_(desc.integers.at(3)) {}
 
-    void run(RunContext& context) const override {
-        if (output_.buffer == no_buffer) {
-            return;
-        }
-        const std::byte* const in = context.data(input_);
-        std::byte* const out = context.data(output_);
+    double cost() const override { return static_cast<double>(outer_ * taken_ * inner_ * (item_ + 4)) * 2; }
+
+private:
+    void compute(RunContext& context, const std::byte* in, std::byte* out) const override {
         with_indices(context.data(indices_), indices_.type, [&](const auto* indices) {
-            share(context, outer_ * taken_, [&](std::int64_t line) {
+            context.each(outer_ * taken_, cost(), [&](std::int64_t line) {
                 const std::int64_t base = line / taken_ * size_;
                 for (std::int64_t n = 0; n < inner_; ++n) {
                     const std::int64_t at = line * inner_ + n;
@@ -165,9 +154,7 @@ public:
             });
         });
     }
-    double cost() const override { return static_cast<double>(outer_ * taken_ * inner_ * (item_ + 4)) * 2; }
 
-private:
     std::int64_t outer_;
     std::int64_t inner_;
     std::int64_t size_;
@@ -184,19 +171,6 @@ public:
         bytes_ *= item_;
     }
 
-    void run(RunContext& context) const final {
-        if (output_.buffer == no_buffer) {
-            return;
-        }
-        constexpr std::int64_t piece = 64 << 10;
-        const std::byte* const in = context.data(input_);
-        std::byte* const out = context.data(output_);
-        share(context, (bytes_ + piece - 1) / piece, [&](std::int64_t i) {
-            const std::int64_t count = std::min(piece, bytes_ - i * piece);
-            std::memcpy(out + i * piece, in + i * piece, static_cast<std::size_t>(count));
-        });
-        update(out, context.data(indices_), context.data(updates_));
-    }
     double cost() const final { return static_cast<double>(bytes_) * 2; }
     void visit(const Visitor& visitor) final {
         IndexedStep::visit(visitor);
@@ -204,6 +178,15 @@ public:
     }
 
 protected:
+    void compute(RunContext& context, const std::byte* in, std::byte* out) const final {
+        constexpr std::int64_t piece = 64 << 10;
+        context.each((bytes_ + piece - 1) / piece, cost(), [&](std::int64_t i) {
+            const std::int64_t count = std::min(piece, bytes_ - i * piece);
+            std::memcpy(out + i * piece, in + i * piece, static_cast<std::size_t>(count));
+        });
+        update(out, context.data(indices_), context.data(updates_));
+    }
+
     virtual void update(std::byte* out, const std::byte* indices, const std::byte* updates) const = 0;
 
 private:

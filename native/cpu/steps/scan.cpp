@@ -36,15 +36,10 @@ public:
         const std::byte* const in = context.data(input_);
         std::byte* const out = context.data(output_);
         const std::int64_t blocks = (inner_ + block_ - 1) / block_;
-        context.parallel(outer_ * blocks, cost(), [&](int, Chunks& chunks) {
-            std::int64_t first = 0, last = 0;
-            while (chunks.next(first, last)) {
-                for (std::int64_t each = first; each < last; ++each) {
-                    const std::int64_t column = each % blocks * block_;
-                    const std::int64_t offset = (each / blocks * length_ * inner_ + column) * item_;
-                    scan(in + offset, out + offset, std::min(block_, inner_ - column));
-                }
-            }
+        context.each(outer_ * blocks, cost(), [&](std::int64_t each) {
+            const std::int64_t column = each % blocks * block_;
+            const std::int64_t offset = (each / blocks * length_ * inner_ + column) * item_;
+            scan(in + offset, out + offset, std::min(block_, inner_ - column));
         });
     }
     Kind kind() const override { return Kind::native; }
