@@ -22,7 +22,7 @@ struct Chain {
     Reference x;
     std::array<std::optional<Term>, 3> terms{};  // by place; without one: −0, 1, −0, which change nothing
     std::array<bool, 3> minus{};
-    std::int32_t sequence = -1;  // the instruction that makes m
+    bool counts = false;  // whether m is a sequence of the chain's own
     std::optional<double> low;
     std::vector<std::int32_t> inside;  // instructions that are in it, but for the last one
 
@@ -154,7 +154,7 @@ private:
                 const Reference& factor = operand(instruction, 1 - from);
                 chain.put(M, {factor, {}});
                 if (is_own_sequence(instruction, 1 - from)) {
-                    chain.sequence = factor.index;
+                    chain.counts = true;
                     chain.inside.push_back(factor.index);
                 }
                 return chain;
@@ -239,9 +239,8 @@ private:
     // Makes an instruction the whole chain; its operands.
     std::vector<Reference> become(RegionInstruction& instruction, const Chain& chain) {
         constexpr std::array<float, 3> nothing{-0.0f, 1.0f, -0.0f};
-        const bool counts = chain.sequence >= 0;
-        const Opcode plain = counts ? Opcode::AFFINE_SEQUENCE : Opcode::AFFINE;
-        const Opcode bounded = counts ? Opcode::AFFINE_SEQUENCE_ABOVE : Opcode::AFFINE_ABOVE;
+        const Opcode plain = chain.counts ? Opcode::AFFINE_SEQUENCE : Opcode::AFFINE;
+        const Opcode bounded = chain.counts ? Opcode::AFFINE_SEQUENCE_ABOVE : Opcode::AFFINE_ABOVE;
         std::vector<Immediate>& immediates = region_.immediates;
         const auto first = immediates.size();
         for (const Place place : {B, A}) {
@@ -250,18 +249,18 @@ private:
         if (chain.low) {
             immediates.push_back({.f = *chain.low});
         }
-        if (counts) {
-            const RegionInstruction& sequence = region_.instructions[static_cast<std::size_t>(chain.sequence)];
+        if (chain.counts) {
+            const RegionInstruction& sequence = region_.instructions[index(chain.terms[M]->reference)];
             for (std::size_t k = 0; k < immediate_count(Opcode::SEQUENCE); ++k) {
                 immediates.push_back(Immediate(immediates[static_cast<std::size_t>(sequence.first_immediate) + k]));
             }
         }
         instruction.kernel = find_kernel(chain.low ? bounded : plain, DataType::float32, DataType::float32);
-        instruction.counts = counts;
+        instruction.counts = chain.counts;
         instruction.first_immediate = static_cast<std::int32_t>(first);
         std::vector<Reference> taken{chain.x};
         for (std::size_t place = B; place <= A; ++place) {
-            if (place == M && counts) {
+            if (place == M && chain.counts) {
                 continue;
             }
             const Term term = chain.terms[place].value_or(Term{{}, nothing[place]});

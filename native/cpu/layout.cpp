@@ -20,6 +20,21 @@ bool packed(const Sizes& sizes, const Sizes& strides, int rank, std::int64_t uni
     return true;
 }
 
+// Whether both have as many dimensions of other sizes than 1, and same(i, j) for each pair of them.
+template <class Same>
+bool each_dimension(const TensorDesc& one, const TensorDesc& other, const Same& same) {
+    for (int i = 0, j = 0;; ++i, ++j) {
+        while (i < one.rank && one.sizes[i] == 1) ++i;
+        while (j < other.rank && other.sizes[j] == 1) ++j;
+        if (i == one.rank || j == other.rank) {
+            return i == one.rank && j == other.rank;
+        }
+        if (!same(i, j)) {
+            return false;
+        }
+    }
+}
+
 }  // namespace
 
 std::int64_t TensorDesc::element_count() const {
@@ -46,35 +61,13 @@ bool is_packed(const TensorDesc& desc) {
 }
 
 bool same_elements(const TensorDesc& one, const TensorDesc& other) {
-    if (one.type != other.type) {
-        return false;
-    }
-    int i = 0, j = 0;
-    while (true) {
-        while (i < one.rank && one.sizes[i] == 1) ++i;
-        while (j < other.rank && other.sizes[j] == 1) ++j;
-        if (i == one.rank || j == other.rank) {
-            return i == one.rank && j == other.rank;
-        }
-        if (one.sizes[i] != other.sizes[j] || one.strides[i] != other.strides[j]) {
-            return false;
-        }
-        ++i, ++j;
-    }
+    return one.type == other.type && each_dimension(one, other, [&](int i, int j) {
+               return one.sizes[i] == other.sizes[j] && one.strides[i] == other.strides[j];
+           });
 }
 
 bool same_sizes(const TensorDesc& one, const TensorDesc& other) {
-    int i = 0, j = 0;
-    while (true) {
-        while (i < one.rank && one.sizes[i] == 1) ++i;
-        while (j < other.rank && other.sizes[j] == 1) ++j;
-        if (i == one.rank || j == other.rank) {
-            return i == one.rank && j == other.rank;
-        }
-        if (one.sizes[i++] != other.sizes[j++]) {
-            return false;
-        }
-    }
+    return each_dimension(one, other, [&](int i, int j) { return one.sizes[i] == other.sizes[j]; });
 }
 
 std::int64_t View::element_count() const {

@@ -113,6 +113,13 @@ void each_line(int rank, const Sizes& sizes, const Sizes& strides, std::int64_t 
     }
 }
 
+// What moves between a rectangle and its rows where its columns lie side by side, as pixels do; else null.
+Interleaving interleaving(const Tile& tile, int item, Interleaving (*find)(int, int) noexcept) {
+    constexpr std::int64_t most_channels = 4;
+    const bool pixels = tile.row_stride == item && tile.column_stride == tile.rows * item && tile.rows <= most_channels;
+    return pixels ? find(static_cast<int>(tile.rows), item) : nullptr;
+}
+
 }  // namespace
 
 void fill_line(std::byte* out, const std::byte* element, std::int64_t count, int item) {
@@ -171,17 +178,6 @@ void scatter(std::byte* out, int rank, const Sizes& sizes, const Sizes& strides,
         });
     });
 }
-
-namespace {
-
-// What moves between a rectangle and its rows where its columns lie side by side, as pixels do; else null.
-Interleaving interleaving(const Tile& tile, int item, Interleaving (*find)(int, int) noexcept) {
-    constexpr std::int64_t most_channels = 4;
-    const bool pixels = tile.row_stride == item && tile.column_stride == tile.rows * item && tile.rows <= most_channels;
-    return pixels ? find(static_cast<int>(tile.rows), item) : nullptr;
-}
-
-}  // namespace
 
 void gather_tile(std::byte* out, const Tile& tile, int item) {
     if (const Interleaving split = interleaving(tile, item, find_split)) {

@@ -1,23 +1,12 @@
 // Looking interleavings up.
+#include "cpu/kernels/chosen.h"
 #include "cpu/kernels/interleave_tables.h"
-#include "cpu/kernels/kernel.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
-InterleavingEntries entries() {
-#ifdef DMLGRAPH_X86_LEVELS
-    switch (chosen_level()) {
-        case Level::avx512: return avx512::interleavings();
-        case Level::avx2: return avx2::interleavings();
-        default: break;
-    }
-#endif
-    return baseline::interleavings();
-}
-
 const InterleavingEntry* find(int channels, int item) {
-    for (const InterleavingEntry& entry : entries()) {
+    for (const InterleavingEntry& entry : DMLGRAPH_OF_CHOSEN_LEVEL(interleavings)) {
         if (entry.channels == channels && entry.item == item) {
             return &entry;
         }
