@@ -6,6 +6,7 @@ import os
 import time
 
 import pytest
+
 from campaigns.campaign import MOST_FAILURES, Campaign, Limit, Report, known, run
 
 ALL = Limit(seconds=600, cases=6)
