@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import os
 import pathlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from dmlgraph.document.tree import Tree
 from dmlgraph.errors import DmlGraphError, GraphError, ScalarError, suggestion
+from dmlgraph.files import open_file
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]
+
+# By version; the third differs from the second in what no array of numbers has.
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def read_array(path: str | pathlib.Path) -> Array:
@@ -22,8 +28,9 @@ def read_array(path: str | pathlib.Path) -> Array:
     Raises:
         OSError: the file cannot be read.
         ValueError: what is wrong with it, as a phrase.
+        MemoryError: there is no room for it.
     """
-    with open(path, "rb") as stream:
+    with open_file(path) as stream:
         magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
         if magic.startswith(b"PK"):
             raise ValueError("is an .npz archive; a .npy file holds one array")
@@ -31,12 +38,27 @@ def read_array(path: str | pathlib.Path) -> Array:
             raise ValueError("is not a .npy file")
         stream.seek(0)
         try:
+            _check_length(stream)
             array = np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+        except MemoryError:
+            raise
         except Exception as error:  # a broken header makes NumPy raise errors of many kinds
             if "Object arrays" in str(error):
                 raise ValueError("holds Python objects, which are never loaded") from None
             raise ValueError(f"is a broken .npy file: {error}") from None
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _check_length(stream: BinaryIO) -> None:
+    """Refuses a file that is shorter than its header says, before room is made for what is not there."""
+    header = _HEADERS.get(np.lib.format.read_magic(stream))
+    if header is not None:
+        shape, _, dtype = header(stream)
+        whole = stream.tell() + math.prod(shape) * dtype.itemsize
+        there = os.fstat(stream.fileno()).st_size
+        if there < whole and not dtype.hasobject:
+            raise ValueError(f"{there} of {whole} bytes are there")
+    stream.seek(0)
 
 
 def load_file(name: object, folder: pathlib.Path | None) -> Array:

@@ -13,6 +13,7 @@ import networkx as nx
 from dmlgraph.document.arrays import check_file, from_numbers, load_file
 from dmlgraph.document.tree import Tree, parse
 from dmlgraph.errors import DmlGraphError, DocumentError, GraphError, Location, Problem, listing, nearest, suggestion
+from dmlgraph.files import read_file
 from dmlgraph.graph import NOT_A_DIM, Graph
 from dmlgraph.operators.names import operator_hint
 from dmlgraph.operators.operator import Operator, find
@@ -48,9 +49,9 @@ def read_text(path: pathlib.Path) -> str:
     """
     start = Location(os.fspath(path), 1, 1)
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return read_file(path).decode("utf-8-sig")
     except OSError as error:
-        raise DocumentError(f"cannot read the file: {error.strerror}", location=start) from None
+        raise DocumentError(f"cannot read the file: {error.strerror or error}", location=start) from None
     except UnicodeDecodeError as error:
         raise DocumentError(
             f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", location=start

@@ -14,6 +14,7 @@ from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.descs import at, number, read_tensor
 from dmlgraph.dxdispatch.names import DATA_TYPE, enumerator
 from dmlgraph.errors import DmlGraphError, OperatorError, Problem
+from dmlgraph.files import read_file
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
@@ -187,7 +188,7 @@ def _file(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _I
             source = find_file(path, folder)
             if dtype is None:
                 raise OperatorError("wants an initialValuesDataType beside it", field="sourcePath", got=name)
-            content = np.frombuffer(source.read_bytes(), np.uint8)
+            content = np.frombuffer(read_file(source), np.uint8)
         else:
             array = load_file(path, folder)
             found = DataType.parse(array.dtype)
