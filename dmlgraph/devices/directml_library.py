@@ -17,6 +17,7 @@ from pathlib import Path
 
 from dmlgraph.devices import directml_install
 from dmlgraph.devices.directml_errors import LibraryError
+from dmlgraph.files import open_file
 
 VARIABLE = "DMLGRAPH_DIRECTML"
 
@@ -76,7 +77,9 @@ def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
         if path:
             return _required(Path(path), origin)
     for path, origin in _places():
-        if path.exists():
+        if _exists(path):
+            if path == directml_install.library_path():
+                directml_install.check_installed()
             check_library(path)
             return Found(path, origin)
     if on_windows():
@@ -121,10 +124,18 @@ def system_has_direct3d() -> bool:
 def _required(path: Path, origin: str) -> Found:
     if path.is_dir():
         path = path / file_names().directml
-    if not path.exists():
+    if not _exists(path):
         raise LibraryError(f"the DirectML library {path} ({origin}) does not exist")
     check_library(path)
     return Found(path.resolve(), origin)
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is something of this name, if only something that cannot be looked at."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
 
 
 def _places() -> Iterator[tuple[Path, str]]:
@@ -166,8 +177,8 @@ def check_library(path: Path) -> None:
         return  # whose loader checks this itself
     hint = "'dmlgraph directml install' fetches it anew"
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
+        with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
             start = file.read(_ELF_HEADER.size)
     except OSError as error:
         raise LibraryError(f"cannot read {path}: {error.strerror or error}") from None
