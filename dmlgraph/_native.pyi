@@ -203,7 +203,7 @@ class CpuExecutable:
     """A graph planned for the CPU executor.
 
     Args:
-        name: of the graph.
+        name: of what is run, as a phrase for errors.
         inputs: the descriptions of the graph's inputs, packed.
         nodes: as `dmlgraph.devices.cpu.plan` makes them.
         outputs: values.

@@ -158,6 +158,10 @@ class DeviceError(DmlGraphError, RuntimeError):
     """A device is unknown, missing, or failed."""
 
 
+class NotEnoughMemoryError(DeviceError, MemoryError):
+    """There is not enough memory; the message says for what."""
+
+
 class ToldOf:
     """Errors raised inside are told of the node: names it in every problem."""
 
@@ -168,6 +172,10 @@ class ToldOf:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, MemoryError):
+            from dmlgraph.memory import not_enough_memory  # which needs this module
+
+            raise not_enough_memory("make the node", error, node=str(self.name)) from None
         if isinstance(error, DmlGraphError) and isinstance(self.name, str):
             cls = OperatorError if isinstance(error, TensorError) else type(error)
             raise cls(problem.at(node=self.name) for problem in error.problems) from None

@@ -34,6 +34,7 @@ from dmlgraph.errors import (
     suggestion,
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
+from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode, output_paths
 from dmlgraph.operators import functions
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
@@ -333,7 +334,8 @@ class Graph:
         """The graph as DirectML is given it; see `dmlgraph.lowering`.  `fuse` is that of `compile`."""
         from dmlgraph import lowering, passes
 
-        return lowering.lower(passes.fuse(self, rules=fuse).graph)
+        with enough_memory("lower", self):
+            return lowering.lower(passes.fuse(self, rules=fuse).graph)
 
     def compile(
         self,

@@ -15,6 +15,7 @@ from dmlgraph.devices.device import Device
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.errors import DeviceError, OperatorError, listing, suggestion
 from dmlgraph.lowering import OperatorDescNode, lower
+from dmlgraph.memory import enough_memory
 from dmlgraph.passes import fuse as run_passes
 
 if TYPE_CHECKING:
@@ -114,7 +115,15 @@ def compile_graph(
     Raises:
         DeviceError: no such device, or one that takes no number of threads.
         OperatorError: a node needs a higher feature level than the device has.
+        NotEnoughMemoryError: there is not enough memory to compile it.
     """
+    with enough_memory("compile", graph):
+        return _compile(graph, device, fuse=fuse, threads=threads, debug=debug)
+
+
+def _compile(
+    graph: Graph, device: str, *, fuse: bool | Iterable[str], threads: int | None, debug: bool
+) -> Executable:
     choice = choose(device)
     if threads is not None:
         if not isinstance(choice.device, CpuDevice):

@@ -13,6 +13,7 @@ import numpy as np
 
 from dmlgraph.errors import BindingError, DeviceError, listing, suggestion
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
+from dmlgraph.memory import enough_memory
 from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.rule import Entry
 
@@ -79,18 +80,26 @@ class Executable(abc.ABC):
 
         Raises:
             BindingError: an array is missing, unknown, or of another data type or shape.
+            NotEnoughMemoryError: there is not enough memory to run.
         """
-        arrays = self._check_inputs(by_name(inputs, "inputs"))
-        targets = self._check_outputs(by_name(out, "out"))
-        return self._run(arrays, targets)
+        with enough_memory("run", self.graph):
+            arrays = self._check_inputs(by_name(inputs, "inputs"))
+            targets = self._check_outputs(by_name(out, "out"))
+            return self._run(arrays, targets)
 
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
     ) -> Callable[[], dict[str, Array]]:
         """Checks the arrays once and returns a callable that runs the graph on what they hold at that moment."""
-        arrays = self._check_inputs(by_name(inputs, "inputs"))
-        targets = self._check_outputs(by_name(out, "out"))
-        return lambda: self._run(arrays, targets)
+        with enough_memory("run", self.graph):
+            arrays = self._check_inputs(by_name(inputs, "inputs"))
+            targets = self._check_outputs(by_name(out, "out"))
+
+        @enough_memory("run", self.graph)
+        def run() -> dict[str, Array]:
+            return self._run(arrays, targets)
+
+        return run
 
     def profile(self, inputs: Mapping[str, Any] | None = None) -> list[Step] | None:
         """Runs the graph once, as `run` does, and says how long each part of the run took.
@@ -101,9 +110,10 @@ class Executable(abc.ABC):
         Raises:
             BindingError: as `run`.
         """
-        arrays = self._check_inputs(by_name(inputs, "inputs"))
-        self._check_open()
-        return self._profile(arrays)
+        with enough_memory("run", self.graph):
+            arrays = self._check_inputs(by_name(inputs, "inputs"))
+            self._check_open()
+            return self._profile(arrays)
 
     def close(self) -> None:
         """Gives back what the device holds for the graph; it cannot be run afterwards."""

@@ -13,6 +13,7 @@ import numpy as np
 from dmlgraph.document.tree import Tree
 from dmlgraph.errors import DmlGraphError, GraphError, ScalarError, suggestion
 from dmlgraph.files import open_file
+from dmlgraph.memory import enough_memory
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
@@ -28,9 +29,9 @@ def read_array(path: str | pathlib.Path) -> Array:
     Raises:
         OSError: the file cannot be read.
         ValueError: what is wrong with it, as a phrase.
-        MemoryError: there is no room for it.
+        NotEnoughMemoryError: there is no room for it.
     """
-    with open_file(path) as stream:
+    with open_file(path) as stream, enough_memory(f"read '{path}'"):
         magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
         if magic.startswith(b"PK"):
             raise ValueError("is an .npz archive; a .npy file holds one array")
@@ -46,7 +47,7 @@ def read_array(path: str | pathlib.Path) -> Array:
             if "Object arrays" in str(error):
                 raise ValueError("holds Python objects, which are never loaded") from None
             raise ValueError(f"is a broken .npy file: {error}") from None
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _check_length(stream: BinaryIO) -> None:

@@ -15,6 +15,7 @@ from dmlgraph.document.tree import Tree, parse
 from dmlgraph.errors import DmlGraphError, DocumentError, GraphError, Location, Problem, listing, nearest, suggestion
 from dmlgraph.files import read_file
 from dmlgraph.graph import NOT_A_DIM, Graph
+from dmlgraph.memory import enough_memory
 from dmlgraph.operators.names import operator_hint
 from dmlgraph.operators.operator import Operator, find
 from dmlgraph.tensor import TensorDesc
@@ -38,7 +39,8 @@ def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None)
         DocumentError: every problem found, each with its line and column.
     """
     path = pathlib.Path(path)
-    return _read(read_text(path), os.fspath(path), path.parent, dims)
+    with enough_memory(f"read '{path}'"):
+        return _read(read_text(path), os.fspath(path), path.parent, dims)
 
 
 def read_text(path: pathlib.Path) -> str:
@@ -64,7 +66,8 @@ def loads(text: str, *, folder: str | os.PathLike[str] | None = None, dims: Mapp
     Raises:
         DocumentError: every problem found, each with its line and column.
     """
-    return _read(text, "<text>", None if folder is None else pathlib.Path(folder), dims)
+    with enough_memory("read the graph"):
+        return _read(text, "<text>", None if folder is None else pathlib.Path(folder), dims)
 
 
 def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, int] | None) -> Graph:

@@ -18,6 +18,7 @@ from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.document.tree import resolve
 from dmlgraph.errors import GraphError
 from dmlgraph.graph import Graph
+from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.fields import Kind, Number, ScaleBias
 from dmlgraph.operators.operator import Operator
@@ -35,7 +36,8 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
         OSError: a file cannot be written.
     """
     path = pathlib.Path(path)
-    text, files = _document(graph, path.stem)
+    with enough_memory("write", graph):
+        text, files = _document(graph, path.stem)
     for name, array in files.items():
         np.save(path.parent / name, array)
     path.write_text(text, encoding="utf-8")
@@ -47,7 +49,8 @@ def dumps(graph: Graph) -> str:
     Raises:
         GraphError: a constant is too large to be written as numbers, or the graph is a fused one.
     """
-    text, files = _document(graph, "graph")
+    with enough_memory("write", graph):
+        text, files = _document(graph, "graph")
     if files:
         raise GraphError("has constants that need files of their own: save it to a file", got=sorted(files))
     return text

@@ -19,6 +19,7 @@ from dmlgraph.dxdispatch.names import operator_type
 from dmlgraph.dxdispatch.text import layout
 from dmlgraph.errors import BindingError, DmlGraphError, GraphError, ToldOf, listing, suggestion
 from dmlgraph.graph import Graph
+from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.operator import Operator
@@ -47,7 +48,8 @@ def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any
     """
     path = pathlib.Path(path)
     files: dict[str, Array] = {}
-    text = layout(_Writer(graph, inputs or {}, path.stem, files).model())
+    with enough_memory("write", graph):
+        text = layout(_Writer(graph, inputs or {}, path.stem, files).model())
     for name, array in files.items():
         np.save(path.parent / name, array)
     path.write_text(text, encoding="utf-8")
@@ -55,7 +57,8 @@ def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any
 
 def dumps(graph: Graph, *, inputs: Mapping[str, Any] | None = None) -> str:
     """The graph as a model's JSON text, with all arrays in it; as `save`."""
-    return layout(_Writer(graph, inputs or {}, "", None).model())
+    with enough_memory("write", graph):
+        return layout(_Writer(graph, inputs or {}, "", None).model())
 
 
 class _Writer:

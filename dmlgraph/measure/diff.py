@@ -13,6 +13,7 @@ from dmlgraph.devices import choose, compile_graph
 from dmlgraph.devices.executable import Array
 from dmlgraph.graph import Graph
 from dmlgraph.measure.ulp import Comparison, compare
+from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import OperatorNode
 from dmlgraph.passes import fuse
 from dmlgraph.passes.pipeline import Fused
@@ -93,6 +94,11 @@ def diff(graph: Graph, sides: tuple[Side, Side], inputs: Mapping[str, Array], to
     Raises:
         DmlGraphError: as compiling and running the graph.
     """
+    with enough_memory("compare", graph):
+        return _diff(graph, sides, inputs, tolerance)
+
+
+def _diff(graph: Graph, sides: tuple[Side, Side], inputs: Mapping[str, Array], tolerance: int) -> Difference:
     results = [_run(graph, side, inputs) for side in sides]
     (reason_a, a), (reason_b, b) = results
     outputs = {name: compare(a[name], b[name], tolerance) for name in graph.outputs}

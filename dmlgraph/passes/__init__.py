@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.memory import enough_memory
 from dmlgraph.passes import (
     activations,
     attributes,
@@ -64,4 +65,5 @@ def fuse(
     check: Callable[[Draft], None] | None = None,
 ) -> Fused:
     """The graph after the pipeline; see `dmlgraph.passes.pipeline.fuse`."""
-    return pipeline.fuse(graph, PIPELINE, level=level, rules=rules, without=without, check=check)
+    with enough_memory("fuse", graph):
+        return pipeline.fuse(graph, PIPELINE, level=level, rules=rules, without=without, check=check)

@@ -15,6 +15,7 @@ from typing import Literal, get_args
 
 from dmlgraph.errors import DmlGraphError, listing, suggestion
 from dmlgraph.graph import Graph
+from dmlgraph.memory import enough_memory
 from dmlgraph.picture import dot, html, mermaid, svg
 from dmlgraph.picture.drawing import Drawing, draw
 
@@ -59,7 +60,8 @@ def render(graph: Graph, format: str = "svg", *, view: View = "source") -> str:
         if given not in known:
             hint = suggestion(str(given), known)
             raise DmlGraphError(f"is no {what} of pictures", field=what, got=given, allowed=listing(known), hint=hint)
-    return FORMATS[format](drawings(graph, view))
+    with enough_memory("draw", graph):
+        return FORMATS[format](drawings(graph, view))
 
 
 def format_of(path: str | pathlib.Path) -> str:

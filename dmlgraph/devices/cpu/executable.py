@@ -12,6 +12,7 @@ from dmlgraph import _native
 from dmlgraph.devices.cpu.plan import make_plan
 from dmlgraph.devices.executable import Array, Executable, Step, by_name
 from dmlgraph.lowering import GraphDesc
+from dmlgraph.memory import described, enough_memory
 from dmlgraph.tensor import TensorDesc
 
 
@@ -30,7 +31,7 @@ class CpuExecutable(Executable):
         super().__init__(graph, device, reason)
         plan = make_plan(graph)
         self._native = _native.CpuExecutable(
-            graph.name,
+            described(graph),
             plan.inputs,
             plan.nodes,
             plan.outputs,
@@ -63,15 +64,16 @@ class CpuExecutable(Executable):
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
     ) -> Callable[[], dict[str, Array]]:
-        arrays = self._check_inputs(by_name(inputs, "inputs"))
-        targets = self._check_outputs(by_name(out, "out"))
+        with enough_memory("run", self.graph):
+            arrays = self._check_inputs(by_name(inputs, "inputs"))
+            targets = self._check_outputs(by_name(out, "out"))
         wanted = [targets.get(slot.name) for slot in self.graph.outputs]
         fits = all(_is_plain(array, slot.desc) for slot, array in zip(self.graph.inputs, arrays, strict=True)) and all(
             array is None or _is_plain(array, slot.desc) for slot, array in zip(self.graph.outputs, wanted, strict=True)
         )
         if fits and self._whole_bytes:
             return self._native.bind(arrays, wanted)
-        return lambda: self._run(arrays, targets)
+        return enough_memory("run", self.graph)(lambda: self._run(arrays, targets))
 
     def close(self) -> None:
         super().close()
