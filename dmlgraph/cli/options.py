@@ -11,7 +11,7 @@ import numpy as np
 
 from dmlgraph.devices import choose
 from dmlgraph.document.arrays import from_stored, read_array
-from dmlgraph.errors import DeviceError, DmlGraphError
+from dmlgraph.errors import DeviceError, DmlGraphError, NotEnoughMemoryError
 from dmlgraph.graph import Graph
 from dmlgraph.measure.inputs import SEED, complete
 
@@ -42,6 +42,8 @@ def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...])
             arrays[name] = read_array(file)
         except OSError as error:
             raise DmlGraphError(f"cannot read '{file}': {error.strerror or error}", field=f"input {name}") from None
+        except NotEnoughMemoryError as error:
+            raise NotEnoughMemoryError(each.within(f"input {name}") for each in error.problems) from None
         except ValueError as error:
             raise DmlGraphError(f"'{file}' {error}", field=f"input {name}") from None
     return arrays

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from dmlgraph.document.tree import Tree
-from dmlgraph.errors import DmlGraphError, GraphError, ScalarError, suggestion
+from dmlgraph.errors import DmlGraphError, GraphError, NotEnoughMemoryError, ScalarError, suggestion
 from dmlgraph.files import open_file
 from dmlgraph.memory import enough_memory
 from dmlgraph.scalar import Scalar
@@ -77,6 +77,8 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
         array = read_array(path)
     except OSError as error:
         raise GraphError(f"cannot be read: {error.strerror or error}", field="file", got=name) from None
+    except NotEnoughMemoryError as error:
+        raise NotEnoughMemoryError(problem.within("file") for problem in error.problems) from None
     except ValueError as error:
         hint = "save an array of numbers with numpy.save"
         raise GraphError(str(error), field="file", got=name, hint=hint) from None
