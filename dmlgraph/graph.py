@@ -17,7 +17,7 @@ import inspect
 import itertools
 import numbers
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -42,10 +42,11 @@ from dmlgraph.operators.fields import Kind
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.operators.operator import Operator, same_dtype_fields
 from dmlgraph.scalar import array_of
-from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.tensor import DataType, DataTypeLike, TensorDesc
 from dmlgraph.value import Value
 
 if TYPE_CHECKING:
+    from dmlgraph.devices.device import DeviceName
     from dmlgraph.devices.executable import Executable
     from dmlgraph.lowering import GraphDesc
 
@@ -61,9 +62,9 @@ def _source(operator: type[Operator]) -> Callable[..., Value]:
         (value,) = functions.add(self, operator, given, fields, name)
         return value
 
-    parameters = [*functions.tensor_parameters(operator), *functions.keyword_parameters(operator)]
+    plain = functions.signature(operator)
     receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    method.__signature__ = inspect.Signature([receiver, *parameters], return_annotation=Value)  # type: ignore[attr-defined]
+    method.__signature__ = plain.replace(parameters=[receiver, *plain.parameters.values()])  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = operator.function_name()
     method.__doc__ = operator.__doc__
     return method
@@ -104,7 +105,7 @@ class Graph:
         name: str,
         *,
         sizes: Sequence[int | str],
-        dtype: Any,
+        dtype: DataTypeLike,
         strides: Sequence[int | str] | None = None,
         owned: bool = False,
     ) -> Value:
@@ -114,7 +115,7 @@ class Graph:
             desc = TensorDesc(**declared | {key: self.resolve(declared[key], key) for key in ("sizes", "strides")})
             return self._add(InputNode(self._take(name), desc, declared), [desc])[0]
 
-    def constant(self, name: str, data: Any, *, dtype: Any = None) -> Value:
+    def constant(self, name: str, data: Any, *, dtype: DataTypeLike | None = None) -> Value:
         """A tensor known beforehand: an array, or numbers with a `dtype`; the data is copied.
 
         With a `dtype`, numbers become that type by the rules of `dmlgraph.scalar`: floats are rounded, and what
@@ -206,9 +207,9 @@ class Graph:
         return NEWEST if self.target is None else self.target
 
     @property
-    def nodes(self) -> Iterator[Node]:
+    def nodes(self) -> list[Node]:
         """Every node, in an order in which they can run."""
-        return (data["node"] for _, data in self._graph.nodes(data=True))
+        return [data["node"] for _, data in self._graph.nodes(data=True)]
 
     @property
     def inputs(self) -> list[InputNode]:
@@ -339,7 +340,7 @@ class Graph:
 
     def compile(
         self,
-        device: str = "auto",
+        device: DeviceName = "auto",
         *,
         fuse: bool | Iterable[str] = True,
         dims: Mapping[str, int] | None = None,

@@ -11,7 +11,7 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -107,6 +107,25 @@ _ELSEWHERE = {
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
+
+
+DataTypeName = Literal[
+    "float32",
+    "float16",
+    "uint32",
+    "uint16",
+    "uint8",
+    "int32",
+    "int16",
+    "int8",
+    "float64",
+    "uint64",
+    "int64",
+    "uint4",
+    "int4",
+]
+# What `DataType.parse` takes, and everything that a data type is given to.
+DataTypeLike = DataType | DataTypeName | np.dtype[Any] | type[np.generic]
 
 
 def _wrap(parse: Any) -> Any:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 import pathlib
 
-from dmlgraph.operators.fields import Kind
 from dmlgraph.operators.functions import all_functions, returns_several, signature
 from dmlgraph.operators.operator import REGISTRY, Operator
 
@@ -28,47 +27,12 @@ from typing import Any, Literal
 from dmlgraph.value import Value
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
 from dmlgraph.scalar import Scalar
-from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.tensor import DataTypeLike, TensorDesc
 
 Tensor = Value | int | float
 Output = TensorDesc | OutputSpec | Mapping[str, Any]
 
 '''
-
-TYPES = {
-    Kind.UINT: "int | str",
-    Kind.INT: "int | str",
-    Kind.FLOAT: "float",
-    Kind.BOOL: "bool",
-    Kind.SCALAR: "float | Scalar | Mapping[str, Any]",
-    Kind.UINTS: "Sequence[int | str]",
-    Kind.INTS: "Sequence[int | str]",
-    Kind.FLOATS: "Sequence[float]",
-    Kind.SCALE_BIAS: "ScaleBias | Mapping[str, float]",
-    Kind.SIZE_2D: "Sequence[int | str]",
-    Kind.OPERATOR: "str | Mapping[str, Any] | Operator",
-    Kind.DATA_TYPE: "DataType | str",
-    Kind.OPERATORS: "Sequence[str | Mapping[str, Any] | Operator]",
-}
-
-
-def parameter_type(operator: type[Operator], name: str) -> str:
-    """The type of one parameter, as a caller may give it."""
-    if name == "name":
-        return "str"
-    if name not in operator.model_fields:  # a member of the output, taken directly
-        return {"dtype": "DataType | str"}.get(name, "Sequence[int | str]")
-    member = operator.members_by_field()[name]
-    if name in operator.output_fields:
-        if member.kind is Kind.TENSORS:
-            return "Sequence[int | str | Output]"
-        return "Output | bool" if member.optional else "Output"
-    if name in operator.input_fields:
-        return "Sequence[Value]" if member.kind is Kind.TENSORS else "Tensor"
-    if member.kind is Kind.ENUM:
-        names = operator.enumeration(name).names()
-        return "Literal[" + ", ".join(f'"{each}"' for each in names) + "]"
-    return TYPES[member.kind]
 
 
 def stub(name: str, operator: type[Operator]) -> str:
@@ -78,10 +42,7 @@ def stub(name: str, operator: type[Operator]) -> str:
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not keywords:
             keywords = True
             parameters.append("*")
-        required = parameter.default is inspect.Parameter.empty
-        of_type = parameter_type(operator, parameter.name)
-        optional = "" if required or parameter.default is not None else " | None"
-        parameters.append(f"{parameter.name}: {of_type}{optional}{'' if required else ' = ...'}")
+        parameters.append(str(parameter))
     result = "tuple[Value, ...]" if returns_several(operator) else "Value"
     doc = (inspect.getdoc(operator) or "").splitlines()[0]
     lines = "".join(f"    {each},\n" for each in parameters)

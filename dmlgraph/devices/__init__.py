@@ -121,9 +121,7 @@ def compile_graph(
         return _compile(graph, device, fuse=fuse, threads=threads, debug=debug)
 
 
-def _compile(
-    graph: Graph, device: str, *, fuse: bool | Iterable[str], threads: int | None, debug: bool
-) -> Executable:
+def _compile(graph: Graph, device: str, *, fuse: bool | Iterable[str], threads: int | None, debug: bool) -> Executable:
     choice = choose(device)
     if threads is not None:
         if not isinstance(choice.device, CpuDevice):

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dmlgraph.levels import FeatureLevel
 
 if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
     from dmlgraph.lowering import GraphDesc
+
+
+# What `Graph.compile` takes; an adapter's index may be any that `dmlgraph devices` lists.
+DeviceName = Literal[
+    "auto",
+    "cpu",
+    "reference",
+    "directml",
+    "directml:software",
+    "directml:0",
+    "directml:1",
+    "directml:2",
+    "directml:3",
+]
 
 
 class Device(abc.ABC):

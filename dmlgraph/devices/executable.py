@@ -11,13 +11,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from dmlgraph.errors import BindingError, DeviceError, listing, suggestion
+from dmlgraph.errors import BindingError, DeviceError, listing, plural, suggestion
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
 from dmlgraph.memory import enough_memory
 from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.rule import Entry
 
 Array = np.ndarray[Any, Any]
+
+_NAMED = 4  # inputs and outputs that a repr names
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -124,6 +126,15 @@ class Executable(abc.ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        given = listing(self._given, at_most=_NAMED) or "none"
+        made = listing(self._slots, at_most=_NAMED)
+        state = ", closed" if self._closed else ""
+        return (
+            f"<{type(self).__name__} {self.graph.name} on {self.device}: "
+            f"{plural(len(self.graph.nodes), 'node')}, inputs {given}, outputs {made}{state}>"
+        )
 
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
         self._check_open()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph.errors import OperatorError, listing, suggestion
+from dmlgraph.operators.annotations import Annotation, annotated
 from dmlgraph.operators.operator import REGISTRY, Operator
 
 if TYPE_CHECKING:
@@ -67,10 +68,10 @@ def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
     for field in operator.attribute_fields:
         info = operator.model_fields[field]
         default = inspect.Parameter.empty if info.is_required() else info.default
-        parameters.append(inspect.Parameter(field, _KEYWORD, default=default, annotation=info.annotation))
+        parameters.append(inspect.Parameter(field, _KEYWORD, default=default))
     if not operator.is_source():
         parameters += [inspect.Parameter(field, _KEYWORD, default=None) for field in operator.output_fields]
-    return [*parameters, inspect.Parameter("name", _KEYWORD, default=None, annotation="str | None")]
+    return [*parameters, inspect.Parameter("name", _KEYWORD, default=None)]
 
 
 def returns_several(operator: type[Operator]) -> bool:
@@ -97,7 +98,9 @@ def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
 
 def signature(operator: type[Operator]) -> inspect.Signature:
     """The signature of an operator's function."""
-    return inspect.Signature([*tensor_parameters(operator), *keyword_parameters(operator)])
+    parameters = [*tensor_parameters(operator), *keyword_parameters(operator)]
+    result = "tuple[Value, ...]" if returns_several(operator) else "Value"
+    return inspect.Signature([annotated(operator, each) for each in parameters], return_annotation=Annotation(result))
 
 
 def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
