@@ -206,10 +206,10 @@ def listing(names: Iterable[object], at_most: int | None = None) -> str:
     return f"{', '.join(words[:at_most])} and {len(words) - at_most} more"
 
 
-def plural(count: int, noun: str) -> str:
-    """A count and its noun: `1 node`, `2 nodes`, `1,024 entries`."""
+def plural(count: int, noun: str, form: str = "") -> str:
+    """A count, in a format of Python's, and its noun: `1 node`, `2 nodes`, `0 entries`."""
     several = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else several}"
+    return f"{count:{form}} {noun if count == 1 else several}"
 
 
 def _line(problem: Problem) -> str:

@@ -35,15 +35,15 @@ def open_file(path: str | os.PathLike[str]) -> BufferedReader:
     """
     try:
         _check(os.stat(path), path)  # before it is opened: to open a device may have an effect
-        handle = os.open(path, os.O_RDONLY | _AT_ONCE)
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _AT_ONCE))  # noqa: SIM115 - the caller's
     except ValueError:  # a zero byte
         raise OSError(errno.EINVAL, "it is not the path of a file", os.fspath(path)) from None
     try:
-        _check(os.fstat(handle), path)
-        return os.fdopen(handle, "rb")
+        _check(os.fstat(file.fileno()), path)  # another may have taken its place
     except BaseException:
-        os.close(handle)
+        file.close()
         raise
+    return file
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:

@@ -31,6 +31,7 @@ from dmlgraph.errors import (
     Problem,
     ToldOf,
     listing,
+    plural,
     suggestion,
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
@@ -312,7 +313,7 @@ class Graph:
                     NOT_A_DIM,
                     field=f"dims.{dim}",
                     allowed=listing(self.dims) or "nothing: the graph has no dims",
-                    hint=suggestion(dim, self.dims),
+                    hint=suggestion(dim, self.dims) or "dims are declared with the graph",
                 )
         other = Graph(self.name, target=self.target, dims=self.dims | changed)
         values: dict[str, tuple[Value, ...]] = {}
@@ -402,7 +403,7 @@ class Graph:
         return picture.render(self, "svg")
 
     def __repr__(self) -> str:
-        return f"<Graph {self.name}: {self._graph.number_of_nodes()} nodes, outputs {listing(self._outputs) or 'none'}>"
+        return f"<Graph {self.name}: {plural(len(self._graph), 'node')}, outputs {listing(self._outputs) or 'none'}>"
 
     # How it is done.
 
@@ -452,7 +453,8 @@ class Graph:
                 values[field] = None if given is None else self._check_own(given, field)
             elif isinstance(given, (list, tuple)):
                 if operator.members_by_field()[field].kind is not Kind.TENSORS:
-                    raise OperatorError("takes one value, not a list of them", field=field, got=f"{len(given)} values")
+                    got = plural(len(given), "value")
+                    raise OperatorError("takes one value, not a list of them", field=field, got=got)
                 values[field] = [self._check_own(each, f"{field}.{index}") for index, each in enumerate(given)]
             elif isinstance(given, (numbers.Number, np.number)) and not isinstance(given, (bool, np.bool_)):
                 values[field] = self._fill(operator, field, given, tensors)

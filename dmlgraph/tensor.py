@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StrictBool, ValidationError
 from pydantic_core import PydanticCustomError
 
-from dmlgraph.errors import Problem, TensorError, listing, suggestion
+from dmlgraph.errors import Problem, TensorError, listing, plural, suggestion
 
 MAX_RANK = 8  # DML_TENSOR_DIMENSION_COUNT_MAX1
 MAX_ELEMENTS = 2**32 - 1
@@ -375,7 +375,7 @@ def _check(desc: TensorDesc) -> None:
             "there must be one stride for each size",
             field="strides",
             got=list(strides),
-            allowed=f"{len(sizes)} strides",
+            allowed=plural(len(sizes), "stride"),
         )
     for axis, stride in enumerate(strides):
         if not 0 <= stride <= MAX_ELEMENTS:

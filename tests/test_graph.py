@@ -213,7 +213,7 @@ def test_numbers_alone_make_no_graph() -> None:
 
 def test_a_list_where_one_value_belongs_is_refused(x: dg.Value) -> None:
     error = refused(lambda: dg.exp([x]), dg.OperatorError)
-    assert str(error) == "node 'exp', field 'input': takes one value, not a list of them; got 1 values"
+    assert str(error) == "node 'exp', field 'input': takes one value, not a list of them; got 1 value"
 
 
 def test_sizes_that_do_not_broadcast_are_refused(graph: dg.Graph, x: dg.Value) -> None:

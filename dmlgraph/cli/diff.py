@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import pathlib
 from collections.abc import Iterator
-from typing import Any
 
 import click
-import numpy as np
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, check_device, complete_inputs, with_dims, with_inputs
+from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs
 from dmlgraph.cli.table import lines
 from dmlgraph.document import load
 from dmlgraph.errors import Problem
@@ -70,7 +68,7 @@ def diff(
     ctx: click.Context,
     file: pathlib.Path,
     devices: tuple[str, ...],
-    inputs: dict[str, np.ndarray[Any, Any]],
+    inputs: dict[str, ArrayFile],
     no_fuse: bool,
     ulp: int,
     relative: float,

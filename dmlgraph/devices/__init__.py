@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dmlgraph.devices.cpu import CpuDevice
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.reference import ReferenceDevice
+from dmlgraph.elsewhere import DEVICES
 from dmlgraph.errors import DeviceError, OperatorError, listing, suggestion
 from dmlgraph.lowering import OperatorDescNode, lower
 from dmlgraph.memory import enough_memory
@@ -64,7 +65,7 @@ def choose(name: str) -> Choice:
         field="device",
         got=name,
         allowed=f"{listing(_NAMES)}, directml:N for an adapter's index",
-        hint=suggestion(name, _NAMES),
+        hint=f"{suggestion(family.lower(), _NAMES, DEVICES) or ''} 'dmlgraph devices' lists what is here".strip(),
     )
 
 

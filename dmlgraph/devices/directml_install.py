@@ -28,6 +28,7 @@ from typing import BinaryIO
 
 from dmlgraph.devices.directml_errors import LibraryError
 from dmlgraph.devices.user_cache import check_private, make_private, user_cache_folder
+from dmlgraph.errors import plural
 from dmlgraph.files import NotAFileError, open_file, what_failed
 
 PROJECT, VERSION = "torch-directml", "0.2.5.dev240914"
@@ -203,7 +204,7 @@ def _unpack(wheel: Path, work: Path) -> None:
                     if member.file_size not in sizes:
                         raise LibraryError(
                             f"{member.filename} in {wheel} is not the one of {PROJECT} {VERSION}",
-                            got=f"{member.file_size} bytes",
+                            got=plural(member.file_size, "byte"),
                             allowed=f"{sizes[-1]} bytes" if len(sizes) == 1 else f"up to {sizes[-1]} bytes",
                         )
                 for member in members:

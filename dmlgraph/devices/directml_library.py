@@ -17,6 +17,7 @@ from pathlib import Path
 
 from dmlgraph.devices import directml_install
 from dmlgraph.devices.directml_errors import LibraryError
+from dmlgraph.errors import plural
 from dmlgraph.files import open_file
 
 VARIABLE = "DMLGRAPH_DIRECTML"
@@ -185,7 +186,7 @@ def check_library(path: Path) -> None:
     if not start.startswith(b"\x7fELF"):
         raise LibraryError(f"{path} is not a library", hint=hint)
     if len(start) < _ELF_HEADER.size:
-        raise LibraryError(f"{path} is damaged: it ends after {size} bytes", hint=hint)
+        raise LibraryError(f"{path} is damaged: it ends after {plural(size, 'byte')}", hint=hint)
     header = _ELF_HEADER.unpack(start)
     bits, order, kind, machine = header[1], header[2], header[6], header[7]
     sections, section_size, section_count = header[11], header[16], header[17]

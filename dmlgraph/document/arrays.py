@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from dmlgraph.document.tree import Tree
-from dmlgraph.errors import DmlGraphError, GraphError, NotEnoughMemoryError, ScalarError, suggestion
+from dmlgraph.errors import DmlGraphError, GraphError, NotEnoughMemoryError, ScalarError, plural, suggestion
 from dmlgraph.files import open_file
 from dmlgraph.memory import enough_memory
 from dmlgraph.scalar import Scalar
@@ -33,6 +33,8 @@ def read_array(path: str | pathlib.Path) -> Array:
     """
     with open_file(path) as stream, enough_memory(f"read '{path}'"):
         magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
+        if not magic:
+            raise ValueError("is empty; a .npy file holds an array")
         if magic.startswith(b"PK"):
             raise ValueError("is an .npz archive; a .npy file holds one array")
         if magic != np.lib.format.MAGIC_PREFIX:
@@ -129,8 +131,8 @@ def from_stored(array: Array, dtype: DataType) -> Array:
     return array.astype(dtype.numpy)
 
 
-def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | None) -> Array:
-    """The array of a file, if it is what the document says it is.
+def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | None, name: object) -> Array:
+    """The array of the file of this name, if it is what the document says it is.
 
     Raises:
         GraphError: another data type or shape, or numbers a 4-bit type cannot hold.
@@ -148,14 +150,14 @@ def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | No
         ) from None
     if dtype is not None and found is not dtype:
         raise GraphError(
-            "the file holds another data type",
+            f"the file '{name}' holds another data type",
             field="dtype",
             got=str(dtype),
             allowed=f"{found}, as in the file",
         )
     if sizes is not None and array.shape != sizes:
         raise GraphError(
-            "the file holds another shape",
+            f"the file '{name}' holds another shape",
             field="sizes",
             got=list(sizes),
             allowed=f"{list(array.shape)}, as in the file",
@@ -181,7 +183,7 @@ def from_numbers(data: Tree, desc: TensorDesc) -> Array:
         raise GraphError(
             "the data does not fill the sizes",
             field="data",
-            got=f"{len(bits)} numbers",
+            got=plural(len(bits), "number"),
             allowed=f"{desc.element_count}, for {list(desc.sizes)}",
         )
     nested = any(isinstance(item.value, list) for item in data.value)

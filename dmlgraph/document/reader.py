@@ -74,7 +74,7 @@ def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, 
     tree, problems = parse(text, file)
     if tree is None:
         problems = problems or [
-            Problem("the file is empty", location=Location(file, 1, 1), hint="see 'dmlgraph --help'")
+            Problem("the file is empty", location=Location(file, 1, 1), hint="'dmlgraph new' writes one to start from")
         ]
         raise DocumentError(problems)
     reader = _Reader(tree, folder, problems)
@@ -192,7 +192,10 @@ class _Reader:
             # The description checks the dtype and sizes that are given; stand-ins take the place of the others.
             stated = TensorDesc(dtype=plain.get("dtype", "uint8"), sizes=self._sizes(plain.get("sizes", [1])))
             array = check_file(
-                array, stated.dtype if "dtype" in plain else None, stated.sizes if "sizes" in plain else None
+                array,
+                stated.dtype if "dtype" in plain else None,
+                stated.sizes if "sizes" in plain else None,
+                plain["file"],
             )
             self.graph.constant(name, array)
         else:

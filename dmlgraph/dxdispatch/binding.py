@@ -9,7 +9,7 @@ from typing import Any
 
 from dmlgraph.dxdispatch.buffers import Buffer
 from dmlgraph.dxdispatch.descs import OperatorDesc
-from dmlgraph.errors import DmlGraphError, GraphError
+from dmlgraph.errors import DmlGraphError, GraphError, plural
 from dmlgraph.graph import Graph
 from dmlgraph.tensor import TensorDesc
 from dmlgraph.value import Value
@@ -147,8 +147,8 @@ class Binder:
             raise GraphError(
                 f"the buffer '{source.resource}' is too small for the tensor",
                 field=source.path,
-                got=f"{size} bytes",
-                allowed=f"{source.offset + desc.total_bytes} bytes or more",
+                got=plural(size, "byte"),
+                allowed=f"{plural(source.offset + desc.total_bytes, 'byte')} or more",
             )
 
     def _tensors(self, desc: OperatorDesc, readings: Mapping[str, list[_Reading]]) -> dict[str, Any]:

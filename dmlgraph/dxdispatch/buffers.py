@@ -13,7 +13,7 @@ from dmlgraph.document.arrays import find_file, load_file
 from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.descs import at, number, read_tensor
 from dmlgraph.dxdispatch.names import DATA_TYPE, enumerator
-from dmlgraph.errors import DmlGraphError, OperatorError, Problem
+from dmlgraph.errors import DmlGraphError, OperatorError, Problem, plural
 from dmlgraph.files import read_file
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
@@ -87,7 +87,7 @@ def read_buffer(tree: Tree, folder: pathlib.Path | None) -> Buffer:
             "is too small for the initial values",
             field="sizeInBytes" if "sizeInBytes" in tree.value else "initialValuesOffsetInBytes",
             got=size if "sizeInBytes" in tree.value else offset,
-            allowed=f"{length} bytes of values at offset {offset} want a size of {offset + length} or more",
+            allowed=f"{plural(length, 'byte')} of values at offset {offset} want a size of {offset + length} or more",
         )
     return Buffer(dtype, size, is_zero, offset, length, make, _tensor(tree, size))
 

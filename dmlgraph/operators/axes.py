@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.errors import OperatorError, Problem, plural
 from dmlgraph.tensor import TensorDesc
 
 
@@ -38,7 +38,10 @@ def check_one_per_dimension(field: str, values: tuple[float, ...], tensor: Tenso
     """Raises that a list, and with it those that share its count, has not one entry for each dimension."""
     if len(values) != tensor.rank:
         raise OperatorError(
-            "must have one entry for each dimension", field=field, got=list(values), allowed=f"{tensor.rank} entries"
+            "must have one entry for each dimension",
+            field=field,
+            got=list(values),
+            allowed=plural(tensor.rank, "entry"),
         )
 
 

@@ -11,8 +11,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.errors import OperatorError, listing, suggestion
+from dmlgraph.elsewhere import FIELDS
+from dmlgraph.errors import OperatorError, listing, plural, suggestion
 from dmlgraph.operators.annotations import Annotation, annotated
+from dmlgraph.operators.fields import Kind
 from dmlgraph.operators.operator import REGISTRY, Operator
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def add(
                 node=name or operator.name,
                 field=keyword,
                 allowed=listing(known),
-                hint=suggestion(keyword, known),
+                hint=suggestion(keyword, known, {name: field for name, field in FIELDS.items() if field in known}),
             )
     asked = {key: keywords[key] for key in operator.output_keywords if keywords.get(key) is not None}
     outputs = {field: keywords[field] for field in operator.output_fields if keywords.get(field) is not None}
@@ -107,7 +109,7 @@ def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dic
     """The tensors by field, from those given by position and those taken out of the keywords."""
     name, fields = operator.function_name(), operator.input_fields
     if len(tensors) > len(fields):
-        raise TypeError(f"{name}() takes {len(fields)} tensors ({listing(fields)}); got {len(tensors)}")
+        raise TypeError(_too_many(operator, tensors, keywords))
     given = dict(zip(fields, tensors, strict=False))
     for field in fields:
         if field in keywords:
@@ -115,6 +117,25 @@ def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dic
                 raise TypeError(f"{name}() got the tensor '{field}' twice")
             given[field] = keywords.pop(field)
     return given
+
+
+def _too_many(operator: type[Operator], tensors: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+    """What is wrong with so many positional arguments, and how they are written."""
+    fields, name = operator.input_fields, operator.function_name()
+    takes = f"{plural(len(fields), 'tensor')} ({listing(fields)})" if fields else "no tensors"
+    text = f"{name}() takes {takes}; got {len(tensors)}"
+    given = ", ".join(f"{key}={value!r}" for key, value in keywords.items())
+    extra = tensors[len(fields) :]
+    if len(fields) == 1 and operator.members_by_field()[fields[0]].kind is Kind.TENSORS:
+        return f"{text}: write them as a list: {name}([{fields[0]}…]{given and f', {given}'})"
+    if all(hasattr(each, "graph") for each in extra):
+        return text
+    # Those that must be given come first, as a caller most likely meant them.
+    known = sorted(keyword_parameters(operator), key=lambda each: each.default is not inspect.Parameter.empty)
+    free = [each.name for each in known if each.name not in keywords]
+    named = ", ".join(f"{key}={value!r}" for key, value in zip(free, extra, strict=False))
+    written = ", ".join(filter(None, (*fields, named, given)))
+    return f"{text}: all that is no tensor is given by its name: {name}({written})"
 
 
 def make_function(operator: type[Operator]) -> Callable[..., Any]:

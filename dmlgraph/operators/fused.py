@@ -8,10 +8,17 @@ from typing import Annotated
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from dmlgraph.errors import OperatorError, Problem, listing, suggestion
+from dmlgraph.errors import OperatorError, Problem, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.fields import Kind, as_list
 from dmlgraph.operators.operator import REGISTRY, Array, Operator, find
+
+
+def activation_hint(name: str) -> str:
+    """What to write instead of a name that is no operator, where activations stand."""
+    from dmlgraph.operators.names import operator_hint  # which needs all operators
+
+    return operator_hint(name)
 
 
 def _parse_activation(value: object) -> Operator | None:
@@ -26,7 +33,7 @@ def _parse_activation(value: object) -> Operator | None:
         raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
     activation = find(attributes["op"])
     if activation is None:
-        problem = Problem("is not an operator", got=attributes["op"], hint=suggestion(attributes["op"], REGISTRY))
+        problem = Problem("is not an operator", got=attributes["op"], hint=activation_hint(attributes["op"]))
         raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
     try:
         return activation.fused(**{key: each for key, each in attributes.items() if key != "op"})

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.errors import OperatorError, Problem, plural
 from dmlgraph.operators.axes import check_axis, with_size
 from dmlgraph.operators.fields import Input, Output, UInt, inferred
 from dmlgraph.operators.numerics import required
@@ -65,7 +65,7 @@ def right_aligned(sizes: Sizes, rank: int, field: str, droppable: int = 0) -> Si
             "the output has more dimensions than the tensors",
             field=field,
             got=list(sizes),
-            allowed=f"{rank} dimensions",
+            allowed=plural(rank, "dimension"),
             hint="give all tensors more dimensions of size 1 in front",
         )
     return (1,) * (rank - len(sizes)) + sizes[extra:]

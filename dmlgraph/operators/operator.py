@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlgraph.errors import OperatorError, Problem, ScalarError, TensorError
+from dmlgraph.errors import OperatorError, Problem, ScalarError, TensorError, plural
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.enumeration import Enumeration
 from dmlgraph.operators.fields import Number, Role
@@ -399,9 +399,9 @@ def _level_problem(
         )
     if not row.least_rank <= rank <= row.greatest_rank:
         return Problem(
-            f"{cls.dml} does not take {rank} dimensions here at feature level {level}; {since('rank')}",
+            f"{cls.dml} does not take {plural(rank, 'dimension')} here at feature level {level}; {since('rank')}",
             field="sizes",
-            got=f"{rank} dimensions",
+            got=plural(rank, "dimension"),
             allowed=row.describe_ranks(),
         )
     return None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.errors import OperatorError, Problem, plural
 from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
 from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
@@ -63,7 +63,7 @@ class Patches(Operator):
                 "must be {N, C, spatial…}, with one spatial dimension for each window size",
                 field=f"{field}.sizes",
                 got=list(image),
-                allowed=f"{dimensions + 2} dimensions",
+                allowed=plural(dimensions + 2, "dimension"),
             )
         blocks = []
         for axis, (padded, window, stride, dilation) in enumerate(
@@ -74,7 +74,7 @@ class Patches(Operator):
                 raise OperatorError(
                     "the window is larger than the padded image",
                     field=f"window_sizes.{axis}",
-                    got=f"{reach} elements with dilation",
+                    got=f"{plural(reach, 'element')} with dilation",
                     allowed=f"at most {padded}",
                 )
             blocks.append((padded - reach) // stride + 1)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.errors import OperatorError, Problem, plural
 from dmlgraph.operators.fields import Count, UInts
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.tensor import TensorDesc
@@ -130,7 +130,7 @@ class Windowed(Operator):
                     f"the window is larger than the padded tensor along dimension {dimension + 2}",
                     field=self._taps_field(dimension),
                     got=windows.extents[dimension],
-                    allowed=f"at most {windows.padded(sizes)[dimension]} elements",
+                    allowed=f"at most {plural(windows.padded(sizes)[dimension], 'element')}",
                 )
 
     def _taps_field(self, dimension: int) -> str:
@@ -141,7 +141,7 @@ class Windowed(Operator):
             yield Problem(
                 "needs spatial dimensions behind batch and channel",
                 field=f"{self._sliding}.sizes",
-                got=f"{tensor.rank} dimensions",
+                got=plural(tensor.rank, "dimension"),
                 allowed="3 dimensions or more",
             )
             return

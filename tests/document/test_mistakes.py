@@ -396,11 +396,14 @@ def test_a_missing_file_is_told_with_where_it_was_looked_for(name: str, tmp_path
     [
         (
             "dtype: ^float64",
-            "field 'dtype': the file holds another data type; got float64; allowed: float32, as in the file",
+            "field 'dtype': the file 'w.npy' holds another data type; got float64; allowed: float32, as in the file",
         ),
-        ("sizes: ^[3, 2]", "field 'sizes': the file holds another shape; got [3, 2]; allowed: [2, 3], as in the file"),
-        ("sizes: ^[6]", "field 'sizes': the file holds another shape"),
-        ("dtype: ^int4", "field 'dtype': the file holds another data type"),
+        (
+            "sizes: ^[3, 2]",
+            "field 'sizes': the file 'w.npy' holds another shape; got [3, 2]; allowed: [2, 3], as in the file",
+        ),
+        ("sizes: ^[6]", "field 'sizes': the file 'w.npy' holds another shape"),
+        ("dtype: ^int4", "field 'dtype': the file 'w.npy' holds another data type"),
     ],
 )
 def test_a_file_that_holds_something_else_is_refused(more: str, text: str, tmp_path: pathlib.Path) -> None:

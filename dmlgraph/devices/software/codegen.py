@@ -8,6 +8,7 @@ from typing import Any
 
 from dmlgraph.devices.software import llvm
 from dmlgraph.devices.software.errors import ShaderError
+from dmlgraph.errors import plural
 from dmlgraph.memory import not_enough_memory
 
 
@@ -73,7 +74,8 @@ def reserve(instructions: int) -> None:
     try:
         mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
     except (OSError, MemoryError):
-        purpose = f"compile a shader of {instructions:,} instructions, which takes up to {size >> 20:,} MiB"
+        shader = f"a shader of {plural(instructions, 'instruction', ',')}"
+        purpose = f"compile {shader}, which takes up to {size >> 20:,} MiB"
         raise not_enough_memory(purpose, MemoryError()) from None
 
 

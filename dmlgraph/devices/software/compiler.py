@@ -15,6 +15,7 @@ from dmlgraph.devices.software.container import read_module
 from dmlgraph.devices.software.errors import ShaderError
 from dmlgraph.devices.software.metadata import Description, describe
 from dmlgraph.devices.software.translate import Translation
+from dmlgraph.errors import plural
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Compiler:
         shader = self.describe(container)
         ranges = shader.description.ranges
         if len(formats) != len(ranges):
-            raise ShaderError(f"the shader has {len(ranges)} ranges, not {len(formats)}")
+            raise ShaderError(f"the shader has {plural(len(ranges), 'range')}, not {len(formats)}")
         # Formats of ranges that are not typed make no difference.
         wanted = tuple(number if each.typed else 0 for number, each in zip(formats, ranges, strict=True))
         digest = hashlib.sha256(container).digest()
