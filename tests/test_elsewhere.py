@@ -161,7 +161,7 @@ def test_names_of_other_libraries_are_told_with_ours(call, hint: str, x: dg.Valu
     [("cuda", "directml"), ("cuda:0", "directml"), ("GPU", "directml"), ("numpy", "reference"), ("CPU", "cpu")],
 )
 def test_devices_of_other_libraries(name: str, meant: str) -> None:
-    with pytest.raises(dg.DeviceError, match=f"did you mean '{meant}'.*'dmlgraph devices' lists what is here"):
+    with pytest.raises(dg.DeviceError, match=f"did you mean '{meant}'"):
         choose(name)
 
 

@@ -27,8 +27,8 @@ from dmlgraph.cli.run import run
 from dmlgraph.cli.schema import schema
 from dmlgraph.cli.show import show
 from dmlgraph.errors import DmlGraphError, Problem
-from dmlgraph.files import what_failed
 from dmlgraph.memory import not_enough_memory
+from dmlgraph.plain_files import what_failed
 from dmlgraph_command import INTERRUPTED
 
 

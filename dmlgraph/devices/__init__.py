@@ -65,7 +65,7 @@ def choose(name: str) -> Choice:
         field="device",
         got=name,
         allowed=f"{listing(_NAMES)}, directml:N for an adapter's index",
-        hint=f"{suggestion(family.lower(), _NAMES, DEVICES) or ''} 'dmlgraph devices' lists what is here".strip(),
+        hint=suggestion(family.lower(), _NAMES, DEVICES) or "'dmlgraph devices' lists what is here",
     )
 
 

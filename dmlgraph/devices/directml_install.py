@@ -29,7 +29,7 @@ from typing import BinaryIO
 from dmlgraph.devices.directml_errors import LibraryError
 from dmlgraph.devices.user_cache import check_private, make_private, user_cache_folder
 from dmlgraph.errors import plural
-from dmlgraph.files import NotAFileError, open_file, what_failed
+from dmlgraph.plain_files import NotAFileError, open_file, what_failed
 
 PROJECT, VERSION = "torch-directml", "0.2.5.dev240914"
 WHEEL_SHA256 = "6afb675585d30018c813e5ba203a3437073748919af8ab3e910092a0e0ec531f"

@@ -18,7 +18,7 @@ from pathlib import Path
 from dmlgraph.devices import directml_install
 from dmlgraph.devices.directml_errors import LibraryError
 from dmlgraph.errors import plural
-from dmlgraph.files import open_file
+from dmlgraph.plain_files import open_file
 
 VARIABLE = "DMLGRAPH_DIRECTML"
 

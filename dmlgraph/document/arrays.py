@@ -12,8 +12,8 @@ import numpy as np
 
 from dmlgraph.document.tree import Tree
 from dmlgraph.errors import DmlGraphError, GraphError, NotEnoughMemoryError, ScalarError, plural, suggestion
-from dmlgraph.files import open_file
 from dmlgraph.memory import enough_memory
+from dmlgraph.plain_files import open_file
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 

@@ -13,11 +13,11 @@ import networkx as nx
 from dmlgraph.document.arrays import check_file, from_numbers, load_file
 from dmlgraph.document.tree import Tree, parse
 from dmlgraph.errors import DmlGraphError, DocumentError, GraphError, Location, Problem, listing, nearest, suggestion
-from dmlgraph.files import read_file
 from dmlgraph.graph import NOT_A_DIM, Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.operators.names import operator_hint
 from dmlgraph.operators.operator import Operator, find
+from dmlgraph.plain_files import read_file
 from dmlgraph.tensor import TensorDesc
 
 FORMAT_VERSION = 1

@@ -14,7 +14,7 @@ from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.descs import at, number, read_tensor
 from dmlgraph.dxdispatch.names import DATA_TYPE, enumerator
 from dmlgraph.errors import DmlGraphError, OperatorError, Problem, plural
-from dmlgraph.files import read_file
+from dmlgraph.plain_files import read_file
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 

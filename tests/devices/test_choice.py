@@ -39,7 +39,12 @@ def test_auto_says_what_it_took_and_why(graph: dg.Graph) -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("cpuu", "did you mean 'cpu'?"), ("refrence", "did you mean 'reference'?"), ("quantum", None)],
+    [
+        ("cpuu", "did you mean 'cpu'?"),
+        ("refrence", "did you mean 'reference'?"),
+        ("quantum", "'dmlgraph devices' lists what is here"),
+        ("cuda", "did you mean 'directml'?"),
+    ],
 )
 def test_an_unknown_device_is_refused_with_those_there_are(graph: dg.Graph, name: str, hint: str | None) -> None:
     with pytest.raises(dg.DeviceError, match="is not a device") as caught:

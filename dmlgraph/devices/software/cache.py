@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dmlgraph.devices.software import llvm
 from dmlgraph.devices.user_cache import check_owner, check_private, make_private, user_cache_folder
-from dmlgraph.files import open_file
+from dmlgraph.plain_files import open_file
 
 _MAGIC = b"dmlgraph kernel\n"
 _SECRET = "secret"  # the name of its file

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import dmlgraph as dg
 from dmlgraph.cli import main
 from dmlgraph.document.arrays import read_array
-from dmlgraph.files import NotAFileError, open_file, read_file
+from dmlgraph.plain_files import NotAFileError, open_file, read_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
 
