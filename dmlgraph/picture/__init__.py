@@ -53,7 +53,7 @@ def render(graph: Graph, format: str = "svg", *, view: View = "source") -> str:
         view: "source", the graph as it was built; "fused", what fusion makes of it; "both", side by side.
 
     Raises:
-        DmlGraphError: an unknown format or view, or Graphviz, which finds the places for SVG and HTML, does not work.
+        DmlGraphError: an unknown format or view.
     """
     for what, given, known in (("format", format, tuple(FORMATS)), ("view", view, VIEWS)):
         if given not in known:
