@@ -70,7 +70,7 @@ class Route:
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """A drawing laid out; x to the right, y down, from 0 to `width` and `height`."""
+    """A drawing laid out; x to the right, y down, from 0 to `width` and `height`; `notes` as the drawing has them."""
 
     title: str
     width: float
@@ -78,13 +78,14 @@ class Scene:
     boxes: tuple[Placed, ...]
     routes: tuple[Route, ...]
     groups: Mapping[int, Scene]
+    notes: tuple[str, ...] = ()
 
 
 def lay_out(drawing: Drawing) -> Scene:
     """The places of a drawing's boxes, edges and labels, and the scenes of its groups."""
     groups = {index: lay_out(group) for index, group in drawing.groups.items()}
     if not drawing.boxes:
-        return Scene(drawing.title, 2 * MARGIN, 2 * MARGIN, (), (), groups)
+        return Scene(drawing.title, 2 * MARGIN, 2 * MARGIN, (), (), groups, drawing.notes)
     boxes, edges, stands_for = _with_references(drawing)
     sizes = [_size(box) for box in boxes]
     rooms = [_room(edge) for edge in edges] if len(edges) <= LABELLED else None
@@ -107,7 +108,7 @@ def lay_out(drawing: Drawing) -> Scene:
             label = _label(edge, points, shared=feeds[edge.source] > 1, taken=taken)
         routes.append(Route(edge, points, inside(way.tip), label))
     width, height = found.width + 2 * MARGIN, found.height + 2 * MARGIN
-    return Scene(drawing.title, width, height, tuple(placed), tuple(routes), groups)
+    return Scene(drawing.title, width, height, tuple(placed), tuple(routes), groups, drawing.notes)
 
 
 def text_width(text: str, size: float) -> float:

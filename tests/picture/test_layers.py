@@ -84,7 +84,7 @@ def test_a_source_stands_right_above_its_first_consumer() -> None:
 
 @pytest.mark.parametrize("count", [2, 30, 300])
 def test_the_main_line_is_straight_whatever_stands_beside_it(count: int) -> None:
-    """A chain of wide and narrow boxes, each of which reads a source of its own, and every fourth the one four before."""
+    """A chain of wide and narrow boxes, each of which reads a source, and every fourth the one four before it."""
     chain = list(range(count))
     sources = [count + index for index in range(count - 1)]
     edges = [
