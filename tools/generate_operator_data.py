@@ -2,10 +2,10 @@
 
     python tools/generate_operator_data.py [REFERENCE_FOLDER]
 
-REFERENCE_FOLDER, by default tests/reference, holds directml_operators.json and directml_enums.json.  What is taken: for every operator its
-DML_OPERATOR_TYPE value, the level that introduced it, its tensor support by feature level, which tensors must
-agree in what, and which operators it can be fused into as an activation; and every enumeration that is a field
-of an operator.  The results are committed: this script runs again only when the reference changes.
+REFERENCE_FOLDER, by default tests/reference, holds directml_operators.json and directml_enums.json.  What is taken:
+for every operator its DML_OPERATOR_TYPE value, the level that introduced it, its tensor support by feature level,
+which tensors must agree in what, and which operators it can be fused into as an activation; and every enumeration
+that is a field of an operator.  The results are committed: this script runs again only when the reference changes.
 """
 
 from __future__ import annotations
