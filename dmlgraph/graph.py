@@ -397,10 +397,10 @@ class Graph:
         save(self, path)
 
     def _repr_svg_(self) -> str:
-        """The graph as Jupyter shows it; see `dmlgraph.picture`."""
+        """The graph as Jupyter shows it, a large one folded; see `dmlgraph.picture`."""
         from dmlgraph import picture
 
-        return picture.render(self, "svg")
+        return picture.notebook(self)
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {plural(len(self._graph), 'node')}, outputs {listing(self._outputs) or 'none'}>"
