@@ -284,10 +284,7 @@ class Sketch:
         return self.graph.add(type(node.operator), tensors, node.attributes, node.outputs)
 
     def _value_of(self, name: str, port: int) -> Value:
-        node = self.graph.node(name)
-        desc = node.operator.output_descs[port] if isinstance(node, OperatorNode) else node.desc
-        assert desc is not None
-        return Value(self.graph, name, port, desc)
+        return Value(self.graph, name, port)
 
     def finish(self) -> Sample:
         """The graph: what nothing reads is an output, and so are some of the values in between."""

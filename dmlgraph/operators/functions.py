@@ -7,11 +7,13 @@ is asked of the outputs (`output={"strides": …}`; a few operators also take me
 
 from __future__ import annotations
 
+import collections
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph.errors import OperatorError, listing, suggestion
+from dmlgraph.operators.fields import Number
 from dmlgraph.operators.operator import REGISTRY, Operator
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def add(
     tensors: Mapping[str, Any],
     keywords: Mapping[str, Any],
     name: str | None,
-) -> tuple[Value, ...]:
+) -> tuple[Value | None, ...]:
     """Adds a node from a function's keywords, telling attributes from what is asked of the outputs."""
     known = [*operator.attribute_fields, *operator.output_fields, *operator.output_keywords]
     for keyword in keywords:
@@ -67,15 +69,35 @@ def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
     for field in operator.attribute_fields:
         info = operator.model_fields[field]
         default = inspect.Parameter.empty if info.is_required() else info.default
+        if isinstance(default, Number):
+            default = default.value
         parameters.append(inspect.Parameter(field, _KEYWORD, default=default, annotation=info.annotation))
     if not operator.is_source():
         parameters += [inspect.Parameter(field, _KEYWORD, default=None) for field in operator.output_fields]
     return [*parameters, inspect.Parameter("name", _KEYWORD, default=None, annotation="str | None")]
 
 
-def returns_several(operator: type[Operator]) -> bool:
-    """Whether the function returns a tuple: of several outputs, or of an array of them."""
-    return len(operator.output_fields) > 1 or operator.members_by_field()[operator.output_fields[0]].count is not None
+def outputs_type(operator: type[Operator]) -> type[tuple[Any, ...]] | None:
+    """The named tuple of an operator's outputs; None where there is one, or an array of them."""
+    made = operator.__dict__.get("_outputs_type")
+    if made is None and len(operator.output_fields) > 1:
+        made = collections.namedtuple(f"{operator.__name__}Outputs", operator.output_fields)  # noqa: PYI024
+        made.__doc__ = f"The outputs of {operator.name}; one that is left out is None."
+        made.__module__ = "dmlgraph.functions"
+        operator._outputs_type = made  # type: ignore[attr-defined]
+    return made
+
+
+def outputs_of(operator: type[Operator], values: Sequence[Value | None]) -> Any:
+    """What a function returns of a node's outputs, which come in binding order, None where one is left out.
+
+    That is the value, where the node has one output; a tuple of them, where they are an array; else the named tuple.
+    """
+    if any(operator.output_arrays.values()):
+        return tuple(values)
+    present = [value for value in values if value is not None]
+    several = outputs_type(operator)
+    return present[0] if several is None or len(present) == 1 else several(*values)
 
 
 def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
@@ -129,7 +151,7 @@ def _make_function(operator: type[Operator]) -> Callable[..., Any]:
     def function(*tensors: Any, name: str | None = None, **keywords: Any) -> Any:
         given = take_tensors(operator, tensors, keywords)
         results = add(_graph_of(given.values(), function.__name__), operator, given, keywords, name)
-        return results if returns_several(operator) else results[0]
+        return outputs_of(operator, results)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = operator.__doc__
@@ -149,3 +171,9 @@ def _graph_of(tensors: Any, function: str) -> Graph:
 def all_functions() -> dict[str, Callable[..., Any]]:
     """Every operator that is a function of its tensors, by its Python name."""
     return {each.function_name(): make_function(each) for each in REGISTRY.values() if not each.is_source()}
+
+
+def all_outputs_types() -> list[type[tuple[Any, ...]]]:
+    """The named tuples that functions return."""
+    types = map(outputs_type, REGISTRY.values())
+    return [each for each in types if each is not None]

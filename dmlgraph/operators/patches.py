@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
+from dmlgraph.operators.fields import Input, OnePerSpatial, Output, UIntPerSpatial, ZeroPerSpatial, inferred
 from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
@@ -31,11 +31,11 @@ class Patches(Operator):
 
     input: Input
     output: Output = inferred()
-    window_sizes: Annotated[UInts, Count("DimensionCount")]
-    strides: Annotated[UInts, Count("DimensionCount")]
-    dilations: Annotated[UInts, Count("DimensionCount")]
-    start_padding: Annotated[UInts, Count("DimensionCount")]
-    end_padding: Annotated[UInts, Count("DimensionCount")]
+    window_sizes: UIntPerSpatial
+    strides: OnePerSpatial = inferred()
+    dilations: OnePerSpatial = inferred()
+    start_padding: ZeroPerSpatial = inferred()
+    end_padding: ZeroPerSpatial = inferred()
 
     def _check_window(self) -> None:
         dimensions = len(self.window_sizes)
@@ -121,9 +121,7 @@ nodes:
     input: x
     window_sizes: [2, 2]
     strides: [2, 2]
-    dilations: [1, 1]
-    start_padding: [0, 0]
-    end_padding: [0, 0]
+    start_padding: [1, 0]
 outputs: [y]
 """
 
@@ -167,11 +165,12 @@ nodes:
     output: {sizes: [1, 2, 4, 4]}
     window_sizes: [2, 2]
     strides: [2, 2]
-    dilations: [1, 1]
-    start_padding: [0, 0]
-    end_padding: [0, 0]
+    start_padding: [1, 0]
 outputs: [y]
 """
+
+    def entry_dimensions(self, given: Given) -> int | None:
+        return len(asked_sizes(given, "output"))
 
     def infer(self, given: Given) -> Outcome:
         self._check_window()
