@@ -42,7 +42,7 @@ from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.operators.number_types import HintOnNumbers, is_number, number_type
 from dmlgraph.operators.operator import Operator
 from dmlgraph.scalar import array_of
-from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.tensor import MASKED, UNMASK, DataType, TensorDesc, is_masked
 from dmlgraph.value import Value
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ class Graph:
         the type cannot hold is an error.
         """
         with ToldOf(name):
+            if is_masked(data):
+                raise OperatorError(MASKED, hint=UNMASK)
             array = np.array(_numbers(data) if dtype is None else array_of(data, DataType.parse(dtype)), order="C")
             desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
             array.flags.writeable = False
@@ -142,7 +144,9 @@ class Graph:
         outputs: Mapping[str, Any],
         name: str | None = None,
     ) -> tuple[Value | None, ...]:
-        """Adds a node and returns its outputs in binding order, None where one is left out; the functions of `dmlgraph` are the pleasant way to call this.
+        """Adds a node and returns its outputs in binding order, None where one is left out.
+
+        The functions of `dmlgraph` are the pleasant way to call this.
 
         Args:
             operator: its class.
@@ -421,7 +425,10 @@ class Graph:
         """A graph of its own with the same nodes, which never change."""
         other = Graph.__new__(type(self))
         other.__dict__.update(
-            {key: value.copy() if isinstance(value, (dict, set, nx.Graph)) else value for key, value in vars(self).items()}
+            {
+                key: value.copy() if isinstance(value, (dict, set, nx.Graph)) else value
+                for key, value in vars(self).items()
+            }
         )
         return other
 
@@ -517,11 +524,11 @@ class Graph:
 
     def _check_own(self, value: Any, field: str | None = None) -> Value:
         if not isinstance(value, Value):
-            hint = (
-                "make it a constant of the graph first: g.constant(name, array)"
-                if isinstance(value, np.ndarray)
-                else None
-            )
+            hint = None
+            if isinstance(value, np.ndarray):
+                hint = "make it a constant of the graph first: g.constant(name, array)"
+            elif isinstance(value, (bool, np.bool_)):
+                hint = "write 1 or 0"
             raise OperatorError("is not a value of a graph", field=field, got=value, hint=hint)
         if value.graph is not self:
             raise GraphError(
@@ -581,7 +588,7 @@ def _listed(value: Any) -> Sequence[Value | None]:
     return value if isinstance(value, (list, tuple)) else [value]
 
 
-def _by_field(operator: Operator, bound: Mapping[int, Value]) -> dict[str, Any]:
+def _by_field(operator: Operator, bound: Mapping[int, Value | None]) -> dict[str, Any]:
     """Values by binding index → values by field."""
     tensors: dict[str, Any] = {}
     port = 0

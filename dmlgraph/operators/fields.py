@@ -225,11 +225,11 @@ def _one_for_all(value: object, validate: Callable[[object], object]) -> object:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         return validate(value)
     try:
-        (entry,) = validate((value,))  # type: ignore[misc]
+        entries: Any = validate((value,))
     except ValidationError as error:
         problem = dataclasses.replace(problems_of(error, ())[0], field=None)
         raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem}) from None
-    return Everywhere(entry)
+    return Everywhere(entries[0])
 
 
 def as_list(value: object) -> object:
@@ -306,6 +306,11 @@ OptionalScaleBias = Annotated[ScaleBias | None, Kind.SCALE_BIAS]
 ScalarValue = Annotated[Scalar, PlainValidator(_number), _NumberSchema(), Kind.SCALAR]
 # The data type a scalar is in; left out it is that of the output.
 ScalarDataType = Annotated[DataTypeField, Kind.DATA_TYPE]
+
+
+def zero() -> Any:
+    """The default of scalars that are 0, of whatever data type, if left out."""
+    return Field(default=Number(0))
 
 
 def inferred() -> Any:

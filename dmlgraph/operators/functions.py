@@ -7,10 +7,10 @@ is asked of the outputs (`output={"strides": …}`; a few operators also take me
 
 from __future__ import annotations
 
-import collections
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dmlgraph.errors import OperatorError, listing, suggestion
 from dmlgraph.operators.fields import Number
@@ -77,14 +77,15 @@ def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
     return [*parameters, inspect.Parameter("name", _KEYWORD, default=None, annotation="str | None")]
 
 
+@functools.cache
 def outputs_type(operator: type[Operator]) -> type[tuple[Any, ...]] | None:
     """The named tuple of an operator's outputs; None where there is one, or an array of them."""
-    made = operator.__dict__.get("_outputs_type")
-    if made is None and len(operator.output_fields) > 1:
-        made = collections.namedtuple(f"{operator.__name__}Outputs", operator.output_fields)  # noqa: PYI024
-        made.__doc__ = f"The outputs of {operator.name}; one that is left out is None."
-        made.__module__ = "dmlgraph.functions"
-        operator._outputs_type = made  # type: ignore[attr-defined]
+    if len(operator.output_fields) == 1:
+        return None
+    values = [(field, Any) for field in operator.output_fields]
+    made = NamedTuple(f"{operator.__name__}Outputs", values)  # type: ignore[misc]
+    made.__doc__ = f"The outputs of {operator.name}; one that is left out is None."
+    made.__module__ = "dmlgraph.functions"
     return made
 
 
@@ -96,7 +97,7 @@ def outputs_of(operator: type[Operator], values: Sequence[Value | None]) -> Any:
     if any(operator.output_arrays.values()):
         return tuple(values)
     present = [value for value in values if value is not None]
-    several = outputs_type(operator)
+    several: Callable[..., Any] | None = outputs_type(operator)
     return present[0] if several is None or len(present) == 1 else several(*values)
 
 

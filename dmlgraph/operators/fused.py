@@ -51,7 +51,7 @@ def activation_problems(host: Operator, activation: Operator | None, like: str |
         output = host.output_descs[0]
         assert output is not None
         try:
-            activation.at(output)
+            activation.on(output)
         except OperatorError as error:
             yield from (problem.within("fused_activation") for problem in error.problems)
     if getattr(activation, "scale_bias", None) is not None:

@@ -229,8 +229,8 @@ class GatherNd(GatherTuples, dml="GATHER_ND"):
     """output[k…, slice…] = input[indices[k…, 0], indices[k…, 1], …, slice…].
 
     The last dimension of the indices is the tuple.  Only the last `input_dimension_count` and
-    `indices_dimension_count` dimensions count, all that the tensor is given with if left out; the output has ones in front to the tensors'
-    number of dimensions, and of the tensors the one with fewer, too.
+    `indices_dimension_count` dimensions count; left out, all the tensor is given with.  The output, and a tensor of
+    fewer dimensions than the others, have ones in front to the same number.
     """
 
     example: ClassVar = """

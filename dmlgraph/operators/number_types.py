@@ -102,8 +102,13 @@ def describe_sources(operator: type[Operator], field: str) -> str | None:
     sources = _sources(operator, (field, None))
     if not sources:
         return None
-    names = [f"{'int32 if negative, else uint32' if callable(each) else each}" for each in sources]
-    return " or ".join(names)
+    return ", else ".join(map(_describe, sources))
+
+
+def _describe(source: NumberSource) -> str:
+    if isinstance(source, str):
+        return f"as {source}"
+    return str(source) if isinstance(source, DataType) else f"{source(0)}, {source(-1)} if negative"
 
 
 def _declared(

@@ -26,8 +26,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dmlgraph.errors import OperatorError, Problem, ScalarError, TensorError
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.enumeration import Enumeration
 from dmlgraph.operators.completion import completed, left_out
+from dmlgraph.operators.enumeration import Enumeration
 from dmlgraph.operators.fields import Kind, Missing, Number, Role
 from dmlgraph.operators.outputs import Given, Outcome, complete, take_given
 from dmlgraph.operators.struct import Member, members_of
@@ -194,7 +194,7 @@ class Operator(BaseModel):
                 activation.__dict__[member.field] = None if axes is None else tuple(axes)
         return activation
 
-    def at(self, output: TensorDesc) -> Self:
+    def on(self, output: TensorDesc) -> Self:
         """A fused activation as it works on a tensor, with the tensors.
 
         Raises:
@@ -316,7 +316,7 @@ class Operator(BaseModel):
             output = self.output_descs[0]
             if activation is not None and activation.members_to_complete and output is not None:
                 with contextlib.suppress(OperatorError):  # `constraints` tells of it
-                    fitted[str(member.field)] = activation.fused(**activation.at(output).attributes)
+                    fitted[str(member.field)] = activation.fused(**activation.on(output).attributes)
         return fitted
 
     def _overlapping_outputs(self) -> Iterator[Problem]:

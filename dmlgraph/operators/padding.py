@@ -14,13 +14,13 @@ from dmlgraph.operators.fields import (
     Entries,
     Float,
     Input,
-    Number,
     Output,
     ScalarDataType,
     ScalarValue,
     TypedBy,
     UIntPerDimension,
     inferred,
+    zero,
 )
 from dmlgraph.operators.numerics import cut, required
 from dmlgraph.operators.operator import Array, Operator
@@ -130,7 +130,7 @@ class Padding1(Pad, dml="PADDING1"):
     example_attributes: ClassVar = Padding.example_attributes
 
     padding_value_data_type: ScalarDataType = inferred()
-    padding_value: Annotated[ScalarValue, TypedBy("padding_value_data_type")] = Number(0)
+    padding_value: Annotated[ScalarValue, TypedBy("padding_value_data_type")] = zero()
     start_padding: Paddings = inferred()
     end_padding: Paddings = inferred()
 

@@ -345,9 +345,7 @@ outputs: [y]
 
     input: Input
     quantization_type: QuantizationType
-    quantizations: Annotated[
-        Inputs, Count("QuantizationTensorCount"), NumberType(("input",), ("output",))
-    ]
+    quantizations: Annotated[Inputs, Count("QuantizationTensorCount"), NumberType(("input",), ("output",))]
     output: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:

@@ -71,6 +71,7 @@ outputs: {values: y.output_value, indices: y.output_index}
 class TopK1(Top, dml="TOP_K1"):
     """The `k` greatest (decreasing) or least (increasing) elements along `axis`, in that order, and their indices.
 
+    Left out, `axis_direction` is decreasing: the greatest, as TOP_K gives them.
     Equal elements stand by ascending index in either direction; where NaNs stand is undefined.  The indices are uint32
     unless uint64 is asked for: `output_index: {dtype: uint64}`.
     """
