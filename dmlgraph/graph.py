@@ -33,11 +33,11 @@ from dmlgraph.errors import (
     suggestion,
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
-from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode, output_paths
+from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode, full_output_paths, output_paths
 from dmlgraph.operators import functions
 from dmlgraph.operators.completion import counts
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
-from dmlgraph.operators.fields import Kind
+from dmlgraph.operators.fields import INTEGER_KINDS, Kind
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.operators.number_types import HintOnNumbers, is_number, number_type
 from dmlgraph.operators.operator import Operator
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from dmlgraph.lowering import GraphDesc
 
 NOT_A_DIM = "is not a dim of the graph"
-_INTEGER_KINDS = (Kind.UINT, Kind.INT, Kind.UINTS, Kind.INTS, Kind.SIZE_2D)
 
 
 def _source(operator: type[Operator]) -> Callable[..., Value]:
@@ -284,8 +283,9 @@ class Graph:
         name, dot, path = reference.partition(".")
         node = self.node(name)
         paths = output_paths(node)
-        if dot + path in paths:
-            return Value(self, name, paths.index(dot + path))
+        for each in (paths, full_output_paths(node)):
+            if dot + path in each:
+                return Value(self, name, each.index(dot + path))
         raise GraphError(
             f"'{name}' has {'one output' if len(paths) == 1 else 'no such output' if path else 'several outputs'}",
             got=reference,
@@ -464,7 +464,7 @@ class Graph:
         """The fields with dims resolved where sizes may stand: integer attributes and outputs."""
         resolved = dict(attributes)
         for member in operator.members:
-            if member.kind in _INTEGER_KINDS and member.field in resolved:
+            if member.kind in INTEGER_KINDS and member.field in resolved:
                 resolved[member.field] = self.resolve(resolved[member.field], member.field)
         for field, asked in outputs.items():
             resolved[field] = self._resolved_output(asked, field)
@@ -511,14 +511,20 @@ class Graph:
         peers = [each for given in tensors.values() for each in _listed(given) if isinstance(each, Value)]
         field = path[0] if path[1] is None else f"{path[0]}.{path[1]}"
         if not peers:
-            raise OperatorError("needs at least one value of a graph beside the numbers", field=field, got=number)
+            raise OperatorError(
+                "needs at least one value of a graph beside the numbers",
+                field=field,
+                got=number,
+                hint="a fill is one: g.fill_value_constant(sizes=…, dtype=…, value=number)",
+            )
         dtype = number_type(operator, path, number, _dtype_of, tensors, outputs)
         try:
             rank = max(len(peer.sizes) for peer in peers)
             return self.fill_value_constant(sizes=[1] * rank, dtype=dtype, value=number)
         except DmlGraphError as error:
+            hint = f"numbers are {dtype} here; or give a tensor, g.constant(name, number, dtype=…)"
             raise OperatorError(
-                Problem(problem.message, None, field, problem.got, problem.allowed, problem.hint)
+                Problem(problem.message, None, field, problem.got, problem.allowed, problem.hint or hint)
                 for problem in error.problems
             ) from None
 

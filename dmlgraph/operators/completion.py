@@ -52,11 +52,11 @@ def completed(operator: Operator, given: Given) -> dict[str, Any]:
         assert member.field is not None
         value = operator.__dict__[member.field]
         if member.entries is not None:
-            dimensions = operator.entry_dimensions(given)
+            tensor, dimensions = operator.entries_of(given)
             if dimensions is None:
                 continue
             value = _with_entries(value, member.entries, dimensions - member.entries.skipped)
-            found = _entry_problems(operator, member.field, value, member.entries, dimensions)
+            found = _entry_problems(member.field, value, member.entries, tensor, dimensions)
             problems += [problem for problem in found if problem not in problems]
         elif member.rank_of is not None:
             value = operator.__dict__[member.rank_of.field].rank if value is None else value
@@ -79,11 +79,10 @@ def _with_entries(value: Any, entries: Entries, count: int) -> tuple[Any, ...] |
 
 
 def _entry_problems(
-    operator: Operator, field: str, value: tuple[Any, ...] | None, entries: Entries, dimensions: int
+    field: str, value: tuple[Any, ...] | None, entries: Entries, tensor: str, dimensions: int
 ) -> Iterator[Problem]:
     count = dimensions - entries.skipped
     if count < 1:
-        tensor = operator.input_fields[0]
         yield Problem(
             "needs spatial dimensions behind batch and channel",
             field=f"{tensor}.sizes",
@@ -95,7 +94,7 @@ def _entry_problems(
             f"must have one entry for each {entries.of}",
             field=field,
             got=list(value),
-            allowed=f"{count} entries, or one number for all",
+            allowed=f"{count} {'entry' if count == 1 else 'entries'}, or one number for all",
         )
 
 

@@ -51,10 +51,12 @@ class FilteredWindows(Windowed):
         return {"group_count": self._inferred_groups()} if self._groups is None else {}
 
     def _inferred_groups(self) -> int:
-        """How many groups of the input's channels the filter's are; 1 where they are no part of them."""
+        """The groups that make the filter's channels as many as the input's; 1 where none do, which is told later."""
         tensor: TensorDesc = self.__dict__["input"]
-        channels, filtered = (desc.sizes[1] if desc.rank > 1 else 1 for desc in (tensor, self._filter))
-        return 1 if channels % filtered else channels // filtered
+        if tensor.rank < 2 or self._filter.rank < 2:
+            return 1
+        groups, rest = divmod(tensor.sizes[1], self._filter.sizes[1])
+        return 1 if rest or self._filter.sizes[0] % groups else groups
 
     @property
     def window(self) -> Windows:

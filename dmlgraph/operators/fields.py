@@ -63,6 +63,10 @@ class Kind(enum.Enum):
         return "enum" if self is Kind.DATA_TYPE else self.value
 
 
+# The kinds of whole numbers, in place of which a file may name dims.
+INTEGER_KINDS = (Kind.UINT, Kind.INT, Kind.UINTS, Kind.INTS, Kind.SIZE_2D)
+
+
 class Role(enum.Enum):
     """Whether a tensor field is read or written."""
 
@@ -315,4 +319,4 @@ def zero() -> Any:
 
 def inferred() -> Any:
     """The default of outputs and of scalar data types: worked out when the operator is made."""
-    return Field(default=None)
+    return Field(default=None, validate_default=False)

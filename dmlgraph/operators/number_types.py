@@ -91,7 +91,8 @@ class HintOnNumbers:
 
     def _hinted(self, problem: Problem) -> Problem:
         field, _, rest = (problem.field or "").partition(".")
-        if field not in self.fields or not rest.startswith("sizes") or problem.hint is not None:
+        of_sizes = rest.startswith("sizes") or "same sizes" in problem.message
+        if field not in self.fields or not of_sizes or problem.hint is not None:
             return problem
         hint = "a number is a tensor of one element: give a tensor of these sizes, a fill for example"
         return dataclasses.replace(problem, hint=hint)

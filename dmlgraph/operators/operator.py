@@ -111,9 +111,9 @@ class Operator(BaseModel):
 
     # What a class may define.
 
-    def entry_dimensions(self, given: Given) -> int | None:
-        """How many dimensions count for the fields with one entry for each; None: nothing says it."""
-        return self.input_rank
+    def entries_of(self, given: Given) -> tuple[str, int | None]:
+        """The tensor whose dimensions the fields with one entry for each count, and how many it has, if it is there."""
+        return self.input_fields[0], self.input_rank
 
     def fill_in(self) -> Mapping[str, Any]:
         """Attributes that were left out and depend on the inputs, by field."""

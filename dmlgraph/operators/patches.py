@@ -14,7 +14,6 @@ from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
 
-MAX_SPATIAL_DIMENSIONS = 6
 Sizes = tuple[int, ...]
 
 
@@ -38,33 +37,17 @@ class Patches(Operator):
     end_padding: ZeroPerSpatial = inferred()
 
     def _check_window(self) -> None:
-        dimensions = len(self.window_sizes)
-        if not 1 <= dimensions <= MAX_SPATIAL_DIMENSIONS:
-            raise OperatorError(
-                "must have one entry for each spatial dimension",
-                field="window_sizes",
-                got=list(self.window_sizes),
-                allowed=f"1 to {MAX_SPATIAL_DIMENSIONS} entries",
-            )
         for field in ("window_sizes", "strides", "dilations"):
             for axis, value in enumerate(self.__dict__[field]):
                 if value < 1:
                     raise OperatorError("must be at least 1", field=f"{field}.{axis}", got=value)
 
-    def _blocks(self, image: Sizes, field: str) -> Sizes:
+    def _blocks(self, image: Sizes) -> Sizes:
         """At how many places the window stands, by spatial dimension of an image {N, C, spatial…}.
 
         Raises:
-            OperatorError: the image has another number of dimensions, or the window is larger than it.
+            OperatorError: the window is larger than the image.
         """
-        dimensions = len(self.window_sizes)
-        if len(image) != dimensions + 2:
-            raise OperatorError(
-                "must be {N, C, spatial…}, with one spatial dimension for each window size",
-                field=f"{field}.sizes",
-                got=list(image),
-                allowed=f"{dimensions + 2} dimensions",
-            )
         blocks = []
         for axis, (padded, window, stride, dilation) in enumerate(
             zip(self._padded(image), self.window_sizes, self.strides, self.dilations, strict=True)
@@ -127,13 +110,13 @@ outputs: [y]
 
     def infer(self, given: Given) -> Outcome:
         self._check_window()
-        blocks = self._blocks(self.input.sizes, "input")
+        blocks = self._blocks(self.input.sizes)
         batch, channels = self.input.sizes[:2]
         return {"output": self.input.like(sizes=(batch, channels * math.prod(self.window_sizes), math.prod(blocks)))}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         (image,) = required(inputs)
-        blocks = self._blocks(image.shape, "input")
+        blocks = self._blocks(image.shape)
         padded = np.zeros((*image.shape[:2], *self._padded(image.shape)), image.dtype)
         padded[self._inside(image.shape)] = image
         patches = np.empty((*image.shape[:2], math.prod(self.window_sizes), *blocks), image.dtype)
@@ -169,8 +152,8 @@ nodes:
 outputs: [y]
 """
 
-    def entry_dimensions(self, given: Given) -> int | None:
-        return len(asked_sizes(given, "output"))
+    def entries_of(self, given: Given) -> tuple[str, int | None]:
+        return "output", len(asked_sizes(given, "output"))
 
     def infer(self, given: Given) -> Outcome:
         self._check_window()
@@ -178,7 +161,7 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         batch, channels = (*self.output.sizes, 1)[:2]
-        blocks = self._blocks(self.output.sizes, "output")
+        blocks = self._blocks(self.output.sizes)
         expected = (batch, channels * math.prod(self.window_sizes), math.prod(blocks))
         if self.input.sizes != expected:
             yield Problem(
@@ -191,7 +174,7 @@ outputs: [y]
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         (patches,) = required(inputs)
         image = self.output.sizes
-        blocks = self._blocks(image, "output")
+        blocks = self._blocks(image)
         terms = patches.astype(np.float64) if self.input.dtype.is_float else patches
         terms = terms.reshape(*image[:2], -1, *blocks)
         padded = np.zeros((*image[:2], *self._padded(image)), terms.dtype)
