@@ -1183,6 +1183,42 @@ def gru(
     activation_descs: Sequence[str | Mapping[str, Any] | Operator],
     direction: Literal["forward", "backward", "bidirectional"] = ...,
     linear_before_reset: bool = ...,
+    output_sequence: Literal[False],
+    output_single: Output | bool | None = ...,
+    name: str | None = ...,
+) -> Value:
+    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+
+@overload
+def gru(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = ...,
+    hidden_init: Tensor | None = ...,
+    sequence_lengths: Tensor | None = ...,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = ...,
+    linear_before_reset: bool = ...,
+    output_sequence: Output | bool | None = ...,
+    output_single: Literal[False],
+    name: str | None = ...,
+) -> Value:
+    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+
+@overload
+def gru(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = ...,
+    hidden_init: Tensor | None = ...,
+    sequence_lengths: Tensor | None = ...,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = ...,
+    linear_before_reset: bool = ...,
     output_sequence: Output | bool | None = ...,
     output_single: Output | bool | None = ...,
     name: str | None = ...,
@@ -2070,6 +2106,18 @@ def random_generator(
     sizes: Sequence[int | str] | None = ...,
     type: Literal["philox_4x32_10"] = ...,
     output: Output | None = ...,
+    output_state: Literal[False],
+    name: str | None = ...,
+) -> Value:
+    """Random bits, evenly distributed, and the state to go on from."""
+
+@overload
+def random_generator(
+    input_state: Tensor,
+    *,
+    sizes: Sequence[int | str] | None = ...,
+    type: Literal["philox_4x32_10"] = ...,
+    output: Output | None = ...,
     output_state: Output | bool | None = ...,
     name: str | None = ...,
 ) -> RandomGeneratorOutputs | Value:
@@ -2200,6 +2248,40 @@ def rnn(
     output_single: Literal[True] | Output | None = ...,
     name: str | None = ...,
 ) -> RnnOutputs:
+    """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
+
+@overload
+def rnn(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = ...,
+    hidden_init: Tensor | None = ...,
+    sequence_lengths: Tensor | None = ...,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = ...,
+    output_sequence: Literal[False],
+    output_single: Output | bool | None = ...,
+    name: str | None = ...,
+) -> Value:
+    """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
+
+@overload
+def rnn(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = ...,
+    hidden_init: Tensor | None = ...,
+    sequence_lengths: Tensor | None = ...,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = ...,
+    output_sequence: Output | bool | None = ...,
+    output_single: Literal[False],
+    name: str | None = ...,
+) -> Value:
     """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
 
 @overload

@@ -197,7 +197,7 @@ class Graph:
     def output(self, name: str, value: Value) -> None:
         """Makes a value an output of the graph."""
         if not isinstance(value, Value):
-            raise GraphError("is not a value of a graph", field=f"outputs.{name}", got=value)
+            raise GraphError("is not a value of a graph", field=f"outputs.{name}", got=value, hint=_one_of(value))
         self._check_own(value)
         _check_name(name)
         if name in self._outputs:
@@ -494,7 +494,12 @@ class Graph:
             if not isinstance(given, (list, tuple)):
                 values[field] = None if given is None else value(given, field)
             elif operator.members_by_field()[field].kind is not Kind.TENSORS:
-                raise OperatorError("takes one value, not a list of them", field=field, got=f"{len(given)} values")
+                raise OperatorError(
+                    "takes one value, not a list of them",
+                    field=field,
+                    got=f"{len(given)} values",
+                    hint=_one_of(given),
+                )
             else:
                 values[field] = [value(each, field, index) for index, each in enumerate(given)]
         return values
@@ -584,6 +589,12 @@ def _describe(value: Any) -> TensorDesc | tuple[TensorDesc, ...] | None:
     if isinstance(value, list):
         return tuple(each.desc for each in value)
     return None if value is None else value.desc
+
+
+def _one_of(given: object) -> str | None:
+    """What to do with the outputs of a function where one value belongs."""
+    fields = getattr(given, "_fields", None)
+    return None if fields is None else f"take one of its outputs: {listing(fields)}"
 
 
 def _dtype_of(value: Any) -> DataType | None:

@@ -44,9 +44,9 @@ Node = InputNode | ConstantNode | OperatorNode
 
 
 def output_paths(node: Node) -> list[str]:
-    """What to write behind a node's name to mean each of its outputs, in binding order: nothing, where it is the only one.
+    """What to write behind a node's name to mean each of its outputs, in binding order.
 
-    An output that is left out has its path, too.
+    Nothing, where it is the only one that is there; one that is left out has its path, too.
     """
     paths = full_output_paths(node)
     if not isinstance(node, OperatorNode) or any(node.operator.output_arrays.values()):

@@ -100,6 +100,8 @@ def overloads(operator: type[Operator]) -> list[tuple[dict[str, str], str]]:
     cases = [(untouched, "Value" if there == 1 else made.__name__)] if there else []
     if there:
         cases += [({field: f"!{wanted}"}, made.__name__) for field in asked]
+    if len(operator.output_fields) == 2:
+        cases += [({field: f"!{unwanted}"}, "Value") for field in members if field not in asked]
     return [*cases, ({}, f"{made.__name__} | Value")]
 
 

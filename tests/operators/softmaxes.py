@@ -93,4 +93,3 @@ class ChosenAxesTests(AlongAxesTests):
     def test_an_axis_twice_is_refused(self) -> None:
         error = refused(self.operator, self.sample.inputs, axes=[1, 1])
         assert (error.field, error.got) == ("axes.1", 1)
-

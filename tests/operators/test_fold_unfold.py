@@ -118,7 +118,11 @@ class WindowTests(OperatorTests):
         for sizes in ([], [1], [1] * 7):
             fields = {key: value for key, value in self.sample.fields.items() if key == "sizes"}
             error = refused(self.operator, self.sample.inputs, **fields, **window(sizes))
-            assert (error.field, error.got, error.allowed) == ("window_sizes", sizes, "2 entries, or one number for all")
+            assert (error.field, error.got, error.allowed) == (
+                "window_sizes",
+                sizes,
+                "2 entries, or one number for all",
+            )
 
 
 class TestUnfold(WindowTests):

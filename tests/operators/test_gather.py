@@ -48,6 +48,7 @@ class GatherTests(ShapedTests):
         error = refused(self.operator, [x, places.astype("int16")], **self.sample.fields)
         assert (error.field, error.got, error.allowed) == ("indices.dtype", "int16", "uint32, int32, uint64, int64")
 
+
 class TestGather(GatherTests):
     operator = "gather"
     levels = "1.0: 4D F32 F16 | 2.1: 4D ALL8 | 3.0: 1-8D ALL8 | 4.1: 1-8D ALL11"

@@ -164,7 +164,11 @@ def test_defaults_are_directmlxs(
             continue
         info, told = cls.model_fields[member.field], field["default"]
         assert not info.is_required(), member.name
-        if member.field in FOLLOWING or told is None or (isinstance(told, str) and any(words in told for words in WORKED_OUT)):
+        if (
+            member.field in FOLLOWING
+            or told is None
+            or (isinstance(told, str) and any(words in told for words in WORKED_OUT))
+        ):
             assert info.default is None, member.name
         elif member.kind is Kind.ENUM:
             assert info.default.value == reference_enums[field["enum"]][told.removeprefix(f"{field['enum']}_")]
