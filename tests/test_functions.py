@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pathlib
 import pickle
-import re
 import subprocess
 import sys
 

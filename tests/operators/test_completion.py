@@ -126,6 +126,7 @@ NO_AXES = {
     "softmax": lambda x: dg.activation_softmax1(x, axes=[]),
     "log_softmax": lambda x: dg.activation_log_softmax1(x, axes=[]),
     "hardmax": lambda x: dg.activation_hardmax1(x, axes=[]),
+    "normalization": lambda x: dg.mean_variance_normalization1(x, axes=[], normalize_variance=True, epsilon=1),
     "fused": lambda x: dg.gemm(x, x, trans_b="transpose", fused_activation={"op": "activation_softmax1", "axes": []}),
 }  # fmt: skip
 
