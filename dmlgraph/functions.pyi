@@ -4,7 +4,7 @@ Made by tools/generate_function_stubs.py from the operators' classes: change tho
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, overload
 
 from dmlgraph.value import Value
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
@@ -190,6 +190,116 @@ __all__ = [
     "value_scale_2d",
 ]
 
+class AdamOptimizerOutputs(NamedTuple):
+    """The outputs of adam_optimizer; one that is left out is None."""
+
+    output_parameters: Value
+    output_first_moment: Value
+    output_second_moment: Value
+
+class BatchNormalizationGradOutputs(NamedTuple):
+    """The outputs of batch_normalization_grad; one that is left out is None."""
+
+    output_gradient: Value
+    output_scale_gradient: Value
+    output_bias_gradient: Value
+
+class BatchNormalizationTrainingOutputs(NamedTuple):
+    """The outputs of batch_normalization_training; one that is left out is None."""
+
+    output: Value
+    output_mean: Value
+    output_variance: Value
+
+class BatchNormalizationTrainingGradOutputs(NamedTuple):
+    """The outputs of batch_normalization_training_grad; one that is left out is None."""
+
+    output_gradient: Value
+    output_scale_gradient: Value
+    output_bias_gradient: Value
+
+class DynamicQuantizeLinearOutputs(NamedTuple):
+    """The outputs of dynamic_quantize_linear; one that is left out is None."""
+
+    output: Value
+    output_scale: Value
+    output_zero_point: Value
+
+class GruOutputs(NamedTuple):
+    """The outputs of gru; one that is left out is None."""
+
+    output_sequence: Value
+    output_single: Value
+
+class LstmOutputs(NamedTuple):
+    """The outputs of lstm; one that is left out is None."""
+
+    output_sequence: Value | None
+    output_single: Value | None
+    output_cell_single: Value | None
+
+class MaxPooling1Outputs(NamedTuple):
+    """The outputs of max_pooling1; one that is left out is None."""
+
+    output: Value
+    output_indices: Value
+
+class MaxPooling2Outputs(NamedTuple):
+    """The outputs of max_pooling2; one that is left out is None."""
+
+    output: Value
+    output_indices: Value
+
+class MultiheadAttentionOutputs(NamedTuple):
+    """The outputs of multihead_attention; one that is left out is None."""
+
+    output: Value
+    output_present_key: Value | None
+    output_present_value: Value | None
+
+class MultiheadAttention1Outputs(NamedTuple):
+    """The outputs of multihead_attention1; one that is left out is None."""
+
+    output: Value
+    output_present_key: Value | None
+    output_present_value: Value | None
+
+class NonzeroCoordinatesOutputs(NamedTuple):
+    """The outputs of nonzero_coordinates; one that is left out is None."""
+
+    output_count: Value
+    output_coordinates: Value
+
+class RandomGeneratorOutputs(NamedTuple):
+    """The outputs of random_generator; one that is left out is None."""
+
+    output: Value
+    output_state: Value
+
+class RnnOutputs(NamedTuple):
+    """The outputs of rnn; one that is left out is None."""
+
+    output_sequence: Value
+    output_single: Value
+
+class RoiAlignGradOutputs(NamedTuple):
+    """The outputs of roi_align_grad; one that is left out is None."""
+
+    output_gradient: Value
+    output_roi_gradient: Value
+
+class TopKOutputs(NamedTuple):
+    """The outputs of top_k; one that is left out is None."""
+
+    output_value: Value
+    output_index: Value
+
+class TopK1Outputs(NamedTuple):
+    """The outputs of top_k1; one that is left out is None."""
+
+    output_value: Value
+    output_index: Value
+
 def abs(
     input: Tensor,
     *,
@@ -274,11 +384,11 @@ def activation_hardmax(
 def activation_hardmax1(
     input: Tensor,
     *,
-    axes: Sequence[int | str],
+    axes: Sequence[int | str] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """1 at the first greatest element over all of `axes` together, row-major, else 0."""
+    """1 at the first greatest element over all of `axes` together (the last, if left out), row-major, else 0."""
 
 def activation_identity(
     input: Tensor,
@@ -318,11 +428,11 @@ def activation_log_softmax(
 def activation_log_softmax1(
     input: Tensor,
     *,
-    axes: Sequence[int | str],
+    axes: Sequence[int | str] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """ln(e^x / Σ e^x), the sum over all of `axes` together."""
+    """ln(e^x / Σ e^x), the sum over all of `axes` together; along the last axis, if left out."""
 
 def activation_parameterized_relu(
     input: Tensor,
@@ -409,11 +519,11 @@ def activation_softmax(
 def activation_softmax1(
     input: Tensor,
     *,
-    axes: Sequence[int | str],
+    axes: Sequence[int | str] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """e^x / Σ e^x, the sum over all of `axes` together."""
+    """e^x / Σ e^x, the sum over all of `axes` together; along the last axis, if left out."""
 
 def activation_softplus(
     input: Tensor,
@@ -473,7 +583,7 @@ def adam_optimizer(
     output_first_moment: Output | None = None,
     output_second_moment: Output | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> AdamOptimizerOutputs:
     """One step of Adam: parameters, first and second moment from their old values and the gradient G."""
 
 def add(
@@ -499,23 +609,23 @@ def argmax(
     input: Tensor,
     *,
     dtype: DataTypeLike | None = None,
-    axes: Sequence[int | str],
-    axis_direction: Literal["increasing", "decreasing"],
+    axes: Sequence[int | str] | None = None,
+    axis_direction: Literal["increasing", "decreasing"] = 'increasing',
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The row-major index of the greatest element inside `axes`, whose sizes become 1."""
+    """The row-major index of the greatest element inside `axes` (all axes, if left out), whose sizes become 1."""
 
 def argmin(
     input: Tensor,
     *,
     dtype: DataTypeLike | None = None,
-    axes: Sequence[int | str],
-    axis_direction: Literal["increasing", "decreasing"],
+    axes: Sequence[int | str] | None = None,
+    axis_direction: Literal["increasing", "decreasing"] = 'increasing',
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The row-major index of the least element inside `axes`, whose sizes become 1."""
+    """The row-major index of the least element inside `axes` (all axes, if left out), whose sizes become 1."""
 
 def asin(
     input: Tensor,
@@ -565,11 +675,11 @@ def atanh(
 def average_pooling(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    include_padding: bool,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    include_padding: bool = False,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -578,12 +688,12 @@ def average_pooling(
 def average_pooling1(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    dilations: Sequence[int | str] | None = None,
-    include_padding: bool,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    include_padding: bool = False,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -593,11 +703,11 @@ def average_pooling_grad(
     input_gradient: Tensor,
     *,
     sizes: Sequence[int | str] | None = None,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    include_padding: bool,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    include_padding: bool = False,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -630,7 +740,7 @@ def batch_normalization_grad(
     output_scale_gradient: Output | None = None,
     output_bias_gradient: Output | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> BatchNormalizationGradOutputs:
     """The gradients of BATCH_NORMALIZATION, mean and variance being constants."""
 
 def batch_normalization_training(
@@ -645,7 +755,7 @@ def batch_normalization_training(
     output_mean: Output | None = None,
     output_variance: Output | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> BatchNormalizationTrainingOutputs:
     """Normalization by the input's own mean and variance, which are outputs, too."""
 
 def batch_normalization_training_grad(
@@ -660,7 +770,7 @@ def batch_normalization_training_grad(
     output_scale_gradient: Output | None = None,
     output_bias_gradient: Output | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> BatchNormalizationTrainingGradOutputs:
     """The gradients of BATCH_NORMALIZATION_TRAINING, whose mean and variance come from the input."""
 
 def bit_and(
@@ -806,12 +916,12 @@ def convolution(
     *,
     mode: Literal["convolution", "cross_correlation"] = 'cross_correlation',
     direction: Literal["forward", "backward"] = 'forward',
-    strides: Sequence[int | str] | None = None,
-    dilations: Sequence[int | str] | None = None,
-    start_padding: Sequence[int | str] | None = None,
-    end_padding: Sequence[int | str] | None = None,
-    output_padding: Sequence[int | str] | None = None,
-    group_count: int | str = 1,
+    strides: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output_padding: int | str | Sequence[int | str] | None = None,
+    group_count: int | str | None = None,
     fused_activation: str | Mapping[str, Any] | Operator | None = None,
     output: Output | None = None,
     name: str | None = None,
@@ -824,11 +934,11 @@ def convolution_integer(
     filter: Tensor | None = None,
     filter_zero_point: Tensor | None = None,
     *,
-    strides: Sequence[int | str] | None = None,
-    dilations: Sequence[int | str] | None = None,
-    start_padding: Sequence[int | str] | None = None,
-    end_padding: Sequence[int | str] | None = None,
-    group_count: int | str = 1,
+    strides: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    group_count: int | str | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -856,8 +966,8 @@ def cumulative_product(
     input: Tensor,
     *,
     axis: int | str,
-    axis_direction: Literal["increasing", "decreasing"],
-    has_exclusive_product: bool,
+    axis_direction: Literal["increasing", "decreasing"] = 'increasing',
+    has_exclusive_product: bool = False,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -867,8 +977,8 @@ def cumulative_summation(
     input: Tensor,
     *,
     axis: int | str,
-    axis_direction: Literal["increasing", "decreasing"],
-    has_exclusive_sum: bool,
+    axis_direction: Literal["increasing", "decreasing"] = 'increasing',
+    has_exclusive_sum: bool = False,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -895,7 +1005,7 @@ def depth_to_space1(
 
 def dequantize(
     input: Tensor,
-    quantizations: Sequence[Value],
+    quantizations: Sequence[Tensor],
     *,
     dtype: DataTypeLike | None = None,
     quantization_type: Literal["none", "scale", "scale_zero_point"],
@@ -940,7 +1050,7 @@ def dynamic_quantize_linear(
     output_scale: Output | None = None,
     output_zero_point: Output | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> DynamicQuantizeLinearOutputs:
     """Quantizes to the input's own range, and gives the scale and zero point it took."""
 
 def erf(
@@ -974,11 +1084,11 @@ def fold(
     input: Tensor,
     *,
     sizes: Sequence[int | str] | None = None,
-    window_sizes: Sequence[int | str],
-    strides: Sequence[int | str],
-    dilations: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
+    window_sizes: int | str | Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -989,7 +1099,7 @@ def gather(
     indices: Tensor,
     *,
     axis: int | str,
-    index_dimensions: int | str,
+    index_dimensions: int | str | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1009,8 +1119,8 @@ def gather_nd(
     input: Tensor,
     indices: Tensor,
     *,
-    input_dimension_count: int | str,
-    indices_dimension_count: int | str,
+    input_dimension_count: int | str | None = None,
+    indices_dimension_count: int | str | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1020,9 +1130,9 @@ def gather_nd1(
     input: Tensor,
     indices: Tensor,
     *,
-    input_dimension_count: int | str,
-    indices_dimension_count: int | str,
-    batch_dimension_count: int | str,
+    input_dimension_count: int | str | None = None,
+    indices_dimension_count: int | str | None = None,
+    batch_dimension_count: int | str = 0,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1043,6 +1153,7 @@ def gemm(
 ) -> Value:
     """activation(alpha · A · B + beta · C), A and B transposed first where asked."""
 
+@overload
 def gru(
     input: Tensor,
     weight: Tensor,
@@ -1052,12 +1163,66 @@ def gru(
     sequence_lengths: Tensor | None = None,
     *,
     activation_descs: Sequence[str | Mapping[str, Any] | Operator],
-    direction: Literal["forward", "backward", "bidirectional"],
-    linear_before_reset: bool,
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    linear_before_reset: bool = False,
+    output_sequence: Literal[True] | Output = ...,
+    output_single: Literal[True] | Output = ...,
+    name: str | None = None,
+) -> GruOutputs:
+    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+
+@overload
+def gru(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    linear_before_reset: bool = False,
+    output_sequence: Literal[False],
+    output_single: Output | bool | None = None,
+    name: str | None = None,
+) -> Value:
+    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+
+@overload
+def gru(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    linear_before_reset: bool = False,
+    output_sequence: Output | bool | None = None,
+    output_single: Literal[False],
+    name: str | None = None,
+) -> Value:
+    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+
+@overload
+def gru(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    linear_before_reset: bool = False,
     output_sequence: Output | bool | None = None,
     output_single: Output | bool | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> GruOutputs | Value:
     """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
 
 def identity(
@@ -1074,6 +1239,7 @@ def if_(
     a: Tensor,
     b: Tensor,
     *,
+    dtype: DataTypeLike | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1099,7 +1265,7 @@ def is_nan(
     """Whether x is NaN."""
 
 def join(
-    inputs: Sequence[Value],
+    inputs: Sequence[Tensor],
     *,
     axis: int | str,
     output: Output | None = None,
@@ -1242,10 +1408,10 @@ def lp_normalization(
 def lp_pooling(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
     p: int | str,
     output: Output | None = None,
     name: str | None = None,
@@ -1255,17 +1421,18 @@ def lp_pooling(
 def lp_pooling1(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    dilations: Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
     p: int | str,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
     """LP_POOLING of windows whose elements lie `dilations` apart."""
 
+@overload
 def lstm(
     input: Tensor,
     weight: Tensor,
@@ -1277,15 +1444,38 @@ def lstm(
     peephole: Tensor | None = None,
     *,
     activation_descs: Sequence[str | Mapping[str, Any] | Operator],
-    direction: Literal["forward", "backward", "bidirectional"],
-    clip_threshold: float,
-    use_clip_threshold: bool,
-    couple_input_forget: bool,
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    clip_threshold: float | None = None,
+    use_clip_threshold: bool | None = None,
+    couple_input_forget: bool = False,
+    output_sequence: Literal[True] | Output = ...,
+    output_single: Literal[True] | Output = ...,
+    output_cell_single: Literal[True] | Output = ...,
+    name: str | None = None,
+) -> LstmOutputs:
+    """Long short-term memory: hidden numbers H and cells C, along time forward, backward or both."""
+
+@overload
+def lstm(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    cell_mem_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    peephole: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    clip_threshold: float | None = None,
+    use_clip_threshold: bool | None = None,
+    couple_input_forget: bool = False,
     output_sequence: Output | bool | None = None,
     output_single: Output | bool | None = None,
     output_cell_single: Output | bool | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> LstmOutputs | Value:
     """Long short-term memory: hidden numbers H and cells C, along time forward, backward or both."""
 
 def matrix_multiply_integer(
@@ -1325,51 +1515,111 @@ def max(
 def max_pooling(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
     """The greatest element of each window.  A NaN is passed over, and −infinity counts as the least finite number."""
 
+@overload
 def max_pooling1(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    output_indices: Literal[False] = ...,
+    name: str | None = None,
+) -> Value:
+    """The greatest element of each window and, where asked for, its index in the input."""
+
+@overload
+def max_pooling1(
+    input: Tensor,
+    *,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    output_indices: Literal[True] | Output,
+    name: str | None = None,
+) -> MaxPooling1Outputs:
+    """The greatest element of each window and, where asked for, its index in the input."""
+
+@overload
+def max_pooling1(
+    input: Tensor,
+    *,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
     output: Output | None = None,
     output_indices: Output | bool | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> MaxPooling1Outputs | Value:
     """The greatest element of each window and, where asked for, its index in the input."""
 
+@overload
 def max_pooling2(
     input: Tensor,
     *,
-    strides: Sequence[int | str] | None = None,
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str] | None = None,
-    end_padding: Sequence[int | str] | None = None,
-    dilations: Sequence[int | str] | None = None,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    output_indices: Literal[False] = ...,
+    name: str | None = None,
+) -> Value:
+    """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
+
+@overload
+def max_pooling2(
+    input: Tensor,
+    *,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    output_indices: Literal[True] | Output,
+    name: str | None = None,
+) -> MaxPooling2Outputs:
+    """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
+
+@overload
+def max_pooling2(
+    input: Tensor,
+    *,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
     output: Output | None = None,
     output_indices: Output | bool | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> MaxPooling2Outputs | Value:
     """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
 
 def max_pooling_grad(
     input: Tensor,
     input_gradient: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    dilations: Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1464,6 +1714,7 @@ def modulus_truncate(
 ) -> Value:
     """a − b · trunc(a / b): what is left has the sign of a, as in C."""
 
+@overload
 def multihead_attention(
     query: Tensor | None = None,
     key: Tensor | None = None,
@@ -1478,16 +1729,92 @@ def multihead_attention(
     past_value: Tensor | None = None,
     *,
     scale: float,
-    mask_filter_value: float,
-    head_count: int | str,
-    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"],
+    mask_filter_value: float | None = None,
+    head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Literal[False] = ...,
+    output_present_value: Literal[False] = ...,
+    name: str | None = None,
+) -> Value:
+    """softmax(scale · Q · Kᵀ + relative_position_bias + mask) · V, for each head."""
+
+@overload
+def multihead_attention(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Literal[True] | Output,
+    output_present_value: Output | bool | None = None,
+    name: str | None = None,
+) -> MultiheadAttentionOutputs:
+    """softmax(scale · Q · Kᵀ + relative_position_bias + mask) · V, for each head."""
+
+@overload
+def multihead_attention(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Output | bool | None = None,
+    output_present_value: Literal[True] | Output,
+    name: str | None = None,
+) -> MultiheadAttentionOutputs:
+    """softmax(scale · Q · Kᵀ + relative_position_bias + mask) · V, for each head."""
+
+@overload
+def multihead_attention(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
     output: Output | None = None,
     output_present_key: Output | bool | None = None,
     output_present_value: Output | bool | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> MultiheadAttentionOutputs | Value:
     """softmax(scale · Q · Kᵀ + relative_position_bias + mask) · V, for each head."""
 
+@overload
 def multihead_attention1(
     query: Tensor | None = None,
     key: Tensor | None = None,
@@ -1503,15 +1830,96 @@ def multihead_attention1(
     past_sequence_lengths: Tensor | None = None,
     *,
     scale: float,
-    mask_filter_value: float,
-    query_head_count: int | str,
-    key_value_head_count: int | str,
-    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"],
+    mask_filter_value: float | None = None,
+    query_head_count: int | str | None = None,
+    key_value_head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Literal[False] = ...,
+    output_present_value: Literal[False] = ...,
+    name: str | None = None,
+) -> Value:
+    """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past."""
+
+@overload
+def multihead_attention1(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    past_sequence_lengths: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    query_head_count: int | str | None = None,
+    key_value_head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Literal[True] | Output,
+    output_present_value: Output | bool | None = None,
+    name: str | None = None,
+) -> MultiheadAttention1Outputs:
+    """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past."""
+
+@overload
+def multihead_attention1(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    past_sequence_lengths: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    query_head_count: int | str | None = None,
+    key_value_head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Output | bool | None = None,
+    output_present_value: Literal[True] | Output,
+    name: str | None = None,
+) -> MultiheadAttention1Outputs:
+    """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past."""
+
+@overload
+def multihead_attention1(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    past_sequence_lengths: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    query_head_count: int | str | None = None,
+    key_value_head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
     output: Output | None = None,
     output_present_key: Output | bool | None = None,
     output_present_value: Output | bool | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> MultiheadAttention1Outputs | Value:
     """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past."""
 
 def multiply(
@@ -1537,7 +1945,7 @@ def nonzero_coordinates(
     output_count: Output | None = None,
     output_coordinates: Output | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> NonzeroCoordinatesOutputs:
     """How many elements are not zero, and the coordinates of each, one a row in row-major order."""
 
 def one_hot(
@@ -1555,9 +1963,9 @@ def padding(
     input: Tensor,
     *,
     padding_mode: Literal["constant", "edge", "reflection", "symmetric", "wrap"],
-    padding_value: float,
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
+    padding_value: float = 0.0,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1568,9 +1976,9 @@ def padding1(
     *,
     padding_mode: Literal["constant", "edge", "reflection", "symmetric", "wrap"],
     padding_value_data_type: DataTypeLike | None = None,
-    padding_value: float | Scalar | Mapping[str, Any],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
+    padding_value: float | Scalar | Mapping[str, Any] = 0,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1588,7 +1996,7 @@ def pow(
 
 def quantize(
     input: Tensor,
-    quantizations: Sequence[Value],
+    quantizations: Sequence[Tensor],
     *,
     dtype: DataTypeLike | None = None,
     quantization_type: Literal["none", "scale", "scale_zero_point"],
@@ -1631,12 +2039,12 @@ def quantized_linear_average_pooling(
     output_scale: Tensor | None = None,
     output_zero_point: Tensor | None = None,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    dilations: Sequence[int | str],
-    include_padding: bool,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    include_padding: bool = False,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1653,11 +2061,11 @@ def quantized_linear_convolution(
     output_scale: Tensor | None = None,
     output_zero_point: Tensor | None = None,
     *,
-    strides: Sequence[int | str] | None = None,
-    dilations: Sequence[int | str] | None = None,
-    start_padding: Sequence[int | str] | None = None,
-    end_padding: Sequence[int | str] | None = None,
-    group_count: int | str = 1,
+    strides: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    group_count: int | str | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1679,6 +2087,31 @@ def quantized_linear_matrix_multiply(
 ) -> Value:
     """The matrix product of quantized tensors, quantized."""
 
+@overload
+def random_generator(
+    input_state: Tensor,
+    *,
+    sizes: Sequence[int | str] | None = None,
+    type: Literal["philox_4x32_10"] = 'philox_4x32_10',
+    output: Output | None = None,
+    output_state: Literal[True] | Output = ...,
+    name: str | None = None,
+) -> RandomGeneratorOutputs:
+    """Random bits, evenly distributed, and the state to go on from."""
+
+@overload
+def random_generator(
+    input_state: Tensor,
+    *,
+    sizes: Sequence[int | str] | None = None,
+    type: Literal["philox_4x32_10"] = 'philox_4x32_10',
+    output: Output | None = None,
+    output_state: Literal[False],
+    name: str | None = None,
+) -> Value:
+    """Random bits, evenly distributed, and the state to go on from."""
+
+@overload
 def random_generator(
     input_state: Tensor,
     *,
@@ -1687,7 +2120,7 @@ def random_generator(
     output: Output | None = None,
     output_state: Output | bool | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> RandomGeneratorOutputs | Value:
     """Random bits, evenly distributed, and the state to go on from."""
 
 def recip(
@@ -1715,7 +2148,7 @@ def resample(
     *,
     sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    scales: Sequence[float],
+    scales: float | Sequence[float] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1726,9 +2159,9 @@ def resample1(
     *,
     sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    scales: Sequence[float] | None = None,
-    input_pixel_offsets: Sequence[float] | None = None,
-    output_pixel_offsets: Sequence[float] | None = None,
+    scales: float | Sequence[float] | None = None,
+    input_pixel_offsets: float | Sequence[float] | None = None,
+    output_pixel_offsets: float | Sequence[float] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1740,9 +2173,9 @@ def resample2(
     sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
     rounding_direction: Literal["increasing", "decreasing"] = 'increasing',
-    scales: Sequence[float] | None = None,
-    input_pixel_offsets: Sequence[float] | None = None,
-    output_pixel_offsets: Sequence[float] | None = None,
+    scales: float | Sequence[float] | None = None,
+    input_pixel_offsets: float | Sequence[float] | None = None,
+    output_pixel_offsets: float | Sequence[float] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1754,9 +2187,9 @@ def resample3(
     sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
     rounding_direction: Literal["increasing", "decreasing"] = 'increasing',
-    scales: Sequence[float] | None = None,
-    input_pixel_offsets: Sequence[float] | None = None,
-    output_pixel_offsets: Sequence[float] | None = None,
+    scales: float | Sequence[float] | None = None,
+    input_pixel_offsets: float | Sequence[float] | None = None,
+    output_pixel_offsets: float | Sequence[float] | None = None,
     antialiased: bool = False,
     output: Output | None = None,
     name: str | None = None,
@@ -1768,9 +2201,9 @@ def resample_grad(
     *,
     sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    scales: Sequence[float] | None = None,
-    input_pixel_offsets: Sequence[float] | None = None,
-    output_pixel_offsets: Sequence[float] | None = None,
+    scales: float | Sequence[float] | None = None,
+    input_pixel_offsets: float | Sequence[float] | None = None,
+    output_pixel_offsets: float | Sequence[float] | None = None,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1781,10 +2214,10 @@ def resample_grad1(
     *,
     sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    rounding_direction: Literal["increasing", "decreasing"],
-    scales: Sequence[float],
-    input_pixel_offsets: Sequence[float],
-    output_pixel_offsets: Sequence[float],
+    rounding_direction: Literal["increasing", "decreasing"] = 'increasing',
+    scales: float | Sequence[float] | None = None,
+    input_pixel_offsets: float | Sequence[float] | None = None,
+    output_pixel_offsets: float | Sequence[float] | None = None,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1800,6 +2233,7 @@ def reverse_subsequences(
 ) -> Value:
     """The first `sequence_lengths` elements along `axis` in reverse order, the others where they are."""
 
+@overload
 def rnn(
     input: Tensor,
     weight: Tensor,
@@ -1809,11 +2243,62 @@ def rnn(
     sequence_lengths: Tensor | None = None,
     *,
     activation_descs: Sequence[str | Mapping[str, Any] | Operator],
-    direction: Literal["forward", "backward", "bidirectional"],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    output_sequence: Literal[True] | Output = ...,
+    output_single: Literal[True] | Output = ...,
+    name: str | None = None,
+) -> RnnOutputs:
+    """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
+
+@overload
+def rnn(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    output_sequence: Literal[False],
+    output_single: Output | bool | None = None,
+    name: str | None = None,
+) -> Value:
+    """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
+
+@overload
+def rnn(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    output_sequence: Output | bool | None = None,
+    output_single: Literal[False],
+    name: str | None = None,
+) -> Value:
+    """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
+
+@overload
+def rnn(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
     output_sequence: Output | bool | None = None,
     output_single: Output | bool | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> RnnOutputs | Value:
     """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
 
 def roi_align(
@@ -1873,7 +2358,7 @@ def roi_align_grad(
     output_gradient: Output | bool | None = None,
     output_roi_gradient: Output | bool | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> RoiAlignGradOutputs | Value:
     """The gradient of ROI_ALIGN1: for its input (`output_gradient`), for its regions (`output_roi_gradient`), or both."""
 
 def roi_pooling(
@@ -1912,8 +2397,8 @@ def scatter_nd(
     indices: Tensor,
     updates: Tensor,
     *,
-    input_dimension_count: int | str,
-    indices_dimension_count: int | str,
+    input_dimension_count: int | str | None = None,
+    indices_dimension_count: int | str | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1948,9 +2433,9 @@ def sinh(
 def slice(
     input: Tensor,
     *,
-    offsets: Sequence[int | str],
-    sizes: Sequence[int | str],
-    strides: Sequence[int | str],
+    offsets: int | str | Sequence[int | str],
+    sizes: int | str | Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1959,9 +2444,9 @@ def slice(
 def slice1(
     input: Tensor,
     *,
-    input_window_offsets: Sequence[int | str],
-    input_window_sizes: Sequence[int | str],
-    input_window_strides: Sequence[int | str],
+    input_window_offsets: int | str | Sequence[int | str],
+    input_window_sizes: int | str | Sequence[int | str],
+    input_window_strides: int | str | Sequence[int | str] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1971,9 +2456,9 @@ def slice_grad(
     input_gradient: Tensor,
     *,
     sizes: Sequence[int | str] | None = None,
-    input_window_offsets: Sequence[int | str],
-    input_window_sizes: Sequence[int | str],
-    input_window_strides: Sequence[int | str],
+    input_window_offsets: int | str | Sequence[int | str],
+    input_window_sizes: int | str | Sequence[int | str],
+    input_window_strides: int | str | Sequence[int | str] | None = None,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2002,7 +2487,7 @@ def split(
     input: Tensor,
     *,
     axis: int | str,
-    outputs: Sequence[int | str | Output] | None = None,
+    outputs: int | str | Sequence[int | str | Output] | None = None,
     name: str | None = None,
 ) -> tuple[Value, ...]:
     """The input cut along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's."""
@@ -2056,7 +2541,7 @@ def threshold(
 def tile(
     input: Tensor,
     *,
-    repeats: Sequence[int | str],
+    repeats: int | str | Sequence[int | str],
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2070,7 +2555,7 @@ def top_k(
     output_value: Output | None = None,
     output_index: Output | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> TopKOutputs:
     """The `k` greatest elements along `axis`, greatest first, and their indices along it."""
 
 def top_k1(
@@ -2078,21 +2563,21 @@ def top_k1(
     *,
     axis: int | str,
     k: int | str,
-    axis_direction: Literal["increasing", "decreasing"],
+    axis_direction: Literal["increasing", "decreasing"] = 'decreasing',
     output_value: Output | None = None,
     output_index: Output | None = None,
     name: str | None = None,
-) -> tuple[Value, ...]:
+) -> TopK1Outputs:
     """The `k` greatest (decreasing) or least (increasing) elements along `axis`, in that order, and their indices."""
 
 def unfold(
     input: Tensor,
     *,
-    window_sizes: Sequence[int | str],
-    strides: Sequence[int | str],
-    dilations: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
+    window_sizes: int | str | Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:

@@ -44,7 +44,19 @@ Node = InputNode | ConstantNode | OperatorNode
 
 
 def output_paths(node: Node) -> list[str]:
-    """What to write behind a node's name to mean each of its outputs, in binding order."""
+    """What to write behind a node's name to mean each of its outputs, in binding order.
+
+    Nothing, where it is the only one that is there; one that is left out has its path, too.
+    """
+    paths = full_output_paths(node)
+    if not isinstance(node, OperatorNode) or any(node.operator.output_arrays.values()):
+        return paths
+    present = [port for port, desc in enumerate(node.operator.output_descs) if desc is not None]
+    return ["" if present == [port] else path for port, path in enumerate(paths)]
+
+
+def full_output_paths(node: Node) -> list[str]:
+    """As `output_paths`, with the path of every output of an operator that may have several."""
     if not isinstance(node, OperatorNode):
         return [""]
     fields = {field: getattr(node.operator, field) for field in node.operator.output_fields}

@@ -292,6 +292,17 @@ class TensorDesc(BaseModel):
         return text + (" owned" if self.owned else "")
 
 
+def is_masked(data: object) -> bool:
+    """Whether data, an array or arrays in lists, has a mask: NumPy's functions would drop it in silence."""
+    if isinstance(data, (list, tuple)):
+        return any(map(is_masked, data))
+    return isinstance(data, np.ma.MaskedArray)
+
+
+MASKED = "is a masked array: no tensor has a mask"
+UNMASK = "array.filled(value) puts a value where the mask is"
+
+
 def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
     """Row-major strides, in elements, with nothing between the elements."""
     strides = [1] * len(sizes)

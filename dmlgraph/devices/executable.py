@@ -16,6 +16,7 @@ from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
 from dmlgraph.memory import enough_memory
 from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.rule import Entry
+from dmlgraph.tensor import MASKED, UNMASK, is_masked
 
 Array = np.ndarray[Any, Any]
 
@@ -215,6 +216,8 @@ def by_name(given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
 
 def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
     """`value` as an array of exactly the slot's data type and sizes."""
+    if is_masked(value):
+        raise BindingError(f"the {what} {MASKED}", field=slot.name, hint=UNMASK if what == "input" else None)
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of different lengths

@@ -119,9 +119,8 @@ class Binder:
         self._read |= {
             (value.node, value.port) for each in tensors.values() for value in _listed(each) if value is not None
         }
-        for value in values:
-            source, _ = targets[value.port]
-            if source is not None:
+        for value, (source, _) in zip(values, targets, strict=True):
+            if source is not None and value is not None:
                 self.written[source.resource] = value
 
     def _reading(self, source: Source, desc: TensorDesc) -> _Reading:

@@ -88,8 +88,7 @@ class _Writer:
             elif isinstance(node, ConstantNode):
                 self._add_buffer(node.name, node.name, 0, node.desc, node.data)
         for (name, port), output in self.outputs.items():
-            value = Value(self.graph, name, port, self._operator(name).output_descs[port])  # type: ignore[arg-type]
-            self._add_buffer(output, name, port, value.desc)
+            self._add_buffer(output, name, port, self.graph.desc(name, port))
         for node in nodes:
             if isinstance(node, OperatorNode):
                 self._dispatch(node)

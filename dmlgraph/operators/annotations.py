@@ -54,11 +54,12 @@ def parameter_type(operator: type[Operator], name: str) -> str:
     member = operator.members_by_field()[name]
     if name in operator.output_fields:
         if member.kind is Kind.TENSORS:
-            return "Sequence[int | str | Output]"
+            return "int | str | Sequence[int | str | Output]"
         return "Output | bool" if member.optional else "Output"
     if name in operator.input_fields:
-        return "Sequence[Value]" if member.kind is Kind.TENSORS else "Tensor"
+        return "Sequence[Tensor]" if member.kind is Kind.TENSORS else "Tensor"
     if member.kind is Kind.ENUM:
         names = operator.enumeration(name).names()
         return "Literal[" + ", ".join(f'"{each}"' for each in names) + "]"
-    return TYPES[member.kind]
+    one_for_all = {Kind.FLOATS: "float | "}.get(member.kind, "int | str | ")
+    return (one_for_all if member.entries is not None else "") + TYPES[member.kind]

@@ -7,14 +7,15 @@ is asked of the outputs (`output={"strides": …}`; a few operators also take me
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dmlgraph.elsewhere import FIELDS
 from dmlgraph.errors import OperatorError, listing, plural, suggestion
 from dmlgraph.operators.annotations import Annotation, annotated
-from dmlgraph.operators.fields import Kind
+from dmlgraph.operators.fields import Kind, Number
 from dmlgraph.operators.operator import REGISTRY, Operator
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def add(
     tensors: Mapping[str, Any],
     keywords: Mapping[str, Any],
     name: str | None,
-) -> tuple[Value, ...]:
+) -> tuple[Value | None, ...]:
     """Adds a node from a function's keywords, telling attributes from what is asked of the outputs."""
     known = [*operator.attribute_fields, *operator.output_fields, *operator.output_keywords]
     for keyword in keywords:
@@ -70,15 +71,36 @@ def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
     for field in operator.attribute_fields:
         info = operator.model_fields[field]
         default = inspect.Parameter.empty if info.is_required() else info.default
+        if isinstance(default, Number):
+            default = default.value
         parameters.append(inspect.Parameter(field, _KEYWORD, default=default))
     if not operator.is_source():
         parameters += [inspect.Parameter(field, _KEYWORD, default=None) for field in operator.output_fields]
     return [*parameters, inspect.Parameter("name", _KEYWORD, default=None)]
 
 
-def returns_several(operator: type[Operator]) -> bool:
-    """Whether the function returns a tuple: of several outputs, or of an array of them."""
-    return len(operator.output_fields) > 1 or operator.members_by_field()[operator.output_fields[0]].count is not None
+@functools.cache
+def outputs_type(operator: type[Operator]) -> type[tuple[Any, ...]] | None:
+    """The named tuple of an operator's outputs; None where there is one, or an array of them."""
+    if len(operator.output_fields) == 1:
+        return None
+    values = [(field, Any) for field in operator.output_fields]
+    made = NamedTuple(f"{operator.__name__}Outputs", values)  # type: ignore[misc]
+    made.__doc__ = f"The outputs of {operator.name}; one that is left out is None."
+    made.__module__ = "dmlgraph.functions"
+    return made
+
+
+def outputs_of(operator: type[Operator], values: Sequence[Value | None]) -> Any:
+    """What a function returns of a node's outputs, which come in binding order, None where one is left out.
+
+    That is the value, where the node has one output; a tuple of them, where they are an array; else the named tuple.
+    """
+    if any(operator.output_arrays.values()):
+        return tuple(values)
+    present = [value for value in values if value is not None]
+    several: Callable[..., Any] | None = outputs_type(operator)
+    return present[0] if several is None or len(present) == 1 else several(*values)
 
 
 def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
@@ -101,8 +123,17 @@ def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
 def signature(operator: type[Operator]) -> inspect.Signature:
     """The signature of an operator's function."""
     parameters = [*tensor_parameters(operator), *keyword_parameters(operator)]
-    result = "tuple[Value, ...]" if returns_several(operator) else "Value"
-    return inspect.Signature([annotated(operator, each) for each in parameters], return_annotation=Annotation(result))
+    types = [annotated(operator, each) for each in parameters]
+    return inspect.Signature(types, return_annotation=Annotation(result_type(operator)))
+
+
+def result_type(operator: type[Operator]) -> str:
+    """The type of what the function returns, whichever outputs are asked for."""
+    made = outputs_type(operator)
+    if made is None:
+        return "tuple[Value, ...]" if any(operator.output_arrays.values()) else "Value"
+    optional = any(member.missing is not None and member.field for member in operator.members)
+    return f"{made.__name__} | Value" if optional else made.__name__
 
 
 def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +184,7 @@ def _make_function(operator: type[Operator]) -> Callable[..., Any]:
     def function(*tensors: Any, name: str | None = None, **keywords: Any) -> Any:
         given = take_tensors(operator, tensors, keywords)
         results = add(_graph_of(given.values(), function.__name__), operator, given, keywords, name)
-        return results if returns_several(operator) else results[0]
+        return outputs_of(operator, results)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = operator.__doc__
@@ -173,3 +204,9 @@ def _graph_of(tensors: Any, function: str) -> Graph:
 def all_functions() -> dict[str, Callable[..., Any]]:
     """Every operator that is a function of its tensors, by its Python name."""
     return {each.function_name(): make_function(each) for each in REGISTRY.values() if not each.is_source()}
+
+
+def all_outputs_types() -> list[type[tuple[Any, ...]]]:
+    """The named tuples that functions return."""
+    types = map(outputs_type, REGISTRY.values())
+    return [each for each in types if each is not None]

@@ -55,9 +55,10 @@ def activation_problems(host: Operator, activation: Operator | None, like: str |
         yield Problem("cannot be fused here", field="fused_activation", got=activation.name, allowed=listing(fusable))
     elif activation is not None:
         # Its attributes were checked without a tensor; some, such as axes, must fit the host's output.
-        tensors = dict.fromkeys(activation.input_fields, host.output_descs[0])
+        output = host.output_descs[0]
+        assert output is not None
         try:
-            type(activation)(**tensors, **activation.attributes)
+            activation.on(output)
         except OperatorError as error:
             yield from (problem.within("fused_activation") for problem in error.problems)
     if getattr(activation, "scale_bias", None) is not None:

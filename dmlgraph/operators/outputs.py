@@ -65,7 +65,7 @@ class OutputSpec:
         )
 
 
-Given = Mapping[str, Any]  # output field → OutputSpec, or a list of specs and sizes for an array
+Given = Mapping[str, Any]  # output field → OutputSpec; of an array a list of specs and sizes, or how many there are
 Outcome = Mapping[str, TensorDesc | tuple[TensorDesc, ...] | None]  # output field → description, None: left out
 
 
@@ -80,6 +80,8 @@ def take_given(fields: Mapping[str, bool], data: dict[str, Any]) -> dict[str, An
         try:
             if is_array and isinstance(value, (list, tuple)):
                 given[name] = [_size_or_spec(each) for each in value]
+            elif is_array:
+                given[name] = OutputSpec() if value is None else _size_or_spec(value)
             else:
                 given[name] = OutputSpec() if value is None else OutputSpec.of(value)
         except TensorError as error:
@@ -114,7 +116,7 @@ def complete(inferred: Outcome, given: Given) -> dict[str, Any]:
     completed: dict[str, Any] = {}
     for name, outcome in inferred.items():
         if isinstance(outcome, tuple):
-            specs = given[name]
+            specs = given[name] if isinstance(given[name], list) else [OutputSpec()] * len(outcome)
             completed[name] = tuple(
                 _merge(f"{name}.{index}", desc, spec if isinstance(spec, OutputSpec) else OutputSpec())
                 for index, (desc, spec) in enumerate(zip(outcome, specs, strict=True))

@@ -6,6 +6,7 @@ copies or nothing at all; whatever else has no native step runs its `evaluate`.
 
 from __future__ import annotations
 
+from dmlgraph.devices.cpu.threads import checked_threads
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.executable import Executable
 from dmlgraph.errors import DeviceError
@@ -26,9 +27,7 @@ class CpuDevice(Device):
     unwanted_rules = frozenset({"multiply_add"})  # a region computes both in one pass, without BATCH_NORMALIZATION
 
     def __init__(self, threads: int | None = None) -> None:
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise DeviceError("must be a number of threads", field="threads", got=threads, allowed="1 or more, or None")
-        self.threads = threads
+        self.threads = None if threads is None else checked_threads(threads)
 
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
         try:
@@ -38,4 +37,4 @@ class CpuDevice(Device):
                 f"the native module of dmlgraph cannot be loaded: {error}",
                 hint="if these are the sources, leave their folder, so that the installed package is taken",
             ) from None
-        return CpuExecutable(graph, self.name, reason, threads=self.threads)
+        return CpuExecutable(graph, self.name, reason, threads=checked_threads(self.threads))
