@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import shutil
 import subprocess
@@ -83,8 +82,8 @@ except dg.DeviceError as error:
     print(error.hint)
 """
     # -S: no installed package beside the sources; the libraries they need are named.
-    libraries = os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))
-    shadowed = f"import sys; sys.path.append({libraries!r})\nsys.meta_path[:] = sys.meta_path[-3:]\n" + script
+    libraries = [path for path in sys.path if path.endswith("site-packages")]
+    shadowed = f"import sys; sys.path += {libraries!r}\nsys.meta_path[:] = sys.meta_path[-3:]\n" + script
     command = [sys.executable, "-S", "-c", shadowed]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     chosen, missing, hint = done.stdout.splitlines()
