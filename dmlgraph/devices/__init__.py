@@ -15,6 +15,7 @@ from dmlgraph.devices.device import Device
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.errors import DeviceError, OperatorError, listing, suggestion
 from dmlgraph.lowering import OperatorDescNode, lower
+from dmlgraph.passes import Fused
 from dmlgraph.passes import fuse as run_passes
 
 if TYPE_CHECKING:
@@ -99,6 +100,11 @@ def _directml() -> ModuleType:
         ) from None
 
 
+def fuse_for(device: Device, graph: Graph, *, rules: bool | Iterable[str] = True) -> Fused:
+    """The graph after the passes, as a device wants it: at its level, without what it objects to."""
+    return run_passes(graph, level=device.level, rules=rules, objection=device.objection)
+
+
 def compile_graph(
     graph: Graph,
     device: str,
@@ -121,7 +127,7 @@ def compile_graph(
             raise DeviceError(f"'{choice.device.name}' takes no number of threads", field="threads", got=threads)
         choice = Choice(CpuDevice(threads), choice.reason)
     times = [time.perf_counter()]
-    fused = run_passes(graph, level=choice.device.level, rules=fuse, without=choice.device.unwanted_rules)
+    fused = fuse_for(choice.device, graph, rules=fuse)
     times.append(time.perf_counter())
     desc = lower(fused.graph, choice.device.level)
     times.append(time.perf_counter())

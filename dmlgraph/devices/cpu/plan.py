@@ -76,7 +76,7 @@ def make_plan(graph: GraphDesc) -> Plan:
     sources: list[list[int]] = []
     first_value: list[int] = []
     for node in graph.nodes:
-        way = ("constant", node.data) if isinstance(node, ConstantDescNode) else _way(node)
+        way = ("constant", node.data) if isinstance(node, ConstantDescNode) else payload_of(node.operator, node.name)
         ways.append(way)
         if way[0] == "parts":
             count += len(way[1]) - 1  # the last part's output is the node's
@@ -110,8 +110,8 @@ def _descs(
     return node.operator.input_descs, node.operator.output_descs
 
 
-def _way(node: OperatorDescNode) -> Payload:
-    operator = node.operator
+def payload_of(operator: Operator, name: str = "") -> Payload:
+    """How an operator runs; errors of its run name the node."""
     way = WAYS.get(type(operator))
     if way is not None:
         found = way(operator)
@@ -121,12 +121,11 @@ def _way(node: OperatorDescNode) -> Payload:
         code = instructions(operator)
         if code is not None:
             return "element_wise", code
-    return _with_activation_apart(node) or ("python", _evaluation(node))
+    return _with_activation_apart(operator, name) or ("python", _evaluation(operator, name))
 
 
-def _with_activation_apart(node: OperatorDescNode) -> Payload | None:
+def _with_activation_apart(operator: Operator, name: str) -> Payload | None:
     """What NumPy computes without its fused activation, in float32; the activation's instructions join what follows."""
-    operator = node.operator
     activation = operator.__dict__.get("fused_activation")
     if activation is None or type(operator) not in FAST:
         return None
@@ -139,14 +138,13 @@ def _with_activation_apart(node: OperatorDescNode) -> Payload | None:
     code.convert(activated, output.dtype)
     before = TensorDesc(dtype=DataType.FLOAT32, sizes=output.sizes)
     plain = operator.model_copy(update={"fused_activation": None, "output": before})
-    evaluation = _evaluation(OperatorDescNode(node.name, plain))
+    evaluation = _evaluation(plain, name)
     first = Part("python", tuple(range(len(operator.input_descs))), operator.input_descs, before, evaluation)
     return "parts", (first, Part("element_wise", (~0,), (before,), output, code.finish()))
 
 
-def _evaluation(node: OperatorDescNode) -> Callable[[list[Array | None], list[Array | None]], None]:
+def _evaluation(operator: Operator, name: str) -> Callable[[list[Array | None], list[Array | None]], None]:
     """What is FAST, or `evaluate`, on the buffers' arrays; 4-bit tensors come as the bytes of their buffers."""
-    operator = node.operator
     fast = FAST.get(type(operator))
     unpacked = [(port, desc) for port, desc in enumerate(operator.input_descs) if desc and desc.dtype.bits == 4]
     results = [(port, desc) for port, desc in enumerate(operator.output_descs) if desc is not None]
@@ -159,11 +157,11 @@ def _evaluation(node: OperatorDescNode) -> Callable[[list[Array | None], list[Ar
         try:
             values = operator.evaluate(*inputs) if fast is None else fast(operator, *inputs)
         except DmlGraphError as error:
-            raise error.at(node.name) from None
+            raise error.at(name) from None
         except MemoryError:
             raise
         except Exception as error:
-            raise DeviceError(f"the evaluation failed: {error}", node=node.name) from error
+            raise DeviceError(f"the evaluation failed: {error}", node=name) from error
         for (port, desc), value in zip(results, values, strict=False):
             target = outputs[port]
             if target is not None:
