@@ -140,6 +140,12 @@ class Device:
         """Whether processor and adapter work on the same memory and may do so."""
     def supports(self, data_type: int) -> bool:
         """Whether a DML_TENSOR_DATA_TYPE is supported."""
+    def try_compile(self, graph: GraphDesc, flags: int = 0) -> None:
+        """Compiles a graph and drops what comes of it.
+
+        Raises:
+            DirectMLError: as `Executable`, for all that goes wrong before memory is allocated.
+        """
     def remove(self) -> None:
         """Removes the device on purpose, as a crash of its driver would."""
 

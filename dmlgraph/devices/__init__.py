@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dmlgraph.devices.cpu import CpuDevice
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.errors import DeviceError, OperatorError, listing, suggestion
+from dmlgraph.errors import DeviceError, DmlGraphError, OperatorError, Problem, listing, suggestion
 from dmlgraph.lowering import OperatorDescNode, lower
 from dmlgraph.passes import Fused
 from dmlgraph.passes import fuse as run_passes
@@ -105,6 +105,17 @@ def fuse_for(device: Device, graph: Graph, *, rules: bool | Iterable[str] = True
     return run_passes(graph, level=device.level, rules=rules, objection=device.objection)
 
 
+def _in_source(problem: Problem, graph: Graph, fused: Fused) -> Problem:
+    """A problem of a node of the fused graph with the nodes it was made of, and with its place in the graph's file."""
+    origins = fused.origins.get(problem.node or "", ())
+    if not origins:
+        return graph.located(problem)
+    if origins != (problem.node,):
+        problem = dataclasses.replace(problem, message=f"{problem.message}, made of {listing(origins)}")
+    place = problem.node if problem.node in origins else origins[0]
+    return problem.at(location=graph.located(dataclasses.replace(problem, node=place)).location)
+
+
 def compile_graph(
     graph: Graph,
     device: str,
@@ -139,7 +150,10 @@ def compile_graph(
     ]
     if problems:
         raise OperatorError(problems)
-    executable = choice.device.compile(desc, reason=choice.reason, debug=debug)
+    try:
+        executable = choice.device.compile(desc, reason=choice.reason, debug=debug)
+    except DmlGraphError as error:
+        raise error.with_problems(_in_source(problem, graph, fused) for problem in error.problems) from None
     times.append(time.perf_counter())
     executable.fusion = fused.record
     for stage, (begin, end) in zip(("fuse", "lower", "compile"), itertools.pairwise(times), strict=True):
