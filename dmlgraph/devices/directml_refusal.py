@@ -72,18 +72,37 @@ def find(
     return _Search(graph, refuses, compilations, seconds).run()
 
 
-def part_of(graph: GraphDesc, nodes: Collection[int]) -> GraphDesc:
+class Wiring:
+    """The edges of a graph by node, so that a part is made in a time that its own size sets."""
+
+    def __init__(self, graph: GraphDesc) -> None:
+        self.inputs: dict[int, list[InputEdge]] = collections.defaultdict(list)
+        self.into: dict[int, list[IntermediateEdge]] = collections.defaultdict(list)
+        self.out_of: dict[int, list[IntermediateEdge]] = collections.defaultdict(list)
+        self.outputs: dict[int, list[OutputEdge]] = collections.defaultdict(list)
+        for edge in graph.input_edges:
+            self.inputs[edge.to_node].append(edge)
+        for inner in graph.intermediate_edges:
+            self.into[inner.to_node].append(inner)
+            self.out_of[inner.from_node].append(inner)
+        for last in graph.output_edges:
+            self.outputs[last.from_node].append(last)
+
+
+def part_of(graph: GraphDesc, nodes: Collection[int], wiring: Wiring | None = None) -> GraphDesc:
     """Some operators of a graph as a graph, with the constant nodes that they read.
 
     Values that come from elsewhere are inputs, one for each value; values that are read elsewhere are outputs.
     """
-    chosen = set(nodes)
+    wiring = wiring or Wiring(graph)
+    chosen = sorted(nodes)
     constants = {
         edge.from_node
-        for edge in graph.intermediate_edges
-        if edge.to_node in chosen and isinstance(graph.nodes[edge.from_node], ConstantDescNode)
+        for node in chosen
+        for edge in wiring.into[node]
+        if isinstance(graph.nodes[edge.from_node], ConstantDescNode)
     }
-    kept = sorted(chosen | constants)
+    kept = sorted({*chosen, *constants})
     index = {node: place for place, node in enumerate(kept)}
     slots: dict[Source, int] = {}
     inputs: list[GraphInput] = []
@@ -97,23 +116,24 @@ def part_of(graph: GraphDesc, nodes: Collection[int]) -> GraphDesc:
             inputs.append(given)
         input_edges.append(InputEdge(slots[source], index[node], port))
 
-    for edge in graph.input_edges:
-        if edge.to_node in chosen:
-            read((-1, edge.input), graph.inputs[edge.input], edge.to_node, edge.to_port)
-    for inner in graph.intermediate_edges:
-        source = (inner.from_node, inner.from_port)
-        if inner.from_node in index and inner.to_node in chosen:
-            intermediate.append(
-                IntermediateEdge(index[inner.from_node], inner.from_port, index[inner.to_node], inner.to_port)
-            )
-        elif inner.to_node in chosen:
-            output = _output(graph, source)
-            read(source, GraphInput(output.name, output.desc), inner.to_node, inner.to_port)
-        elif inner.from_node in chosen:
-            outputs.setdefault(source, _output(graph, source))
-    for last in graph.output_edges:
-        if last.from_node in chosen:
-            outputs.setdefault((last.from_node, last.from_port), graph.outputs[last.output])
+    for node in chosen:
+        for edge in wiring.inputs[node]:
+            read((-1, edge.input), graph.inputs[edge.input], node, edge.to_port)
+        for inner in wiring.into[node]:
+            source = (inner.from_node, inner.from_port)
+            if inner.from_node in index:
+                intermediate.append(
+                    IntermediateEdge(index[inner.from_node], inner.from_port, index[node], inner.to_port)
+                )
+            else:
+                output = _output(graph, source)
+                read(source, GraphInput(output.name, output.desc), node, inner.to_port)
+        for last in wiring.outputs[node]:
+            outputs.setdefault((node, last.from_port), graph.outputs[last.output])
+        for inner in wiring.out_of[node]:
+            if inner.to_node not in index:
+                source = (node, inner.from_port)
+                outputs.setdefault(source, _output(graph, source))
     return GraphDesc(
         name=graph.name,
         level=graph.level,
@@ -145,12 +165,7 @@ class _Search:
         self._left, self._end = compilations, time.monotonic() + seconds
         self._done = 0
         self._known: dict[Part, bool] = {}
-        self._sources: dict[int, set[Source]] = collections.defaultdict(set)  # node → what it reads
-        for edge in graph.input_edges:
-            self._sources[edge.to_node].add((-1, edge.input))
-        for inner in graph.intermediate_edges:
-            if isinstance(graph.nodes[inner.from_node], OperatorDescNode):
-                self._sources[inner.to_node].add((inner.from_node, inner.from_port))
+        self._wiring = Wiring(graph)
 
     def run(self) -> Refusal:
         everything = frozenset(
@@ -171,8 +186,7 @@ class _Search:
         """Looks for an operator that is refused alone."""
         seen: set[str] = set()
         for index in sorted(nodes):
-            part = part_of(self._graph, [index])
-            likeness = _likeness(part)
+            likeness = _likeness(part_of(self._graph, [index], self._wiring))
             if likeness in seen:
                 self._known[frozenset([index])] = False
                 continue
@@ -210,7 +224,7 @@ class _Search:
                 raise _BoundReached
             self._left -= 1
             self._done += 1
-            self._known[part] = self._refuses(part_of(self._graph, part))
+            self._known[part] = self._refuses(part_of(self._graph, part, self._wiring))
         if self._known[part]:
             self._smallest = part
         return self._known[part]
@@ -219,8 +233,10 @@ class _Search:
         """The nodes in parts that share no value: connected by edges, or by a value that both read."""
         readers: dict[Source, list[int]] = collections.defaultdict(list)
         for node in nodes:
-            for source in self._sources[node]:
-                readers[source].append(node)
+            for edge in self._wiring.inputs[node]:
+                readers[-1, edge.input].append(node)
+            for inner in self._wiring.into[node]:
+                readers[inner.from_node, inner.from_port].append(node)
         links: dict[int, set[int]] = collections.defaultdict(set)
         for (maker, _), group in readers.items():
             if maker in nodes:
