@@ -124,7 +124,13 @@ class DmlGraphError(Exception):
 
     def at(self, node: str) -> Self:
         """The same error told of the node it happened in."""
-        return type(self)(problem.at(node=node) for problem in self.problems)
+        return self.with_problems(problem.at(node=node) for problem in self.problems)
+
+    def with_problems(self, problems: Iterable[Problem]) -> Self:
+        """The same error with other problems; what else it carries stays."""
+        other = type(self)(problems)
+        other.__dict__.update({key: value for key, value in self.__dict__.items() if key != "problems"})
+        return other
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problems,)

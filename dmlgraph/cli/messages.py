@@ -42,7 +42,7 @@ def located(graph: Graph) -> Iterator[None]:
     try:
         yield
     except DmlGraphError as error:
-        raise type(error)(graph.located(problem) for problem in error.problems) from None
+        raise error.with_problems(graph.located(problem) for problem in error.problems) from None
 
 
 def lines(problem: Problem, before: Problem | None = None, *, colour: bool = False) -> Iterator[str]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dmlgraph.devices import choose, compile_graph
+from dmlgraph.devices import choose, compile_graph, fuse_for
 from dmlgraph.devices.executable import Array
 from dmlgraph.graph import Graph
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import OperatorNode
-from dmlgraph.passes import fuse
 from dmlgraph.passes.pipeline import Fused
 from dmlgraph.passes.rule import Source
 from dmlgraph.tensor import TensorDesc
@@ -136,7 +135,7 @@ class _Way:
 
     @classmethod
     def of(cls, graph: Graph, sides: tuple[Side, Side]) -> _Way:
-        a, b = (fuse(graph, level=choose(side.device).device.level, rules=side.fuse) for side in sides)
+        a, b = (fuse_for(choose(side.device).device, graph, rules=side.fuse) for side in sides)
         return cls(sides, (a, b))
 
     def finding(self, source: Source, value: str, comparison: Comparison) -> Finding:

@@ -29,7 +29,8 @@ class CpuExecutable(Executable):
 
     def __init__(self, graph: GraphDesc, device: str, reason: str, *, threads: int | None = None) -> None:
         super().__init__(graph, device, reason)
-        plan = make_plan(graph)
+        threads = threads or _native.cpu_default_threads()
+        plan = make_plan(graph, threads)
         self._native = _native.CpuExecutable(
             described(graph),
             plan.inputs,
@@ -38,7 +39,7 @@ class CpuExecutable(Executable):
             [slot.name for slot in graph.inputs],
             [slot.name for slot in graph.outputs],
             [None if slot.data is None else _ready(slot.data, slot.desc) for slot in graph.inputs],
-            threads or _native.cpu_default_threads(),
+            threads,
         )
         self._stats["nodes"] = len(graph.nodes)
         descs = [slot.desc for slot in graph.inputs] + [slot.desc for slot in graph.outputs]
