@@ -15,6 +15,7 @@ import numpy as np
 
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.executable import Array, Executable, Step, tensor_bytes
+from dmlgraph.devices.interrupts import Watch, end_python
 from dmlgraph.errors import DeviceError
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import ConstantDescNode, GraphDesc
@@ -38,6 +39,7 @@ class ReferenceExecutable(Executable):
 
     def __init__(self, graph: GraphDesc, device: str, reason: str) -> None:
         super().__init__(graph, device, reason)
+        self._watch = Watch()
         # For every node its input bindings: (port, source), a source being ("input", slot) or (node, port).
         self._sources: list[dict[int, tuple[Any, int]]] = [{} for _ in graph.nodes]
         self._last_reader: dict[tuple[Any, int], int] = {}
@@ -66,7 +68,7 @@ class ReferenceExecutable(Executable):
 
     def _evaluate(self, inputs: Sequence[Array], steps: list[Step] | None = None) -> Sequence[Array]:
         try:
-            return self._walk(inputs, steps)
+            return self._watch.call(lambda: self._walk(inputs, steps), end_python)
         except MemoryError as error:
             raise DeviceError(f"not enough memory to run the graph '{self.graph.name}': {error}") from None
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bind/cpu_arrays.h"
+#include "bind/gil.h"
 #include "cpu/steps/registry.h"
 
 namespace dmlgraph::cpu {
@@ -23,8 +24,7 @@ public:
     }
 
     void run(RunContext& context) const override {
-        const py::gil_scoped_acquire gil;
-        function_(arrays(context, inputs_, false), arrays(context, outputs_, true));
+        acquired([&] { function_(arrays(context, inputs_, false), arrays(context, outputs_, true)); });
     }
     Kind kind() const override { return Kind::python; }
     double cost() const override { return 0; }  // it holds the GIL anyway
