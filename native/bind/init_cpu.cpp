@@ -113,7 +113,8 @@ public:
                     continue;
                 }
                 const auto found = cpu::read_array(array, program().outputs[slot], true);
-                if (!found || (named > 0 && !found->packed)) {
+                if (!found || (named > 0 && !found->packed) ||
+                    !cpu::surely_lie_apart(*found, program().outputs[slot])) {
                     return py::none();
                 }
                 binding.outputs[slot] = *found;
