@@ -11,6 +11,7 @@ from dmlgraph import picture
 from dmlgraph.cli.messages import located
 from dmlgraph.cli.options import FILE, with_dims
 from dmlgraph.document import load
+from dmlgraph.files import write_text
 
 PRINTED = "mermaid"  # without a file and a format: what can be read, and pasted into Markdown
 
@@ -60,7 +61,7 @@ def show(
     with located(graph):
         text = picture.render(graph, format_, view=view or "source")
     if output is not None:
-        output.write_text(text, encoding="utf-8")
+        write_text(output, text)
         click.echo(f"{output}: {len(text.encode()):,} bytes", err=True)
         return
     click.echo(text, nl=False)
