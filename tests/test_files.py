@@ -56,7 +56,8 @@ with NewFiles() as files, files.open({str(path)!r}) as stream:
     stream.flush()
     os.kill(os.getpid(), signal.SIGTERM)
 """
-    process = subprocess.run([sys.executable, "-P", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}"])
+    command = [sys.executable, "-P", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}"]
+    process = subprocess.run(command, check=False)
     assert process.returncode != 0
     assert path.read_bytes() == b"old"
 

@@ -214,9 +214,7 @@ class DirectMLExecutable(Executable):
 
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
         cancellation = _native.Cancellation()
-        return self._watch.call(
-            lambda: self._take_turn(arrays, targets, cancellation), lambda _: cancellation.cancel()
-        )
+        return self._watch.call(lambda: self._take_turn(arrays, targets, cancellation), lambda _: cancellation.cancel())
 
     def _take_turn(
         self, arrays: Sequence[Array], targets: Mapping[str, Array], cancellation: _native.Cancellation

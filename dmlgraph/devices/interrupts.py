@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -25,36 +25,46 @@ _GRACE = 0.1  # for work that is asked to end, before the exception goes on with
 _POLL = 0.05  # where a wait does not end for a signal by itself: Windows
 
 
-class _Job:
+class _Job(Generic[T]):
     """Work, and what came of it."""
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
         self._context = contextvars.copy_context()
+        self._value: T
+        self._error: BaseException | None = None
         self.done = threading.Lock()
         self.done.acquire()
-        self.value: Any = None
-        self.error: BaseException | None = None
 
     def run(self) -> None:
         try:
-            self.value = self._context.run(self._work)
+            self._value = self._context.run(self._work)
         except BaseException as error:
-            self.error = error
+            self._error = error
         finally:
             del self._work  # and what it holds
             self.done.release()
+
+    def result(self) -> T:
+        """The value, or the exception, which is forgotten here: its traceback knows the job."""
+        error, self._error = self._error, None
+        if error is None:
+            return self._value
+        try:
+            raise error
+        finally:
+            del error
 
 
 class _Helper:
     """A thread that does one job after the other."""
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._serve, name="dmlgraph", daemon=True)
         self.thread.start()
 
-    def give(self, job: _Job) -> None:
+    def give(self, job: _Job[Any]) -> None:
         self._jobs.put(job)
 
     def retire(self) -> None:
@@ -66,19 +76,41 @@ class _Helper:
             del job
 
 
-_helper: _Helper | None = None
-_retired: list[threading.Thread] = []  # which may still be at work that was given up
+class _Helpers:
+    """The main thread's: the one it gives work to, and those that may still be at work that was given up."""
+
+    def __init__(self) -> None:
+        self.retired: list[threading.Thread] = []
+        self._present: _Helper | None = None
+
+    def present(self) -> _Helper:
+        if self._present is None:
+            self._present = _Helper()
+        return self._present
+
+    def retire(self) -> threading.Thread:
+        """The thread of the present one, which ends after its work."""
+        helper = self.present()
+        self._present = None
+        self.retired.append(helper.thread)
+        helper.retire()
+        return helper.thread
+
+    def wait_for_retired(self) -> None:
+        while self.retired:
+            self.retired[-1].join(_POLL)
+            if not self.retired[-1].is_alive():
+                self.retired.pop()
+
+    def forget(self) -> None:
+        """A forked process has none of the threads."""
+        self.retired = []
+        self._present = None
 
 
-def _forget() -> None:
-    """A forked process has none of the threads."""
-    global _helper
-    _helper = None
-    _retired.clear()
-
-
+_helpers = _Helpers()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_helpers.forget)
 
 
 def interruptible(work: Callable[[], T], cancel: Callable[[int], None] = lambda thread: None) -> T:
@@ -88,34 +120,22 @@ def interruptible(work: Callable[[], T], cancel: Callable[[int], None] = lambda 
         cancel: asks the work to end, if an exception comes from a signal's handler; it is given the identity of the
             thread that does the work.  Work that goes on nevertheless must not write into what its caller owns.
     """
-    global _helper
     if threading.current_thread() is not threading.main_thread() or sys.is_finalizing():
         return work()
-    while _retired:
-        _retired[-1].join(_POLL)
-        if not _retired[-1].is_alive():
-            _retired.pop()
+    _helpers.wait_for_retired()
     job = _Job(work)
-    helper = _helper = _helper or _Helper()
+    helper = _helpers.present()
     try:
         helper.give(job)
         while not job.done.acquire(timeout=_POLL):
             pass
     except BaseException:
-        _helper = None
-        _retired.append(helper.thread)
-        helper.retire()
-        assert helper.thread.ident is not None
-        cancel(helper.thread.ident)
-        helper.thread.join(_GRACE)
+        thread = _helpers.retire()
+        assert thread.ident is not None  # it runs
+        cancel(thread.ident)
+        thread.join(_GRACE)
         raise
-    error, job.error = job.error, None  # whose traceback knows the job
-    if error is not None:
-        try:
-            raise error
-        finally:
-            del error
-    return job.value
+    return job.result()
 
 
 def end_python(thread: int) -> None:
@@ -149,6 +169,6 @@ class Watch:
     def call(self, work: Callable[[], T], cancel: Callable[[int], None] = lambda thread: None) -> T:
         """The result of `work`, as of `interruptible`."""
         start = time.perf_counter()
-        result = interruptible(work, cancel) if self._may_last or _retired else work()
+        result = interruptible(work, cancel) if self._may_last or _helpers.retired else work()
         self._may_last = time.perf_counter() - start > _LONG
         return result

@@ -16,7 +16,7 @@ _MOST_WORK = 100_000
 def overlap(a: Array, b: Array) -> bool:
     """Whether two arrays share memory; True, too, where that is too hard to tell."""
     try:
-        return np.shares_memory(a, b, max_work=_MOST_WORK)
+        return np.shares_memory(a, b, max_work=_MOST_WORK)  # type: ignore[arg-type]  # its stub knows -1 and 0 only
     except np.exceptions.TooHardError:
         return True
 

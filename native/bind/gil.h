@@ -33,7 +33,8 @@ bool ends_under_threads();
 // Sleeps until the process ends.
 [[noreturn]] void rest();
 
-// Calls a function that takes the lock, or runs Python; a thread that Python ends in it rests for good.
+// Calls a function that takes the lock, or runs Python; a thread that Python ends in it rests for good. The function has
+// no Python objects of its own: their destructors would run before.
 template <class Function>
 auto outlive(Function function) {
 #if defined(__GLIBCXX__)
@@ -45,6 +46,17 @@ auto outlive(Function function) {
 #else
     return function();
 #endif
+}
+
+// Calls a Python function. The objects of the caller are of no concern to a thread that Python ends in it.
+template <class... Arguments>
+py::object call_python(const py::handle& function, const Arguments&... arguments) {
+    PyObject* const result =
+        outlive([&] { return PyObject_CallFunctionObjArgs(function.ptr(), arguments.ptr()..., nullptr); });
+    if (result == nullptr) {
+        throw py::error_already_set();
+    }
+    return py::reinterpret_steal<py::object>(result);
 }
 
 // Calls a function without the lock.
@@ -68,19 +80,17 @@ auto released(Function function) {
     }
 }
 
-// Calls a function that runs Python, from a thread that need not have the lock.
+// Calls a function with the lock, from a thread that need not have it.
 template <class Function>
 void acquired(Function function) {
-    outlive([&] {
-        const PyGILState_STATE state = PyGILState_Ensure();
-        try {
-            function();
-        } catch (const std::exception&) {
-            PyGILState_Release(state);
-            throw;
-        }
+    const PyGILState_STATE state = outlive([] { return PyGILState_Ensure(); });
+    try {
+        function();
+    } catch (const std::exception&) {
         PyGILState_Release(state);
-    });
+        throw;
+    }
+    PyGILState_Release(state);
 }
 
 }  // namespace dmlgraph

@@ -47,7 +47,7 @@ public:
            std::vector<py::str> input_names, std::vector<py::str> output_names, const py::sequence& constants,
            int threads)
         : name_(std::move(name)),
-          executable_(outlive([&] { return cpu::plan(cpu::read_graph(inputs, nodes, outputs)); }), std::max(1, threads)),
+          executable_(cpu::plan(cpu::read_graph(inputs, nodes, outputs)), std::max(1, threads)),
           input_names_(std::move(input_names)),
           output_names_(std::move(output_names)),
           base_(program().inputs.size(), program().outputs.size()),
@@ -374,7 +374,7 @@ private:
         const py::cpp_function work(
             [job, timed] { job->runner->run_steps(job->use, timed ? &job->step_seconds : nullptr); });
         const py::cpp_function cancel([job](unsigned long thread) { job->cancel(thread); });
-        outlive([&] { py::module_::import("dmlgraph.devices.interrupts").attr("interruptible")(work, cancel); });
+        call_python(py::module_::import("dmlgraph.devices.interrupts").attr("interruptible"), work, cancel);
         if (timed) {
             *step_seconds = job->step_seconds;
         }

@@ -44,7 +44,7 @@ auto releasing(Result (Class::*method)(Parameters...)) {
 
 // Raises the Python exception that dmlgraph.devices.directml_errors makes of the error.
 void raise(const Error& error) {
-    const auto text = [](const std::string& bytes) {
+    const auto text = [](std::string_view bytes) {
         return py::reinterpret_steal<py::object>(
             PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
     };
@@ -52,11 +52,10 @@ void raise(const Error& error) {
     for (const std::string& message : error.debug_messages) {
         messages.append(text(message));
     }
-    const py::object exception = outlive([&] {
-        const auto make = py::module_::import("dmlgraph.devices.directml_errors").attr("from_native");
-        return make(name(error.kind), text(error.message), text(error.call), static_cast<std::uint32_t>(error.code),
-                    describe(error.code), text(error.graph), text(error.node), messages);
-    });
+    const py::object exception = call_python(
+        py::module_::import("dmlgraph.devices.directml_errors").attr("from_native"), text(name(error.kind)),
+        text(error.message), text(error.call), py::int_(static_cast<std::uint32_t>(error.code)),
+        text(describe(error.code)), text(error.graph), text(error.node), messages);
     PyErr_SetObject(py::type::of(exception).ptr(), exception.ptr());
 }
 
