@@ -14,6 +14,7 @@ from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs, writing
 from dmlgraph.cli.table import lines, show_bytes, show_seconds
 from dmlgraph.document import load
+from dmlgraph.files import write_text
 from dmlgraph.measure.bench import Measurement, measure
 from dmlgraph.measure.trace import trace as make_trace
 
@@ -103,7 +104,7 @@ def bench(
             measurements.append(measure(graph, device, arrays, fuse=not no_fuse, repeats=repeats))
     if trace is not None:
         with writing(trace):
-            trace.write_text(json.dumps(make_trace(measurements)), encoding="utf-8")
+            write_text(trace, json.dumps(make_trace(measurements)))
     if as_json:
         result = {"graph": graph.name, "fused": not no_fuse, "devices": [each.as_json() for each in measurements]}
         click.echo(json.dumps(result, indent=2))

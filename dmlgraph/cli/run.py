@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -17,6 +17,8 @@ from dmlgraph.devices import compile_graph
 from dmlgraph.document import load
 from dmlgraph.document.arrays import to_stored
 from dmlgraph.errors import DmlGraphError
+from dmlgraph.files import NewFiles
+from dmlgraph.graph import Graph
 
 SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 
@@ -63,17 +65,21 @@ def run(
         executable = compile_graph(graph, device, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
     results = executable.run(arrays)
-    if output_dir is not None:
-        with writing(output_dir):
-            output_dir.mkdir(parents=True, exist_ok=True)
     for name, array in results.items():
         dtype = graph.outputs[name].dtype
         click.echo(f"{name}: {dtype} {list(array.shape)}")
         click.echo(textwrap.indent(_values(array), "  ", predicate=lambda line: True))
-        if output_dir is not None:
-            path = output_dir / f"{name}.npy"
-            with writing(path):
-                np.save(path, to_stored(array, dtype))
+    if output_dir is not None:
+        with writing(output_dir):
+            _save(results, graph, output_dir)
+
+
+def _save(results: Mapping[str, np.ndarray[Any, Any]], graph: Graph, folder: pathlib.Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with NewFiles() as files:
+        for name, array in results.items():
+            with writing(path := folder / f"{name}.npy"), files.open(path) as stream:
+                np.save(stream, to_stored(array, graph.outputs[name].dtype))
 
 
 def _check_file_names(names: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ from dmlgraph.cli.messages import located
 from dmlgraph.cli.options import FILE, with_dims, writing
 from dmlgraph.document import load
 from dmlgraph.errors import plural
+from dmlgraph.files import write_text
 
 PRINTED = "mermaid"  # without a file and a format: what can be read, and pasted into Markdown
 
@@ -62,7 +63,7 @@ def show(
         text = picture.render(graph, format_, view=view or "source")
     if output is not None:
         with writing(output):
-            output.write_text(text, encoding="utf-8")
+            write_text(output, text)
         click.echo(f"{output}: {plural(len(text.encode()), 'byte', ',')}", err=True)
         return
     click.echo(text, nl=False)

@@ -6,11 +6,12 @@ the system's on Windows, this package's on Linux.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import itertools
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +20,16 @@ import numpy as np
 from dmlgraph import _native
 from dmlgraph.devices import directml_library
 from dmlgraph.devices.device import Device
-from dmlgraph.devices.directml_errors import AdapterError, DeviceRemovedError, DirectMLError
+from dmlgraph.devices.directml_errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
 from dmlgraph.devices.directml_library import Direct3D, Found
 from dmlgraph.devices.directml_refusal import explained, find
 from dmlgraph.devices.directml_sequences import make_safe
 from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.devices.interrupts import Watch, interruptible, take_kept
 from dmlgraph.errors import DmlGraphError, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput
+from dmlgraph.memory import not_enough_memory
 
 Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -86,12 +89,20 @@ class _OpenDevices:
     ) -> _native.Device:
         """The adapter's device; a new one where there is none yet or it was lost."""
         key = (adapter.luid, debug, share_memory)
-        with self._lock:
+
+        def find() -> _native.Device | None:
             device = self._devices.get(key)
-            if device is None or device.lost:
-                device = _native.Device(runtime.library, adapter, debug=debug, share_memory=share_memory)
-                self._devices[key] = device
-            return device
+            return None if device is None or device.lost else device
+
+        def make() -> _native.Device:
+            with self._lock:
+                device = find()
+                if device is None:
+                    device = _native.Device(runtime.library, adapter, debug=debug, share_memory=share_memory)
+                    self._devices[key] = device
+                return device
+
+        return find() or interruptible(make)
 
 
 _open_devices = _OpenDevices()
@@ -184,6 +195,21 @@ class DirectMLDevice(Device):
             return error
 
 
+@contextlib.contextmanager
+def _carrying_interruptions() -> Iterator[None]:
+    """Raises what interrupted the software adapter's compiler instead of what DirectML made of it."""
+    take_kept()
+    try:
+        yield
+    except DirectMLError:
+        interruption = take_kept()
+        if interruption is None:
+            raise
+        if isinstance(interruption, MemoryError):
+            raise not_enough_memory("compile a shader", interruption) from None
+        raise interruption from None
+
+
 class DirectMLExecutable(Executable):
     """A compiled graph on a DirectML device.  Safe to use from several threads, which take turns.
 
@@ -197,23 +223,40 @@ class DirectMLExecutable(Executable):
     ) -> None:
         super().__init__(graph, device, reason)
         self._lock = threading.Lock()
-        self._native = _native.Executable(native, _native_graph(graph), int(flags))
-        self._inputs = [
-            None if slot.desc.owned else _HostTensor(slot, self._native.input(index))
-            for index, slot in enumerate(graph.inputs)
-        ]
-        self._outputs = [_HostTensor(slot, self._native.output(index)) for index, slot in enumerate(graph.outputs)]
+        self._watch = Watch()
+        self._cancellation = _native.Cancellation()  # of the run whose turn it is
         self._initialized_with: list[Array] | None = None
-        owned = [slot for slot in graph.inputs if slot.desc.owned]
-        if all(slot.data is not None for slot in owned):
-            self._initialize([slot.data for slot in owned if slot.data is not None])
+        interruptible(lambda: self._prepare(native, flags), lambda _: self._cancellation.cancel())
         self.stats = dict(self._native.stats)
 
+    def _prepare(self, native: _native.Device, flags: ExecutionFlag) -> None:
+        with _carrying_interruptions():
+            self._native = _native.Executable(native, _native_graph(self.graph), int(flags))
+        self._inputs = [
+            None if slot.desc.owned else _HostTensor(slot, self._native.input(index))
+            for index, slot in enumerate(self.graph.inputs)
+        ]
+        self._outputs = [_HostTensor(slot, self._native.output(index)) for index, slot in enumerate(self.graph.outputs)]
+        owned = [slot for slot in self.graph.inputs if slot.desc.owned]
+        if all(slot.data is not None for slot in owned):
+            self._initialize([slot.data for slot in owned if slot.data is not None])
+
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
-        with self._lock:  # from writing the inputs until the outputs are copied
-            return super()._run(arrays, targets)
+        cancellation = _native.Cancellation()
+        return self._watch.call(lambda: self._take_turn(arrays, targets, cancellation), lambda _: cancellation.cancel())
+
+    def _take_turn(
+        self, arrays: Sequence[Array], targets: Mapping[str, Array], cancellation: _native.Cancellation
+    ) -> dict[str, Array]:
+        try:
+            with self._lock:  # from writing the inputs until the outputs are copied
+                self._cancellation = cancellation
+                return super()._run(arrays, targets)
+        finally:
+            self._give_back()
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        self._check_wanted()
         owned = [array for array, host in zip(inputs, self._inputs, strict=True) if host is None]
         if self._initialized_with is None or any(
             new is not old for new, old in zip(owned, self._initialized_with, strict=True)
@@ -222,7 +265,9 @@ class DirectMLExecutable(Executable):
         for array, host in zip(inputs, self._inputs, strict=True):
             if host is not None:
                 host.write(array)
-        self._native.execute()
+        with _carrying_interruptions():
+            self._native.execute(self._cancellation)
+        self._check_wanted()
         self.stats.update(self._native.stats)
         return [host.read() for host in self._outputs]
 
@@ -230,14 +275,27 @@ class DirectMLExecutable(Executable):
         """Hands the owned inputs to DirectML, which keeps them in its persistent resource."""
         remaining = iter(owned)
         data = [slot.desc.pack(next(remaining)) if slot.desc.owned else None for slot in self.graph.inputs]
-        self._native.initialize(data)
+        self._initialized_with = None
+        with _carrying_interruptions():
+            self._native.initialize(data, self._cancellation)
         self._initialized_with = list(owned)
 
+    def _check_wanted(self) -> None:
+        if self._cancellation.cancelled:
+            raise CancelledError("the run is cancelled", graph=self.graph.name)
+
     def close(self) -> None:
-        with self._lock:
-            super().close()
-            self._native.close()
-            self._inputs, self._outputs = [], []  # they keep the memory alive
+        super().close()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Gives back what a closed executable holds: now, or after the run whose turn it is."""
+        if self._closed and self._lock.acquire(blocking=False):
+            try:
+                self._native.close()
+                self._inputs, self._outputs = [], []  # they keep the memory alive
+            finally:
+                self._lock.release()
 
 
 class _HostTensor:
