@@ -29,7 +29,6 @@ from dmlgraph.operators import (
     AdamOptimizer,
     BitCount,
     Cast,
-    DequantizeLinear,
     FillValueSequence,
     Identity,
     If,
@@ -41,8 +40,6 @@ from dmlgraph.operators import (
     LogicalGreaterThanOrEqual,
     LogicalLessThan,
     LogicalLessThanOrEqual,
-    MatrixMultiplyIntegerToFloat,
-    QuantizeLinear,
     Slice,
     Slice1,
     Split,
@@ -58,13 +55,7 @@ _NEVER_IN_PLACE = (
     *(ActivationHardSwish, ActivationReluGrad, ActivationSwish, BitCount, Cast, If, IsInfinity, IsNan),
     *(LogicalEquals, LogicalGreaterThan, LogicalGreaterThanOrEqual, LogicalLessThan, LogicalLessThanOrEqual),
 )
-# DirectML makes these of several operators, of which one runs in place on what stands at such an input.
-_IN_PLACE_INSIDE: dict[type[Operator], tuple[int, ...]] = {
-    AdamOptimizer: (0, 1, 2, 3),
-    DequantizeLinear: (1,),
-    MatrixMultiplyIntegerToFloat: (6,),
-    QuantizeLinear: (1, 2),
-}
+_ADAM_IN_PLACE = (0, 1, 2, 3)  # parameters, moments and gradient: it is made of several operators, as it seems
 
 
 def copy_what_other_windows_read(edit: DescEdit) -> None:
@@ -91,7 +82,7 @@ def keep_windows_from_in_place(edit: DescEdit) -> None:
         assert operator is not None
         desc = operator.input_descs[reader.port]
         assert desc is not None
-        whole = edit.desc(value) if _is_part(edit, reader, value) else _windowed(edit, buffers, value)
+        whole = _windowed(edit, buffers, value, reader.node) if not _is_part(edit, reader, value) else edit.desc(value)
         if whole is not None and _differ_in_size(desc, whole, is_output=buffers.becomes_output(Value(reader.node, 0))):
             edit.insert(f"{edit.nodes[reader.node].name}.copy", whole_slice(desc, desc.like()), reader)
 
@@ -104,6 +95,8 @@ def keep_joined_values(edit: DescEdit) -> None:
     buffers = _Buffers(edit)
     for reader, result in buffers.in_place():
         value = result
+        if not _is_packed(edit.desc(Value(reader.node, 0))):
+            continue
         while isinstance(join := edit.operator(value.node), Join) and not _is_part(edit, reader, value):
             assert value.node is not None
             shared = list(_shared(edit, buffers, value.node, join))
@@ -166,18 +159,25 @@ class _Buffers:
             yield from self.in_place_of(node)
 
     def in_place_of(self, node: int) -> list[tuple[Port, Value]]:
-        """Those of a node: of several inputs that are possible it is the last."""
+        """Those of a node: of several that are possible it is the last.
+
+        A part of a value is possible or not by how the value is kept, so with one both it and others are given.
+        """
         operator = self._edit.operator(node)
         if operator is None:
             return []
         found = []
-        for index in range(len(operator.input_descs)):
+        for index in reversed(range(len(operator.input_descs))):
             reader = Port(node, index)
-            if reader in self._edit.sources and may_run_in_place(operator, index):
-                root = self.root(self._edit.sources[reader])
-                if self.is_made_by_node(root) and self.uses(root) == [reader]:
-                    found.append((reader, self._before_splits(root)))
-        return found if type(operator) in _IN_PLACE_INSIDE else found[-1:]
+            if reader not in self._edit.sources or not may_run_in_place(operator, index):
+                continue
+            root = self.root(self._edit.sources[reader])
+            if self.is_made_by_node(root) and self.uses(root) == [reader]:
+                found.append((reader, self._before_splits(root)))
+                is_part = isinstance(self._edit.operator(root.node), (Slice, Slice1, Split))
+                if not is_part and not isinstance(operator, AdamOptimizer):
+                    break
+        return found
 
     def _before_splits(self, root: Value) -> Value:
         """What a split into one part was given, if nothing else reads that: it is left out then."""
@@ -213,8 +213,8 @@ class _Buffers:
 
 def may_run_in_place(operator: Operator, port: int) -> bool:
     """Whether DirectML writes an operator's output over an input that nothing else reads."""
-    if port in _IN_PLACE_INSIDE.get(type(operator), ()):
-        return True
+    if isinstance(operator, AdamOptimizer):
+        return port in _ADAM_IN_PLACE
     if operator.family not in _IN_PLACE_FAMILIES or isinstance(operator, _NEVER_IN_PLACE):
         return False
     if isinstance(operator, Identity) and _is_neutral(operator):
@@ -222,7 +222,7 @@ def may_run_in_place(operator: Operator, port: int) -> bool:
     source, target = operator.input_descs[port], operator.output_descs[0]
     assert source is not None
     assert target is not None
-    return source.like() == target.like() and _is_packed(source) and _is_packed(target)
+    return source.like() == target.like() and _is_packed(source)
 
 
 def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterator[Port]:
@@ -231,30 +231,33 @@ def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterato
     for index in range(len(join.inputs)):
         port = Port(node, index)
         root = buffers.root(edit.sources[port])
-        if not _lies_in_result(join, index) or not buffers.is_made_by_node(root):
+        if not buffers.is_made_by_node(root):
             continue
-        maker = edit.operator(root.node)
-        others = [use for use in buffers.uses(root) if use is None or use.node not in earlier]
-        if others:
+        uses, maker = buffers.uses(root), edit.operator(root.node)
+        if not _lies_in_result(join, index, maker, is_output=None in uses):
+            continue
+        if any(use is None or use.node not in earlier for use in uses):
             yield port
         elif isinstance(maker, Join) and root.node is not None:
             yield from _shared(edit, buffers, root.node, maker)
 
 
-def _lies_in_result(join: Join, index: int) -> bool:
-    """Whether a join's input is written where it stands in the result."""
+def _lies_in_result(join: Join, index: int, maker: Operator | None, *, is_output: bool) -> bool:
+    """Whether a join's input is written where it stands in the result, by strides if it is not contiguous there."""
     source, result = join.inputs[index], join.output
-    outer, inner = result.sizes[: join.axis], result.sizes[join.axis + 1 :]
-    if math.prod(outer) > 1 and len(join.inputs) > 1:
-        return False
     if not _is_packed(source) or not _is_packed(result):
         return False
-    before = sum(each.sizes[join.axis] for each in join.inputs[:index]) * math.prod(inner)
-    return _bytes(before, source) % ALIGNMENT == 0 and _bytes(source.element_count, source) % ALIGNMENT == 0
+    outer, inner = math.prod(result.sizes[: join.axis]), math.prod(result.sizes[join.axis + 1 :])
+    before = sum(each.sizes[join.axis] for each in join.inputs[:index]) * inner
+    span = (outer - 1) * result.sizes[join.axis] * inner + source.sizes[join.axis] * inner
+    if is_output and outer > 1 and len(join.inputs) > 1:
+        return False  # graph outputs are packed
+    is_aligned = isinstance(maker, (Join, Split)) or _bytes(span, source) % ALIGNMENT == 0
+    return is_aligned and _bytes(before, source) % ALIGNMENT == 0
 
 
-def _windowed(edit: DescEdit, buffers: _Buffers, value: Value) -> TensorDesc | None:
-    """What a value is a contiguous, aligned part of, where that is a buffer that nothing else uses."""
+def _windowed(edit: DescEdit, buffers: _Buffers, value: Value, user: int) -> TensorDesc | None:
+    """What a value is an aligned part of, where nothing else uses that and `user` writes by the part's strides."""
     assert value.node is not None
     operator, place = edit.operator(value.node), Port(value.node, 0)
     if isinstance(operator, (Slice, Slice1)):
@@ -282,10 +285,22 @@ def _windowed(edit: DescEdit, buffers: _Buffers, value: Value) -> TensorDesc | N
     if len(cut) != 1:
         return None  # a copy, too
     (axis,) = cut
-    if math.prod(window.sizes[:axis]) > 1 or not _is_packed(source) or not _is_packed(window):
-        return None  # readers step over the rest, and none of them runs in place
+    part = window.like(strides=source.effective_strides)
+    if not _is_packed(source) or not _is_packed(window) or _steps(part) not in _written(edit, buffers, user):
+        return None
     begin = offsets[axis] * math.prod(window.sizes[axis + 1 :])
     return source if _bytes(begin, source) % ALIGNMENT == 0 else None
+
+
+def _written(edit: DescEdit, buffers: _Buffers, node: int) -> list[list[tuple[int, int]]]:
+    """The sizes and strides by which a node's output may be written: its own, and those of joins that read it."""
+    value = Value(node, 0)
+    desc, uses = edit.desc(value), buffers.uses(buffers.root(value))
+    if not _is_packed(desc):
+        return [_steps(desc)] if None in uses else []
+    joins = [edit.operator(use.node) for use in uses if use is not None] if None not in uses else []
+    results = [join.output for join in joins if isinstance(join, Join) and join.output.rank == desc.rank]
+    return [_steps(desc), *(_steps(desc.like(strides=result.effective_strides)) for result in results)]
 
 
 def _differ_in_size(window: TensorDesc, whole: TensorDesc, *, is_output: bool) -> bool:
