@@ -259,10 +259,10 @@ def _buffer_bytes(graph: GraphDesc) -> list[dict[int, int]]:
     """
     edit = DescEdit(graph)
     found: list[dict[int, int]] = [{} for _ in graph.nodes]
+    if not edit.is_whole():
+        return found
     for reader, value in edit.sources.items():
-        operator = edit.operator(reader.node)
-        desc = operator.input_descs[reader.port] if operator is not None else None
-        whole = edit.desc(value).total_bytes
+        desc, whole = edit.read_desc(reader), edit.desc(value).total_bytes
         if desc is not None and desc.total_bytes < whole:
             found[reader.node][reader.port] = whole
     return found

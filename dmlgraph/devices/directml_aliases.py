@@ -78,9 +78,7 @@ def keep_windows_from_in_place(edit: DescEdit) -> None:
     """Puts a copy before an operator that would run in place on a window of another value."""
     buffers = _Buffers(edit)
     for reader, value in buffers.in_place():
-        operator = edit.operator(reader.node)
-        assert operator is not None
-        desc = operator.input_descs[reader.port]
+        desc = edit.read_desc(reader)
         assert desc is not None
         whole = _windowed(edit, buffers, value, reader.node) if not _is_part(edit, reader, value) else edit.desc(value)
         if whole is not None and _differ_in_size(desc, whole, is_output=buffers.becomes_output(Value(reader.node, 0))):
@@ -312,8 +310,7 @@ def _differ_in_size(window: TensorDesc, whole: TensorDesc, *, is_output: bool) -
 
 def _is_part(edit: DescEdit, reader: Port, value: Value) -> bool:
     """Whether an input reads only some of a value's elements, by strides that step over the rest."""
-    operator = edit.operator(reader.node)
-    desc = operator.input_descs[reader.port] if operator is not None else None
+    desc = edit.read_desc(reader)
     if desc is None:
         return False
     reached = math.prod(

@@ -71,6 +71,32 @@ class DescEdit:
         assert found is not None
         return found
 
+    def read_desc(self, reader: Port) -> TensorDesc | None:
+        """A node's input as the node describes it; None where it has no such input."""
+        operator = self.operator(reader.node)
+        descs = () if operator is None else operator.input_descs
+        return descs[reader.port] if reader.port < len(descs) else None
+
+    def is_whole(self) -> bool:
+        """Whether every edge leads from a tensor to an input that there is, and every input has an edge."""
+        described = {
+            Port(index, port)
+            for index in range(len(self.nodes))
+            if (operator := self.operator(index)) is not None
+            for port, desc in enumerate(operator.input_descs)
+            if desc is not None
+        }
+        return described == set(self.sources) and all(
+            self._exists(value) for value in (*self.sources.values(), *self.outputs.values())
+        )
+
+    def _exists(self, value: Value) -> bool:
+        if value.node is None or value.node >= len(self.nodes):
+            return value.node is None and value.port < len(self.inputs)
+        operator = self.operator(value.node)
+        descs = operator.output_descs if operator is not None else (self.desc(Value(value.node, 0)),)
+        return value.port < len(descs) and descs[value.port] is not None
+
     def replace(self, node: int, operator: Operator) -> None:
         """Another operator in a node's place, with the same inputs and outputs."""
         self.nodes[node] = OperatorDescNode(self.nodes[node].name, operator)

@@ -29,9 +29,11 @@ FAULTS: tuple[Callable[[DescEdit], None], ...] = (
 def make_safe(graph: GraphDesc) -> tuple[GraphDesc, int]:
     """The same graph without what DirectML does wrong, and how many copies, each a dispatch, were added for that.
 
-    A graph that is safe already is returned as it is.
+    A graph that is safe already is returned as it is, and so is one whose edges DirectML is going to refuse.
     """
     edit = DescEdit(graph)
+    if not edit.is_whole():
+        return graph, 0
     for fault in FAULTS:
         fault(edit)
     return edit.finish(), len(edit.added)
