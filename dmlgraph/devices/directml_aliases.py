@@ -82,13 +82,14 @@ def keep_windows_from_in_place(edit: DescEdit) -> None:
         assert desc is not None
         whole = _windowed(edit, buffers, value, reader.node) if not _is_part(edit, reader, value) else edit.desc(value)
         if whole is not None and _differ_in_size(desc, whole, is_output=buffers.becomes_output(Value(reader.node, 0))):
-            edit.insert(f"{edit.nodes[reader.node].name}.copy", whole_slice(desc, desc.like()), reader)
+            _insert_copy(edit, reader)
 
 
 def keep_joined_values(edit: DescEdit) -> None:
     """Copies what goes into a join that an operator would overwrite, where others read it, too.
 
-    Of a join of one nothing has to be copied: the operator reads what goes into it, and the join is left out.
+    Of several such values the join is copied instead, once.  Of a join of one nothing has to be copied: the operator
+    reads what goes into it, and the join is left out.
     """
     buffers = _Buffers(edit)
     for reader, result in buffers.in_place():
@@ -101,16 +102,19 @@ def keep_joined_values(edit: DescEdit) -> None:
             if not shared:
                 break
             if len(join.inputs) > 1:
-                for port in shared:
-                    maker = edit.operator(port.node)
-                    assert isinstance(maker, Join)
-                    desc = maker.inputs[port.port]
-                    edit.insert(f"{edit.nodes[port.node].name}.copy", whole_slice(desc, desc.like()), port)
+                _insert_copy(edit, shared[0] if len(shared) == 1 else reader)
                 break
             edit.read(reader, edit.sources[Port(value.node, 0)])
             value = buffers.root(edit.sources[reader])
             if len(buffers.uses(value)) > 1:
                 break
+
+
+def _insert_copy(edit: DescEdit, reader: Port) -> None:
+    """Puts a copy before an input of a node."""
+    desc = edit.read_desc(reader)
+    assert desc is not None
+    edit.insert(f"{edit.nodes[reader.node].name}.copy", whole_slice(desc, desc.like()), reader)
 
 
 def whole_slice(source: TensorDesc, target: TensorDesc) -> Slice:
@@ -225,7 +229,6 @@ def may_run_in_place(operator: Operator, port: int) -> bool:
 
 def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterator[Port]:
     """The inputs of a join that lie in its result's buffer and that others use, too, who may run later."""
-    earlier = edit.ancestors(node) | {node}
     for index in range(len(join.inputs)):
         port = Port(node, index)
         root = buffers.root(edit.sources[port])
@@ -234,7 +237,8 @@ def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterato
         uses, maker = buffers.uses(root), edit.operator(root.node)
         if not _lies_in_result(join, index, maker, is_output=None in uses):
             continue
-        if any(use is None or use.node not in earlier for use in uses):
+        others = {None if use is None else use.node for use in uses} - {node}
+        if not edit.run_before(node, others):
             yield port
         elif isinstance(maker, Join) and root.node is not None:
             yield from _shared(edit, buffers, root.node, maker)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from dmlgraph.lowering import (
@@ -136,8 +137,16 @@ class DescEdit:
                 self.sources[reader] = Value(None, slot)
         self._changed = True
 
-    def ancestors(self, *nodes: int) -> set[int]:
-        """The nodes that some nodes depend on, and which so run before them."""
+    def run_before(self, node: int, others: Set[int | None]) -> bool:
+        """Whether a node depends on all of some others; None stands for a graph output, which no node depends on."""
+        known = {other for other in others if other is not None}
+        if None in others or any(node < other < len(self._graph.nodes) for other in known):
+            return False  # nodes stand in running order, but for those that were added
+        return not known or known <= self._ancestors([node], known)
+
+    def _ancestors(self, nodes: Iterable[int], known: Set[int] = frozenset()) -> set[int]:
+        """The nodes that some nodes depend on; with `known`, at least those of them."""
+        first = min(known, default=0)  # what is before these in running order does not depend on them
         found: set[int] = set()
         rest = list(nodes)
         while rest:
@@ -145,7 +154,7 @@ class DescEdit:
             operator = self.operator(node)
             for port in range(len(operator.input_descs) if operator is not None else 0):
                 value = self.sources.get(Port(node, port))
-                if value is not None and value.node is not None and value.node not in found:
+                if value is not None and value.node is not None and value.node >= first and value.node not in found:
                     found.add(value.node)
                     rest.append(value.node)
         return found
@@ -157,7 +166,7 @@ class DescEdit:
         count = len(self._graph.nodes)
         order = [each for index in range(count) for each in (*self._before[index], index)] + self._before[count]
         ends = [value.node for value in self.outputs.values() if value.node is not None]
-        live = self.ancestors(*ends) | set(ends)
+        live = self._ancestors(ends) | set(ends)
         order = [index for index in order if index in live]
         place = {index: new for new, index in enumerate(order)}
         edges = sorted(
