@@ -20,10 +20,11 @@ import numpy as np
 from dmlgraph import _native
 from dmlgraph.devices import directml_library
 from dmlgraph.devices.device import Device
+from dmlgraph.devices.directml_edit import DescEdit
 from dmlgraph.devices.directml_errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
+from dmlgraph.devices.directml_faults import make_safe
 from dmlgraph.devices.directml_library import Direct3D, Found
 from dmlgraph.devices.directml_refusal import explained, find
-from dmlgraph.devices.directml_sequences import make_safe
 from dmlgraph.devices.executable import Array, Executable
 from dmlgraph.devices.interrupts import Watch, interruptible, take_kept
 from dmlgraph.errors import DmlGraphError, listing
@@ -165,13 +166,16 @@ class DirectMLDevice(Device):
             DirectMLError: DirectML refuses the graph, or a buffer is too large, or the device is lost.  Of a refused
                 graph it names the nodes of the smallest part that is refused.
         """
-        native, graph = self._open(debug=debug), make_safe(graph)
+        native = self._open(debug=debug)
+        safe, added = make_safe(graph)
         try:
-            return DirectMLExecutable(graph, self.name, reason, native, flags)
+            executable = DirectMLExecutable(safe, self.name, reason, native, flags)
         except DirectMLError as error:
             if error.call != "CompileGraph" or isinstance(error, DeviceRemovedError):
                 raise
-            raise self._explained(error, graph, flags) from None
+            raise self._explained(error, safe, flags) from None
+        executable.stats["added_copies"] = added
+        return executable
 
     def _explained(self, error: DirectMLError, graph: GraphDesc, flags: ExecutionFlag) -> DirectMLError:
         """A refusal of CompileGraph with the nodes that are refused.
@@ -183,7 +187,7 @@ class DirectMLDevice(Device):
 
             def refuses(part: GraphDesc) -> bool:
                 try:
-                    own.try_compile(_native_graph(make_safe(part)), int(flags))
+                    own.try_compile(_native_graph(make_safe(part)[0]), int(flags))
                 except DirectMLError as refused:
                     if isinstance(refused, DeviceRemovedError):
                         raise
@@ -213,9 +217,9 @@ def _carrying_interruptions() -> Iterator[None]:
 class DirectMLExecutable(Executable):
     """A compiled graph on a DirectML device.  Safe to use from several threads, which take turns.
 
-    `stats` holds descriptor_count, temporary_bytes, persistent_bytes, compile_seconds, initialize_seconds,
-    run_seconds (of the last run), runs, and, of a software adapter, dispatches (of the last run) and
-    initialize_dispatches.
+    `stats` holds added_copies (a dispatch each, against DirectML's faults), descriptor_count, temporary_bytes,
+    persistent_bytes, compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and, of a software
+    adapter, dispatches (of the last run) and initialize_dispatches.
     """
 
     def __init__(
@@ -319,18 +323,35 @@ class _HostTensor:
 
 
 def _native_graph(graph: GraphDesc) -> _native.GraphDesc:
+    buffers = _buffer_bytes(graph)
     return _native.GraphDesc(
         graph.name,
         [(slot.name, slot.desc.total_bytes, slot.desc.owned) for slot in graph.inputs],
         [(slot.name, slot.desc.total_bytes) for slot in graph.outputs],
         [
-            (node.name, node.data if isinstance(node, ConstantDescNode) else node.operator.native())
-            for node in graph.nodes
+            (node.name, node.data if isinstance(node, ConstantDescNode) else node.operator.native(buffers[index]))
+            for index, node in enumerate(graph.nodes)
         ],
         [(edge.input, edge.to_node, edge.to_port) for edge in graph.input_edges],
         [(edge.from_node, edge.from_port, edge.output) for edge in graph.output_edges],
         [(edge.from_node, edge.from_port, edge.to_node, edge.to_port) for edge in graph.intermediate_edges],
     )
+
+
+def _buffer_bytes(graph: GraphDesc) -> list[dict[int, int]]:
+    """For each node the bytes of the buffers it reads, by port, where it reads less than all of them.
+
+    DirectML gives a tensor's buffer the size that the first of its readers states, so all of them state the same.
+    """
+    edit = DescEdit(graph)
+    found: list[dict[int, int]] = [{} for _ in graph.nodes]
+    if not edit.is_whole():
+        return found
+    for reader, value in edit.sources.items():
+        desc, whole = edit.read_desc(reader), edit.desc(value).total_bytes
+        if desc is not None and desc.total_bytes < whole:
+            found[reader.node][reader.port] = whole
+    return found
 
 
 def _choose(adapters: Sequence[_native.Adapter], choice: str) -> _native.Adapter:

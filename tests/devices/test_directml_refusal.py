@@ -21,7 +21,6 @@ from dmlgraph.devices import directml_refusal
 from dmlgraph.devices.directml import DirectMLDevice, DirectMLExecutable
 from dmlgraph.devices.directml_errors import DeviceRemovedError, DirectMLError
 from dmlgraph.devices.directml_refusal import MAX_NAMED, Refusal, explained, find, part_of
-from dmlgraph.devices.directml_sequences import make_safe
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.lowering import GraphDesc, IntermediateEdge, OperatorDescNode, lower
 
@@ -242,7 +241,7 @@ def test_the_error_names_the_nodes(directml: DirectMLDevice) -> None:
 def native_refuses(device: DirectMLDevice, graph: GraphDesc) -> bool:
     native = _native.Device(device.runtime.library, device.adapter)
     try:
-        native.try_compile(directml_module._native_graph(make_safe(graph)))
+        native.try_compile(directml_module._native_graph(graph))
     except DirectMLError as error:
         return (error.call, error.code) == ("CompileGraph", E_INVALIDARG)
     return False
