@@ -276,8 +276,7 @@ class ConstantPow(ScaledUnary, dml="ELEMENT_WISE_CONSTANT_POW"):
         return accurately(lambda wide: power(wide, np.asarray(self.exponent)), x)
 
     def half(self, x: Array) -> Array:
-        result = power(x, np.asarray(self.exponent, np.float32), shader.exp2, shader.log2)
-        return np.where(np.abs(result) > FLOAT16_MAX, np.copysign(np.float32(np.inf), result), result)
+        return half_power(x, np.asarray(self.exponent, np.float32))
 
 
 class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
@@ -523,6 +522,8 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
         x, exponent = arrays
         if self.scale_bias is not None:
             x, exponent = self.scale_bias.apply(x), self.scale_bias.apply(exponent)
+        if self.input.dtype is DataType.FLOAT16:
+            return half_power(x, exponent.astype(np.float32))
         if x.dtype.kind == "f" or exponent.dtype.kind == "f":
             result = power(x.astype(np.float64), exponent.astype(np.float64))
             return result if x.dtype.kind == "f" else result.astype(np.float32)  # rounded before it is cut
@@ -558,6 +559,12 @@ def power(
     whole = (np.trunc(exponent) == exponent) & np.isfinite(exponent)
     odd = whole & (np.fmod(exponent, 2) != 0)
     return np.where(base < 0, np.where(whole, np.where(odd, -magnitude, magnitude), np.nan), magnitude)
+
+
+def half_power(base: Array, exponent: Array) -> Array:
+    """base ^ exponent of float16 tensors, given in float32 (measured): infinite beyond 65504, even by a little."""
+    result = power(base, exponent, shader.exp2, shader.log2)
+    return np.where(np.abs(result) > FLOAT16_MAX, np.copysign(np.float32(np.inf), result), result)
 
 
 def _integer_power(base: Array, exponent: Array) -> Array:
