@@ -214,10 +214,10 @@ class ActivationParametricSoftplus(Unary, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
         return accurately(lambda wide: self.alpha * np.logaddexp(0, self.beta * wide), x)
 
     def half(self, x: Array) -> Array:
-        alpha, beta = (np.float16(number).astype(np.float32) for number in (self.alpha, self.beta))
-        steep = beta * x
+        alpha, beta = (float(np.float16(number)) for number in (self.alpha, self.beta))
+        steep = np.float32(beta) * x
         bent = shader.log(shader.exp(x, beta) + np.float32(1), alpha)
-        return np.where(steep > _LINE, steep * alpha, bent)
+        return np.where(steep > _LINE, steep * np.float32(alpha), bent)
 
 
 class ActivationSoftsign(Unary, dml="ACTIVATION_SOFTSIGN"):

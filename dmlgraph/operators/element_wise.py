@@ -1,8 +1,9 @@
 """Element-wise arithmetic: each element of the output comes from the elements at the same place of the inputs.
 
-Sizes broadcast like NumPy's, by zero strides.  float16 is computed in float32 and rounded once; integers wrap
-modulo 2^N.  Functions such as exp are computed in float64 and rounded, so the reference is right to half a
-unit in the last place.
+Sizes broadcast like NumPy's, by zero strides.  Integers wrap modulo 2^N.  float16 is computed in float32 and rounded
+once, but some functions are computed in float16, where every step is rounded, as DirectML does it: see `Unary.half`.
+Functions of float32 such as exp are computed in float64 and rounded, so the reference is right to half a unit in the
+last place.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Unary(ElementWise):
         raise NotImplementedError
 
     def half(self, x: Array) -> Array:
-        """The function of a float16 tensor as DirectML computes it, given in `half_type`; unless defined, in float32."""
+        """The function of a float16 tensor, given in `half_type`, as DirectML computes it; by default in float32."""
         return convert(self.function(x.astype(np.float32)), DataType.FLOAT32)
 
     def bound(self, value: float, x: Array) -> Array:

@@ -38,9 +38,7 @@ CPU_ULP = 8
 HALF_ULP = 4  # of the steps that the reference takes with DirectML where it computes a function of float16
 
 
-def tolerance(
-    device: str, ulp: Mapping[str, int], floor: Mapping[str, float], half: bool = False
-) -> tuple[int, float]:
+def tolerance(device: str, ulp: Mapping[str, int], floor: Mapping[str, float], half: bool = False) -> tuple[int, float]:
     """How far a device may be off, of what each may: units in the last place, and the number that gives the least unit.
 
     The kernels of `cpu` have bounds of their own, which tests/native/test_cpu_kernels.py holds them to, to the bit
