@@ -188,7 +188,7 @@ class Recurrent(Operator):
 
     def _functions(self, direction: int) -> list[Function]:
         """The activations f, g, h of a direction."""
-        start, bound = direction * self.functions, np.float64(self._bound)
+        start, bound = direction * self.functions, np.asarray(self._bound, np.float64)
         given = [each.apply for each in self.__dict__["activation_descs"][start : start + self.functions]]
 
         def clipped(function: Function) -> Function:

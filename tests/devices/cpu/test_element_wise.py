@@ -67,7 +67,7 @@ FLOAT32_ULP = {
     **dict.fromkeys(["activation_scaled_elu", "activation_scaled_tanh", "activation_swish"], 4),
     "activation_gelu": 8,
 }
-# float16 is rounded from float32, where `evaluate` rounds from float64.  Activations of tensors take the same steps, but
+# float16 is rounded from float32, where `evaluate` rounds from float64.  Activations of tensors take the same steps;
 # fused ones work on float32.
 FLOAT16_ULP = dict.fromkeys(FLOAT32_ULP, 1) | dict.fromkeys(
     ["activation_leaky_relu", "activation_linear", "activation_hard_sigmoid", "activation_hard_swish"], 1
