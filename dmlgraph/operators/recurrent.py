@@ -261,7 +261,7 @@ class Lstm(Recurrent, dml="LSTM"):
     o = f(Wo · X_t + Ro · H_(t−1) + Po ∘ C_t + Wbo + Rbo)
     H_t = o ∘ h(C_t)
     With `use_clip_threshold` what f and g are given is clipped to ±`clip_threshold` first; what h is given is not
-    (measured).  Where the documentation has Po ∘ C_(t−1), it is Po ∘ C_t (measured).
+    (measured).  NaN becomes the lower bound.  Where the documentation has Po ∘ C_(t−1), it is Po ∘ C_t (measured).
 
     Shapes: input {1, T, B, I}, weight {1, D, 4H, I} and recurrence {1, D, 4H, H} (gates i, o, F, c), bias
     {1, 1, D, 8H} (Wb, then Rb), hidden_init and cell_mem_init {1, D, B, H} (zeros if left out), sequence_lengths
