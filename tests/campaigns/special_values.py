@@ -52,7 +52,6 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
             (
                 "batch_normalization",
                 "batch_normalization_grad",
-                "batch_normalization_training",
                 "batch_normalization_training_grad",
                 "convolution",
                 "gemm",
@@ -65,6 +64,7 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
             ),
             _OVERFLOWS,
         ),
+        "batch_normalization_training": Allowed(near=2e-4, beyond=100.0, special=True),  # mean · factor cancels
         "adam_optimizer": Allowed(near=1e-3, beyond=100.0, special=True),  # 1 − beta^T cancels
         **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-5, beyond=1e4, special=True)),
         **dict.fromkeys(

@@ -58,6 +58,14 @@ def test_the_scale_of_batch_normalization_training_is_applied_to_the_mean_too() 
         np.testing.assert_array_equal(output.ravel(), gives)
 
 
+def test_batch_normalization_training_of_a_single_element_in_float16() -> None:
+    """It is the bias; but x · factor and the mean's share of 3354 are float16, whose unit is 2 there."""
+    x, scale, bias = (np.full([1] * 4, number, np.float16) for number in (-5.484, 1.934, -1.17))
+    for device, gives in (("directml:software", -2), ("reference", np.float16(-1.17))):
+        output, *_ = run_all("batch_normalization_training", [x, scale, bias], device=device, epsilon=1e-5)
+        np.testing.assert_array_equal(output.ravel(), [gives])
+
+
 def test_sums_of_products_overflow_on_the_way() -> None:
     a, b = single([[LARGE, LARGE, -LARGE]]), single([[1], [1], [1]])
     got, expected = both("gemm", [a, b])
