@@ -16,14 +16,31 @@ struct Single {
 
 struct HalfSteps {
     static constexpr float log2_e = 0x1.714p+0f, ln2 = 0x1.63p-1f;
-    DMLGRAPH_INLINE static float round(float x) { return single_of(half_of(x)); }
+    // As half_of rounds, but it stays a float32: with fewer choices, since loops of many do not vectorise.
+    DMLGRAPH_INLINE static float round(float x) {
+        const u32 magnitude = bits_of(x) & 0x7fffffffu;
+        const u32 normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u)) & ~0x1fffu;
+        const u32 subnormal = bits_of(float_of(magnitude) + 0.5f - 0.5f);
+        const u32 finite = magnitude < 0x38800000u ? subnormal : normal;
+        const u32 special = magnitude > 0x7f800000u ? magnitude : 0x7f800000u;
+        return float_of((bits_of(x) & 0x80000000u) | (finite >= 0x47800000u ? special : finite));
+    }
 };
+
+template <class Steps>
+DMLGRAPH_INLINE float exp2_by_steps(float x) {
+    return Steps::round(static_cast<float>(exp2(static_cast<double>(x))));
+}
+
+template <class Steps>
+DMLGRAPH_INLINE float exp_by_steps(float x) {
+    return exp2_by_steps<Steps>(Steps::round(x * Steps::log2_e));
+}
 
 // e^(factor · x).
 template <class Steps>
-DMLGRAPH_INLINE float exp_by_steps(float x, float factor = 1.0f) {
-    const float exponent = Steps::round(Steps::round(x * Steps::log2_e) * factor);
-    return Steps::round(static_cast<float>(exp2(static_cast<double>(exponent))));
+DMLGRAPH_INLINE float exp_by_steps(float x, float factor) {
+    return exp2_by_steps<Steps>(Steps::round(Steps::round(x * Steps::log2_e) * factor));
 }
 
 DMLGRAPH_INLINE float log2_of(float x) {
@@ -37,16 +54,13 @@ DMLGRAPH_INLINE float log_by_steps(float x, float factor = 1.0f) {
     return Steps::round(Steps::round(log2_of(x)) * Steps::round(factor * Steps::ln2));
 }
 
+// tanh by e^-2x, and the logistic function by e^-x.
 template <class Steps>
-DMLGRAPH_INLINE float tanh_by_steps(float x, float factor = 1.0f) {
-    const float e = exp_by_steps<Steps>(Steps::round(-2.0f * x), factor);
+DMLGRAPH_INLINE float tanh_by_steps(float e) {
     return Steps::round(Steps::round(2.0f / Steps::round(e + 1.0f)) - 1.0f);
 }
 
-DMLGRAPH_INLINE float sigmoid_by_steps(float x, float factor = 1.0f) {
-    const float e = exp_by_steps<HalfSteps>(-x, factor);
-    return HalfSteps::round(1.0f / HalfSteps::round(e + 1.0f));
-}
+DMLGRAPH_INLINE float sigmoid_by_steps(float e) { return HalfSteps::round(1.0f / HalfSteps::round(e + 1.0f)); }
 
 // Abramowitz and Stegun, 7.1.26.
 DMLGRAPH_INLINE float erf_by_steps(float x) {
@@ -100,7 +114,7 @@ struct Erf {
 };
 
 struct Tanh {
-    float operator()(float x) const { return tanh_by_steps<Single>(x); }
+    float operator()(float x) const { return tanh_by_steps<Single>(exp_by_steps<Single>(-2.0f * x)); }
 };
 
 struct Asinh {
@@ -156,7 +170,7 @@ struct ScaledElu : Two {
 };
 
 struct Sigmoid {
-    float operator()(float x) const { return sigmoid_by_steps(x); }
+    float operator()(float x) const { return sigmoid_by_steps(exp_by_steps<HalfSteps>(-x)); }
 };
 
 struct HardSigmoid : Two {
@@ -166,7 +180,7 @@ struct HardSigmoid : Two {
 
 struct ScaledTanh : Two {
     using Two::Two;
-    float operator()(float x) const { return tanh_by_steps<HalfSteps>(x, second) * first; }
+    float operator()(float x) const { return tanh_by_steps<HalfSteps>(exp_by_steps<HalfSteps>(-2.0f * x, second)) * first; }
 };
 
 inline constexpr float softplus_line = 88.0f;  // of more it is a line: e^89 is infinite in float32
@@ -200,7 +214,7 @@ struct Gelu {
 
 struct Swish : One {
     using One::One;
-    float operator()(float x) const { return sigmoid_by_steps(x, first) * x; }
+    float operator()(float x) const { return sigmoid_by_steps(exp_by_steps<HalfSteps>(-x, first)) * x; }
 };
 
 struct HardSwish : Two {
