@@ -180,7 +180,9 @@ struct HardSigmoid : Two {
 
 struct ScaledTanh : Two {
     using Two::Two;
-    float operator()(float x) const { return tanh_by_steps<HalfSteps>(exp_by_steps<HalfSteps>(-2.0f * x, second)) * first; }
+    float operator()(float x) const {
+        return tanh_by_steps<HalfSteps>(exp_by_steps<HalfSteps>(-2.0f * x, second)) * first;
+    }
 };
 
 inline constexpr float softplus_line = 88.0f;  // of more it is a line: e^89 is infinite in float32
