@@ -114,6 +114,16 @@ class DescEdit:
         self._before[reader.node].append(index)
         self.sources[reader] = Value(index, 0)
 
+    def insert_behind(self, name: str, operator: Operator, value: Value) -> None:
+        """Puts an operator of one input and one output between a node's output and all that read it."""
+        assert value.node is not None
+        readers = [reader for reader, read in self.sources.items() if read == value]
+        slots = [slot for slot, read in self.outputs.items() if read == value]
+        index = self._add(name, operator, value)
+        self._before[value.node + 1].append(index)
+        self.sources.update(dict.fromkeys(readers, Value(index, 0)))
+        self.outputs.update(dict.fromkeys(slots, Value(index, 0)))
+
     def insert_before_output(self, name: str, operator: Operator, slot: int) -> None:
         """Puts an operator of one input and one output between a graph output and what it reads."""
         index = self._add(name, operator, self.outputs[slot])

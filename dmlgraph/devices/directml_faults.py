@@ -13,11 +13,15 @@ from dmlgraph.devices.directml_aliases import (
     keep_windows_from_in_place,
 )
 from dmlgraph.devices.directml_edit import DescEdit
+from dmlgraph.devices.directml_is_nan import cast_answers_on_float16
+from dmlgraph.devices.directml_normalizations import normalize_single_elements
 from dmlgraph.devices.directml_sequences import evaluate_large_sequences, keep_sequences_from_outputs
 from dmlgraph.lowering import GraphDesc
 
 # In this order: the copies before outputs are seen by those after them.
 FAULTS: tuple[Callable[[DescEdit], None], ...] = (
+    normalize_single_elements,
+    cast_answers_on_float16,
     keep_sequences_from_outputs,
     evaluate_large_sequences,
     copy_what_other_windows_read,
