@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from dmlgraph.operators.element_wise import Binary, ScaledUnary
@@ -87,6 +89,8 @@ class Asinh(ScaledUnary, dml="ELEMENT_WISE_ASINH"):
     So digits cancel out below zero, −infinity gives NaN, and the square overflows beyond 1.8e19.
     """
 
+    rounds_scaled: ClassVar = False
+
     def function(self, x: Array) -> Array:
         return accurately(np.log, x + np.sqrt(x * x + x.dtype.type(1)))
 
@@ -96,6 +100,8 @@ class Acosh(ScaledUnary, dml="ELEMENT_WISE_ACOSH"):
 
     So the square overflows beyond 1.8e19, and where x² − 1 rounds to x², the result below zero is −infinity.
     """
+
+    rounds_scaled: ClassVar = False
 
     def function(self, x: Array) -> Array:
         return accurately(np.log, x + np.sqrt(x * x - x.dtype.type(1)))
