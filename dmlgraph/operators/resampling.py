@@ -8,7 +8,7 @@ every step of that is rounded to float32 (measured).  Elements beyond the input'
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,7 @@ PerDimension = Annotated[Floats, Count("DimensionCount")]
 _MIDDLES = (0.5, -0.5)  # the pixel offsets of input and output that make elements stand at the middle of their place
 _ANTIALIASED_FROM = 2.0  # 1 / scale above which a dimension is antialiased
 _UINT_MAX = 2**32 - 1
+_LEAST_SCALE = 2.0**-23  # DirectML refuses less (measured)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,14 +42,14 @@ class Taps:
         """Whether the output is the input, `size` elements long."""
         return self.indices.shape == (size, 1) and bool((self.indices[:, 0] == np.arange(size)).all())
 
-    def gather(self, x: Array, axis: int) -> Array:
-        """The resampled array."""
+    def gather(self, x: Array, axis: int, dtype: type[np.floating[Any]]) -> Array:
+        """The resampled array, computed in a float type."""
         if self.weights.shape[1] == 1:  # nothing is weighed: elements are copied, whatever they are
             return x.take(self.indices[:, 0], axis)
         # The weights add up to one.  Written so, as DirectML has it, an infinite element makes its neighbours NaN.
-        first = x.take(self.indices[:, 0], axis).astype(np.float64)
+        first = x.take(self.indices[:, 0], axis).astype(dtype)
         result = first
-        for indices, weights in zip(self.indices.T[1:], self.weights.T[1:], strict=True):
+        for indices, weights in zip(self.indices.T[1:], self.weights.T[1:].astype(dtype), strict=True):
             result = result + weights.reshape((-1,) + (1,) * (x.ndim - axis - 1)) * (x.take(indices, axis) - first)
         return np.asarray(result)
 
@@ -61,10 +62,9 @@ class Taps:
         return np.moveaxis(total, 0, axis)
 
 
-def coordinates(count: int, scale: float, offsets: Sequence[float]) -> Array:
-    """Where the input is read for each of `count` output elements, in float32; offsets are (input, output)."""
-    into, out_of = map(np.float32, offsets)
-    return (np.arange(count, dtype=np.float32) - out_of) * (1 / np.float32(scale)) - into
+def coordinates(count: int, scale: float, offset: float) -> Array:
+    """Where each of `count` output elements stands in the input, but for its pixel offset, in float32."""
+    return (np.arange(count, dtype=np.float32) - np.float32(offset)) * (1 / np.float32(scale))
 
 
 def nearest(where: Array, size: int, direction: AxisDirection | None) -> Taps:
@@ -83,8 +83,21 @@ def linear(where: Array, size: int) -> Taps:
     below = np.floor(where)
     part = where - below
     indices = np.minimum(below[:, None] + [0, 1], size - 1).astype(np.int64)
-    if not part.any():
-        return Taps(indices[:, :1], np.ones((len(where), 1)))
+    return Taps(indices, np.stack([1 - part, part], axis=1))
+
+
+def extrapolated(places: Array, offset: float, size: int, *, copied: bool) -> Taps:
+    """Two elements by their nearness to a coordinate, which is the place less the offset.
+
+    Measured: the forward operators take those beside the place less the offset clipped to 0 to 1.  So with an offset
+    beyond, they are not beside the coordinate, and are extrapolated; or, along a dimension that is copied, the first of
+    them is taken.
+    """
+    below = np.floor(places - np.float32(min(max(offset, 0), 1)))
+    part = (places - np.float32(offset)).astype(np.float64) - below
+    indices = np.clip(below[:, None] + [0, 1], 0, size - 1).astype(np.int64)
+    if copied or size == 1:
+        return Taps(indices[:, :1], np.ones((len(places), 1)))
     return Taps(indices, np.stack([1 - part, part], axis=1))
 
 
@@ -102,6 +115,7 @@ class Resampling(Operator):
 
     output_keywords: ClassVar[tuple[str, ...]] = ("sizes",)
     offset_fields: ClassVar = ("input_pixel_offsets", "output_pixel_offsets")  # of the forward input, output
+    extrapolates: ClassVar = True  # where an offset is below 0 or above 1 (measured)
 
     def taps(self, sizes: Sizes, counts: Sizes) -> Iterator[tuple[int, Taps]]:
         """(axis, taps) along every dimension that is not just copied, from tensors of `sizes` to `counts`."""
@@ -113,11 +127,14 @@ class Resampling(Operator):
         for axis, (size, count, scale, *both) in enumerate(
             zip(sizes, counts, self.scale_of_dimensions, *offsets, strict=True)
         ):
-            where = coordinates(count, scale, both)
+            places = coordinates(count, scale, both[1])
+            where = places - np.float32(both[0])
             if fields["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
                 taps = nearest(where, size, self.direction)
             elif fields.get("antialiased") and 1 / scale > _ANTIALIASED_FROM:
                 taps = antialiased(where.astype(np.float64), size, scale)
+            elif self.extrapolates:
+                taps = extrapolated(places, both[0], size, copied=scale == 1 and sum(both) == 0)
             else:
                 taps = linear(where, size)
             if not taps.copies(size):
@@ -142,18 +159,19 @@ class Resampling(Operator):
         return {field: (value,) * rank for field, value in defaults if self.__dict__.get(field, value) is None}
 
     def check_scales(self) -> None:
-        """Raises an OperatorError where there are scales, and not one above zero for each dimension."""
+        """Raises an OperatorError where there are scales, and not one for each dimension, or too small ones."""
         scales: tuple[float, ...] | None = self.__dict__["scales"]
         if scales is None:
             return
         check_one_per_dimension("scales", scales, self.__dict__[self.input_fields[0]])
-        problems = [
-            Problem("must be above zero, and finite", field=f"scales.{axis}", got=scale)
-            for axis, scale in enumerate(scales)
-            if not 0 < scale < np.inf
-        ]
+        problems = list(self.constraints())
         if problems:
             raise OperatorError(problems)
+
+    def constraints(self) -> Iterator[Problem]:
+        for axis, scale in enumerate(self.__dict__.get("scales", ())):
+            if not scale >= _LEAST_SCALE:
+                yield Problem("is too small", field=f"scales.{axis}", got=scale, allowed=f"{_LEAST_SCALE} or more")
 
 
 class Resampled(Operator):
@@ -176,6 +194,8 @@ class ForwardResampling(Resampling):
                 raise OperatorError("must be given, or else the scales", field="output.sizes")
             # In float32, where 10 times the nearest to 0.7 is 7 and no less.
             stretched = np.array(tensor.sizes, np.float32) * np.array(scales, np.float32)
+            if np.isinf(stretched).any():
+                raise OperatorError("must be given where a scale is infinite", field="output.sizes")
             sizes = tuple(max(1, int(size)) for size in stretched)
         return {"output": tensor.like(sizes=sizes)}
 
@@ -189,9 +209,10 @@ class ForwardResampling(Resampling):
         (x,) = required(inputs)
         output: TensorDesc = self.__dict__["output"]
         result = x
+        wide = np.float64 if output.dtype.is_float else np.float32  # what is cut in the end shows how it is rounded
         with np.errstate(all="ignore"):
             for axis, taps in self.taps(x.shape, output.sizes):
-                result = taps.gather(result, axis)
+                result = taps.gather(result, axis, wide)
             return (convert(result, output.dtype),)
 
 
@@ -349,6 +370,7 @@ class BackwardResampling(Resampling):
 
     # Measured: an offset belongs to the tensor that has its name, the input gradient being the forward output.
     offset_fields: ClassVar = ("output_pixel_offsets", "input_pixel_offsets")
+    extrapolates: ClassVar = False
 
     def infer(self, given: Given) -> Outcome:
         self.check_scales()
