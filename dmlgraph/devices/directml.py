@@ -20,7 +20,9 @@ from dmlgraph import _native
 from dmlgraph.devices import directml_library
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.directml_errors import AdapterError
+from dmlgraph.devices.directml_is_nan import cast_answers_on_float16
 from dmlgraph.devices.directml_library import Direct3D, Found
+from dmlgraph.devices.directml_normalizations import normalize_single_elements
 from dmlgraph.devices.directml_sequences import make_safe
 from dmlgraph.devices.executable import Array, Executable
 from dmlgraph.errors import DmlGraphError, listing
@@ -153,6 +155,7 @@ class DirectMLDevice(Device):
             DirectMLError: DirectML refuses the graph, or a buffer is too large, or the device is lost.
         """
         native = self._open(debug=debug)
+        graph = cast_answers_on_float16(normalize_single_elements(graph))
         return DirectMLExecutable(make_safe(graph), self.name, reason, native, flags)
 
 

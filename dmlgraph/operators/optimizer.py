@@ -74,6 +74,7 @@ outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_m
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         arrays = [array for array in inputs if array is not None]
         parameters, first, second, gradient, step = (array.astype(np.float64) for array in arrays)
+        step = np.maximum(step, 1)
         with np.errstate(all="ignore"):
             first = self.beta1 * first + (1 - self.beta1) * gradient
             second = self.beta2 * second + (1 - self.beta2) * gradient**2
