@@ -403,7 +403,10 @@ outputs: [y]
         (x,) = wide(*inputs)
         assert x is not None
         with np.errstate(all="ignore"):
-            return (convert(x / self.bases(x, DataType.FLOAT32) ** self.beta, self.output.dtype),)
+            bases = self.bases(x, DataType.FLOAT32)
+            # Measured: powers are made by logarithms, which a base below 0 has none of.
+            powers = np.where(bases > 0, bases**self.beta, np.exp2(self.beta * np.log2(bases)))
+            return (convert(x / powers, self.output.dtype),)
 
 
 class LpNormalization(Operator, dml="LP_NORMALIZATION"):

@@ -61,7 +61,7 @@ class BatchGradient(Operator):
             inverse = 1 / np.sqrt(variance + self.epsilon)
             results = (
                 scale * inverse * self.passed(x - mean, gradient, variance, axes),
-                (gradient * (x - mean) * inverse).sum(axes, keepdims=True),
+                (gradient * (x - mean)).sum(axes, keepdims=True) * inverse,
                 gradient.sum(axes, keepdims=True),
             )
         dtype: DataType = self.input.dtype

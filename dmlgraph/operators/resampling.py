@@ -67,14 +67,18 @@ def coordinates(count: int, scale: float, offset: float) -> Array:
     return (np.arange(count, dtype=np.float32) - np.float32(offset)) * (1 / np.float32(scale))
 
 
+def elements(places: Array, size: int) -> Array:
+    """Whole places as indices, beyond the ends those at the ends; NaN is the first (measured)."""
+    return np.clip(np.where(np.isnan(places), 0, places), 0, size - 1).astype(np.int64)
+
+
 def nearest(where: Array, size: int, direction: AxisDirection | None) -> Taps:
     """The element at a coordinate rounded up, down, or (None) to the nearest, halves up."""
     if direction is AxisDirection.INCREASING:
         rounded = np.ceil(where)
     else:
         rounded = np.floor(where if direction is AxisDirection.DECREASING else where + np.float32(0.5))
-    indices = np.clip(rounded, 0, size - 1).astype(np.int64)
-    return Taps(indices[:, None], np.ones((len(where), 1)))
+    return Taps(elements(rounded[:, None], size), np.ones((len(where), 1)))
 
 
 def linear(where: Array, size: int) -> Taps:
@@ -82,8 +86,7 @@ def linear(where: Array, size: int) -> Taps:
     where = np.clip(where, 0, size - 1).astype(np.float64)
     below = np.floor(where)
     part = where - below
-    indices = np.minimum(below[:, None] + [0, 1], size - 1).astype(np.int64)
-    return Taps(indices, np.stack([1 - part, part], axis=1))
+    return Taps(elements(below[:, None] + [0, 1], size), np.stack([1 - part, part], axis=1))
 
 
 def extrapolated(places: Array, offset: float, size: int, *, copied: bool) -> Taps:
@@ -95,7 +98,8 @@ def extrapolated(places: Array, offset: float, size: int, *, copied: bool) -> Ta
     """
     below = np.floor(places - np.float32(min(max(offset, 0), 1)))
     part = (places - np.float32(offset)).astype(np.float64) - below
-    indices = np.clip(below[:, None] + [0, 1], 0, size - 1).astype(np.int64)
+    indices = elements(below[:, None] + [0, 1], size)
+    part = np.where((indices[:, 0] == indices[:, 1]) & np.isfinite(part), 0, part)
     if copied or size == 1:
         return Taps(indices[:, :1], np.ones((len(places), 1)))
     return Taps(indices, np.stack([1 - part, part], axis=1))
@@ -105,9 +109,9 @@ def antialiased(where: Array, size: int, scale: float) -> Taps:
     """All elements nearer to a coordinate than 1 / scale, by their nearness; weights add up to one."""
     reach = 1 / scale
     first = np.floor(where - reach) + 1
-    indices = (first[:, None] + np.arange(int(np.ceil(2 * reach)))).astype(np.int64)
+    indices = first[:, None] + np.arange(int(np.ceil(2 * reach)))
     weights = np.maximum(0, 1 - np.abs(indices - where[:, None]) / reach)
-    return Taps(np.clip(indices, 0, size - 1), weights / weights.sum(1, keepdims=True))
+    return Taps(elements(indices, size), weights / weights.sum(1, keepdims=True))
 
 
 class Resampling(Operator):

@@ -233,6 +233,12 @@ class TestDiffers:
         for cell in cells:
             assert cell.ravel()[0] == cell.ravel()[1] != 0
 
+    def test_celu_of_a_large_alpha(self, directml: DirectMLDevice, dtype: str) -> None:
+        """e^(x / alpha) is 1, of which nothing is left."""
+        x = np.array([-3, -0.5, 2], dtype)
+        (got,) = run(directml, lowered(directml, "activation_celu", [x], alpha=1e30), [x])
+        np.testing.assert_array_equal(got, [0, 0, 2])
+
     def test_the_first_of_a_running_sum(self, directml: DirectMLDevice, dtype: str) -> None:
         """0.0 where it is −0.0: it is added to 0."""
         x = np.array([[-0.0, -0.0]], dtype)

@@ -395,6 +395,10 @@ class TestLocalResponseNormalization(UnaryTests):
             [[[[0]], [[1]], [[-0.0]]]],
             cross_channel=True, local_size=1, alpha=1, beta=0.5, bias=0,
         ),
+        case("a base that is not positive has no power", [[[[[1]], [[2]], [[3]]]]], [[[[NAN]], [[NAN]], [[0.75]]]],
+             cross_channel=True, local_size=1, alpha=1, beta=1, bias=-5),
+        case("nor has 0 to the power of 0", [[[[[1]], [[2]]]]], [[[[NAN]], [[NAN]]]],
+             cross_channel=True, local_size=1, alpha=0, beta=0, bias=0),
         case("it does not in float16", [[[[[256]]]]], [[[[1]]]], "float16",
              cross_channel=True, local_size=1, alpha=1, beta=0.5, bias=0),
     )  # fmt: skip

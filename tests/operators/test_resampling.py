@@ -242,6 +242,15 @@ class TestResample1(ResampleTests):
         got = run(self.operator, [RAMP], device=device, sizes=[1, 1, 1, 3], **fields)
         np.testing.assert_array_equal(got, np.repeat(RAMP[..., :1], 3, axis=-1))
 
+    @pytest.mark.parametrize("mode", [NEAREST, LINEAR])
+    def test_an_offset_that_is_nan(self, mode: str, device: str) -> None:
+        """It stands at the first element, or between it and the next."""
+        offsets = {"input_pixel_offsets": [0, 0, 0, math.nan], "output_pixel_offsets": [0] * 4}
+        fields = {"interpolation_mode": mode, "scales": [1, 1, 1, 2], **offsets}
+        got = run(self.operator, [RAMP], device=device, sizes=[1, 1, 1, 3], **fields)
+        first = RAMP.ravel()[0] if mode == NEAREST else math.nan
+        np.testing.assert_array_equal(got.ravel(), [first] * 3)
+
     @pytest.mark.parametrize("scale", [0, -1, math.nan, -math.inf, 2.0**-24, 1e-40])
     def test_a_scale_is_not_too_small(self, scale: float) -> None:
         error = refused(self.operator, [RAMP], interpolation_mode=LINEAR, scales=[1, 1, 1, scale], sizes=[1, 1, 1, 3])
