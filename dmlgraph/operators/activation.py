@@ -63,12 +63,24 @@ class ActivationLeakyRelu(Unary, dml="ACTIVATION_LEAKY_RELU"):
 
 
 class ActivationThresholdedRelu(Unary, dml="ACTIVATION_THRESHOLDED_RELU"):
-    """x above alpha, else 0."""
+    """x above alpha, else 0.
+
+    float32 gives 0 where x ≤ alpha, float16 where not x > alpha (measured): NaN stays NaN in float32, and is 0 in
+    float16.
+    """
 
     alpha: Float = 1.0
 
     def function(self, x: Array) -> Array:
-        return np.where(x > self.alpha, x, x.dtype.type(0))
+        return self.above(x, self.input.dtype)
+
+    def apply_fused(self, x: Array, dtype: DataType) -> Array:
+        return self.above(x, dtype)
+
+    def above(self, x: Array, dtype: DataType) -> Array:
+        """The function on x, which is computed for a tensor of this data type."""
+        passes = x > self.alpha if dtype is DataType.FLOAT16 else ~(x <= self.alpha)
+        return np.where(passes, x, x.dtype.type(0))
 
     def half(self, x: Array) -> Array:
         return np.where(x > np.float16(self.alpha), x, np.float16(0))
@@ -187,7 +199,7 @@ class ActivationSoftplus(Unary, dml="ACTIVATION_SOFTPLUS"):
     steepness: Float = 1.0
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        if self.steepness < 1 and level < FeatureLevel.V6_4:
+        if not self.steepness >= 1 and level < FeatureLevel.V6_4:
             message = f"must be at least 1 at feature level {level}; less is legal from 6.4"
             yield Problem(message, field="steepness", got=self.steepness, allowed="1 or more")
 

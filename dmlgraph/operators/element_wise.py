@@ -117,8 +117,8 @@ class ScaledUnary(Unary):
 
 
 def scale_bias_problems(scale_bias: ScaleBias | None, tensor: TensorDesc) -> Iterator[Problem]:
-    """Measured: DirectML creates no operator with a scale and bias for 64-bit types."""
-    if scale_bias is not None and tensor.dtype.bits == 64:
+    """Measured: DirectML creates no operator with a scale and bias for 64-bit types, but for one that does nothing."""
+    if scale_bias is not None and not scale_bias.changes_nothing and tensor.dtype.bits == 64:
         message = "cannot be given for 64-bit types"
         yield Problem(message, field="scale_bias", got=str(tensor.dtype), allowed="types of at most 32 bits")
 
@@ -359,7 +359,7 @@ class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
         return activation_level_problems(self.fused_activation, level)
 
     def function(self, a: Array, b: Array) -> Array:
-        return activate(self.fused_activation, a + b)
+        return activate(self.fused_activation, a + b, self.output.dtype)
 
 
 class Subtract(Binary, dml="ELEMENT_WISE_SUBTRACT"):
@@ -499,8 +499,9 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     Two integers give an exact power modulo 2^32, stored in the output's type: 16 bits keep the low ones, 8 bits
     saturate.  Otherwise it is 2^(exponent · log2 |input|), with the sign of a negative input where the exponent is
     odd, and NaN where it is not whole.  So 0^0, NaN^0, infinity^0 and 1^NaN are NaN.  The scale and bias go to
-    both the input and the exponent.  All this is measured.  Below feature level 3.0 the exponent must have the
-    input's data type.
+    both the input and the exponent; what comes of a 16-bit type is that type again, integers saturating.  Where one of
+    the two has 8 bits, it is not: then 16-bit results saturate.  All this is measured.  Below feature level 3.0 the
+    exponent must have the input's data type.
     """
 
     input: Annotated[Input, NumberType("exponent")]
@@ -523,13 +524,26 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     def apply(self, *arrays: Array) -> Array:
         x, exponent = arrays
         if self.scale_bias is not None:
-            x, exponent = self.scale_bias.apply(x), self.scale_bias.apply(exponent)
+            x, exponent = self._scaled(x, self.input.dtype), self._scaled(exponent, self.exponent.dtype)
         if self.input.dtype is DataType.FLOAT16:
             return half_power(x, exponent.astype(np.float32))
         if x.dtype.kind == "f" or exponent.dtype.kind == "f":
             result = power(x.astype(np.float64), exponent.astype(np.float64))
             return result if x.dtype.kind == "f" else result.astype(np.float32)  # rounded before it is cut
-        return _integer_power(x, exponent)
+        result = _integer_power(x, exponent)
+        return np.clip(result, *self.input.dtype.range) if self.typed and self.input.dtype.bits == 16 else result
+
+    @property
+    def typed(self) -> bool:
+        """Whether one of the tensors has 8 bits: DirectML then reads and writes all through typed views (measured)."""
+        return 8 in (self.input.dtype.bits, self.exponent.dtype.bits)
+
+    def _scaled(self, x: Array, dtype: DataType) -> Array:
+        """x · scale + bias, of 16-bit types in the type itself."""
+        assert self.scale_bias is not None
+        if dtype.bits != 16 or self.typed:
+            return self.scale_bias.apply(x)
+        return working(convert(self.scale_bias.apply(x.astype(np.float32)), dtype))
 
 
 class If(ElementWise, dml="ELEMENT_WISE_IF"):

@@ -151,6 +151,10 @@ class Operator(BaseModel):
         """The function on arrays in the type it is computed in; element-wise operators and activations have it."""
         raise NotImplementedError
 
+    def apply_fused(self, x: Array, dtype: DataType) -> Array:
+        """The function, fused into an operator whose output has this data type, on the result before it is stored."""
+        return self.apply(x)
+
     # What follows from the declaration.
 
     @classmethod

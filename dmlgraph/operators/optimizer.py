@@ -77,7 +77,9 @@ outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_m
         with np.errstate(all="ignore"):
             first = self.beta1 * first + (1 - self.beta1) * gradient
             second = self.beta2 * second + (1 - self.beta2) * gradient**2
-            correction = np.sqrt(1 - self.beta2**step) / (1 - self.beta1**step)
+            # Powers are made by logarithms (measured): a negative beta has none.
+            powers = [beta**step if beta >= 0 else np.nan for beta in (self.beta1, self.beta2)]
+            correction = np.sqrt(1 - powers[1]) / (1 - powers[0])
             alpha = self.learning_rate * np.where(step == 0, 1, correction)
             parameters = parameters - alpha * first / (np.sqrt(second) + self.epsilon)
             return tuple(convert(each, self.output_parameters.dtype) for each in (parameters, first, second))

@@ -152,8 +152,9 @@ class QuantizedLinearAveragePooling(Averages, DilatedWindow, QuantizedPooled, dm
 
     output = clamp(round(mean / output_scale) + output_zero_point), halves to even, the mean being that of
     AVERAGE_POOLING1 of (input − input_zero_point) · input_scale; each step is rounded to float32 (measured).
-    Padding counts as the number zero.  A zero point that is left out is 0; scales and zero points are one number or
-    {1, C, 1, …}, as which a tensor of one dimension is read.
+    Padding counts as the number zero.  The mean of nothing but padding, where that is not included, is the greatest
+    number without an output_zero_point, and the least with one (measured).  A zero point that is left out is 0; scales
+    and zero points are one number or {1, C, 1, …}, as which a tensor of one dimension is read.
     """
 
     example: ClassVar = """
@@ -196,7 +197,13 @@ outputs: [y]
         with np.errstate(all="ignore"):
             numbers = (centred(x, x_zero) * along(x_scale, 1, x.ndim)).astype(np.float32)
             means = averages(self.window, numbers, self.include_padding)
-            return (quantize(means / along(scale, 1, x.ndim), zero, self.output.dtype),)
+            return (quantize(self.steps(means, scale, zero), zero, self.output.dtype),)
+
+    @staticmethod
+    def steps(means: Array, scale: Array, zero_point: Array | None) -> Array:
+        """The means in steps of the output; the mean of no elements is infinite without a zero point (measured)."""
+        steps = np.asarray(means / along(scale, 1, means.ndim))
+        return np.where(np.isnan(steps), np.float32(np.inf), steps) if zero_point is None else steps
 
 
 class LpNorms(Pooling):

@@ -333,10 +333,27 @@ class RecurrentTests(SeveralOutputs, OperatorTests):
             self.assert_close(each, expected, device)
 
 
+NOT_FINITE = [math.nan, math.inf, -math.inf]
+LARGEST = float(np.finfo("float32").max)
+
+
+def column(of: str, *numbers: float) -> Array:
+    return np.array(numbers, of).reshape(1, 1, -1, 1)
+
+
 class TestRnn(RecurrentTests):
     operator = "rnn"
     sample = row("rnn", "all")
     cases = rows("rnn")
+
+    @pytest.mark.parametrize(("of", "bound"), [("float32", LARGEST), ("float16", math.inf)])
+    def test_what_f_is_given_is_clipped(self, of: str, bound: float, device: str) -> None:
+        """NaN becomes the least."""
+        inputs = [column(of, *NOT_FINITE, 1), column(of, 1), column(of, 0)]
+        fields = self.fields(activation_descs=["activation_identity"])
+        sequence, last = run_all("rnn", inputs, device=device, **fields)
+        for got in (sequence, last):
+            np.testing.assert_array_equal(got.ravel(), [-bound, bound, -bound, 1])
 
 
 class TestLstm(RecurrentTests):
@@ -351,6 +368,29 @@ class TestLstm(RecurrentTests):
         *(row("lstm", "coupled", of, couple_input_forget=True) for of in FLOATS),
         row("lstm", "coupled and clipped", couple_input_forget=True, clip_threshold=0.5, use_clip_threshold=True),
     )
+
+    @pytest.mark.parametrize("of", FLOATS)
+    @pytest.mark.parametrize("bound", [3.0, 0.0])
+    def test_nan_is_clipped_to_the_least(self, of: str, bound: float, device: str) -> None:
+        """With c alone not 0, f = 1: C_1 = c and H_1 = c."""
+        inputs = [column(of, *NOT_FINITE, 1), column(of, 0, 0, 0, 1), column(of, 0, 0, 0, 0)]
+        inputs[0][..., :3, :] = 0  # 0 · NaN is NaN in every gate; so NaN comes by the initial state
+        inputs[2][..., 3, :] = 1
+        hidden = column(of, *NOT_FINITE, 0)
+        functions = ["activation_identity"] * 3
+        fields = self.fields(activation_descs=functions, clip_threshold=bound, use_clip_threshold=True)
+        *_, cell = run_all("lstm", [*inputs, None, hidden], device=device, **fields)
+        # i, o and f are given 0 · x, which is NaN, too, and so clipped: i · c = bound² or −bound².
+        np.testing.assert_array_equal(cell.ravel()[:3], [bound**2, -(bound**2), bound**2])
+
+    def test_an_absent_peephole_is_no_zero(self, device: str) -> None:
+        """Beside infinite cells zeros would make NaN."""
+        zeros = column("float32", 0, 0, 0, 0)
+        cell = column("float32", math.inf)
+        inputs = [column("float32", 1), zeros, zeros, None, None, cell]
+        fields = self.fields(activation_descs=["activation_sigmoid", "activation_tanh", "activation_tanh"])
+        _, hidden, last = run_all("lstm", inputs, device=device, **fields)
+        assert (hidden.item(), last.item()) == (0.5, math.inf)
 
     def test_the_peephole_of_the_output_sees_the_new_cell(self, device: str) -> None:
         """All weights zero but Po: with C_0 = 0 and c = tanh(1), C_1 = 0.5 · c, and o = sigmoid(Po · C_1)."""

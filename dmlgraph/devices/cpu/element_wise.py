@@ -202,6 +202,15 @@ def _shrink(code: Code, operator: activation.ActivationShrink, x: Value) -> Valu
     return code.convert(rounded, _WIDE[x.dtype]) if x.dtype in _WIDE else rounded
 
 
+def _thresholded_relu(code: Code, operator: activation.ActivationThresholdedRelu, x: Value) -> Value:
+    return _above(code, operator, x, operator.input.dtype)
+
+
+def _above(code: Code, operator: activation.ActivationThresholdedRelu, x: Value, dtype: DataType) -> Value:
+    opcode = "ABOVE_OR_ZERO" if dtype is DataType.FLOAT16 else "THRESHOLDED_RELU"
+    return code.add(opcode, x, immediates=(operator.alpha,))
+
+
 def _question(opcode: str) -> Function:
     def write(code: Code, _operator: Operator, x: Value) -> Value:
         return code.add(opcode, x, result=DataType.UINT8)
@@ -249,7 +258,7 @@ _FUNCTIONS: dict[type[Operator], Function] = {
     activation.ActivationLinear: _function("LINEAR", "alpha", "beta"),
     activation.ActivationRelu: _function("RELU"),
     activation.ActivationLeakyRelu: _function("LEAKY_RELU", "alpha"),
-    activation.ActivationThresholdedRelu: _function("THRESHOLDED_RELU", "alpha"),
+    activation.ActivationThresholdedRelu: _thresholded_relu,
     activation.ActivationElu: _function("ELU", "alpha"),
     activation.ActivationCelu: _function("CELU", "alpha"),
     activation.ActivationScaledElu: _function("SCALED_ELU", "alpha", "gamma"),
@@ -275,7 +284,7 @@ _FUNCTIONS: dict[type[Operator], Function] = {
 def _scaled(code: Code, operator: Any, x: Value) -> Value:
     """The input after the operator's scale and bias; integers become 32-bit ones."""
     scale_bias = operator.scale_bias
-    if scale_bias is None:
+    if scale_bias is None or scale_bias.changes_nothing:
         return x
     if x.dtype is DataType.FLOAT16 and getattr(operator, "half_type", None) is np.float32:
         x = code.convert(x, DataType.FLOAT32)  # it is all one function, rounded at its end
@@ -299,8 +308,10 @@ def _scaled_unary(function: Function) -> Writer:
     return write
 
 
-def activate(code: Code, operator: Operator, x: Value) -> Value | None:
-    """Adds a fused activation of x; None where it has no instructions."""
+def activate(code: Code, operator: Operator, x: Value, dtype: DataType) -> Value | None:
+    """Adds an activation of x, fused into an operator whose output has `dtype`; None where it has no instructions."""
+    if isinstance(operator, activation.ActivationThresholdedRelu):
+        return _above(code, operator, x, dtype)
     function = _FUNCTIONS.get(type(operator))
     return None if function is None else function(code, operator, x)
 
@@ -334,19 +345,24 @@ def _add1(code: Code, operator: element_wise.Add1) -> Value | None:
         return code.add("ADD", a, b)
     # The activation sees the float32 sum.
     total = code.add("ADD", code.convert(a, DataType.FLOAT32), code.convert(b, DataType.FLOAT32))
-    return activate(code, operator.fused_activation, total)
+    return activate(code, operator.fused_activation, total, operator.output.dtype)
 
 
 def _pow(code: Code, operator: element_wise.Pow) -> Value:
     x, exponent = _inputs(operator)
-    if operator.scale_bias is not None:  # of float16 the result is not rounded: it is all one function
+    if operator.typed:
         x, exponent = (
             _scaled(code, operator, code.convert(each, DataType.FLOAT32) if each.dtype.is_float else each)
             for each in (x, exponent)
         )
+    else:
+        x, exponent = (_scaled_in_type(code, operator, each) for each in (x, exponent))
     if not x.dtype.is_float and not exponent.dtype.is_float:
+        saturates = operator.typed and operator.input.dtype in _WIDE
+        x = code.convert(x, _WIDE[operator.input.dtype]) if saturates else x
         power = Value(code.convert(exponent, DataType.INT64).place, x.dtype)
-        return code.add("INTEGER_POW", x, power)
+        result = code.add("INTEGER_POW", x, power)
+        return code.add("CLIP", result, immediates=operator.input.dtype.range) if saturates else result
     if x.dtype is exponent.dtype:
         return code.add("POW", x, exponent)
     if operator.input.dtype is DataType.FLOAT16:
@@ -354,6 +370,14 @@ def _pow(code: Code, operator: element_wise.Pow) -> Value:
     power = code.add("POW", code.convert(x, DataType.FLOAT64), code.convert(exponent, DataType.FLOAT64))
     # What becomes an integer is rounded to float32 before it is cut.
     return power if x.dtype.is_float else code.convert(power, DataType.FLOAT32)
+
+
+def _scaled_in_type(code: Code, operator: element_wise.Pow, x: Value) -> Value:
+    """The input or exponent after the scale and bias; 16-bit integers saturate where `_scaled` has 32-bit ones."""
+    scaled = _scaled(code, operator, x)
+    if x.dtype not in _WIDE or scaled is x:
+        return scaled
+    return code.convert(code.add("CLIP", scaled, immediates=x.dtype.range), x.dtype)
 
 
 def _clip_grad(code: Code, operator: gradient.ClipGrad) -> Value:

@@ -29,6 +29,11 @@ struct LeakyRelu : Attribute {
 
 struct ThresholdedRelu : Attribute {
     using Attribute::Attribute;
+    float operator()(float x) const { return x <= first ? 0.0f : x; }
+};
+
+struct AboveOrZero : Attribute {
+    using Attribute::Attribute;
     float operator()(float x) const { return x > first ? x : 0.0f; }
 };
 
@@ -138,6 +143,7 @@ const Entry entries[] = {
     DMLGRAPH_UNARY(float, LINEAR, Linear)
     DMLGRAPH_UNARY_FLOATS(LEAKY_RELU, LeakyRelu)
     DMLGRAPH_UNARY_FLOATS(THRESHOLDED_RELU, ThresholdedRelu)
+    DMLGRAPH_UNARY_FLOATS(ABOVE_OR_ZERO, AboveOrZero)
     DMLGRAPH_SLOW_BINARY_FLOATS(PARAMETERIZED_RELU, ParameterizedRelu)
     DMLGRAPH_SLOW_BINARY(i8, PARAMETERIZED_RELU, ParameterizedRelu)
     DMLGRAPH_SLOW_BINARY(i16, PARAMETERIZED_RELU, ParameterizedRelu)

@@ -283,9 +283,9 @@ def test_all_float16_numbers(name: str, level: str) -> None:
 def test_a_fused_activation_works_on_the_float32_of_its_host() -> None:
     float32 = DataType.FLOAT32
     code, x = Code(), Value(0, float32)
-    assert activate(code, REGISTRY["activation_relu"].fused(), x) == Value(~0, float32)
+    assert activate(code, REGISTRY["activation_relu"].fused(), x, float32) == Value(~0, float32)
     assert code.finish() == (Instruction("RELU", (0,), float32, float32),)
-    assert activate(Code(), REGISTRY["activation_softmax"].fused(), x) is None
+    assert activate(Code(), REGISTRY["activation_softmax"].fused(), x, float32) is None
 
 
 def test_what_changes_nothing_has_no_instructions() -> None:
