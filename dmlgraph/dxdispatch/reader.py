@@ -16,7 +16,7 @@ from dmlgraph.dxdispatch.buffers import Buffer, read_buffer
 from dmlgraph.dxdispatch.descs import UNKNOWN_MEMBER, OperatorDesc, read_operator
 from dmlgraph.dxdispatch.names import member_path
 from dmlgraph.dxdispatch.text import parse
-from dmlgraph.errors import DmlGraphError, DocumentError, GraphError, OperatorError, Problem, listing, suggestion
+from dmlgraph.errors import DmlGraphError, GraphError, OperatorError, Problem, Problems, listing, suggestion
 from dmlgraph.graph import Graph
 from dmlgraph.operators.operator import Operator
 from dmlgraph.value import Value
@@ -81,15 +81,10 @@ def _read(
     inputs: Collection[str],
     constants: Collection[str],
 ) -> Graph:
-    reader = _Reader(parse(text, file), Graph(name), folder)
-    reader.read(inputs, constants)
-    if reader.problems:
-        raise DocumentError(sorted(reader.problems, key=_by_place))
-    return reader.graph
-
-
-def _by_place(problem: Problem) -> tuple[int, int]:
-    return (problem.location.line, problem.location.column) if problem.location else (0, 0)
+    graph, problems = Graph(name), Problems()
+    with problems.gathering():
+        _Reader(parse(text, file), graph, folder, problems).read(inputs, constants)
+    return graph
 
 
 def _name(text: str) -> str:
@@ -119,9 +114,8 @@ class _Show:
 class _Reader:
     """Reads the sections one by one, noting what is wrong; what depends on it is passed over in silence."""
 
-    def __init__(self, tree: Tree, graph: Graph, folder: pathlib.Path | None) -> None:
-        self.tree, self.graph, self.folder = tree, graph, folder
-        self.problems: list[Problem] = []
+    def __init__(self, tree: Tree, graph: Graph, folder: pathlib.Path | None, problems: Problems) -> None:
+        self.tree, self.graph, self.folder, self.problems = tree, graph, folder, problems
         self.buffers: dict[str, Buffer | None] = {}  # None: broken
         self.descs: dict[str, OperatorDesc | None] = {}
 
@@ -317,10 +311,10 @@ class _Reader:
     def _note(self, error: DmlGraphError, tree: Tree, node: str | None) -> None:
         for problem in error.problems:
             place = tree.find(problem.field, key=problem.message in (UNKNOWN_MEMBER, _UNKNOWN_TENSOR))
-            self.problems.append(dataclasses.replace(problem, node=node, location=place))
+            self.problems.add(dataclasses.replace(problem, node=node, location=place.location))
 
     def _problem(self, message: str, tree: Tree, **fields: Any) -> None:
-        self.problems.append(Problem(message, location=tree.location, **fields))
+        self.problems.add(Problem(message, location=tree.location, **fields))
 
 
 def _other(tree: Tree) -> str | None:

@@ -6,9 +6,10 @@ import enum
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import core_schema
 
 from dmlgraph.errors import Problem, listing, suggestion
+from dmlgraph.tensor import refusal
 
 
 class Enumeration(enum.Enum):
@@ -26,7 +27,7 @@ class Enumeration(enum.Enum):
             return cls[value.upper()]
         hint = suggestion(value.lower(), cls.names()) if isinstance(value, str) else None
         problem = Problem("is not one of the names", got=value, allowed=listing(cls.names()), hint=hint)
-        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
+        raise refusal(problem)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> Any:

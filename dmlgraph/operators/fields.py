@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 from dmlgraph.errors import Problem, ScalarError
 from dmlgraph.operators.numerics import convert
 from dmlgraph.scalar import Scalar, check_number
-from dmlgraph.tensor import DataType, DataTypeField, TensorDesc
+from dmlgraph.tensor import DataType, DataTypeField, TensorDesc, refusal
 
 
 class Kind(enum.Enum):
@@ -102,8 +102,7 @@ class ScaleBias(BaseModel):
 
 
 def _refuse(message: str, got: object, allowed: str | None = None) -> PydanticCustomError:
-    problem = Problem(message, got=got, allowed=allowed)
-    return PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
+    return refusal(Problem(message, got=got, allowed=allowed))
 
 
 def _integer(low: int, high: int) -> BeforeValidator:
@@ -125,7 +124,7 @@ def _float(value: object) -> float:
     try:
         return float(Scalar.of(check_number(value), DataType.FLOAT32).value)
     except ScalarError as error:
-        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": error.problems[0]}) from None
+        raise refusal(*error.problems) from None
 
 
 def _boolean(value: object) -> bool:
