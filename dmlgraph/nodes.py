@@ -49,11 +49,16 @@ def output_paths(node: Node) -> list[str]:
     if not isinstance(node, OperatorNode):
         return [""]
     fields = {field: getattr(node.operator, field) for field in node.operator.output_fields}
-    if len(fields) == 1 and not isinstance(next(iter(fields.values())), tuple):
+    return paths_of({field: len(value) if isinstance(value, tuple) else None for field, value in fields.items()})
+
+
+def paths_of(outputs: Mapping[str, int | None]) -> list[str]:
+    """The paths of output fields: each with its number of members if it is an array, else None."""
+    if list(outputs.values()) == [None]:
         return [""]
     paths: list[str] = []
-    for field, value in fields.items():
-        paths += [f".{field}.{index}" for index in range(len(value))] if isinstance(value, tuple) else [f".{field}"]
+    for field, count in outputs.items():
+        paths += [f".{field}"] if count is None else [f".{field}.{index}" for index in range(count)]
     return paths
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +16,8 @@ from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]
+
+LONGEST_FILE_NAME = 180  # bytes of a name in a file's name, for which file systems have 255
 
 
 def read_array(path: str | pathlib.Path) -> Array:
@@ -91,6 +95,19 @@ def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
     return path
 
 
+def file_name(name: str) -> str:
+    """A name as a part of a file's name, another for each name.
+
+    What some file system refuses is written as in a URL: `encoder/w` becomes `encoder%2Fw`.  Of a name that is too
+    long for a file, the end becomes a digest.
+    """
+    written = re.sub(r'[%/\\:*?"<>|]', lambda match: f"%{ord(match[0]):02X}", name)
+    if len(written.encode()) <= LONGEST_FILE_NAME:
+        return written
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return f"{written.encode()[: LONGEST_FILE_NAME - 17].decode(errors='ignore')}~{digest}"
+
+
 def to_stored(array: Array, dtype: DataType) -> Array:
     """The array as a .npy file holds it: .npy has no 4-bit types, their numbers lie in the 8-bit type of the sign."""
     return array.astype(np.int8 if dtype.is_signed else np.uint8) if dtype.bits == 4 else array
@@ -153,7 +170,7 @@ def from_numbers(data: Tree, desc: TensorDesc) -> Array:
     if not isinstance(data.value, list):
         raise GraphError("must be a list of numbers", field="data", got=data.plain)
     numbers = list(_numbers(data))
-    array = _converted(numbers, desc.dtype)
+    array = converted(numbers, desc.dtype)
     if array is None:
         array = _one_by_one(data, desc.dtype)
     if len(numbers) != desc.element_count:
@@ -182,7 +199,7 @@ def _numbers(tree: Tree) -> Iterator[Any]:
             yield item.plain if type(item.value) is dict else item.value
 
 
-def _converted(numbers: list[Any], dtype: DataType) -> Array | None:
+def converted(numbers: list[Any], dtype: DataType) -> Array | None:
     """All numbers at once, as `Scalar.of` makes them one by one; None where that is not certain.
 
     Certain are whole numbers that an integer type takes, and of a float type all that a double holds, if none

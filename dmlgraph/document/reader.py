@@ -9,9 +9,8 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import networkx as nx
-
 from dmlgraph.document.arrays import check_file, from_numbers, load_file
+from dmlgraph.document.order import in_order
 from dmlgraph.document.tree import Tree, parse
 from dmlgraph.errors import (
     DmlGraphError,
@@ -36,6 +35,7 @@ SECTIONS = ("dmlgraph", "name", "target", "dims", "inputs", "constants", "nodes"
 DECLARED = ("inputs", "constants", "nodes")
 INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
 ELSEWHERE = {"shape": "sizes", "type": "dtype", "data_type": "dtype", "value": "data", "path": "file", "operator": "op"}
+MOST_TOLD = 20  # nodes of a cycle
 CONSTANT_KEYS = ("file", "dtype", "sizes", "data")
 
 
@@ -200,22 +200,21 @@ class _Reader:
 
     def _nodes(self) -> None:
         trees = {name: tree for name, tree in self._section("nodes") if name not in self.broken}
-        order: nx.DiGraph[str] = nx.DiGraph()
-        order.add_nodes_from(trees)
+        sources: dict[str, list[str]] = {}
         for name, tree in trees.items():
             operator = self.declared[name]
             if operator is not None:
                 self._known_keys(tree, ("op", *operator.model_fields), name)
-            for source in self._sources(name, tree):
-                if source in trees:
-                    order.add_edge(source, name)
-        position = {name: index for index, name in enumerate(trees)}
-        for component in list(nx.strongly_connected_components(order)):
-            first = min(component, key=position.__getitem__)
-            if len(component) > 1 or order.has_edge(first, first):
-                self._cycle(first, order.subgraph(component))
-                order.remove_nodes_from(component)
-        for name in nx.lexicographical_topological_sort(order, key=position.__getitem__):
+            sources[name] = [source for source in self._sources(name, tree) if source in trees]
+        order, cycles = in_order(sources)
+        for cycle in cycles:
+            self.broken |= cycle.names
+            first, few = cycle.way[0], cycle.way[:MOST_TOLD]
+            told = few if few == cycle.way else [*few, "…", first]
+            way = " -> ".join(map(shorten, told))
+            place = self.tree.value["nodes"].keys[first].location
+            self.problems.add(Problem("the nodes form a cycle", node=first, got=way, location=place))
+        for name in order:
             self._attempt(name, trees[name], self._operator)
 
     def _operator(self, name: str, tree: Tree) -> None:
@@ -272,9 +271,9 @@ class _Reader:
             self._missing("the outputs are missing", "outputs", "such as 'outputs: [y]'")
             return
         if isinstance(tree.value, list):
-            named = [(item.value, item, item) for item in tree.value]
+            named = ((item.value, item, item) for item in tree.value)
         elif isinstance(tree.value, dict):
-            named = [(name, item, tree.keys[name]) for name, item in tree.value.items()]
+            named = ((name, item, tree.keys[name]) for name, item in tree.value.items())
         else:
             self._problem(
                 "must be a list of names, or a mapping from names to values",
@@ -284,7 +283,7 @@ class _Reader:
                 hint=f"such as [{tree.value}]" if isinstance(tree.value, str) else None,
             )
             return
-        if not named:
+        if not tree.value:
             self._problem("must name at least one output", tree, field="outputs", got=tree.plain)
         for name, item, place in named:
             if self._reference(item, "outputs") and self._source(item.value) not in self.broken:
@@ -365,14 +364,6 @@ class _Reader:
             return None if tree.value is None else self.graph.value(tree.value)
         except GraphError as error:
             raise GraphError(dataclasses.replace(each, node=None, field=field) for each in error.problems) from None
-
-    def _cycle(self, first: str, component: Any) -> None:
-        """Reports one way round a cycle, at the first of its nodes in the file."""
-        edges = [(source, target) for source, target in nx.find_cycle(component, first)]
-        path = " -> ".join([edges[0][0], *(target for _, target in edges)])
-        self.broken.update(component)
-        place = self.tree.value["nodes"].keys[first].location
-        self.problems.add(Problem("the nodes form a cycle", node=first, got=path, location=place))
 
     # Problems and their places.
 

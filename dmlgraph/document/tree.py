@@ -8,10 +8,12 @@ constructing any object: tags are refused, and anchors are counted out so that t
 from __future__ import annotations
 
 import bisect
+import contextlib
 import functools
+import gc
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import yaml
@@ -148,7 +150,8 @@ def parse(text: str, file: str, problems: Problems) -> Tree | None:
     source = Source(file, text.removeprefix("\ufeff"))  # libyaml does not count the mark either
     builder = _Builder(source, problems)
     try:
-        builder.build(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        with _without_collector():
+            builder.build(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.MarkedYAMLError as error:
         problems.add(syntax_problem(error, source.lines, file, builder.open_bracket))
         return None
@@ -158,6 +161,18 @@ def parse(text: str, file: str, problems: Problems) -> Tree | None:
     except _TooMuchError as error:
         problems.add(error.problem)
     return builder.root
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Objects by the hundred thousand, none of them garbage: looking for it would take as long as reading."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _TooMuchError(Exception):
@@ -205,19 +220,21 @@ class _Builder:
 
     def build(self, events: Iterable[Any]) -> None:
         """Builds the tree of all events; most are scalars, so the way of a scalar is short."""
-        take, source, resolved = self._take, self.source, dict(_WORDS)
+        take, source, stack, resolved = self._take, self.source, self._stack, dict(_WORDS)
+        items: list[Tree] | None = None  # of the innermost list or dict, if it is a list
         for event in events:
             if type(event) is not _SCALAR or event.anchor is not None or event.tag is not None:
                 take[type(event)](self, event)
+                items = stack[-1].value if stack and type(stack[-1].value) is list else None
                 continue
             value = event.value
             if event.implicit[0]:
-                if value in resolved:
+                try:
                     value = resolved[value]
-                else:
+                except KeyError:
                     value = resolved[value] = resolve(value)
             tree = Tree(value, source, event.start_mark.index << 32 | event.end_mark.index)
-            if self._stack and type(items := self._stack[-1].value) is list:
+            if items is not None:
                 items.append(tree)
             else:
                 self._place(tree, 0)
@@ -234,7 +251,8 @@ class _Builder:
         self._check_depth(1, event)
         is_dict = type(event) is yaml.MappingStartEvent
         tree = Tree({} if is_dict else [], self.source, _span(event), {} if is_dict else None)
-        bracket = event.end_mark.index - 1 if event.flow_style else None
+        last = event.end_mark.index - 1  # `[a: 1]` begins a mapping without a bracket
+        bracket = last if event.flow_style and self.source.text[last] in "{[" else None
         self._stack.append(_Open(tree, event.anchor, bracket))
 
     def _end(self, event: Any) -> None:

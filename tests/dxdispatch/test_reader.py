@@ -246,9 +246,9 @@ def test_names_become_names_of_a_graph():
             f"{dispatch('', InputTensor=' ', OutputTensor=' ')}",
         )
     )
-    assert [node.name for node in graph.nodes] == ["layer_0", "layer_0_1", "node"]
+    assert [node.name for node in graph.nodes] == ["layer.0", "layer.0_1", "node"]
     assert list(graph.outputs) == ["output"]
-    assert run(graph, layer_0=[1, -2, 3, -4]) == {"output": [1, 0, 3, 0]}
+    assert run(graph, **{"layer.0": [1, -2, 3, -4]}) == {"output": [1, 0, 3, 0]}
 
 
 def test_the_graph_asks_of_outputs_only_what_does_not_follow():

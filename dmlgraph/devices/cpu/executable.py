@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph import _native
-from dmlgraph.devices.cpu.plan import make_plan
+from dmlgraph.devices.cpu.plan import make_plan, with_plain_copies
 from dmlgraph.devices.executable import Array, Executable, Step, by_name
 from dmlgraph.lowering import GraphDesc
 from dmlgraph.tensor import TensorDesc
@@ -27,6 +27,7 @@ class CpuExecutable(Executable):
     """
 
     def __init__(self, graph: GraphDesc, device: str, reason: str, *, threads: int | None = None) -> None:
+        graph = with_plain_copies(graph)
         super().__init__(graph, device, reason)
         plan = make_plan(graph)
         self._native = _native.CpuExecutable(
