@@ -243,12 +243,10 @@ def test_check_prints_every_error_with_its_place(folder: pathlib.Path) -> None:
     assert third.startswith("bad.yaml:10:1: error: field 'extra': is not known here")
 
 
-def test_check_finds_what_only_lowering_shows(folder: pathlib.Path) -> None:
+def test_an_input_of_any_type_may_be_an_output(folder: pathlib.Path) -> None:
     text = 'dmlgraph: 1\ntarget: "2.0"\ninputs: {x: {dtype: float64, sizes: [1, 1, 1, 1]}}\noutputs: [x]\n'
     (folder / "g.yaml").write_text(text)
-    result = call("check", "g.yaml")
-    assert result.exit_code == 1
-    assert "error: node 'x_identity', field 'input.dtype': ELEMENT_WISE_IDENTITY does not take float64" in result.stderr
+    assert call("check", "g.yaml").exit_code == 0
 
 
 # lower

@@ -295,9 +295,13 @@ def _change_tree(chance: random.Random, tree: Any) -> str:
         return "nothing"
     holder, key = chance.choice(slots)
     other, other_key = chance.choice(slots)
-    what = chance.choice(("replace", "replace", "swap", "share", "copy", "remove", "add", "rename"))
+    what = chance.choice(("replace", "replace", "swap", "share", "copy", "remove", "add", "rename", "wrap", "unwrap"))
     if what == "replace":
         holder[key] = _strange(chance)
+    elif what == "wrap":
+        holder[key] = chance.choice(([holder[key]], {key: holder[key]}))
+    elif what == "unwrap" and isinstance(holder[key], list | dict) and holder[key]:
+        holder[key] = next(iter(holder[key].values() if isinstance(holder[key], dict) else holder[key]))
     elif what == "swap":
         holder[key], other[other_key] = copy.deepcopy((other[other_key], holder[key]))
     elif what == "share":  # becomes an alias in YAML
