@@ -1,9 +1,9 @@
 """What a picture of a large graph costs: seconds and bytes, by kind of graph.
 
-    python benchmarks/picture.py [--nodes 2000] [--chromium /usr/bin/chromium]
+    python benchmarks/picture.py [--nodes 3200] [--chromium /usr/bin/chromium]
 
 drawing   Graph → Drawing: every box and edge with its texts
-layout    Drawing → Scene: Graphviz
+layout    Drawing → Scene: a place for everything
 svg, html the two files, all of it: drawing, layout, text
 opens     the page in a headless Chromium, from asking for it to its first drawn frame; only with --chromium
 """
@@ -99,7 +99,7 @@ def measure(nodes: int, chromium: str | None) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=2_000)
+    parser.add_argument("--nodes", type=int, default=3_200)
     parser.add_argument("--chromium", help="the browser's program")
     arguments = parser.parse_args()
     measure(arguments.nodes, arguments.chromium)

@@ -11,6 +11,8 @@ Operators are functions of their tensors (`dg.multiply`, `dg.reduce`, `dg.gemm`,
 them); sources are methods of `Graph`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from dmlgraph import functions
 from dmlgraph.document import load, loads
 from dmlgraph.dxdispatch import load as load_dxdispatch
@@ -22,6 +24,7 @@ from dmlgraph.errors import (
     DocumentError,
     GraphError,
     Location,
+    NotEnoughMemoryError,
     OperatorError,
     Problem,
     ScalarError,
@@ -48,6 +51,7 @@ __all__ = [
     "GraphDesc",
     "GraphError",
     "Location",
+    "NotEnoughMemoryError",
     "OperatorError",
     "Problem",
     "Scalar",
@@ -63,3 +67,18 @@ __all__ = [
     "save_dxdispatch",
 ]
 __all__ += functions.__all__
+
+__version__: str
+
+if not TYPE_CHECKING:  # for which any name would be an attribute
+
+    def __getattr__(name: str) -> Any:
+        """The version, looked up where it is asked for; else an error that says what was meant."""
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return globals().setdefault(name, version(__name__))
+        from dmlgraph.operators.names import attribute_hint
+
+        hint = None if name.startswith("_") else attribute_hint(name, __all__)
+        raise AttributeError(f"module 'dmlgraph' has no attribute '{name}'{f': {hint}' if hint else ''}", name=name)

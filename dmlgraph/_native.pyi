@@ -140,6 +140,12 @@ class Device:
         """Whether processor and adapter work on the same memory and may do so."""
     def supports(self, data_type: int) -> bool:
         """Whether a DML_TENSOR_DATA_TYPE is supported."""
+    def try_compile(self, graph: GraphDesc, flags: int = 0) -> None:
+        """Compiles a graph and drops what comes of it.
+
+        Raises:
+            DirectMLError: as `Executable`, for all that goes wrong before memory is allocated.
+        """
     def remove(self) -> None:
         """Removes the device on purpose, as a crash of its driver would."""
 
@@ -203,7 +209,7 @@ class CpuExecutable:
     """A graph planned for the CPU executor.
 
     Args:
-        name: of the graph.
+        name: of what is run, as a phrase for errors.
         inputs: the descriptions of the graph's inputs, packed.
         nodes: as `dmlgraph.devices.cpu.plan` makes them.
         outputs: values.
@@ -250,6 +256,16 @@ class BoundRun:
 
 def cpu_default_threads() -> int:
     """DMLGRAPH_THREADS, or the processors this process may use."""
+
+def cpu_multiply(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], result: np.ndarray[Any, Any], threads: int) -> None:
+    """result {…, M, N} = a {…, M, K} · b {…, K, N}, all float32 or all float64, on up to so many threads.
+
+    Batches of a and b broadcast to the result's, which must not share memory with them.  Each block is multiplied by
+    NumPy's own loop, on BLAS; the numbers do not depend on how many threads there are.
+
+    Raises:
+        ValueError: data types or sizes do not agree.
+    """
 
 def cpu_pooled_bytes() -> int:
     """Bytes of dropped results that wait for being used again."""

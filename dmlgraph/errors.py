@@ -128,7 +128,13 @@ class DmlGraphError(Exception):
 
     def at(self, node: str) -> Self:
         """The same error told of the node it happened in."""
-        return type(self)(problem.at(node=node) for problem in self.problems)
+        return self.with_problems(problem.at(node=node) for problem in self.problems)
+
+    def with_problems(self, problems: Iterable[Problem]) -> Self:
+        """The same error with other problems; what else it carries stays."""
+        other = type(self)(problems)
+        other.__dict__.update({key: value for key, value in self.__dict__.items() if key != "problems"})
+        return other
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problems,)
@@ -162,6 +168,10 @@ class DeviceError(DmlGraphError, RuntimeError):
     """A device is unknown, missing, or failed."""
 
 
+class NotEnoughMemoryError(DeviceError, MemoryError):
+    """There is not enough memory; the message says for what."""
+
+
 class ToldOf:
     """Errors raised inside are told of the node: names it in every problem."""
 
@@ -172,6 +182,10 @@ class ToldOf:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, MemoryError):
+            from dmlgraph.memory import not_enough_memory  # which needs this module
+
+            raise not_enough_memory("make the node", error, node=str(self.name)) from None
         if isinstance(error, DmlGraphError) and isinstance(self.name, str):
             cls = OperatorError if isinstance(error, TensorError) else type(error)
             raise cls(problem.at(node=self.name) for problem in error.problems) from None
@@ -319,6 +333,12 @@ def listing(names: Iterable[object], at_most: int = 50) -> str:
     words = [shorten(str(name)) for name in itertools.islice(sized, at_most)]
     more = len(sized) - len(words)
     return f"{', '.join(words)} and {more} more" if more else ", ".join(words)
+
+
+def plural(count: int, noun: str, form: str = "") -> str:
+    """A count, in a format of Python's, and its noun: `1 node`, `2 nodes`, `0 entries`."""
+    several = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
+    return f"{count:{form}} {noun if count == 1 else several}"
 
 
 def _line(problem: Problem) -> str:

@@ -4,12 +4,12 @@ Made by tools/generate_function_stubs.py from the operators' classes: change tho
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, overload
 
 from dmlgraph.value import Value
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
 from dmlgraph.scalar import Scalar
-from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.tensor import DataTypeLike, TensorDesc
 
 Tensor = Value | int | float
 Output = TensorDesc | OutputSpec | Mapping[str, Any]
@@ -190,66 +190,176 @@ __all__ = [
     "value_scale_2d",
 ]
 
+class AdamOptimizerOutputs(NamedTuple):
+    """The outputs of adam_optimizer; one that is left out is None."""
+
+    output_parameters: Value
+    output_first_moment: Value
+    output_second_moment: Value
+
+class BatchNormalizationGradOutputs(NamedTuple):
+    """The outputs of batch_normalization_grad; one that is left out is None."""
+
+    output_gradient: Value
+    output_scale_gradient: Value
+    output_bias_gradient: Value
+
+class BatchNormalizationTrainingOutputs(NamedTuple):
+    """The outputs of batch_normalization_training; one that is left out is None."""
+
+    output: Value
+    output_mean: Value
+    output_variance: Value
+
+class BatchNormalizationTrainingGradOutputs(NamedTuple):
+    """The outputs of batch_normalization_training_grad; one that is left out is None."""
+
+    output_gradient: Value
+    output_scale_gradient: Value
+    output_bias_gradient: Value
+
+class DynamicQuantizeLinearOutputs(NamedTuple):
+    """The outputs of dynamic_quantize_linear; one that is left out is None."""
+
+    output: Value
+    output_scale: Value
+    output_zero_point: Value
+
+class GruOutputs(NamedTuple):
+    """The outputs of gru; one that is left out is None."""
+
+    output_sequence: Value
+    output_single: Value
+
+class LstmOutputs(NamedTuple):
+    """The outputs of lstm; one that is left out is None."""
+
+    output_sequence: Value | None
+    output_single: Value | None
+    output_cell_single: Value | None
+
+class MaxPooling1Outputs(NamedTuple):
+    """The outputs of max_pooling1; one that is left out is None."""
+
+    output: Value
+    output_indices: Value
+
+class MaxPooling2Outputs(NamedTuple):
+    """The outputs of max_pooling2; one that is left out is None."""
+
+    output: Value
+    output_indices: Value
+
+class MultiheadAttentionOutputs(NamedTuple):
+    """The outputs of multihead_attention; one that is left out is None."""
+
+    output: Value
+    output_present_key: Value | None
+    output_present_value: Value | None
+
+class MultiheadAttention1Outputs(NamedTuple):
+    """The outputs of multihead_attention1; one that is left out is None."""
+
+    output: Value
+    output_present_key: Value | None
+    output_present_value: Value | None
+
+class NonzeroCoordinatesOutputs(NamedTuple):
+    """The outputs of nonzero_coordinates; one that is left out is None."""
+
+    output_count: Value
+    output_coordinates: Value
+
+class RandomGeneratorOutputs(NamedTuple):
+    """The outputs of random_generator; one that is left out is None."""
+
+    output: Value
+    output_state: Value
+
+class RnnOutputs(NamedTuple):
+    """The outputs of rnn; one that is left out is None."""
+
+    output_sequence: Value
+    output_single: Value
+
+class RoiAlignGradOutputs(NamedTuple):
+    """The outputs of roi_align_grad; one that is left out is None."""
+
+    output_gradient: Value
+    output_roi_gradient: Value
+
+class TopKOutputs(NamedTuple):
+    """The outputs of top_k; one that is left out is None."""
+
+    output_value: Value
+    output_index: Value
+
+class TopK1Outputs(NamedTuple):
+    """The outputs of top_k1; one that is left out is None."""
+
+    output_value: Value
+    output_index: Value
+
 def abs(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """|x|; the least integer stays as it is, since its opposite does not exist, but −128 in int8 becomes 127."""
 
 def acos(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The angle in radians whose cosine is x; NaN outside [-1, 1]."""
 
 def acosh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The inverse of cosh, ln(x + √(x² − 1)), NaN below 1: by this formula in float32 as it stands (measured)."""
 
 def activation_celu(
     input: Tensor,
     *,
-    alpha: float = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    alpha: float = 1.0,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """max(0, x) + min(0, alpha · (e^(x / alpha) − 1)); for NaN 0 (measured)."""
 
 def activation_elu(
     input: Tensor,
     *,
-    alpha: float = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    alpha: float = 1.0,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """x, but alpha · (e^x − 1) below zero."""
 
 def activation_gelu(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The Gaussian error linear unit: ½ x (1 + erf(x / √2))."""
 
 def activation_hard_sigmoid(
     input: Tensor,
     *,
-    alpha: float = ...,
-    beta: float = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    alpha: float = 0.2,
+    beta: float = 0.5,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """max(0, min(alpha · x + beta, 1)); for NaN 0 (measured)."""
 
@@ -258,42 +368,42 @@ def activation_hard_swish(
     *,
     alpha: float,
     beta: float,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """x times a hard sigmoid of it: x · max(0, min(alpha · x + beta, 1))."""
 
 def activation_hardmax(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """1 at the first greatest element of each row, else 0."""
 
 def activation_hardmax1(
     input: Tensor,
     *,
-    axes: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    axes: Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
-    """1 at the first greatest element over all of `axes` together, row-major, else 0."""
+    """1 at the first greatest element over all of `axes` together (the last, if left out), row-major, else 0."""
 
 def activation_identity(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The input as it is."""
 
 def activation_leaky_relu(
     input: Tensor,
     *,
-    alpha: float = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    alpha: float = 0.01,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """x, but alpha · x below zero."""
 
@@ -302,34 +412,34 @@ def activation_linear(
     *,
     alpha: float,
     beta: float,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """A straight line: alpha · x + beta."""
 
 def activation_log_softmax(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """ln(e^x / Σ e^x) along the last axis."""
 
 def activation_log_softmax1(
     input: Tensor,
     *,
-    axes: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    axes: Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
-    """ln(e^x / Σ e^x), the sum over all of `axes` together."""
+    """ln(e^x / Σ e^x), the sum over all of `axes` together; along the last axis, if left out."""
 
 def activation_parameterized_relu(
     input: Tensor,
     slope: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """x, but slope · x below zero; the slope is a tensor that broadcasts to the input."""
 
@@ -338,16 +448,16 @@ def activation_parametric_softplus(
     *,
     alpha: float,
     beta: float,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """A softplus of any slope and height: alpha · ln(1 + e^(beta · x))."""
 
 def activation_relu(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The rectified linear unit: max(0, x)."""
 
@@ -355,80 +465,80 @@ def activation_relu_grad(
     input: Tensor,
     input_gradient: Tensor,
     *,
-    output_gradient: Output | None = ...,
-    name: str | None = ...,
+    output_gradient: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The gradient where the input is above zero."""
 
 def activation_scaled_elu(
     input: Tensor,
     *,
-    alpha: float = ...,
-    gamma: float = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    alpha: float = 1.6732631921768188,
+    gamma: float = 1.0507010221481323,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """gamma · x, but gamma · alpha · (e^x − 1) below zero."""
 
 def activation_scaled_tanh(
     input: Tensor,
     *,
-    alpha: float = ...,
-    beta: float = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    alpha: float = 1.0,
+    beta: float = 0.5,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The hyperbolic tangent, scaled: alpha · tanh(beta · x)."""
 
 def activation_shrink(
     input: Tensor,
     *,
-    bias: float = ...,
-    threshold: float = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    bias: float = 0.0,
+    threshold: float = 0.5,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """x − bias above the threshold, x + bias below its opposite, else 0."""
 
 def activation_sigmoid(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The logistic function: 1 / (1 + e^−x)."""
 
 def activation_softmax(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """e^x / Σ e^x along the last axis."""
 
 def activation_softmax1(
     input: Tensor,
     *,
-    axes: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    axes: Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
-    """e^x / Σ e^x, the sum over all of `axes` together."""
+    """e^x / Σ e^x, the sum over all of `axes` together; along the last axis, if left out."""
 
 def activation_softplus(
     input: Tensor,
     *,
-    steepness: float = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    steepness: float = 1.0,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """ln(1 + e^(steepness · x)) / steepness; below feature level 6.4 the steepness is at least 1."""
 
 def activation_softsign(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """x brought between −1 and 1: x / (1 + |x|)."""
 
@@ -436,25 +546,25 @@ def activation_swish(
     input: Tensor,
     *,
     sigmoid_input_scale: float,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """x times a sigmoid of it: x / (1 + e^(−sigmoid_input_scale · x))."""
 
 def activation_tanh(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The hyperbolic tangent of x."""
 
 def activation_thresholded_relu(
     input: Tensor,
     *,
-    alpha: float = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    alpha: float = 1.0,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """x above alpha, else 0."""
 
@@ -469,19 +579,19 @@ def adam_optimizer(
     beta1: float,
     beta2: float,
     epsilon: float,
-    output_parameters: Output | None = ...,
-    output_first_moment: Output | None = ...,
-    output_second_moment: Output | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    output_parameters: Output | None = None,
+    output_first_moment: Output | None = None,
+    output_second_moment: Output | None = None,
+    name: str | None = None,
+) -> AdamOptimizerOutputs:
     """One step of Adam: parameters, first and second moment from their old values and the gradient G."""
 
 def add(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The sum: a + b."""
 
@@ -489,58 +599,58 @@ def add1(
     a: Tensor,
     b: Tensor,
     *,
-    fused_activation: str | Mapping[str, Any] | Operator | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    fused_activation: str | Mapping[str, Any] | Operator | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """An activation of the sum: activation(a + b)."""
 
 def argmax(
     input: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    axes: Sequence[int | str],
-    axis_direction: Literal["increasing", "decreasing"],
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    axes: Sequence[int | str] | None = None,
+    axis_direction: Literal["increasing", "decreasing"] = 'increasing',
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
-    """The row-major index of the greatest element inside `axes`, whose sizes become 1."""
+    """The row-major index of the greatest element inside `axes` (all axes, if left out), whose sizes become 1."""
 
 def argmin(
     input: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    axes: Sequence[int | str],
-    axis_direction: Literal["increasing", "decreasing"],
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    axes: Sequence[int | str] | None = None,
+    axis_direction: Literal["increasing", "decreasing"] = 'increasing',
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
-    """The row-major index of the least element inside `axes`, whose sizes become 1."""
+    """The row-major index of the least element inside `axes` (all axes, if left out), whose sizes become 1."""
 
 def asin(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The angle in radians whose sine is x; NaN outside [-1, 1]."""
 
 def asinh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The inverse of sinh, ln(x + √(x² + 1)): by this formula in float32 as it stands (measured)."""
 
 def atan(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The angle in radians whose tangent is x."""
 
@@ -548,58 +658,58 @@ def atan_yx(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The angle of the point (b, a): atan(a / b) in the right quadrant, from −π to π."""
 
 def atanh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The inverse of tanh, ½ ln((1 + x) / (1 − x)): ±infinity at ±1, NaN beyond."""
 
 def average_pooling(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    include_padding: bool,
-    output: Output | None = ...,
-    name: str | None = ...,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    include_padding: bool = False,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The mean of each window: of all its elements if `include_padding`, else of those inside the input."""
 
 def average_pooling1(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    dilations: Sequence[int | str] | None = ...,
-    include_padding: bool,
-    output: Output | None = ...,
-    name: str | None = ...,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    include_padding: bool = False,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """AVERAGE_POOLING of windows whose elements lie `dilations` apart."""
 
 def average_pooling_grad(
     input_gradient: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    include_padding: bool,
-    output_gradient: Output | None = ...,
-    name: str | None = ...,
+    sizes: Sequence[int | str] | None = None,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    include_padding: bool = False,
+    output_gradient: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The gradient of AVERAGE_POOLING: each element of the input is spread over its window in equal parts."""
 
@@ -612,9 +722,9 @@ def batch_normalization(
     *,
     spatial: bool,
     epsilon: float,
-    fused_activation: str | Mapping[str, Any] | Operator | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    fused_activation: str | Mapping[str, Any] | Operator | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Normalization by the mean and variance that are given."""
 
@@ -626,26 +736,26 @@ def batch_normalization_grad(
     scale: Tensor,
     *,
     epsilon: float,
-    output_gradient: Output | None = ...,
-    output_scale_gradient: Output | None = ...,
-    output_bias_gradient: Output | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    output_gradient: Output | None = None,
+    output_scale_gradient: Output | None = None,
+    output_bias_gradient: Output | None = None,
+    name: str | None = None,
+) -> BatchNormalizationGradOutputs:
     """The gradients of BATCH_NORMALIZATION, mean and variance being constants."""
 
 def batch_normalization_training(
     input: Tensor,
     scale: Tensor,
     bias: Tensor,
-    fused_add: Tensor | None = ...,
+    fused_add: Tensor | None = None,
     *,
     epsilon: float,
-    fused_activation: str | Mapping[str, Any] | Operator | None = ...,
-    output: Output | None = ...,
-    output_mean: Output | None = ...,
-    output_variance: Output | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    fused_activation: str | Mapping[str, Any] | Operator | None = None,
+    output: Output | None = None,
+    output_mean: Output | None = None,
+    output_variance: Output | None = None,
+    name: str | None = None,
+) -> BatchNormalizationTrainingOutputs:
     """Normalization by the input's own mean and variance, which are outputs, too."""
 
 def batch_normalization_training_grad(
@@ -656,36 +766,36 @@ def batch_normalization_training_grad(
     scale: Tensor,
     *,
     epsilon: float,
-    output_gradient: Output | None = ...,
-    output_scale_gradient: Output | None = ...,
-    output_bias_gradient: Output | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    output_gradient: Output | None = None,
+    output_scale_gradient: Output | None = None,
+    output_bias_gradient: Output | None = None,
+    name: str | None = None,
+) -> BatchNormalizationTrainingGradOutputs:
     """The gradients of BATCH_NORMALIZATION_TRAINING, whose mean and variance come from the input."""
 
 def bit_and(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The bits set in both a and b."""
 
 def bit_count(
     input: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """How many bits are set; the output is uint8 unless uint32 is asked for."""
 
 def bit_not(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Every bit turned over."""
 
@@ -693,8 +803,8 @@ def bit_or(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The bits set in a or b, or both."""
 
@@ -702,8 +812,8 @@ def bit_shift_left(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """a · 2^b modulo 2^N."""
 
@@ -711,8 +821,8 @@ def bit_shift_right(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """a / 2^b, cut: zeros move in.  Of b counts what BIT_SHIFT_LEFT says."""
 
@@ -720,49 +830,49 @@ def bit_xor(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The bits set in one of a and b."""
 
 def cast(
     input: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The input's values in the output's data type, which must be given."""
 
 def ceil(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The least whole number that is not below x."""
 
 def clip(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
     min: float,
     max: float,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """max(min, min(x, max)): where min > max, min wins."""
 
 def clip1(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    min_max_data_type: DataType | str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    min_max_data_type: DataTypeLike | None = None,
     min: float | Scalar | Mapping[str, Any],
     max: float | Scalar | Mapping[str, Any],
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """max(min, min(x, max)), the bounds being of the tensor's own type: where min > max, min wins."""
 
@@ -772,8 +882,8 @@ def clip_grad(
     *,
     min: float,
     max: float,
-    output_gradient: Output | None = ...,
-    name: str | None = ...,
+    output_gradient: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The gradient where the input is strictly between the bounds, which are converted to its type first."""
 
@@ -781,74 +891,74 @@ def clip_grad1(
     input: Tensor,
     input_gradient: Tensor,
     *,
-    min_max_data_type: DataType | str | None = ...,
+    min_max_data_type: DataTypeLike | None = None,
     min: float | Scalar | Mapping[str, Any],
     max: float | Scalar | Mapping[str, Any],
-    output_gradient: Output | None = ...,
-    name: str | None = ...,
+    output_gradient: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The gradient where the input is strictly between the bounds, which are of its own type; not for NaN."""
 
 def constant_pow(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
     exponent: float,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """x ^ exponent; NaN for a negative x unless the exponent is a whole number."""
 
 def convolution(
     input: Tensor,
     filter: Tensor,
-    bias: Tensor | None = ...,
+    bias: Tensor | None = None,
     *,
-    mode: Literal["convolution", "cross_correlation"] = ...,
-    direction: Literal["forward", "backward"] = ...,
-    strides: Sequence[int | str] | None = ...,
-    dilations: Sequence[int | str] | None = ...,
-    start_padding: Sequence[int | str] | None = ...,
-    end_padding: Sequence[int | str] | None = ...,
-    output_padding: Sequence[int | str] | None = ...,
-    group_count: int | str = ...,
-    fused_activation: str | Mapping[str, Any] | Operator | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    mode: Literal["convolution", "cross_correlation"] = 'cross_correlation',
+    direction: Literal["forward", "backward"] = 'forward',
+    strides: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output_padding: int | str | Sequence[int | str] | None = None,
+    group_count: int | str | None = None,
+    fused_activation: str | Mapping[str, Any] | Operator | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """activation(convolution + bias), in one to three spatial dimensions."""
 
 def convolution_integer(
     input: Tensor,
-    input_zero_point: Tensor | None = ...,
-    filter: Tensor | None = ...,
-    filter_zero_point: Tensor | None = ...,
+    input_zero_point: Tensor | None = None,
+    filter: Tensor | None = None,
+    filter_zero_point: Tensor | None = None,
     *,
-    strides: Sequence[int | str] | None = ...,
-    dilations: Sequence[int | str] | None = ...,
-    start_padding: Sequence[int | str] | None = ...,
-    end_padding: Sequence[int | str] | None = ...,
-    group_count: int | str = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    strides: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    group_count: int | str | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The convolution of quantized tensors, as int32: Σ (input − input_zero_point) · (filter − filter_zero_point)."""
 
 def cos(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The cosine of x, an angle in radians."""
 
 def cosh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The hyperbolic cosine of x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
 
@@ -856,10 +966,10 @@ def cumulative_product(
     input: Tensor,
     *,
     axis: int | str,
-    axis_direction: Literal["increasing", "decreasing"],
-    has_exclusive_product: bool,
-    output: Output | None = ...,
-    name: str | None = ...,
+    axis_direction: Literal["increasing", "decreasing"] = 'increasing',
+    has_exclusive_product: bool = False,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The product of the elements along `axis` up to each one, from the first on (increasing) or the last (decreasing)."""
 
@@ -867,10 +977,10 @@ def cumulative_summation(
     input: Tensor,
     *,
     axis: int | str,
-    axis_direction: Literal["increasing", "decreasing"],
-    has_exclusive_sum: bool,
-    output: Output | None = ...,
-    name: str | None = ...,
+    axis_direction: Literal["increasing", "decreasing"] = 'increasing',
+    has_exclusive_sum: bool = False,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The sum of the elements along `axis` up to each one, from the first on (increasing) or the last (decreasing)."""
 
@@ -878,8 +988,8 @@ def depth_to_space(
     input: Tensor,
     *,
     block_size: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Channels into blocks of pixels: output[n, c, h · B + y, w · B + x] = input[n, (y · B + x) · C + c, h, w]."""
 
@@ -887,30 +997,30 @@ def depth_to_space1(
     input: Tensor,
     *,
     block_size: int | str,
-    order: Literal["depth_column_row", "column_row_depth"] = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    order: Literal["depth_column_row", "column_row_depth"] = 'depth_column_row',
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Channels into blocks of pixels, in either order."""
 
 def dequantize(
     input: Tensor,
-    quantizations: Sequence[Value],
+    quantizations: Sequence[Tensor],
     *,
-    dtype: DataType | str | None = ...,
+    dtype: DataTypeLike | None = None,
     quantization_type: Literal["none", "scale", "scale_zero_point"],
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The numbers that integers stand for: (input − zero_point) · scale."""
 
 def dequantize_linear(
     input: Tensor,
     scale: Tensor,
-    zero_point: Tensor | None = ...,
+    zero_point: Tensor | None = None,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The numbers that integers stand for: (input − zero_point) · scale."""
 
@@ -918,8 +1028,8 @@ def difference_square(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The square of the difference: (a − b)²."""
 
@@ -927,60 +1037,60 @@ def divide(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The quotient: a / b; integers cut the fraction."""
 
 def dynamic_quantize_linear(
     input: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    output_scale: Output | None = ...,
-    output_zero_point: Output | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    output_scale: Output | None = None,
+    output_zero_point: Output | None = None,
+    name: str | None = None,
+) -> DynamicQuantizeLinearOutputs:
     """Quantizes to the input's own range, and gives the scale and zero point it took."""
 
 def erf(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The error function, 2/√π ∫ e^(−t²) dt from 0 to x; measured: DirectML approximates it within 5e-7."""
 
 def exp(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The exponential function: e^x."""
 
 def floor(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The greatest whole number that is not above x."""
 
 def fold(
     input: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
-    window_sizes: Sequence[int | str],
-    strides: Sequence[int | str],
-    dilations: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    sizes: Sequence[int | str] | None = None,
+    window_sizes: int | str | Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """An image from the patches of a sliding window, added where they overlap: the transpose of unfold."""
 
@@ -989,9 +1099,9 @@ def gather(
     indices: Tensor,
     *,
     axis: int | str,
-    index_dimensions: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    index_dimensions: int | str | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The slices of the input along `axis` that the indices name."""
 
@@ -1000,8 +1110,8 @@ def gather_elements(
     indices: Tensor,
     *,
     axis: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """output[c] = input[c, but along `axis` at indices[c]]; the output has the indices' sizes."""
 
@@ -1009,10 +1119,10 @@ def gather_nd(
     input: Tensor,
     indices: Tensor,
     *,
-    input_dimension_count: int | str,
-    indices_dimension_count: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    input_dimension_count: int | str | None = None,
+    indices_dimension_count: int | str | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """output[k…, slice…] = input[indices[k…, 0], indices[k…, 1], …, slice…]."""
 
@@ -1020,52 +1130,107 @@ def gather_nd1(
     input: Tensor,
     indices: Tensor,
     *,
-    input_dimension_count: int | str,
-    indices_dimension_count: int | str,
-    batch_dimension_count: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    input_dimension_count: int | str | None = None,
+    indices_dimension_count: int | str | None = None,
+    batch_dimension_count: int | str = 0,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """gather_nd for each batch: output[b…, k…, slice…] = input[b…, indices[b…, k…, 0], …, slice…]."""
 
 def gemm(
     a: Tensor,
     b: Tensor,
-    c: Tensor | None = ...,
+    c: Tensor | None = None,
     *,
-    trans_a: Literal["none", "transpose"] = ...,
-    trans_b: Literal["none", "transpose"] = ...,
-    alpha: float = ...,
-    beta: float = ...,
-    fused_activation: str | Mapping[str, Any] | Operator | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    trans_a: Literal["none", "transpose"] = 'none',
+    trans_b: Literal["none", "transpose"] = 'none',
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    fused_activation: str | Mapping[str, Any] | Operator | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """activation(alpha · A · B + beta · C), A and B transposed first where asked."""
 
+@overload
 def gru(
     input: Tensor,
     weight: Tensor,
     recurrence: Tensor,
-    bias: Tensor | None = ...,
-    hidden_init: Tensor | None = ...,
-    sequence_lengths: Tensor | None = ...,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
     *,
     activation_descs: Sequence[str | Mapping[str, Any] | Operator],
-    direction: Literal["forward", "backward", "bidirectional"],
-    linear_before_reset: bool,
-    output_sequence: Output | bool | None = ...,
-    output_single: Output | bool | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    linear_before_reset: bool = False,
+    output_sequence: Literal[True] | Output = ...,
+    output_single: Literal[True] | Output = ...,
+    name: str | None = None,
+) -> GruOutputs:
+    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+
+@overload
+def gru(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    linear_before_reset: bool = False,
+    output_sequence: Literal[False],
+    output_single: Output | bool | None = None,
+    name: str | None = None,
+) -> Value:
+    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+
+@overload
+def gru(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    linear_before_reset: bool = False,
+    output_sequence: Output | bool | None = None,
+    output_single: Literal[False],
+    name: str | None = None,
+) -> Value:
+    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+
+@overload
+def gru(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    linear_before_reset: bool = False,
+    output_sequence: Output | bool | None = None,
+    output_single: Output | bool | None = None,
+    name: str | None = None,
+) -> GruOutputs | Value:
     """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
 
 def identity(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """A copy of the input; with other strides for the output, a change of layout."""
 
@@ -1074,36 +1239,37 @@ def if_(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """a where the condition (uint8) is not zero, else b."""
 
 def is_infinity(
     input: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    infinity_mode: Literal["either", "positive", "negative"] = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    infinity_mode: Literal["either", "positive", "negative"] = 'either',
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether x is infinite: with either sign, or the one the mode says."""
 
 def is_nan(
     input: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether x is NaN."""
 
 def join(
-    inputs: Sequence[Value],
+    inputs: Sequence[Tensor],
     *,
     axis: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The inputs one after the other along `axis`; their other sizes agree."""
 
@@ -1115,8 +1281,8 @@ def local_response_normalization(
     alpha: float,
     beta: float,
     bias: float,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """input / (bias + alpha / local_size · Σ x²)^beta, the sum being over the element's neighbourhood."""
 
@@ -1129,17 +1295,17 @@ def local_response_normalization_grad(
     alpha: float,
     beta: float,
     bias: float,
-    output_gradient: Output | None = ...,
-    name: str | None = ...,
+    output_gradient: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The gradient of LOCAL_RESPONSE_NORMALIZATION's input."""
 
 def log(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The natural logarithm: −infinity at zero, NaN below."""
 
@@ -1147,8 +1313,8 @@ def logical_and(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether neither a nor b is zero."""
 
@@ -1156,9 +1322,9 @@ def logical_equals(
     a: Tensor,
     b: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether a = b."""
 
@@ -1166,9 +1332,9 @@ def logical_greater_than(
     a: Tensor,
     b: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether a > b."""
 
@@ -1176,9 +1342,9 @@ def logical_greater_than_or_equal(
     a: Tensor,
     b: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether a ≥ b."""
 
@@ -1186,9 +1352,9 @@ def logical_less_than(
     a: Tensor,
     b: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether a < b."""
 
@@ -1196,17 +1362,17 @@ def logical_less_than_or_equal(
     a: Tensor,
     b: Tensor,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether a ≤ b."""
 
 def logical_not(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether x is zero."""
 
@@ -1214,8 +1380,8 @@ def logical_or(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether a or b, or both, are not zero."""
 
@@ -1223,8 +1389,8 @@ def logical_xor(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Whether one of a and b is zero and the other is not."""
 
@@ -1234,82 +1400,106 @@ def lp_normalization(
     axis: int | str,
     epsilon: float,
     p: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """input / √(norm² + epsilon), the norm along the axis being Σ |x| for p = 1 and √Σ x² for p = 2."""
 
 def lp_pooling(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
     p: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The p-norm of each window: (Σ |x|^p)^(1/p), p being 1 or 2 as a rule."""
 
 def lp_pooling1(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    dilations: Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
     p: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """LP_POOLING of windows whose elements lie `dilations` apart."""
 
+@overload
 def lstm(
     input: Tensor,
     weight: Tensor,
     recurrence: Tensor,
-    bias: Tensor | None = ...,
-    hidden_init: Tensor | None = ...,
-    cell_mem_init: Tensor | None = ...,
-    sequence_lengths: Tensor | None = ...,
-    peephole: Tensor | None = ...,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    cell_mem_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    peephole: Tensor | None = None,
     *,
     activation_descs: Sequence[str | Mapping[str, Any] | Operator],
-    direction: Literal["forward", "backward", "bidirectional"],
-    clip_threshold: float,
-    use_clip_threshold: bool,
-    couple_input_forget: bool,
-    output_sequence: Output | bool | None = ...,
-    output_single: Output | bool | None = ...,
-    output_cell_single: Output | bool | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    clip_threshold: float | None = None,
+    use_clip_threshold: bool | None = None,
+    couple_input_forget: bool = False,
+    output_sequence: Literal[True] | Output = ...,
+    output_single: Literal[True] | Output = ...,
+    output_cell_single: Literal[True] | Output = ...,
+    name: str | None = None,
+) -> LstmOutputs:
+    """Long short-term memory: hidden numbers H and cells C, along time forward, backward or both."""
+
+@overload
+def lstm(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    cell_mem_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    peephole: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    clip_threshold: float | None = None,
+    use_clip_threshold: bool | None = None,
+    couple_input_forget: bool = False,
+    output_sequence: Output | bool | None = None,
+    output_single: Output | bool | None = None,
+    output_cell_single: Output | bool | None = None,
+    name: str | None = None,
+) -> LstmOutputs | Value:
     """Long short-term memory: hidden numbers H and cells C, along time forward, backward or both."""
 
 def matrix_multiply_integer(
     a: Tensor,
-    a_zero_point: Tensor | None = ...,
-    b: Tensor | None = ...,
-    b_zero_point: Tensor | None = ...,
+    a_zero_point: Tensor | None = None,
+    b: Tensor | None = None,
+    b_zero_point: Tensor | None = None,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The matrix product of quantized tensors: Σ (a − a_zero_point) · (b − b_zero_point), as int32, modulo 2^32."""
 
 def matrix_multiply_integer_to_float(
     a: Tensor,
     a_scale: Tensor,
-    a_zero_point: Tensor | None = ...,
-    b: Tensor | None = ...,
-    b_scale: Tensor | None = ...,
-    b_zero_point: Tensor | None = ...,
-    bias: Tensor | None = ...,
+    a_zero_point: Tensor | None = None,
+    b: Tensor | None = None,
+    b_scale: Tensor | None = None,
+    b_zero_point: Tensor | None = None,
+    bias: Tensor | None = None,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The matrix product of quantized tensors, in the floats they stand for."""
 
@@ -1317,61 +1507,121 @@ def max(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The greater of a and b; where one is NaN, the other."""
 
 def max_pooling(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The greatest element of each window.  A NaN is passed over, and −infinity counts as the least finite number."""
 
+@overload
 def max_pooling1(
     input: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    output: Output | None = ...,
-    output_indices: Output | bool | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    output_indices: Literal[False] = ...,
+    name: str | None = None,
+) -> Value:
     """The greatest element of each window and, where asked for, its index in the input."""
 
+@overload
+def max_pooling1(
+    input: Tensor,
+    *,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    output_indices: Literal[True] | Output,
+    name: str | None = None,
+) -> MaxPooling1Outputs:
+    """The greatest element of each window and, where asked for, its index in the input."""
+
+@overload
+def max_pooling1(
+    input: Tensor,
+    *,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    output_indices: Output | bool | None = None,
+    name: str | None = None,
+) -> MaxPooling1Outputs | Value:
+    """The greatest element of each window and, where asked for, its index in the input."""
+
+@overload
 def max_pooling2(
     input: Tensor,
     *,
-    strides: Sequence[int | str] | None = ...,
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str] | None = ...,
-    end_padding: Sequence[int | str] | None = ...,
-    dilations: Sequence[int | str] | None = ...,
-    output: Output | None = ...,
-    output_indices: Output | bool | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    output_indices: Literal[False] = ...,
+    name: str | None = None,
+) -> Value:
+    """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
+
+@overload
+def max_pooling2(
+    input: Tensor,
+    *,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    output_indices: Literal[True] | Output,
+    name: str | None = None,
+) -> MaxPooling2Outputs:
+    """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
+
+@overload
+def max_pooling2(
+    input: Tensor,
+    *,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    output_indices: Output | bool | None = None,
+    name: str | None = None,
+) -> MaxPooling2Outputs | Value:
     """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
 
 def max_pooling_grad(
     input: Tensor,
     input_gradient: Tensor,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    dilations: Sequence[int | str],
-    output_gradient: Output | None = ...,
-    name: str | None = ...,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    output_gradient: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The gradient of MAX_POOLING2: each element of `input_gradient` goes where the maximum of its window is."""
 
@@ -1379,9 +1629,9 @@ def max_unpooling(
     input: Tensor,
     indices: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    sizes: Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Zeros, with each element of the input at the row-major index of the output that `indices` says."""
 
@@ -1389,51 +1639,51 @@ def mean(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The mean: (a + b) / 2; integers wrap in the sum and cut the fraction of the half."""
 
 def mean_variance_normalization(
     input: Tensor,
-    scale: Tensor | None = ...,
-    bias: Tensor | None = ...,
+    scale: Tensor | None = None,
+    bias: Tensor | None = None,
     *,
     cross_channel: bool,
     normalize_variance: bool,
     epsilon: float,
-    fused_activation: str | Mapping[str, Any] | Operator | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    fused_activation: str | Mapping[str, Any] | Operator | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Normalization of each image, by its own mean and variance."""
 
 def mean_variance_normalization1(
     input: Tensor,
-    scale: Tensor | None = ...,
-    bias: Tensor | None = ...,
+    scale: Tensor | None = None,
+    bias: Tensor | None = None,
     *,
     axes: Sequence[int | str],
     normalize_variance: bool,
     epsilon: float,
-    fused_activation: str | Mapping[str, Any] | Operator | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    fused_activation: str | Mapping[str, Any] | Operator | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Normalization by the input's own mean and variance over `axes`."""
 
 def mean_variance_normalization2(
     input: Tensor,
-    scale: Tensor | None = ...,
-    bias: Tensor | None = ...,
+    scale: Tensor | None = None,
+    bias: Tensor | None = None,
     *,
     axes: Sequence[int | str],
     use_mean: bool,
     use_variance: bool,
     epsilon: float,
-    fused_activation: str | Mapping[str, Any] | Operator | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    fused_activation: str | Mapping[str, Any] | Operator | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Normalization by the input's own mean, variance or both over `axes`."""
 
@@ -1441,8 +1691,8 @@ def min(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The lesser of a and b; where one is NaN, the other."""
 
@@ -1450,8 +1700,8 @@ def modulus_floor(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """a − b · floor(a / b): what is left has the sign of b, as in Python."""
 
@@ -1459,95 +1709,253 @@ def modulus_truncate(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """a − b · trunc(a / b): what is left has the sign of a, as in C."""
 
+@overload
 def multihead_attention(
-    query: Tensor | None = ...,
-    key: Tensor | None = ...,
-    value: Tensor | None = ...,
-    stacked_query_key: Tensor | None = ...,
-    stacked_key_value: Tensor | None = ...,
-    stacked_query_key_value: Tensor | None = ...,
-    bias: Tensor | None = ...,
-    mask: Tensor | None = ...,
-    relative_position_bias: Tensor | None = ...,
-    past_key: Tensor | None = ...,
-    past_value: Tensor | None = ...,
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
     *,
     scale: float,
-    mask_filter_value: float,
-    head_count: int | str,
-    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"],
-    output: Output | None = ...,
-    output_present_key: Output | bool | None = ...,
-    output_present_value: Output | bool | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    mask_filter_value: float | None = None,
+    head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Literal[False] = ...,
+    output_present_value: Literal[False] = ...,
+    name: str | None = None,
+) -> Value:
     """softmax(scale · Q · Kᵀ + relative_position_bias + mask) · V, for each head."""
 
-def multihead_attention1(
-    query: Tensor | None = ...,
-    key: Tensor | None = ...,
-    value: Tensor | None = ...,
-    stacked_query_key: Tensor | None = ...,
-    stacked_key_value: Tensor | None = ...,
-    stacked_query_key_value: Tensor | None = ...,
-    bias: Tensor | None = ...,
-    mask: Tensor | None = ...,
-    relative_position_bias: Tensor | None = ...,
-    past_key: Tensor | None = ...,
-    past_value: Tensor | None = ...,
-    past_sequence_lengths: Tensor | None = ...,
+@overload
+def multihead_attention(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
     *,
     scale: float,
-    mask_filter_value: float,
-    query_head_count: int | str,
-    key_value_head_count: int | str,
-    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"],
-    output: Output | None = ...,
-    output_present_key: Output | bool | None = ...,
-    output_present_value: Output | bool | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    mask_filter_value: float | None = None,
+    head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Literal[True] | Output,
+    output_present_value: Output | bool | None = None,
+    name: str | None = None,
+) -> MultiheadAttentionOutputs:
+    """softmax(scale · Q · Kᵀ + relative_position_bias + mask) · V, for each head."""
+
+@overload
+def multihead_attention(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Output | bool | None = None,
+    output_present_value: Literal[True] | Output,
+    name: str | None = None,
+) -> MultiheadAttentionOutputs:
+    """softmax(scale · Q · Kᵀ + relative_position_bias + mask) · V, for each head."""
+
+@overload
+def multihead_attention(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Output | bool | None = None,
+    output_present_value: Output | bool | None = None,
+    name: str | None = None,
+) -> MultiheadAttentionOutputs | Value:
+    """softmax(scale · Q · Kᵀ + relative_position_bias + mask) · V, for each head."""
+
+@overload
+def multihead_attention1(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    past_sequence_lengths: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    query_head_count: int | str | None = None,
+    key_value_head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Literal[False] = ...,
+    output_present_value: Literal[False] = ...,
+    name: str | None = None,
+) -> Value:
+    """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past."""
+
+@overload
+def multihead_attention1(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    past_sequence_lengths: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    query_head_count: int | str | None = None,
+    key_value_head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Literal[True] | Output,
+    output_present_value: Output | bool | None = None,
+    name: str | None = None,
+) -> MultiheadAttention1Outputs:
+    """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past."""
+
+@overload
+def multihead_attention1(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    past_sequence_lengths: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    query_head_count: int | str | None = None,
+    key_value_head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Output | bool | None = None,
+    output_present_value: Literal[True] | Output,
+    name: str | None = None,
+) -> MultiheadAttention1Outputs:
+    """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past."""
+
+@overload
+def multihead_attention1(
+    query: Tensor | None = None,
+    key: Tensor | None = None,
+    value: Tensor | None = None,
+    stacked_query_key: Tensor | None = None,
+    stacked_key_value: Tensor | None = None,
+    stacked_query_key_value: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    relative_position_bias: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    past_sequence_lengths: Tensor | None = None,
+    *,
+    scale: float,
+    mask_filter_value: float | None = None,
+    query_head_count: int | str | None = None,
+    key_value_head_count: int | str | None = None,
+    mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
+    output: Output | None = None,
+    output_present_key: Output | bool | None = None,
+    output_present_value: Output | bool | None = None,
+    name: str | None = None,
+) -> MultiheadAttention1Outputs | Value:
     """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past."""
 
 def multiply(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The product: a · b."""
 
 def negate(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """−x; the least integer stays as it is, since its opposite does not exist, but −128 in int8 becomes 127."""
 
 def nonzero_coordinates(
     input: Tensor,
     *,
-    output_count: Output | None = ...,
-    output_coordinates: Output | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    output_count: Output | None = None,
+    output_coordinates: Output | None = None,
+    name: str | None = None,
+) -> NonzeroCoordinatesOutputs:
     """How many elements are not zero, and the coordinates of each, one a row in row-major order."""
 
 def one_hot(
     indices: Tensor,
     values: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
+    sizes: Sequence[int | str] | None = None,
     axis: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """output[c] = on where the index at c is c's place along `axis`, else off."""
 
@@ -1555,11 +1963,11 @@ def padding(
     input: Tensor,
     *,
     padding_mode: Literal["constant", "edge", "reflection", "symmetric", "wrap"],
-    padding_value: float,
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    padding_value: float = 0.0,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The input with `start_padding` elements before and `end_padding` behind it, in every dimension."""
 
@@ -1567,12 +1975,12 @@ def padding1(
     input: Tensor,
     *,
     padding_mode: Literal["constant", "edge", "reflection", "symmetric", "wrap"],
-    padding_value_data_type: DataType | str | None = ...,
-    padding_value: float | Scalar | Mapping[str, Any],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    padding_value_data_type: DataTypeLike | None = None,
+    padding_value: float | Scalar | Mapping[str, Any] = 0,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Padding whose `padding_value` has the tensor's data type, so that 64-bit values are kept."""
 
@@ -1580,213 +1988,238 @@ def pow(
     input: Tensor,
     exponent: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """input ^ exponent; the output has the input's data type."""
 
 def quantize(
     input: Tensor,
-    quantizations: Sequence[Value],
+    quantizations: Sequence[Tensor],
     *,
-    dtype: DataType | str | None = ...,
+    dtype: DataTypeLike | None = None,
     quantization_type: Literal["none", "scale", "scale_zero_point"],
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The integers that stand for numbers: clamp(round(input / scale) + zero_point), halves to even."""
 
 def quantize_linear(
     input: Tensor,
     scale: Tensor,
-    zero_point: Tensor | None = ...,
+    zero_point: Tensor | None = None,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The integers that stand for numbers: clamp(round(input / scale) + zero_point), halves to even."""
 
 def quantized_linear_add(
     a: Tensor,
     a_scale: Tensor,
-    a_zero_point: Tensor | None = ...,
-    b: Tensor | None = ...,
-    b_scale: Tensor | None = ...,
-    b_zero_point: Tensor | None = ...,
-    output_scale: Tensor | None = ...,
-    output_zero_point: Tensor | None = ...,
+    a_zero_point: Tensor | None = None,
+    b: Tensor | None = None,
+    b_scale: Tensor | None = None,
+    b_zero_point: Tensor | None = None,
+    output_scale: Tensor | None = None,
+    output_zero_point: Tensor | None = None,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The sum of quantized tensors, quantized."""
 
 def quantized_linear_average_pooling(
     input: Tensor,
     input_scale: Tensor,
-    input_zero_point: Tensor | None = ...,
-    output_scale: Tensor | None = ...,
-    output_zero_point: Tensor | None = ...,
+    input_zero_point: Tensor | None = None,
+    output_scale: Tensor | None = None,
+    output_zero_point: Tensor | None = None,
     *,
-    strides: Sequence[int | str],
-    window_size: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    dilations: Sequence[int | str],
-    include_padding: bool,
-    output: Output | None = ...,
-    name: str | None = ...,
+    strides: int | str | Sequence[int | str] | None = None,
+    window_size: int | str | Sequence[int | str],
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    include_padding: bool = False,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The mean of each window of a quantized tensor, quantized: q stands for (q − zero_point) · scale."""
 
 def quantized_linear_convolution(
     input: Tensor,
     input_scale: Tensor,
-    input_zero_point: Tensor | None = ...,
-    filter: Tensor | None = ...,
-    filter_scale: Tensor | None = ...,
-    filter_zero_point: Tensor | None = ...,
-    bias: Tensor | None = ...,
-    output_scale: Tensor | None = ...,
-    output_zero_point: Tensor | None = ...,
+    input_zero_point: Tensor | None = None,
+    filter: Tensor | None = None,
+    filter_scale: Tensor | None = None,
+    filter_zero_point: Tensor | None = None,
+    bias: Tensor | None = None,
+    output_scale: Tensor | None = None,
+    output_zero_point: Tensor | None = None,
     *,
-    strides: Sequence[int | str] | None = ...,
-    dilations: Sequence[int | str] | None = ...,
-    start_padding: Sequence[int | str] | None = ...,
-    end_padding: Sequence[int | str] | None = ...,
-    group_count: int | str = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    strides: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    group_count: int | str | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The convolution of quantized tensors, quantized: a number q stands for (q − zero_point) · scale."""
 
 def quantized_linear_matrix_multiply(
     a: Tensor,
     a_scale: Tensor,
-    a_zero_point: Tensor | None = ...,
-    b: Tensor | None = ...,
-    b_scale: Tensor | None = ...,
-    b_zero_point: Tensor | None = ...,
-    output_scale: Tensor | None = ...,
-    output_zero_point: Tensor | None = ...,
+    a_zero_point: Tensor | None = None,
+    b: Tensor | None = None,
+    b_scale: Tensor | None = None,
+    b_zero_point: Tensor | None = None,
+    output_scale: Tensor | None = None,
+    output_zero_point: Tensor | None = None,
     *,
-    dtype: DataType | str | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    dtype: DataTypeLike | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The matrix product of quantized tensors, quantized."""
 
+@overload
 def random_generator(
     input_state: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
-    type: Literal["philox_4x32_10"] = ...,
-    output: Output | None = ...,
-    output_state: Output | bool | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    sizes: Sequence[int | str] | None = None,
+    type: Literal["philox_4x32_10"] = 'philox_4x32_10',
+    output: Output | None = None,
+    output_state: Literal[True] | Output = ...,
+    name: str | None = None,
+) -> RandomGeneratorOutputs:
+    """Random bits, evenly distributed, and the state to go on from."""
+
+@overload
+def random_generator(
+    input_state: Tensor,
+    *,
+    sizes: Sequence[int | str] | None = None,
+    type: Literal["philox_4x32_10"] = 'philox_4x32_10',
+    output: Output | None = None,
+    output_state: Literal[False],
+    name: str | None = None,
+) -> Value:
+    """Random bits, evenly distributed, and the state to go on from."""
+
+@overload
+def random_generator(
+    input_state: Tensor,
+    *,
+    sizes: Sequence[int | str] | None = None,
+    type: Literal["philox_4x32_10"] = 'philox_4x32_10',
+    output: Output | None = None,
+    output_state: Output | bool | None = None,
+    name: str | None = None,
+) -> RandomGeneratorOutputs | Value:
     """Random bits, evenly distributed, and the state to go on from."""
 
 def recip(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The reciprocal: 1 / x."""
 
 def reduce(
     input: Tensor,
     *,
-    dtype: DataType | str | None = ...,
+    dtype: DataTypeLike | None = None,
     function: Literal["argmax", "argmin", "average", "l1", "l2", "log_sum", "log_sum_exp", "max", "min", "multiply", "sum", "sum_square"],
-    axes: Sequence[int | str] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    axes: Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Reduces the elements along `axes` (all axes, if left out) to one, whose sizes become 1."""
 
 def resample(
     input: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
+    sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    scales: Sequence[float],
-    output: Output | None = ...,
-    name: str | None = ...,
+    scales: float | Sequence[float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The input stretched by `scales`, one for each dimension; the middles of elements are what is resampled."""
 
 def resample1(
     input: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
+    sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    scales: Sequence[float] | None = ...,
-    input_pixel_offsets: Sequence[float] | None = ...,
-    output_pixel_offsets: Sequence[float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scales: float | Sequence[float] | None = None,
+    input_pixel_offsets: float | Sequence[float] | None = None,
+    output_pixel_offsets: float | Sequence[float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """RESAMPLE with the pixel offsets given."""
 
 def resample2(
     input: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
+    sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    rounding_direction: Literal["increasing", "decreasing"] = ...,
-    scales: Sequence[float] | None = ...,
-    input_pixel_offsets: Sequence[float] | None = ...,
-    output_pixel_offsets: Sequence[float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    rounding_direction: Literal["increasing", "decreasing"] = 'increasing',
+    scales: float | Sequence[float] | None = None,
+    input_pixel_offsets: float | Sequence[float] | None = None,
+    output_pixel_offsets: float | Sequence[float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """RESAMPLE1, except that `nearest_neighbor` rounds up (`increasing`) or down (`decreasing`) where it reads."""
 
 def resample3(
     input: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
+    sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    rounding_direction: Literal["increasing", "decreasing"] = ...,
-    scales: Sequence[float] | None = ...,
-    input_pixel_offsets: Sequence[float] | None = ...,
-    output_pixel_offsets: Sequence[float] | None = ...,
-    antialiased: bool = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    rounding_direction: Literal["increasing", "decreasing"] = 'increasing',
+    scales: float | Sequence[float] | None = None,
+    input_pixel_offsets: float | Sequence[float] | None = None,
+    output_pixel_offsets: float | Sequence[float] | None = None,
+    antialiased: bool = False,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """RESAMPLE2 and, if `antialiased`, a wider filter where `linear` shrinks a dimension to less than half."""
 
 def resample_grad(
     input_gradient: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
+    sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    scales: Sequence[float] | None = ...,
-    input_pixel_offsets: Sequence[float] | None = ...,
-    output_pixel_offsets: Sequence[float] | None = ...,
-    output_gradient: Output | None = ...,
-    name: str | None = ...,
+    scales: float | Sequence[float] | None = None,
+    input_pixel_offsets: float | Sequence[float] | None = None,
+    output_pixel_offsets: float | Sequence[float] | None = None,
+    output_gradient: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The gradient of RESAMPLE1: each element is added, times its weight, to the elements it was made of."""
 
 def resample_grad1(
     input_gradient: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
+    sizes: Sequence[int | str] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    rounding_direction: Literal["increasing", "decreasing"],
-    scales: Sequence[float],
-    input_pixel_offsets: Sequence[float],
-    output_pixel_offsets: Sequence[float],
-    output_gradient: Output | None = ...,
-    name: str | None = ...,
+    rounding_direction: Literal["increasing", "decreasing"] = 'increasing',
+    scales: float | Sequence[float] | None = None,
+    input_pixel_offsets: float | Sequence[float] | None = None,
+    output_pixel_offsets: float | Sequence[float] | None = None,
+    output_gradient: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The gradient of RESAMPLE2: each element is added, times its weight, to the elements it was made of."""
 
@@ -1795,25 +2228,77 @@ def reverse_subsequences(
     sequence_lengths: Tensor,
     *,
     axis: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The first `sequence_lengths` elements along `axis` in reverse order, the others where they are."""
 
+@overload
 def rnn(
     input: Tensor,
     weight: Tensor,
     recurrence: Tensor,
-    bias: Tensor | None = ...,
-    hidden_init: Tensor | None = ...,
-    sequence_lengths: Tensor | None = ...,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
     *,
     activation_descs: Sequence[str | Mapping[str, Any] | Operator],
-    direction: Literal["forward", "backward", "bidirectional"],
-    output_sequence: Output | bool | None = ...,
-    output_single: Output | bool | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    output_sequence: Literal[True] | Output = ...,
+    output_single: Literal[True] | Output = ...,
+    name: str | None = None,
+) -> RnnOutputs:
+    """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
+
+@overload
+def rnn(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    output_sequence: Literal[False],
+    output_single: Output | bool | None = None,
+    name: str | None = None,
+) -> Value:
+    """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
+
+@overload
+def rnn(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    output_sequence: Output | bool | None = None,
+    output_single: Literal[False],
+    name: str | None = None,
+) -> Value:
+    """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
+
+@overload
+def rnn(
+    input: Tensor,
+    weight: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None = None,
+    hidden_init: Tensor | None = None,
+    sequence_lengths: Tensor | None = None,
+    *,
+    activation_descs: Sequence[str | Mapping[str, Any] | Operator],
+    direction: Literal["forward", "backward", "bidirectional"] = 'forward',
+    output_sequence: Output | bool | None = None,
+    output_single: Output | bool | None = None,
+    name: str | None = None,
+) -> RnnOutputs | Value:
     """H_t = f(W · X_t + R · H_(t−1) + Wb + Rb), along time forward, backward or both."""
 
 def roi_align(
@@ -1821,7 +2306,7 @@ def roi_align(
     roi: Tensor,
     batch_indices: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
+    sizes: Sequence[int | str] | None = None,
     reduction_function: Literal["argmax", "argmin", "average", "l1", "l2", "log_sum", "log_sum_exp", "max", "min", "multiply", "sum", "sum_square"],
     interpolation_mode: Literal["nearest_neighbor", "linear"],
     spatial_scale_x: float,
@@ -1829,8 +2314,8 @@ def roi_align(
     out_of_bounds_input_value: float,
     minimum_samples_per_output: int | str,
     maximum_samples_per_output: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """ROI_ALIGN1 with pixel offsets of 0.5 and −0.5, the middles of elements, and regions not aligned to corners."""
 
@@ -1839,7 +2324,7 @@ def roi_align1(
     roi: Tensor,
     batch_indices: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
+    sizes: Sequence[int | str] | None = None,
     reduction_function: Literal["argmax", "argmin", "average", "l1", "l2", "log_sum", "log_sum_exp", "max", "min", "multiply", "sum", "sum_square"],
     interpolation_mode: Literal["nearest_neighbor", "linear"],
     spatial_scale_x: float,
@@ -1850,16 +2335,16 @@ def roi_align1(
     minimum_samples_per_output: int | str,
     maximum_samples_per_output: int | str,
     align_regions_to_corners: bool,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Regions of images, each brought to one height and width by sampling it, and reducing its samples."""
 
 def roi_align_grad(
-    input: Tensor | None = ...,
-    input_gradient: Tensor | None = ...,
-    roi: Tensor | None = ...,
-    batch_indices: Tensor | None = ...,
+    input: Tensor | None = None,
+    input_gradient: Tensor | None = None,
+    roi: Tensor | None = None,
+    batch_indices: Tensor | None = None,
     *,
     reduction_function: Literal["argmax", "argmin", "average", "l1", "l2", "log_sum", "log_sum_exp", "max", "min", "multiply", "sum", "sum_square"],
     interpolation_mode: Literal["nearest_neighbor", "linear"],
@@ -1870,10 +2355,10 @@ def roi_align_grad(
     minimum_samples_per_output: int | str,
     maximum_samples_per_output: int | str,
     align_regions_to_corners: bool,
-    output_gradient: Output | bool | None = ...,
-    output_roi_gradient: Output | bool | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    output_gradient: Output | bool | None = None,
+    output_roi_gradient: Output | bool | None = None,
+    name: str | None = None,
+) -> RoiAlignGradOutputs | Value:
     """The gradient of ROI_ALIGN1: for its input (`output_gradient`), for its regions (`output_roi_gradient`), or both."""
 
 def roi_pooling(
@@ -1882,17 +2367,17 @@ def roi_pooling(
     *,
     spatial_scale: float,
     pooled_size: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The greatest element of each cell of each region, a region being cut into `pooled_size` cells."""
 
 def round(
     input: Tensor,
     *,
-    rounding_mode: Literal["halves_to_nearest_even", "toward_zero", "toward_infinity"] = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    rounding_mode: Literal["halves_to_nearest_even", "toward_zero", "toward_infinity"] = 'halves_to_nearest_even',
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The nearest whole number, or the one toward zero."""
 
@@ -1902,8 +2387,8 @@ def scatter_elements(
     updates: Tensor,
     *,
     axis: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The input, but output[c, along `axis` at indices[c]] = updates[c]."""
 
@@ -1912,70 +2397,70 @@ def scatter_nd(
     indices: Tensor,
     updates: Tensor,
     *,
-    input_dimension_count: int | str,
-    indices_dimension_count: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    input_dimension_count: int | str | None = None,
+    indices_dimension_count: int | str | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The input, but output[indices[k…, 0], indices[k…, 1], …, slice…] = updates[k…, slice…]."""
 
 def sign(
     input: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """−1 below zero, 1 above, else 0: also for NaN."""
 
 def sin(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The sine of x, an angle in radians."""
 
 def sinh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The hyperbolic sine of x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
 
 def slice(
     input: Tensor,
     *,
-    offsets: Sequence[int | str],
-    sizes: Sequence[int | str],
-    strides: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    offsets: int | str | Sequence[int | str],
+    sizes: int | str | Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """output[i] = input[offsets + strides · i] in every dimension; `sizes` are the output's."""
 
 def slice1(
     input: Tensor,
     *,
-    input_window_offsets: Sequence[int | str],
-    input_window_sizes: Sequence[int | str],
-    input_window_strides: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    input_window_offsets: int | str | Sequence[int | str],
+    input_window_sizes: int | str | Sequence[int | str],
+    input_window_strides: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """output[i] = input[start + input_window_strides · i] in every dimension."""
 
 def slice_grad(
     input_gradient: Tensor,
     *,
-    sizes: Sequence[int | str] | None = ...,
-    input_window_offsets: Sequence[int | str],
-    input_window_sizes: Sequence[int | str],
-    input_window_strides: Sequence[int | str],
-    output_gradient: Output | None = ...,
-    name: str | None = ...,
+    sizes: Sequence[int | str] | None = None,
+    input_window_offsets: int | str | Sequence[int | str],
+    input_window_sizes: int | str | Sequence[int | str],
+    input_window_strides: int | str | Sequence[int | str] | None = None,
+    output_gradient: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The gradient of slice1: the output is zero but for output[start + stride · i] = input[i]."""
 
@@ -1983,8 +2468,8 @@ def space_to_depth(
     input: Tensor,
     *,
     block_size: int | str,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Blocks of pixels into channels: output[n, (y · B + x) · C + c, h, w] = input[n, c, h · B + y, w · B + x]."""
 
@@ -1992,9 +2477,9 @@ def space_to_depth1(
     input: Tensor,
     *,
     block_size: int | str,
-    order: Literal["depth_column_row", "column_row_depth"] = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    order: Literal["depth_column_row", "column_row_depth"] = 'depth_column_row',
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """Blocks of pixels into channels, in either order: the inverse of depth_to_space1."""
 
@@ -2002,17 +2487,17 @@ def split(
     input: Tensor,
     *,
     axis: int | str,
-    outputs: Sequence[int | str | Output] | None = ...,
-    name: str | None = ...,
+    outputs: int | str | Sequence[int | str | Output] | None = None,
+    name: str | None = None,
 ) -> tuple[Value, ...]:
     """The input cut along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's."""
 
 def sqrt(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The square root of x, NaN below zero."""
 
@@ -2020,45 +2505,45 @@ def subtract(
     a: Tensor,
     b: Tensor,
     *,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The difference: a − b."""
 
 def tan(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The tangent of x, an angle in radians."""
 
 def tanh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
-    output: Output | None = ...,
-    name: str | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The hyperbolic tangent of x."""
 
 def threshold(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = ...,
+    scale_bias: ScaleBias | Mapping[str, float] | None = None,
     min: float,
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """max(x, min): the bound is converted to the tensor's type first, toward zero for integers."""
 
 def tile(
     input: Tensor,
     *,
-    repeats: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    repeats: int | str | Sequence[int | str],
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The input `repeats` times one behind the other, in every dimension."""
 
@@ -2067,10 +2552,10 @@ def top_k(
     *,
     axis: int | str,
     k: int | str,
-    output_value: Output | None = ...,
-    output_index: Output | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    output_value: Output | None = None,
+    output_index: Output | None = None,
+    name: str | None = None,
+) -> TopKOutputs:
     """The `k` greatest elements along `axis`, greatest first, and their indices along it."""
 
 def top_k1(
@@ -2078,23 +2563,23 @@ def top_k1(
     *,
     axis: int | str,
     k: int | str,
-    axis_direction: Literal["increasing", "decreasing"],
-    output_value: Output | None = ...,
-    output_index: Output | None = ...,
-    name: str | None = ...,
-) -> tuple[Value, ...]:
+    axis_direction: Literal["increasing", "decreasing"] = 'decreasing',
+    output_value: Output | None = None,
+    output_index: Output | None = None,
+    name: str | None = None,
+) -> TopK1Outputs:
     """The `k` greatest (decreasing) or least (increasing) elements along `axis`, in that order, and their indices."""
 
 def unfold(
     input: Tensor,
     *,
-    window_sizes: Sequence[int | str],
-    strides: Sequence[int | str],
-    dilations: Sequence[int | str],
-    start_padding: Sequence[int | str],
-    end_padding: Sequence[int | str],
-    output: Output | None = ...,
-    name: str | None = ...,
+    window_sizes: int | str | Sequence[int | str],
+    strides: int | str | Sequence[int | str] | None = None,
+    dilations: int | str | Sequence[int | str] | None = None,
+    start_padding: int | str | Sequence[int | str] | None = None,
+    end_padding: int | str | Sequence[int | str] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The patches a sliding window sees of an image: {N, C, spatial…} becomes {N, C · window elements, blocks}."""
 
@@ -2103,8 +2588,8 @@ def upsample_2d(
     *,
     scale_size: Sequence[int | str],
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The last two dimensions, height and width, stretched by whole numbers, as RESAMPLE does it."""
 
@@ -2113,7 +2598,7 @@ def value_scale_2d(
     *,
     scale: float,
     bias: Sequence[float],
-    output: Output | None = ...,
-    name: str | None = ...,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """scale · x + bias[c], c the channel; images have 1 or 3 channels."""

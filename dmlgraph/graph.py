@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import numbers
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import networkx as nx
@@ -34,21 +33,35 @@ from dmlgraph.errors import (
     TensorError,
     ToldOf,
     listing,
+    plural,
     shorten,
     suggestion,
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
-from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode, output_paths, readings, reference_hint
+from dmlgraph.memory import enough_memory
+from dmlgraph.nodes import (
+    ConstantNode,
+    InputNode,
+    Node,
+    OperatorNode,
+    full_output_paths,
+    output_paths,
+    readings,
+    reference_hint,
+)
 from dmlgraph.operators import functions
+from dmlgraph.operators.completion import counts
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
-from dmlgraph.operators.fields import Kind
+from dmlgraph.operators.fields import INTEGER_KINDS, Kind
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
-from dmlgraph.operators.operator import Operator, same_dtype_fields
+from dmlgraph.operators.number_types import HintOnNumbers, is_number, number_type
+from dmlgraph.operators.operator import Operator
 from dmlgraph.scalar import array_of
-from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.tensor import MASKED, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
 from dmlgraph.value import Value
 
 if TYPE_CHECKING:
+    from dmlgraph.devices.device import DeviceName
     from dmlgraph.devices.executable import Executable
     from dmlgraph.lowering import GraphDesc
 
@@ -56,7 +69,6 @@ NOT_A_DIM = "is not a dim of the graph"
 NO_NODE = "there is no node of this name"
 _ONE_PORT = {"": 0}
 _STAND_IN = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,))
-_INTEGER_KINDS = (Kind.UINT, Kind.INT, Kind.UINTS, Kind.INTS, Kind.SIZE_2D)
 
 
 class Placed(Protocol):
@@ -72,11 +84,12 @@ def _source(operator: type[Operator]) -> Callable[..., Value]:
     def method(self: Graph, *tensors: Any, name: str | None = None, **fields: Any) -> Value:
         given = functions.take_tensors(operator, tensors, fields)
         (value,) = functions.add(self, operator, given, fields, name)
+        assert value is not None
         return value
 
-    parameters = [*functions.tensor_parameters(operator), *functions.keyword_parameters(operator)]
+    plain = functions.signature(operator)
     receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    method.__signature__ = inspect.Signature([receiver, *parameters], return_annotation=Value)  # type: ignore[attr-defined]
+    method.__signature__ = plain.replace(parameters=[receiver, *plain.parameters.values()])  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = operator.function_name()
     method.__doc__ = operator.__doc__
     return method
@@ -104,7 +117,7 @@ class Graph:
         self.target = None if target is None else FeatureLevel.parse(target)
         self.dims = _dims({} if dims is None else dims)
         self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-        self._outputs: dict[str, Value] = {}
+        self._outputs: dict[str, tuple[str, int]] = {}  # name → node and port
         self._next: dict[str, int] = {}
         self.is_fused = False
         self._dims_used: set[str] = set()
@@ -117,27 +130,29 @@ class Graph:
         name: str,
         *,
         sizes: Sequence[int | str],
-        dtype: Any,
+        dtype: DataTypeLike,
         strides: Sequence[int | str] | None = None,
         owned: bool = False,
     ) -> Value:
         """A tensor given at every run; `owned`: handed to the device once, when first given."""
         declared = {"dtype": dtype, "sizes": _kept(sizes), "strides": _kept(strides), "owned": owned}
         with ToldOf(name):
-            desc = self.desc(**declared)
-            return self._add(InputNode(self._take(name), desc, declared))[0]
+            desc = self.describe(**declared)
+            return self._add_source(InputNode(self._take(name), desc, declared))
 
-    def constant(self, name: str, data: Any, *, dtype: Any = None) -> Value:
+    def constant(self, name: str, data: Any, *, dtype: DataTypeLike | None = None) -> Value:
         """A tensor known beforehand: an array, or numbers with a `dtype`; the data is copied.
 
         With a `dtype`, numbers become that type by the rules of `dmlgraph.scalar`: floats are rounded, and what
         the type cannot hold is an error.
         """
         with ToldOf(name):
+            if is_masked(data):
+                raise OperatorError(MASKED, hint=UNMASK)
             array = np.array(_numbers(data) if dtype is None else array_of(data, DataType.parse(dtype)), order="C")
             desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
             array.flags.writeable = False
-            return self._add(ConstantNode(self._take(name), desc, array))[0]
+            return self._add_source(ConstantNode(self._take(name), desc, array))
 
     fill_value_constant = _source(FillValueConstant)
     fill_value_sequence = _source(FillValueSequence)
@@ -153,8 +168,10 @@ class Graph:
         attributes: Mapping[str, Any],
         outputs: Mapping[str, Any],
         name: str | None = None,
-    ) -> tuple[Value, ...]:
-        """Adds a node and returns its outputs; the functions of `dmlgraph` are the pleasant way to call this.
+    ) -> tuple[Value | None, ...]:
+        """Adds a node and returns its outputs in binding order, None where one is left out.
+
+        The functions of `dmlgraph` are the pleasant way to call this.
 
         Args:
             operator: its class.
@@ -183,28 +200,32 @@ class Graph:
         tensors: Mapping[str, Any],
         attributes: Mapping[str, Any],
         outputs: Mapping[str, Any],
-    ) -> tuple[Value, ...]:
-        with ToldOf(name):
-            values = self._values(operator, tensors)
+    ) -> tuple[Value | None, ...]:
+        with ToldOf(name), HintOnNumbers(tensors):
+            values = self._values(operator, tensors, outputs)
+            given = {field: _describe(value) for field, value in values.items()}
             attributes, outputs = _kept(attributes), _kept(outputs)
-            descs = {field: _describe(value) for field, value in values.items()}
             found = Gathered()
             fields = self._resolved(operator, attributes, outputs, found.problems)
+            fields |= counts(operator, given, fields)
             error = GraphError if found.problems else OperatorError
+            descs = given
             with found:
-                descs = operator.adapt(descs, attributes)
+                descs = operator.adapt(given, {field: fields.get(field) for field in operator.attribute_fields})
             if found.problems:  # what else is wrong, whatever the tensors and dims should be
                 raise error([*found.problems, *operator.field_problems(**descs, **fields)])
             node = OperatorNode(name, operator(**descs, **fields), attributes, outputs)
             problems = node.operator.level_problems(self.level)
             if problems:
                 raise OperatorError(problems)
-        results = self._add(node)
+        self._check_meaning(node)
+        self._insert(node)
         in_binding_order = itertools.chain.from_iterable(_listed(values[field]) for field in operator.input_fields)
         for port, value in enumerate(in_binding_order):
             if value is not None:
                 self._graph.add_edge(value.node, name, from_port=value.port, to_port=port)
-        return results
+        descs_of_outputs = enumerate(node.operator.output_descs)
+        return tuple(None if desc is None else Value(self, name, port) for port, desc in descs_of_outputs)
 
     def check_fields(
         self,
@@ -230,12 +251,12 @@ class Graph:
     def output(self, name: str, value: Value) -> None:
         """Makes a value an output of the graph."""
         if not isinstance(value, Value):
-            raise GraphError("is not a value of a graph", field=f"outputs.{name}", got=value)
+            raise GraphError("is not a value of a graph", field=f"outputs.{name}", got=value, hint=_one_of(value))
         self._check_own(value)
         _check_name(name)
         if name in self._outputs:
             raise GraphError("there is already an output of this name", field=f"outputs.{name}")
-        self._outputs[name] = value
+        self._outputs[name] = value.node, value.port
 
     # Looking at it.
 
@@ -245,9 +266,9 @@ class Graph:
         return NEWEST if self.target is None else self.target
 
     @property
-    def nodes(self) -> Iterator[Node]:
+    def nodes(self) -> list[Node]:
         """Every node, in an order in which they can run."""
-        return (data["node"] for _, data in self._graph.nodes(data=True))
+        return [data["node"] for _, data in self._graph.nodes(data=True)]
 
     @property
     def inputs(self) -> list[InputNode]:
@@ -255,7 +276,7 @@ class Graph:
 
     @property
     def outputs(self) -> dict[str, Value]:
-        return dict(self._outputs)
+        return {name: Value(self, node, port) for name, (node, port) in self._outputs.items()}
 
     def node(self, name: str) -> Node:
         """The node of a name; GraphError if there is none."""
@@ -263,6 +284,26 @@ class Graph:
             raise GraphError(NO_NODE, node=name, hint=suggestion(name, self._graph.nodes))
         node: Node = self._graph.nodes[name]["node"]
         return node
+
+    def desc(self, name: str, port: int) -> TensorDesc:
+        """The description of an output of a node.
+
+        Raises:
+            GraphError: there is no such node, it has no such output, or the output is left out.
+        """
+        self.node(name)
+        data = self._graph.nodes[name]
+        descs: Sequence[TensorDesc | None] = data["descs"]
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < len(descs):
+            allowed = f"0 to {len(descs) - 1}" if len(descs) > 1 else "0"
+            raise GraphError("there is no output of this number", node=name, got=port, allowed=allowed)
+        desc = descs[port]
+        if desc is None:
+            path = data["paths"][port]
+            raise GraphError(
+                "this optional output is left out", got=name + path, hint=f"ask for it: {path.lstrip('.')}: true"
+            )
+        return desc
 
     def producers(self, name: str) -> list[tuple[str, int, int]]:
         """What flows into a node: (node, its output port, the input port here), by input port."""
@@ -276,7 +317,7 @@ class Graph:
     def live_nodes(self) -> set[str]:
         """The names of the nodes that some output depends on."""
         live: set[str] = set()
-        waiting = [value.node for value in self._outputs.values()]
+        waiting = [node for node, _ in self._outputs.values()]
         while waiting:
             name = waiting.pop()
             if name not in live:
@@ -300,13 +341,9 @@ class Graph:
         """
         known = [(name, path) for name, path in readings(reference) if name in self._graph]
         for name, path in known:
-            data = self._graph.nodes[name]
-            port = data["ports"].get(path)
-            if port is not None and data["descs"][port] is None:
-                field = path.removeprefix(".")
-                raise GraphError("this optional output is left out", got=reference, hint=f"ask for it: {field}: true")
+            port = self._graph.nodes[name]["ports"].get(path)
             if port is not None:
-                return Value(self, name, port, data["descs"][port])
+                return Value(self, name, port)
         if not known:
             raise GraphError(NO_NODE, node=reference, hint=reference_hint(reference, self._graph.nodes))
         name, path = known[0]
@@ -359,21 +396,23 @@ class Graph:
                     NOT_A_DIM,
                     field=f"dims.{dim}",
                     allowed=listing(self.dims) or "nothing: the graph has no dims",
-                    hint=suggestion(dim, self.dims),
+                    hint=suggestion(dim, self.dims) or "dims are declared with the graph",
                 )
         other = Graph(self.name, target=self.target, dims=self.dims | changed)
-        values: dict[str, tuple[Value, ...]] = {}
+        values: dict[str, tuple[Value | None, ...]] = {}
         for node in self.nodes:
             if isinstance(node, InputNode):
                 values[node.name] = (other.input(node.name, **node.declared),)
             elif isinstance(node, ConstantNode):
-                values[node.name] = other._add(ConstantNode(other._take(node.name), node.desc, node.data))
+                values[node.name] = (other._add_source(ConstantNode(other._take(node.name), node.desc, node.data)),)
             else:
                 bound = {port: values[source][from_port] for source, from_port, port in self.producers(node.name)}
                 tensors = _by_field(node.operator, bound)
                 values[node.name] = other.add(type(node.operator), tensors, node.attributes, node.outputs, node.name)
-        for name, value in self._outputs.items():
-            other.output(name, values[value.node][value.port])
+        for name, (source, from_port) in self._outputs.items():
+            value = values[source][from_port]
+            assert value is not None
+            other.output(name, value)
         other._dims_used |= self._dims_used  # the sizes of constants keep no names
         other._places |= self._places
         return other
@@ -382,11 +421,12 @@ class Graph:
         """The graph as DirectML is given it; see `dmlgraph.lowering`.  `fuse` is that of `compile`."""
         from dmlgraph import lowering, passes
 
-        return lowering.lower(passes.fuse(self, rules=fuse).graph)
+        with enough_memory("lower", self):
+            return lowering.lower(passes.fuse(self, rules=fuse).graph)
 
     def compile(
         self,
-        device: str = "auto",
+        device: DeviceName = "auto",
         *,
         fuse: bool | Iterable[str] = True,
         dims: Mapping[str, int] | None = None,
@@ -429,10 +469,8 @@ class Graph:
                 if source is not None:
                     network.add_edge(source[0], node.name, from_port=source[1], to_port=port)
         for name, (node_name, port) in outputs.items():
-            content = graph.node(node_name)
-            desc = content.operator.output_descs[port] if isinstance(content, OperatorNode) else content.desc
-            assert desc is not None
-            graph._outputs[name] = Value(graph, node_name, port, desc)
+            graph.desc(node_name, port)  # an error where there is no such output
+            graph._outputs[name] = node_name, port
         return graph
 
     def save(self, path: str | pathlib.Path) -> None:
@@ -442,17 +480,32 @@ class Graph:
         save(self, path)
 
     def _repr_svg_(self) -> str:
-        """The graph as Jupyter shows it; see `dmlgraph.picture`."""
+        """The graph as Jupyter shows it, a large one folded; see `dmlgraph.picture`."""
         from dmlgraph import picture
 
-        return picture.render(self, "svg")
+        return picture.notebook(self)
+
+    def __copy__(self) -> Graph:
+        """A graph of its own with the same nodes, which never change."""
+        other = Graph.__new__(type(self))
+        other.__dict__.update(
+            {
+                key: value.copy() if isinstance(value, (dict, set, nx.Graph)) else value
+                for key, value in vars(self).items()
+            }
+        )
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        memo[id(self)] = other = self.__copy__()
+        return other
 
     def __repr__(self) -> str:
-        return f"<Graph {self.name}: {self._graph.number_of_nodes()} nodes, outputs {listing(self._outputs) or 'none'}>"
+        return f"<Graph {self.name}: {plural(len(self._graph), 'node')}, outputs {listing(self._outputs) or 'none'}>"
 
     # How it is done.
 
-    def desc(self, **fields: Any) -> TensorDesc:
+    def describe(self, **fields: Any) -> TensorDesc:
         """A description of a tensor whose sizes and strides may be names of dims.
 
         Raises:
@@ -496,7 +549,7 @@ class Graph:
         """The fields with dims resolved where sizes may stand: integer attributes and outputs."""
         resolved = dict(attributes)
         for member in operator.members:
-            if member.kind in _INTEGER_KINDS and member.field in resolved:
+            if member.kind in INTEGER_KINDS and member.field in resolved:
                 resolved[member.field] = self._resolve(resolved[member.field], member.field, problems)
         for field, asked in outputs.items():
             resolved[field] = self._resolved_output(asked, field, problems)
@@ -514,65 +567,93 @@ class Graph:
             return [self._resolved_output(each, f"{field}.{index}", problems) for index, each in enumerate(asked)]
         return self._resolve(asked, field, problems) if isinstance(asked, str) else asked
 
-    def _values(self, operator: type[Operator], tensors: Mapping[str, Any]) -> dict[str, Any]:
+    def _values(
+        self, operator: type[Operator], tensors: Mapping[str, Any], outputs: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Each input field's Value, list of Values or None; numbers made into fills."""
+
+        def value(given: Any, field: str, index: int | None = None) -> Value:
+            if is_number(given):
+                return self._fill(operator, (field, index), given, tensors, outputs)
+            return self._check_own(given, field if index is None else f"{field}.{index}")
+
         values: dict[str, Any] = {}
         for field in operator.input_fields:
             given = tensors.get(field)
-            if given is None or isinstance(given, Value):
-                values[field] = None if given is None else self._check_own(given, field)
-            elif isinstance(given, (list, tuple)):
-                if operator.members_by_field()[field].kind is not Kind.TENSORS:
-                    raise OperatorError("takes one value, not a list of them", field=field, got=f"{len(given)} values")
-                values[field] = [self._check_own(each, f"{field}.{index}") for index, each in enumerate(given)]
-            elif isinstance(given, (numbers.Number, np.number)) and not isinstance(given, (bool, np.bool_)):
-                values[field] = self._fill(operator, field, given, tensors)
+            takes_list = operator.members_by_field()[field].kind is Kind.TENSORS
+            if given is None:
+                values[field] = None
+            elif not isinstance(given, (list, tuple)):
+                values[field] = value(given, field)
+                if takes_list:
+                    raise OperatorError("takes a list of values, not one", field=field, got=values[field].reference)
+            elif not takes_list:
+                raise OperatorError(
+                    "takes one value, not a list of them",
+                    field=field,
+                    got=plural(len(given), "value"),
+                    hint=_one_of(given),
+                )
             else:
-                values[field] = self._check_own(given, field)
+                values[field] = [value(each, field, index) for index, each in enumerate(given)]
         return values
 
-    def _fill(self, operator: type[Operator], field: str, number: Any, tensors: Mapping[str, Any]) -> Value:
-        """A fill of one element with the data type the operator wants to be the same as another tensor's."""
-        peers = [value for value in tensors.values() if isinstance(value, Value)]
-        alike = same_dtype_fields(operator, field)
-        dtype = next((tensors[each].dtype for each in alike if isinstance(tensors.get(each), Value)), None)
+    def _fill(
+        self,
+        operator: type[Operator],
+        path: tuple[str, int | None],
+        number: Any,
+        tensors: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+    ) -> Value:
+        """A fill of one element, with as many dimensions as the tensors beside it, and the type of `number_types`."""
+        peers = [each for given in tensors.values() for each in _listed(given) if isinstance(each, Value)]
+        field = path[0] if path[1] is None else f"{path[0]}.{path[1]}"
         if not peers:
-            raise OperatorError("needs at least one value of a graph beside the numbers", field=field, got=number)
-        rank = max(len(peer.sizes) for peer in peers)
-        try:
-            return self.fill_value_constant(sizes=[1] * rank, dtype=dtype or peers[0].dtype, value=number)
-        except DmlGraphError as error:
             raise OperatorError(
-                Problem(problem.message, None, field, problem.got, problem.allowed, problem.hint)
+                "needs at least one value of a graph beside the numbers",
+                field=field,
+                got=number,
+                hint="a fill is one: g.fill_value_constant(sizes=…, dtype=…, value=number)",
+            )
+        dtype = number_type(operator, path, number, _dtype_of, tensors, outputs)
+        try:
+            rank = max(len(peer.sizes) for peer in peers)
+            return self.fill_value_constant(sizes=[1] * rank, dtype=dtype, value=number)
+        except DmlGraphError as error:
+            hint = f"numbers are {dtype} here; or give a tensor, g.constant(name, number, dtype=…)"
+            raise OperatorError(
+                Problem(problem.message, None, field, problem.got, problem.allowed, problem.hint or hint)
                 for problem in error.problems
             ) from None
 
     def _check_own(self, value: Any, field: str | None = None) -> Value:
         if not isinstance(value, Value):
-            hint = (
-                "make it a constant of the graph first: g.constant(name, array)"
-                if isinstance(value, np.ndarray)
-                else None
-            )
+            hint = None
+            if isinstance(value, np.ndarray):
+                hint = "make it a constant of the graph first: g.constant(name, array)"
+            elif isinstance(value, (bool, np.bool_)):
+                hint = "write 1 or 0"
             raise OperatorError("is not a value of a graph", field=field, got=value, hint=hint)
         if value.graph is not self:
             raise GraphError(
                 f"the value belongs to another graph, '{value.graph.name}'", field=field, got=value.reference
             )
+        if value.desc is not self.desc(value.node, value.port):
+            raise GraphError("the value is not as its node has it", field=field, got=value.reference)
         return value
 
-    def _add(self, node: Node) -> tuple[Value, ...]:
+    def _add_source(self, node: InputNode | ConstantNode) -> Value:
         self._check_meaning(node)
-        descs = self._insert(node)
-        return tuple(Value(self, node.name, port, desc) for port, desc in enumerate(descs) if desc is not None)
+        self._insert(node)
+        return Value(self, node.name, 0)
 
-    def _insert(self, node: Node) -> Sequence[TensorDesc | None]:
-        """Adds a node, and what is asked of nodes by the thousand: its outputs' descriptions and paths."""
+    def _insert(self, node: Node) -> None:
+        """Adds a node, and what is asked of nodes by the thousand: its outputs' descriptions, paths and ports."""
         descs = node.operator.output_descs if isinstance(node, OperatorNode) else (node.desc,)
-        paths = output_paths(node)
-        ports = _ONE_PORT if paths == [""] else {path: port for port, path in enumerate(paths)}
+        paths, full = output_paths(node), full_output_paths(node)
+        ports = _ONE_PORT if full == [""] else {path: port for each in (full, paths) for port, path in enumerate(each)}
         self._graph.add_node(node.name, node=node, descs=descs, paths=paths, ports=ports)
-        return descs
 
     def _check_meaning(self, node: Node) -> None:
         """Names may hold dots; but no reference may mean both a node and an output of another."""
@@ -581,7 +662,7 @@ class Graph:
             if name in self._graph and path in self._graph.nodes[name]["ports"]:
                 told = f"is also what the output '{path[1:]}' of '{shorten(name)}' is called"
                 raise GraphError(told, node=node.name, hint=hint)
-        for path in output_paths(node):
+        for path in full_output_paths(node):
             if path and node.name + path in self._graph:
                 told = f"its output '{path[1:]}' is called as the node '{shorten(node.name + path)}' is"
                 raise GraphError(told, node=node.name, hint=hint)
@@ -624,11 +705,21 @@ def _describe(value: Any) -> TensorDesc | tuple[TensorDesc, ...] | None:
     return None if value is None else value.desc
 
 
-def _listed(value: Any) -> list[Value | None]:
-    return value if isinstance(value, list) else [value]
+def _one_of(given: object) -> str | None:
+    """What to do with the outputs of a function where one value belongs."""
+    fields = getattr(given, "_fields", None)
+    return None if fields is None else f"take one of its outputs: {listing(fields)}"
 
 
-def _by_field(operator: Operator, bound: Mapping[int, Value]) -> dict[str, Any]:
+def _dtype_of(value: Any) -> DataType | None:
+    return value.dtype if isinstance(value, Value) else None
+
+
+def _listed(value: Any) -> Sequence[Value | None]:
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+def _by_field(operator: Operator, bound: Mapping[int, Value | None]) -> dict[str, Any]:
     """Values by binding index → values by field."""
     tensors: dict[str, Any] = {}
     port = 0

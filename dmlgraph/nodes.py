@@ -45,7 +45,19 @@ Node = InputNode | ConstantNode | OperatorNode
 
 
 def output_paths(node: Node) -> list[str]:
-    """What to write behind a node's name to mean each of its outputs, in binding order."""
+    """What to write behind a node's name to mean each of its outputs, in binding order.
+
+    Nothing, where it is the only one that is there; one that is left out has its path, too.
+    """
+    paths = full_output_paths(node)
+    if not isinstance(node, OperatorNode) or any(node.operator.output_arrays.values()):
+        return paths
+    present = [port for port, desc in enumerate(node.operator.output_descs) if desc is not None]
+    return ["" if present == [port] else path for port, path in enumerate(paths)]
+
+
+def full_output_paths(node: Node) -> list[str]:
+    """As `output_paths`, with the path of every output of an operator that may have several."""
     if not isinstance(node, OperatorNode):
         return [""]
     fields = {field: getattr(node.operator, field) for field in node.operator.output_fields}
@@ -63,9 +75,11 @@ def paths_of(outputs: Mapping[str, int | None]) -> list[str]:
 
 
 def may_have_output(operator: type[Operator], path: str) -> bool:
-    """Whether nodes of an operator may have an output of this path: how many an array has is not known before."""
+    """Whether nodes of an operator may have an output of this path: which of several are there is not known before."""
+    if not path:
+        return not any(operator.output_arrays.values())
     if operator.output_arrays == {operator.output_fields[0]: False}:
-        return not path
+        return False
     field, dot, index = path.removeprefix(".").partition(".")
     if field not in operator.output_fields or bool(dot) is not operator.output_arrays[field]:
         return False

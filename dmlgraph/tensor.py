@@ -12,15 +12,15 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
 
 import ml_dtypes
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StrictBool, ValidationError
 from pydantic_core import PydanticCustomError
 
-from dmlgraph.errors import Problem, TensorError, listing, suggestion
+from dmlgraph.errors import Problem, TensorError, listing, plural, suggestion
 
 MAX_RANK = 8  # DML_TENSOR_DIMENSION_COUNT_MAX1
 MAX_ELEMENTS = 2**32 - 1
@@ -112,6 +112,25 @@ _ELSEWHERE = {
 }
 
 
+DataTypeName = Literal[
+    "float32",
+    "float16",
+    "uint32",
+    "uint16",
+    "uint8",
+    "int32",
+    "int16",
+    "int8",
+    "float64",
+    "uint64",
+    "int64",
+    "uint4",
+    "int4",
+]
+# What `DataType.parse` takes, and everything that a data type is given to.
+DataTypeLike = DataType | DataTypeName | np.dtype[Any] | type[np.generic]
+
+
 def _wrap(parse: Any) -> Any:
     """A parser that raises our errors as a Pydantic validator that keeps the problem's fields."""
 
@@ -129,8 +148,12 @@ def refusal(*problems: Problem) -> PydanticCustomError:
     return PydanticCustomError("dmlgraph", "{problems}", {"problems": problems})
 
 
-def _integers(value: object) -> tuple[int, ...]:
-    """A tuple of plain ints from any sequence of Python or NumPy integers."""
+def _integers(value: object, check: Callable[[int], Problem | None]) -> tuple[int, ...]:
+    """A tuple of plain ints from any sequence of Python or NumPy integers.
+
+    Raises:
+        TensorError: every item that is no integer, or that `check` has a problem with.
+    """
     # Lists and tuples first: asking an abstract class takes as long as the rest.
     if not isinstance(value, (list, tuple, np.ndarray)) and (
         isinstance(value, (str, bytes)) or not isinstance(value, Sequence)
@@ -141,16 +164,42 @@ def _integers(value: object) -> tuple[int, ...]:
         try:
             if isinstance(item, (bool, np.bool_)):
                 raise TypeError
-            result.append(operator.index(item))
+            number = operator.index(item)
         except TypeError:
-            problems.append(Problem("must be an integer", field=str(index), got=item))
+            problem: Problem | None = Problem("must be an integer", got=item)
+        else:
+            result.append(number)
+            problem = check(number)
+        if problem is not None:
+            problems.append(problem.within(str(index)))
     if problems:
         raise TensorError(problems)
     return tuple(result)
 
 
-def _optional_integers(value: object) -> tuple[int, ...] | None:
-    return None if value is None else _integers(value)
+def _size_problem(size: int) -> Problem | None:
+    if size >= 1:
+        return None
+    return Problem(
+        "a size must be at least 1; empty tensors do not exist in DirectML",
+        got=size,
+        allowed="1 or more",
+        hint="sizes are not inferred: write the number" if size < 0 else None,
+    )
+
+
+def _stride_problem(stride: int) -> Problem | None:
+    if 0 <= stride <= MAX_ELEMENTS:
+        return None
+    return Problem("a stride is a number of elements, zero to repeat", got=stride, allowed=f"0 to {MAX_ELEMENTS}")
+
+
+def _sizes(value: object) -> tuple[int, ...]:
+    return _integers(value, _size_problem)
+
+
+def _strides(value: object) -> tuple[int, ...] | None:
+    return None if value is None else _integers(value, _stride_problem)
 
 
 def _data_type(value: object) -> DataType:
@@ -180,8 +229,8 @@ class TensorDesc(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dtype: DataTypeField
-    sizes: Annotated[tuple[int, ...], _wrap(_integers)]
-    strides: Annotated[tuple[int, ...] | None, _wrap(_optional_integers)] = None
+    sizes: Annotated[tuple[int, ...], _wrap(_sizes)]
+    strides: Annotated[tuple[int, ...] | None, _wrap(_strides)] = None
     owned: StrictBool = False
 
     def __init__(self, **data: Any) -> None:
@@ -290,6 +339,17 @@ class TensorDesc(BaseModel):
         return text + (" owned" if self.owned else "")
 
 
+def is_masked(data: object) -> bool:
+    """Whether data, an array or arrays in lists, has a mask: NumPy's functions would drop it in silence."""
+    if isinstance(data, (list, tuple)):
+        return any(map(is_masked, data))
+    return isinstance(data, np.ma.MaskedArray)
+
+
+MASKED = "is a masked array: no tensor has a mask"
+UNMASK = "array.filled(value) puts a value where the mask is"
+
+
 def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
     """Row-major strides, in elements, with nothing between the elements."""
     strides = [1] * len(sizes)
@@ -356,39 +416,12 @@ def _problem(details: Any, known: Sequence[str] | Any) -> Problem:
 
 
 def _check(desc: TensorDesc) -> None:
-    """The rules that concern more than one field, or the numbers inside one.
-
-    Raises:
-        TensorError: every problem of the numbers, or the first of the sizes and strides as a whole.
-    """
+    """The rules that concern more than one field, or all numbers of one."""
     sizes, strides = desc.sizes, desc.strides
     if not 1 <= len(sizes) <= MAX_RANK:
         raise TensorError(
             "a tensor has 1 to 8 dimensions", field="sizes", got=list(sizes), allowed=f"1 to {MAX_RANK} sizes"
         )
-    problems = [
-        Problem(
-            "a size must be at least 1; empty tensors do not exist in DirectML",
-            field=f"sizes.{axis}",
-            got=size,
-            allowed="1 or more",
-            hint="sizes are not inferred: write the number" if size < 0 else None,
-        )
-        for axis, size in enumerate(sizes)
-        if size < 1
-    ]
-    problems += [
-        Problem(
-            "a stride is a number of elements, zero to repeat",
-            field=f"strides.{axis}",
-            got=stride,
-            allowed=f"0 to {MAX_ELEMENTS}",
-        )
-        for axis, stride in enumerate(strides or ())
-        if not 0 <= stride <= MAX_ELEMENTS
-    ]
-    if problems:
-        raise TensorError(problems)
     if desc.element_count > MAX_ELEMENTS:
         raise TensorError(
             "more than 2^32-1 elements", field="sizes", got=list(sizes), allowed=f"at most {MAX_ELEMENTS}"
@@ -400,7 +433,7 @@ def _check(desc: TensorDesc) -> None:
             "there must be one stride for each size",
             field="strides",
             got=list(strides),
-            allowed=f"{len(sizes)} strides",
+            allowed=plural(len(sizes), "stride"),
         )
     if desc.span > MAX_ELEMENTS:
         raise TensorError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dmlgraph.operators import functions
 from dmlgraph.tensor import DataType, TensorDesc
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 class Value:
     """One tensor in a graph: an input, a constant, or an output of a node.
 
+    A value never changes, and is described by its node: `Value(graph, node, port)` is an error where there is no such
+    output.  A deep copy is of the graph's copy; a copy is the value itself.
+
     Python's operators make nodes: `+ - * / ** < > == @ -x abs(x)`.  A number on one side becomes a constant
     fill of one element, read with zero strides.  `==` makes a node too: compare values with `is`.
     """
@@ -22,8 +26,32 @@ class Value:
     __slots__ = ("desc", "graph", "node", "port")
     __array_ufunc__ = None  # NumPy arrays leave the operators to us
 
-    def __init__(self, graph: Graph, node: str, port: int, desc: TensorDesc) -> None:
-        self.graph, self.node, self.port, self.desc = graph, node, port, desc
+    graph: Graph
+    node: str
+    port: int
+    desc: TensorDesc
+
+    def __init__(self, graph: Graph, node: str, port: int) -> None:
+        keep = object.__setattr__
+        keep(self, "graph", graph)
+        keep(self, "node", node)
+        keep(self, "port", port)
+        keep(self, "desc", graph.desc(node, port))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a value never changes: '{name}' cannot be set")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a value never changes: '{name}' cannot be deleted")
+
+    def __copy__(self) -> Value:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Value:
+        return Value(copy.deepcopy(self.graph, memo), self.node, self.port)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Value, (self.graph, self.node, self.port)
 
     @property
     def dtype(self) -> DataType:

@@ -105,9 +105,9 @@ class Sketch:
 
     # Values.
 
-    def keep(self, *values: Value) -> None:
+    def keep(self, *values: Value | None) -> None:
         """Values that later steps may read; too large ones are only outputs."""
-        self.values += [value for value in values if np.prod(value.sizes) <= MAX_ELEMENTS]
+        self.values += [value for value in values if value is not None and np.prod(value.sizes) <= MAX_ELEMENTS]
 
     def fitting(self, dtype: DataType, sizes: Sequence[int] | None = None) -> Value:
         """A value of a data type and sizes: one that is there, where there is one, or a new source."""
@@ -248,7 +248,7 @@ class Sketch:
         graph = _example(text.replace("float32", "float16") if self.chance(1, 3) else text)
         if graph is None:
             return
-        values: dict[str, tuple[Value, ...]] = {}
+        values: dict[str, tuple[Value | None, ...]] = {}
         for node in graph.nodes:
             if isinstance(node, InputNode):
                 values[node.name] = (self._example_input(node),)
@@ -267,8 +267,8 @@ class Sketch:
         return self.input(desc.dtype, desc.sizes, data)
 
     def repeat(
-        self, graph: dg.Graph, node: OperatorNode, values: Mapping[str, Sequence[Value]] | None = None
-    ) -> tuple[Value, ...]:
+        self, graph: dg.Graph, node: OperatorNode, values: Mapping[str, Sequence[Value | None]] | None = None
+    ) -> tuple[Value | None, ...]:
         """A node of a graph once more in this one: on the same values, or on those given by node."""
         bound = {}
         for source, from_port, port in graph.producers(node.name):
@@ -284,10 +284,7 @@ class Sketch:
         return self.graph.add(type(node.operator), tensors, node.attributes, node.outputs)
 
     def _value_of(self, name: str, port: int) -> Value:
-        node = self.graph.node(name)
-        desc = node.operator.output_descs[port] if isinstance(node, OperatorNode) else node.desc
-        assert desc is not None
-        return Value(self.graph, name, port, desc)
+        return Value(self.graph, name, port)
 
     def finish(self) -> Sample:
         """The graph: what nothing reads is an output, and so are some of the values in between."""

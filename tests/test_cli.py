@@ -129,18 +129,22 @@ def test_an_8_d_fill_is_refused_at_2_1(folder: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ([], "error: inputs are missing: 'x' (float32 [1, 3])\n"),
+        (
+            [],
+            "error: inputs are missing: 'x' (float32 [1, 3]) (--input x=FILE.npy, a file that numpy.save wrote)\n",
+        ),
         (["--input", "z=x.npy"], "error: field 'z': is not an input of the graph; allowed: x\n"),
         (["--input", "x=none.npy"], "error: field 'input x': cannot read 'none.npy': No such file or directory\n"),
         (["--input", "x=ramp.yaml"], "error: field 'input x': 'ramp.yaml' is not a .npy file\n"),
         (
             ["--input", "x=x.npy", "--dim", "N=2"],
-            "error: field 'x': the input has another shape; got [1, 3]; allowed: [2, 3]\n",
+            "error: field 'x': the input has another shape; got [1, 3] in 'x.npy'; allowed: [2, 3]\n",
         ),
         (
             ["--dim", "M=2"],
             "ramp.yaml:3:7: error: field 'dims.M': is not a dim of the graph\n"
-            "  3 | dims: {N: 1}\n    |       ^^^^^^\n    = allowed: N\n1 error\n",
+            "  3 | dims: {N: 1}\n    |       ^^^^^^\n"
+            "    = allowed: N\n    = help: dims are declared with the graph\n1 error\n",
         ),
         (
             ["--dim", "N=0"],
@@ -155,6 +159,50 @@ def test_wrong_data_is_an_error_of_status_1_on_stderr(folder: pathlib.Path, argu
     assert result.stdout == ""
     assert result.stderr.removeprefix("device: reference (asked for as 'reference')\n") == text
     assert folder.exists()
+
+
+def test_an_input_of_another_data_type_is_told_with_its_file(folder: pathlib.Path) -> None:
+    np.save(folder / "wide.npy", X.astype(np.float64))
+    for command in ("run", "bench", "diff"):
+        result = call(command, "ramp.yaml", "--device", "reference", "--input", "x=wide.npy")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr == (
+            "error: field 'x': the input has another data type; got float64 in 'wide.npy'; allowed: float32 "
+            "(array.astype('float32') converts, before it is saved)\n"
+        )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["show", "ramp.yaml", "-o", "none/x.svg"],
+        ["new", "none/x.yaml"],
+        ["dxdispatch", "export", "ramp.yaml", "-o", "none/x.json"],
+        ["bench", "ramp.yaml", "--device", "reference", "--repeats", "1", "--trace", "none/x.json"],
+    ],
+)
+def test_what_cannot_be_written_is_told_with_the_reason(folder: pathlib.Path, arguments: list[str]) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 1
+    told = result.stderr.splitlines()[-1]
+    path = next(each for each in arguments if each.startswith("none/"))
+    assert told == f"error: cannot write '{path}': No such file or directory (there is no folder 'none')"
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_an_empty_file_is_told_with_where_to_start(folder: pathlib.Path) -> None:
+    (folder / "empty.yaml").touch()
+    result = call("check", "empty.yaml")
+    assert result.exit_code == 1
+    assert "empty.yaml:1:1: error: the file is empty\n    = help: 'dmlgraph new' writes one" in result.stderr
+    (folder / "empty.npy").touch()
+    result = call("run", "ramp.yaml", "--input", "x=empty.npy")
+    assert result.stderr == "error: field 'input x': 'empty.npy' is empty; a .npy file holds an array\n"
+
+
+def test_a_count_of_one_is_singular(folder: pathlib.Path) -> None:
+    (folder / "one.yaml").write_text(fill("fill_value_constant", "uint8", [1], value=1))
+    assert "fine: 1 node at" in call("check", "one.yaml").stdout
 
 
 @pytest.mark.parametrize(

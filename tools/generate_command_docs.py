@@ -22,7 +22,7 @@ BEFORE = """\
 # Command line
 
 Results go to standard output, everything else to standard error. The exit status is 0 if all is fine, 1 if the graph
-or its data is wrong, a device failed or `diff` found a difference, 2 for wrong usage.
+or its data is wrong, a device failed or `diff` found a difference, 2 for wrong usage, 130 after Ctrl-C.
 
 `--dim NAME=SIZE` gives a dim of the graph another value and may be repeated, as may `--input NAME=FILE.npy`. Colours
 are left out where the output is no terminal and where `NO_COLOR` is set.

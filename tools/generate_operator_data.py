@@ -1,11 +1,11 @@
 """Makes dmlgraph/operators/data.json and dmlgraph/operators/enums.py from the DirectML reference data.
 
-    python tools/generate_operator_data.py REFERENCE_FOLDER
+    python tools/generate_operator_data.py [REFERENCE_FOLDER]
 
-REFERENCE_FOLDER holds directml_operators.json and directml_enums.json.  What is taken: for every operator its
-DML_OPERATOR_TYPE value, the level that introduced it, its tensor support by feature level, which tensors must
-agree in what, and which operators it can be fused into as an activation; and every enumeration that is a field
-of an operator.  The results are committed: this script runs again only when the reference changes.
+REFERENCE_FOLDER, by default tests/reference, holds directml_operators.json and directml_enums.json.  What is taken:
+for every operator its DML_OPERATOR_TYPE value, the level that introduced it, its tensor support by feature level,
+which tensors must agree in what, and which operators it can be fused into as an activation; and every enumeration
+that is a field of an operator.  The results are committed: this script runs again only when the reference changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pathlib
 import sys
 from typing import Any
 
-PACKAGE = pathlib.Path(__file__).parent.parent / "dmlgraph" / "operators"
+ROOT = pathlib.Path(__file__).parent.parent
+PACKAGE = ROOT / "dmlgraph" / "operators"
 
 # Where the reference is wrong.  Data types of a tensor, as the library takes them: it refuses the table's float types;
 # and as ONNX Runtime gives it the lengths, whose page has the other tensors' types by mistake.
@@ -113,6 +114,6 @@ def main(folder: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) > 2:
         sys.exit(__doc__)
-    main(pathlib.Path(sys.argv[1]))
+    main(pathlib.Path(*sys.argv[1:]) if sys.argv[1:] else ROOT / "tests" / "reference")

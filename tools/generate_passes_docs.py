@@ -63,6 +63,9 @@ print([node.name for node in exe.graph.nodes])
 ['gate', 'y']
 ```
 
+A device has its say, whatever rules are asked for: what it would run slower than before is not made, and the record
+says so. `cpu` does not absorb softmax in GEMM, for example; `dmlgraph lower FILE --explain --device cpu` shows it.
+
 `ULP` is a unit in the last place of the value that is named. NaN payloads aside, "bit-exact" means that every bit of
 every output is the same on every device.
 

@@ -1,7 +1,5 @@
 """`python -m dmlgraph.cli`."""
 
-import sys
+from dmlgraph_command import main
 
-from dmlgraph.cli import main
-
-sys.exit(main())
+main()

@@ -6,14 +6,12 @@ import json
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import click
-import numpy as np
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, check_device, complete_inputs, with_dims, with_inputs
+from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs, writing
 from dmlgraph.cli.table import lines, show_bytes, show_seconds
 from dmlgraph.document import load
 from dmlgraph.measure.bench import Measurement, measure
@@ -66,7 +64,7 @@ _MEMORY = {"persistent_bytes": "persistent", "temporary_bytes": "temporary", "ar
 def bench(
     file: pathlib.Path,
     devices: tuple[str, ...],
-    inputs: dict[str, np.ndarray[Any, Any]],
+    inputs: dict[str, ArrayFile],
     no_fuse: bool,
     repeats: int | None,
     trace: pathlib.Path | None,
@@ -104,7 +102,8 @@ def bench(
         for device in bar:
             measurements.append(measure(graph, device, arrays, fuse=not no_fuse, repeats=repeats))
     if trace is not None:
-        trace.write_text(json.dumps(make_trace(measurements)), encoding="utf-8")
+        with writing(trace):
+            trace.write_text(json.dumps(make_trace(measurements)), encoding="utf-8")
     if as_json:
         result = {"graph": graph.name, "fused": not no_fuse, "devices": [each.as_json() for each in measurements]}
         click.echo(json.dumps(result, indent=2))

@@ -9,7 +9,7 @@ import click
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, with_dims
 from dmlgraph.document import load
-from dmlgraph.errors import GraphError
+from dmlgraph.errors import GraphError, plural
 
 
 @click.command()
@@ -34,4 +34,4 @@ def check(file: pathlib.Path, strict: bool, dims: dict[str, int]) -> None:
     tell(warnings)
     if warnings and strict:
         raise GraphError("--strict counts warnings as errors")
-    click.echo(f"{file}: fine: {len(desc.nodes)} nodes at feature level {desc.level}")
+    click.echo(f"{file}: fine: {plural(len(desc.nodes), 'node')} at feature level {desc.level}")

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Iterator
-from typing import Any
 
 import click
-import numpy as np
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, check_device, complete_inputs, with_dims, with_inputs
+from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs
 from dmlgraph.cli.table import lines
 from dmlgraph.document import load
 from dmlgraph.errors import Problem
 from dmlgraph.graph import Graph
 from dmlgraph.measure.diff import Difference, Finding, Side
 from dmlgraph.measure.diff import diff as find_difference
-from dmlgraph.measure.ulp import Comparison, show_number
+from dmlgraph.measure.ulp import Comparison, Tolerance, show_number
+
+
+def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):
+        raise click.BadParameter(f"'{value}' is not a finite number")
+    return value
 
 
 @click.command()
@@ -41,28 +46,48 @@ from dmlgraph.measure.ulp import Comparison, show_number
     metavar="N",
     help="Count numbers as equal that are at most so many units in the last place apart.",
 )
+@click.option(
+    "--relative",
+    type=click.FloatRange(min=0),
+    callback=_finite,
+    default=0.0,
+    metavar="R",
+    help="Count numbers as equal that differ by at most this part of the greater one, such as 1e-3.",
+)
+@click.option(
+    "--absolute",
+    type=click.FloatRange(min=0),
+    callback=_finite,
+    default=0.0,
+    metavar="A",
+    help="Count numbers as equal that differ by at most this much, such as 1e-6.",
+)
 @with_dims
 @click.pass_context
 def diff(
     ctx: click.Context,
     file: pathlib.Path,
     devices: tuple[str, ...],
-    inputs: dict[str, np.ndarray[Any, Any]],
+    inputs: dict[str, ArrayFile],
     no_fuse: bool,
     ulp: int,
+    relative: float,
+    absolute: float,
     dims: dict[str, int],
 ) -> None:
     """Find where two devices differ.
 
     Both run the graph on the same inputs.  For each output this tells the greatest difference in units in the last
     place (ULP), and where outputs differ the first node that does, with all nodes before it equal.  -0.0 and 0.0
-    differ by one unit, any two NaNs are equal.  The exit status is 1 where an output differs.  Inputs that are not
-    given are made of random numbers, the same every time.
+    differ by one unit, any two NaNs are equal.  Numbers count as equal within any of --ulp, --relative and --absolute.
+    The exit status is 1 where an output differs.  Inputs that are not given are made of random numbers, the same every
+    time.
 
     \b
     Examples:
       dmlgraph diff examples/ramp.yaml --device reference --device cpu
       dmlgraph diff examples/positional_encoding.yaml --device reference --device directml:software --ulp 4
+      dmlgraph diff examples/ramp.yaml --device reference --device cpu --relative 1e-3 --absolute 1e-6
       dmlgraph diff examples/ramp.yaml --device cpu
     """
     if len(devices) > 2:
@@ -82,7 +107,7 @@ def diff(
         else (Side(devices[0], False), Side(devices[0], True))
     )
     with located(graph):
-        found = find_difference(graph, sides, arrays, ulp)
+        found = find_difference(graph, sides, arrays, Tolerance(ulp, relative, absolute))
     for side, reason in zip(found.sides, found.reasons, strict=True):
         click.echo(f"{side} ({reason})", err=True)
     click.echo("\n".join(_report(graph, found)))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Any
 
 import click
-import numpy as np
 
 from dmlgraph import document
-from dmlgraph.cli.options import FILE, parse_arrays, with_dims
-from dmlgraph.document.arrays import from_stored
+from dmlgraph.cli.options import FILE, ArrayFile, as_declared, parse_arrays, with_dims, writing
 from dmlgraph.dxdispatch import reader, writer
 
 OUTPUT = click.Path(dir_okay=False, path_type=pathlib.Path)
@@ -63,7 +60,8 @@ def import_(
     if output is None:
         click.echo(document.dumps(graph), nl=False)
     else:
-        document.save(graph, output)
+        with writing(output):
+            document.save(graph, output)
 
 
 @dxdispatch.command()
@@ -81,7 +79,7 @@ def import_(
 def export(
     file: pathlib.Path,
     output: pathlib.Path | None,
-    inputs: dict[str, np.ndarray[Any, Any]],
+    inputs: dict[str, ArrayFile],
     dims: dict[str, int],
 ) -> None:
     """Make a DxDispatch model of a graph file.
@@ -95,9 +93,9 @@ def export(
       dmlgraph dxdispatch export examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 -o ramp.json
     """
     graph = document.load(file, dims=dims)
-    dtypes = {node.name: node.desc.dtype for node in graph.inputs}
-    arrays = {name: from_stored(array, dtypes[name]) if name in dtypes else array for name, array in inputs.items()}
+    arrays = as_declared(graph, inputs)
     if output is None:
         click.echo(writer.dumps(graph, inputs=arrays), nl=False)
     else:
-        writer.save(graph, output, inputs=arrays)
+        with writing(output):
+            writer.save(graph, output, inputs=arrays)

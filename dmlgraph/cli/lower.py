@@ -7,8 +7,10 @@ import textwrap
 
 import click
 
+from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, with_dims
+from dmlgraph.cli.options import FILE, check_device, with_dims
+from dmlgraph.devices import choose, fuse_for
 from dmlgraph.document import load
 from dmlgraph.lowering import lower as lower_graph
 from dmlgraph.passes import fuse
@@ -16,10 +18,15 @@ from dmlgraph.passes import fuse
 
 @click.command()
 @click.argument("file", type=FILE)
+@click.option(
+    "--device",
+    shell_complete=complete_devices,
+    help="Fuse as for this device, at its feature level; without it, all that the graph's own level allows.",
+)
 @click.option("--no-fuse", is_flag=True, help="Lower the nodes as they stand in the file.")
 @click.option("--explain", is_flag=True, help="First say, behind '#', what was fused and what was not.")
 @with_dims
-def lower(file: pathlib.Path, no_fuse: bool, explain: bool, dims: dict[str, int]) -> None:
+def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, dims: dict[str, int]) -> None:
     """Print the DML_GRAPH_DESC of a graph.
 
     It holds every node with every field of its C struct, and the edges.
@@ -29,12 +36,16 @@ def lower(file: pathlib.Path, no_fuse: bool, explain: bool, dims: dict[str, int]
       dmlgraph lower examples/ramp.yaml --dim N=4
       dmlgraph lower examples/ramp.yaml --explain
       dmlgraph lower examples/ramp.yaml --no-fuse
+      dmlgraph lower examples/ramp.yaml --explain --device cpu
     """
+    if device is not None:
+        check_device(device)
     graph = load(file, dims=dims)
     tell(graph.warnings())
     with located(graph):
-        fused = fuse(graph, rules=not no_fuse)
-        desc = lower_graph(fused.graph)
+        target = None if device is None else choose(device).device
+        fused = fuse_for(target, graph, rules=not no_fuse) if target else fuse(graph, rules=not no_fuse)
+        desc = lower_graph(fused.graph, target.level if target else None)
     if explain:
         nothing = "nothing is fused, as asked for\n" if no_fuse else "nothing to fuse\n"
         click.echo(textwrap.indent(fused.explain() or nothing, "# "), nl=False)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
-from dmlgraph.errors import DmlGraphError, Location, Problem, Severity
+from dmlgraph.errors import DmlGraphError, Location, Problem, Severity, plural
 from dmlgraph.graph import Graph
 
 WIDTH = 100  # columns of a source line that are shown; a longer one is cut around the offending part
@@ -42,7 +42,7 @@ def located(graph: Graph) -> Iterator[None]:
     try:
         yield
     except DmlGraphError as error:
-        raise type(error)(graph.located(problem) for problem in error.problems) from None
+        raise error.with_problems(graph.located(problem) for problem in error.problems) from None
 
 
 def lines(problem: Problem, before: Problem | None = None, *, colour: bool = False) -> Iterator[str]:
@@ -73,7 +73,7 @@ def count(problems: Iterable[Problem]) -> str:
     """`2 errors, 1 warning`."""
     severities = [problem.severity for problem in problems]
     numbers = ((severities.count(severity), severity) for severity in Severity)
-    return ", ".join(f"{number} {severity}{'s' if number > 1 else ''}" for number, severity in numbers if number)
+    return ", ".join(f"{plural(number, severity)}" for number, severity in numbers if number)
 
 
 def excerpt(place: Location, width: int = WIDTH) -> tuple[str, str]:

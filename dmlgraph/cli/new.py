@@ -7,6 +7,8 @@ import pathlib
 
 import click
 
+from dmlgraph.cli.options import writing
+
 TEMPLATES = {
     "ramp": "fills and element-wise operators",
     "dense": "two dense layers with weights",
@@ -36,7 +38,7 @@ def new(file: pathlib.Path, template: str, force: bool) -> None:
     """
     text = importlib.resources.files("dmlgraph.cli").joinpath("templates", f"{template}.yaml").read_text("utf-8")
     try:
-        with file.open("w" if force else "x", encoding="utf-8", newline="\n") as stream:
+        with writing(file), file.open("w" if force else "x", encoding="utf-8", newline="\n") as stream:
             stream.write(text.replace("FILE", str(file)))
     except FileExistsError:
         raise click.UsageError(f"'{file}' is already there: --force replaces it, another name keeps it") from None

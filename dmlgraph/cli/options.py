@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import pathlib
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -11,9 +14,11 @@ import numpy as np
 
 from dmlgraph.devices import choose
 from dmlgraph.document.arrays import from_stored, read_array
-from dmlgraph.errors import DeviceError, DmlGraphError
+from dmlgraph.errors import BindingError, DeviceError, DmlGraphError, NotEnoughMemoryError, listing, suggestion
 from dmlgraph.graph import Graph
 from dmlgraph.measure.inputs import SEED, complete
+
+Array = np.ndarray[Any, Any]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
 
@@ -29,9 +34,17 @@ def parse_dims(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
     return dims
 
 
-def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, np.ndarray[Any, Any]]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class ArrayFile:
+    """An array and the file that it was read from, as it was named."""
+
+    path: str
+    array: Array
+
+
+def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, ArrayFile]:
     """`x=x.npy` pairs, loaded; nothing is ever unpickled."""
-    arrays = {}
+    arrays: dict[str, ArrayFile] = {}
     for value in values:
         name, equals, file = value.partition("=")
         if not name or not equals or not file:
@@ -39,9 +52,11 @@ def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...])
         if name in arrays:
             raise click.BadParameter(f"'{name}' is given twice")
         try:
-            arrays[name] = read_array(file)
+            arrays[name] = ArrayFile(file, read_array(file))
         except OSError as error:
             raise DmlGraphError(f"cannot read '{file}': {error.strerror or error}", field=f"input {name}") from None
+        except NotEnoughMemoryError as error:
+            raise NotEnoughMemoryError(each.within(f"input {name}") for each in error.problems) from None
         except ValueError as error:
             raise DmlGraphError(f"'{file}' {error}", field=f"input {name}") from None
     return arrays
@@ -71,18 +86,85 @@ def check_device(name: str) -> None:
     except DeviceError as error:
         if type(error) is not DeviceError:  # there is such a device, and it cannot be used
             raise
-        raise click.BadParameter(str(error), param_hint="--device") from None
+        told = dataclasses.replace(error.problems[0], field=None)  # which the option's name says
+        raise click.BadParameter(str(told), param_hint="--device") from None
 
 
-def as_declared(graph: Graph, arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-    """Arrays of .npy files as the inputs they are for: those of 4-bit types are stored in 8 bits."""
-    dtypes = {node.name: node.desc.dtype for node in graph.inputs}
-    return {name: from_stored(array, dtypes[name]) if name in dtypes else array for name, array in arrays.items()}
+def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array]:
+    """The arrays of .npy files as the inputs they are for: those of 4-bit types are stored in 8 bits.
+
+    Raises:
+        BindingError: an array that is for no input, or of another data type or shape; the file is named.
+    """
+    slots = {node.name: node.desc for node in graph.inputs}
+    arrays = {}
+    for name, file in files.items():
+        if name not in slots:
+            raise BindingError(
+                "is not an input of the graph",
+                field=name,
+                allowed=listing(slots) or "nothing: the graph has no inputs",
+                hint=suggestion(name, slots),
+            )
+        desc, array = slots[name], file.array
+        with _naming(file.path, name):
+            array = from_stored(array, desc.dtype)
+        for what, found, wanted, hint in (
+            ("data type", array.dtype, desc.dtype, f"array.astype('{desc.dtype}') converts, before it is saved"),
+            ("shape", list(array.shape), list(desc.sizes), None),
+        ):
+            if str(found) != str(wanted):
+                message, got = f"the input has another {what}", f"{found} in '{file.path}'"
+                raise BindingError(message, field=name, got=got, allowed=str(wanted), hint=hint)
+        arrays[name] = array
+    return arrays
 
 
-def complete_inputs(graph: Graph, arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+def every_input(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array]:
+    """An array for every input, from its file.
+
+    Raises:
+        BindingError: as `as_declared`; inputs for which no file is given, and how to give one.
+    """
+    arrays = as_declared(graph, files)
+    missing = [node for node in graph.inputs if node.name not in arrays]
+    if missing:
+        wanted = (f"'{node.name}' ({node.desc.dtype} {list(node.desc.sizes)})" for node in missing)
+        options = " ".join(f"--input {shlex.quote(node.name)}=FILE.npy" for node in missing)
+        raise BindingError(
+            f"inputs are missing: {', '.join(wanted)}",
+            hint=f"{options}, {'a file' if len(missing) == 1 else 'files'} that numpy.save wrote",
+        )
+    return arrays
+
+
+@contextlib.contextmanager
+def _naming(path: str, name: str) -> Iterator[None]:
+    """Errors raised inside are told of the file and of the input that it is for."""
+    try:
+        yield
+    except DmlGraphError as error:
+        raise BindingError(
+            dataclasses.replace(each, message=f"'{path}' {each.message}", field=name) for each in error.problems
+        ) from None
+
+
+@contextlib.contextmanager
+def writing(path: pathlib.Path) -> Iterator[None]:
+    """An OSError raised inside becomes an error that says what cannot be written, and why."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, (BrokenPipeError, FileExistsError)):  # which have a meaning of their own
+            raise
+        folder = path.parent
+        hint = None if folder.is_dir() else f"there is no folder '{folder}'"
+        raise DmlGraphError(f"cannot write '{path}': {error.strerror or error}", hint=hint) from None
+
+
+def complete_inputs(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array]:
     """An array for every input; says which are made of random numbers."""
-    inputs, made = complete(graph, as_declared(graph, arrays))
+    inputs, made = complete(graph, as_declared(graph, files))
     if made:
         click.echo(f"random numbers (seed {SEED}) for: {', '.join(made)}", err=True)
     return inputs

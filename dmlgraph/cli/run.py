@@ -11,7 +11,7 @@ import numpy as np
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, as_declared, check_device, with_dims, with_inputs
+from dmlgraph.cli.options import FILE, ArrayFile, check_device, every_input, with_dims, with_inputs, writing
 from dmlgraph.devices import compile_graph
 from dmlgraph.document import load
 from dmlgraph.document.arrays import file_name, to_stored
@@ -40,7 +40,7 @@ def run(
     file: pathlib.Path,
     device: str,
     no_fuse: bool,
-    inputs: dict[str, np.ndarray[Any, Any]],
+    inputs: dict[str, ArrayFile],
     output_dir: pathlib.Path | None,
     dims: dict[str, int],
 ) -> None:
@@ -54,18 +54,22 @@ def run(
     check_device(device)
     graph = load(file, dims=dims)
     tell(graph.warnings())
+    arrays = every_input(graph, inputs)
     with located(graph):
         executable = compile_graph(graph, device, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
-    results = executable.run(as_declared(graph, inputs))
+    results = executable.run(arrays)
     if output_dir is not None:
-        output_dir.mkdir(parents=True, exist_ok=True)
+        with writing(output_dir):
+            output_dir.mkdir(parents=True, exist_ok=True)
     for name, array in results.items():
         dtype = graph.outputs[name].dtype
         click.echo(f"{name}: {dtype} {list(array.shape)}")
         click.echo(textwrap.indent(_values(array), "  ", predicate=lambda line: True))
         if output_dir is not None:
-            np.save(output_dir / f"{file_name(name)}.npy", to_stored(array, dtype))
+            path = output_dir / f"{file_name(name)}.npy"
+            with writing(path):
+                np.save(path, to_stored(array, dtype))
 
 
 def _values(array: np.ndarray[Any, Any]) -> str:

@@ -9,8 +9,9 @@ import click
 
 from dmlgraph import picture
 from dmlgraph.cli.messages import located
-from dmlgraph.cli.options import FILE, with_dims
+from dmlgraph.cli.options import FILE, with_dims, writing
 from dmlgraph.document import load
+from dmlgraph.errors import plural
 
 PRINTED = "mermaid"  # without a file and a format: what can be read, and pasted into Markdown
 
@@ -60,8 +61,9 @@ def show(
     with located(graph):
         text = picture.render(graph, format_, view=view or "source")
     if output is not None:
-        output.write_text(text, encoding="utf-8")
-        click.echo(f"{output}: {len(text.encode()):,} bytes", err=True)
+        with writing(output):
+            output.write_text(text, encoding="utf-8")
+        click.echo(f"{output}: {plural(len(text.encode()), 'byte', ',')}", err=True)
         return
     click.echo(text, nl=False)
     if sys.stdout.isatty():

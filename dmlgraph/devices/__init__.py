@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING
 from dmlgraph.devices.cpu import CpuDevice
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.errors import DeviceError, OperatorError, listing, suggestion
+from dmlgraph.elsewhere import DEVICES
+from dmlgraph.errors import DeviceError, DmlGraphError, OperatorError, Problem, listing, suggestion
 from dmlgraph.lowering import OperatorDescNode, lower
+from dmlgraph.memory import enough_memory
+from dmlgraph.passes import Fused
 from dmlgraph.passes import fuse as run_passes
 
 if TYPE_CHECKING:
@@ -63,7 +66,7 @@ def choose(name: str) -> Choice:
         field="device",
         got=name,
         allowed=f"{listing(_NAMES)}, directml:N for an adapter's index",
-        hint=suggestion(name, _NAMES),
+        hint=suggestion(family.lower(), _NAMES, DEVICES) or "'dmlgraph devices' lists what is here",
     )
 
 
@@ -99,6 +102,22 @@ def _directml() -> ModuleType:
         ) from None
 
 
+def fuse_for(device: Device, graph: Graph, *, rules: bool | Iterable[str] = True) -> Fused:
+    """The graph after the passes, as a device wants it: at its level, without what it objects to."""
+    return run_passes(graph, level=device.level, rules=rules, objection=device.objection)
+
+
+def _in_source(problem: Problem, graph: Graph, fused: Fused) -> Problem:
+    """A problem of a node of the fused graph with the nodes it was made of, and with its place in the graph's file."""
+    origins = fused.origins.get(problem.node or "", ())
+    if not origins:
+        return graph.located(problem)
+    if origins != (problem.node,):
+        problem = dataclasses.replace(problem, message=f"{problem.message}, made of {listing(origins)}")
+    place = problem.node if problem.node in origins else origins[0]
+    return problem.at(location=graph.located(dataclasses.replace(problem, node=place)).location)
+
+
 def compile_graph(
     graph: Graph,
     device: str,
@@ -114,14 +133,20 @@ def compile_graph(
     Raises:
         DeviceError: no such device, or one that takes no number of threads.
         OperatorError: a node needs a higher feature level than the device has.
+        NotEnoughMemoryError: there is not enough memory to compile it.
     """
+    with enough_memory("compile", graph):
+        return _compile(graph, device, fuse=fuse, threads=threads, debug=debug)
+
+
+def _compile(graph: Graph, device: str, *, fuse: bool | Iterable[str], threads: int | None, debug: bool) -> Executable:
     choice = choose(device)
     if threads is not None:
         if not isinstance(choice.device, CpuDevice):
             raise DeviceError(f"'{choice.device.name}' takes no number of threads", field="threads", got=threads)
         choice = Choice(CpuDevice(threads), choice.reason)
     times = [time.perf_counter()]
-    fused = run_passes(graph, level=choice.device.level, rules=fuse, without=choice.device.unwanted_rules)
+    fused = fuse_for(choice.device, graph, rules=fuse)
     times.append(time.perf_counter())
     desc = lower(fused.graph, choice.device.level)
     times.append(time.perf_counter())
@@ -133,7 +158,10 @@ def compile_graph(
     ]
     if problems:
         raise OperatorError(problems)
-    executable = choice.device.compile(desc, reason=choice.reason, debug=debug)
+    try:
+        executable = choice.device.compile(desc, reason=choice.reason, debug=debug)
+    except DmlGraphError as error:
+        raise error.with_problems(_in_source(problem, graph, fused) for problem in error.problems) from None
     times.append(time.perf_counter())
     executable.fusion = fused.record
     for stage, (begin, end) in zip(("fuse", "lower", "compile"), itertools.pairwise(times), strict=True):

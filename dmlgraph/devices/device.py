@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dmlgraph.levels import FeatureLevel
 
 if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
     from dmlgraph.lowering import GraphDesc
+    from dmlgraph.operators.operator import Operator
+
+
+# What `Graph.compile` takes; an adapter's index may be any that `dmlgraph devices` lists.
+DeviceName = Literal[
+    "auto",
+    "cpu",
+    "reference",
+    "directml",
+    "directml:software",
+    "directml:0",
+    "directml:1",
+    "directml:2",
+    "directml:3",
+]
 
 
 class Device(abc.ABC):
@@ -19,13 +34,19 @@ class Device(abc.ABC):
         name: as the user writes it.
         description: what it is, in a phrase.
         level: the highest feature level it runs.
-        unwanted_rules: rules of `dmlgraph.passes` that cost more than they save here; off unless asked for by name.
     """
 
     name: str
     description: str
     level: FeatureLevel
-    unwanted_rules: frozenset[str] = frozenset()
+
+    def objection(self, made: Operator, instead_of: Operator | None) -> str | None:
+        """Why a pass should not make an operator here in the place of another; None where it may.
+
+        The passes ask this about every operator they make, such as one with a fused activation in the place of the
+        activation: a device that does not absorb something says so here.
+        """
+        return None
 
     @abc.abstractmethod
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:

@@ -19,8 +19,9 @@ import numpy as np
 from dmlgraph import _native
 from dmlgraph.devices import directml_library
 from dmlgraph.devices.device import Device
-from dmlgraph.devices.directml_errors import AdapterError
+from dmlgraph.devices.directml_errors import AdapterError, DeviceRemovedError, DirectMLError
 from dmlgraph.devices.directml_library import Direct3D, Found
+from dmlgraph.devices.directml_refusal import explained, find
 from dmlgraph.devices.directml_sequences import make_safe
 from dmlgraph.devices.executable import Array, Executable
 from dmlgraph.errors import DmlGraphError, listing
@@ -150,10 +151,37 @@ class DirectMLDevice(Device):
             flags: how DirectML may compile it.
 
         Raises:
-            DirectMLError: DirectML refuses the graph, or a buffer is too large, or the device is lost.
+            DirectMLError: DirectML refuses the graph, or a buffer is too large, or the device is lost.  Of a refused
+                graph it names the nodes of the smallest part that is refused.
         """
-        native = self._open(debug=debug)
-        return DirectMLExecutable(make_safe(graph), self.name, reason, native, flags)
+        native, graph = self._open(debug=debug), make_safe(graph)
+        try:
+            return DirectMLExecutable(graph, self.name, reason, native, flags)
+        except DirectMLError as error:
+            if error.call != "CompileGraph" or isinstance(error, DeviceRemovedError):
+                raise
+            raise self._explained(error, graph, flags) from None
+
+    def _explained(self, error: DirectMLError, graph: GraphDesc, flags: ExecutionFlag) -> DirectMLError:
+        """A refusal of CompileGraph with the nodes that are refused.
+
+        They are looked for on a device of its own: should a part remove it, what others hold is not lost.
+        """
+        try:
+            own = _native.Device(self.runtime.library, self.adapter, share_memory=self._share_memory)
+
+            def refuses(part: GraphDesc) -> bool:
+                try:
+                    own.try_compile(_native_graph(make_safe(part)), int(flags))
+                except DirectMLError as refused:
+                    if isinstance(refused, DeviceRemovedError):
+                        raise
+                    return (refused.call, refused.code) == (error.call, error.code)
+                return False
+
+            return explained(error, find(graph, refuses))
+        except DirectMLError:  # the device was removed, or there is none any more: what is known is the refusal
+            return error
 
 
 class DirectMLExecutable(Executable):

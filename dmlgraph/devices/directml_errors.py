@@ -16,6 +16,7 @@ class DirectMLError(DeviceError):
         code: the HRESULT it returned, as an unsigned number; None where no call failed.
         code_name: its name and number, `E_INVALIDARG (0x80070057)`.
         graph: the graph's name; `node` is that of the node, where it is known.
+        nodes: the names of the nodes that CompileGraph refuses together; see `dmlgraph.devices.directml_refusal`.
         debug_messages: what the debug layer said, with `debug=True`.
     """
 
@@ -27,6 +28,7 @@ class DirectMLError(DeviceError):
         code: int | None = None,
         code_name: str | None = None,
         graph: str | None = None,
+        nodes: Sequence[str] = (),
         debug_messages: Sequence[str] = (),
         **fields: Any,
     ) -> None:
@@ -35,6 +37,7 @@ class DirectMLError(DeviceError):
         self.code = code
         self.code_name = code_name
         self.graph = graph
+        self.nodes = tuple(nodes)
         self.debug_messages = tuple(debug_messages)
 
     def __str__(self) -> str:

@@ -14,6 +14,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,9 +24,12 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from dmlgraph.devices.directml_errors import LibraryError
-from dmlgraph.devices.user_cache import user_cache_folder
+from dmlgraph.devices.user_cache import check_private, make_private, user_cache_folder
+from dmlgraph.errors import plural
+from dmlgraph.plain_files import NotAFileError, open_file, what_failed
 
 PROJECT, VERSION = "torch-directml", "0.2.5.dev240914"
 WHEEL_SHA256 = "6afb675585d30018c813e5ba203a3437073748919af8ab3e910092a0e0ec531f"
@@ -43,9 +47,15 @@ WHEEL_TAGS = {
 LIBRARY_MEMBER = "torch_directml/libdirectml.so"
 LICENSE_MEMBER = f"torch_directml-{VERSION}.dist-info/LICENSE"
 
+# The end of a zip file: its signature, four counts, the size and the place of its directory, the length of a comment.
+_END_SIGNATURE = b"PK\5\6"
+_END = struct.Struct("<4s4H2LH")
+
 _PARTIAL = "partial-"  # prefix of folders that a try works in
 _ABANDONED_SECONDS = 24 * 3600
 _CHUNK_BYTES = 1 << 20
+_LICENSE_BYTES = 1 << 20  # at most
+_DIRECTORY_BYTES = 1 << 20  # of a wheel: what is in it, and where; that of torch-directml has some kilobytes
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all while the wheel is downloaded."""
@@ -85,17 +95,20 @@ def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progre
             hint="Windows has DirectML; pip install onnxruntime-directml brings a newer one",
         )
     path = library_path()
-    if _sha256(path) == LIBRARY_SHA256:
-        return Installed(path, already=True)
+    with contextlib.suppress(OSError):
+        check_private(path)
+        if is_intact(path):
+            return Installed(path, already=True)
     try:
-        folder().mkdir(parents=True, exist_ok=True)
+        make_private(folder())
         _remove_abandoned()
         with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder(), ignore_cleanup_errors=True) as work:
             wheel = Path(from_file) if from_file is not None else _download(Path(work), progress)
             _unpack(wheel, Path(work))
+            _remember(path)
     except OSError as error:
         raise LibraryError(
-            f"cannot install DirectML into {folder()}: {error}",
+            f"cannot install DirectML into {folder()}: {what_failed(error)}",
             hint="DMLGRAPH_CACHE_DIR names another folder",
         ) from error
     return Installed(path, already=False)
@@ -104,6 +117,59 @@ def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progre
 def is_intact(path: Path) -> bool:
     """Whether a library is the very one that `install` fetches."""
     return _sha256(path) == LIBRARY_SHA256
+
+
+def check_installed() -> None:
+    """Refuses the library in the cache where it is not the very one that `install` puts there.
+
+    Its bytes are read only where its size, time or inode are not those of the last time.
+
+    Raises:
+        LibraryError: it is damaged or another, or others may write to it or to its folders.
+    """
+    path = library_path()
+    hint = "'dmlgraph directml install' fetches it anew"
+    try:
+        check_private(path)
+        if _remembered(path):
+            return
+        found = _sha256(path)
+    except OSError as error:
+        raise LibraryError(f"cannot use {path}: {error.strerror or error}", hint=hint) from None
+    if found != LIBRARY_SHA256:
+        raise LibraryError(
+            f"{path} is damaged: it is not the library of {PROJECT} {VERSION}",
+            got=f"SHA-256 {found}" if found else None,
+            allowed=f"SHA-256 {LIBRARY_SHA256}",
+            hint=hint,
+        )
+    with contextlib.suppress(OSError):  # a cache that cannot be written: it is read again the next time
+        _remember(path)
+
+
+def _remembered(path: Path) -> bool:
+    """Whether the library is as it was when its bytes were last found right."""
+    with contextlib.suppress(OSError), open_file(_checked_path()) as file:
+        check_private(_checked_path())
+        return file.read(_CHUNK_BYTES) == _identity(path)
+    return False
+
+
+def _remember(path: Path) -> None:
+    """Keeps what the library looks like whose bytes were found right."""
+    with tempfile.NamedTemporaryFile(dir=_checked_path().parent, delete=False) as file:
+        file.write(_identity(path))
+    os.replace(file.name, _checked_path())
+
+
+def _checked_path() -> Path:
+    return folder().with_name(f"{VERSION}.checked")
+
+
+def _identity(path: Path) -> bytes:
+    """What changes when a file does, and the digest that it had."""
+    status = path.stat()
+    return f"{LIBRARY_SHA256} {status.st_size} {status.st_mtime_ns} {status.st_ino}\n".encode()
 
 
 def _remove_abandoned() -> None:
@@ -115,22 +181,41 @@ def _remove_abandoned() -> None:
 
 
 def _unpack(wheel: Path, work: Path) -> None:
-    """Takes library and licence out of a wheel, checks the library, and moves both into place."""
+    """Takes library and licence out of a wheel, checks the library, and moves both into place.
+
+    What the wheel says of its own size is checked before anything is unpacked, and no more is unpacked than that.
+    """
+    not_this = LibraryError(
+        f"{wheel} is not a Linux wheel of {PROJECT} {VERSION}",
+        hint="its name ends in manylinux2010_x86_64.whl",
+    )
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            for member in (LICENSE_MEMBER, LIBRARY_MEMBER):
-                with archive.open(member) as source, (work / Path(member).name).open("wb") as target:
-                    shutil.copyfileobj(source, target, _CHUNK_BYTES)
-                    target.flush()
-                    os.fsync(target.fileno())
+        with open_file(wheel) as file:
+            if _directory_bytes(file) > _DIRECTORY_BYTES:
+                raise not_this
+            with zipfile.ZipFile(file) as archive:
+                members = {
+                    archive.getinfo(LICENSE_MEMBER): range(1, _LICENSE_BYTES + 1),
+                    archive.getinfo(LIBRARY_MEMBER): range(LIBRARY_BYTES, LIBRARY_BYTES + 1),
+                }
+                for member, sizes in members.items():
+                    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                        raise not_this
+                    if member.file_size not in sizes:
+                        raise LibraryError(
+                            f"{member.filename} in {wheel} is not the one of {PROJECT} {VERSION}",
+                            got=plural(member.file_size, "byte"),
+                            allowed=f"{sizes[-1]} bytes" if len(sizes) == 1 else f"up to {sizes[-1]} bytes",
+                        )
+                for member in members:
+                    _extract(archive, member, work / Path(member.filename).name)
     except FileNotFoundError:
         raise LibraryError(f"there is no file {wheel}") from None
+    except NotAFileError as error:
+        raise LibraryError(f"cannot read {wheel}: {error.strerror}") from None
     except KeyError:
-        raise LibraryError(
-            f"{wheel} is not a Linux wheel of {PROJECT} {VERSION}",
-            hint="its name ends in manylinux2010_x86_64.whl",
-        ) from None
-    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+        raise not_this from None
+    except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
         raise LibraryError(f"{wheel} is not a wheel, or damaged: {error}") from None
     found = _sha256(work / "libdirectml.so")
     if found != LIBRARY_SHA256:
@@ -141,6 +226,30 @@ def _unpack(wheel: Path, work: Path) -> None:
         )
     for name in ("LICENSE", "libdirectml.so"):  # the library last: with it the installation is complete
         os.replace(work / name, folder() / name)
+
+
+def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> None:
+    """One file of a wheel, as many bytes as it says it has, on the disk when this returns."""
+    with archive.open(member) as source, path.open("wb") as target:
+        path.chmod(0o600)  # whatever the umask
+        while chunk := source.read(_CHUNK_BYTES):
+            target.write(chunk)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _directory_bytes(file: BinaryIO) -> int:
+    """How long the directory at the end of a zip file says it is: all of it is read when the file is opened."""
+    at_most = _END.size + 0xFFFF  # a comment may stand behind it
+    length = file.seek(0, os.SEEK_END)
+    file.seek(max(0, length - at_most))
+    end = file.read(at_most)
+    start = end.rfind(_END_SIGNATURE)
+    file.seek(0)
+    if start < 0 or len(end) - start < _END.size:
+        return 0  # it is no zip file, which opening it says
+    size: int = _END.unpack_from(end, start)[5]
+    return size
 
 
 def _download(work: Path, progress: Progress | None) -> Path:
@@ -192,7 +301,7 @@ def _report(line: str, progress: Progress | None) -> bool:
 def _sha256(path: Path) -> str | None:
     """The digest of a file in hexadecimal; None where there is none to read."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from dmlgraph.devices import directml_install
 from dmlgraph.devices.directml_errors import LibraryError
+from dmlgraph.errors import plural
+from dmlgraph.plain_files import open_file
 
 VARIABLE = "DMLGRAPH_DIRECTML"
 
@@ -76,7 +78,9 @@ def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
         if path:
             return _required(Path(path), origin)
     for path, origin in _places():
-        if path.exists():
+        if _exists(path):
+            if path == directml_install.library_path():
+                directml_install.check_installed()
             check_library(path)
             return Found(path, origin)
     if on_windows():
@@ -121,10 +125,18 @@ def system_has_direct3d() -> bool:
 def _required(path: Path, origin: str) -> Found:
     if path.is_dir():
         path = path / file_names().directml
-    if not path.exists():
+    if not _exists(path):
         raise LibraryError(f"the DirectML library {path} ({origin}) does not exist")
     check_library(path)
     return Found(path.resolve(), origin)
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is something of this name, if only something that cannot be looked at."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
 
 
 def _places() -> Iterator[tuple[Path, str]]:
@@ -166,15 +178,15 @@ def check_library(path: Path) -> None:
         return  # whose loader checks this itself
     hint = "'dmlgraph directml install' fetches it anew"
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
+        with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
             start = file.read(_ELF_HEADER.size)
     except OSError as error:
         raise LibraryError(f"cannot read {path}: {error.strerror or error}") from None
     if not start.startswith(b"\x7fELF"):
         raise LibraryError(f"{path} is not a library", hint=hint)
     if len(start) < _ELF_HEADER.size:
-        raise LibraryError(f"{path} is damaged: it ends after {size} bytes", hint=hint)
+        raise LibraryError(f"{path} is damaged: it ends after {plural(size, 'byte')}", hint=hint)
     header = _ELF_HEADER.unpack(start)
     bits, order, kind, machine = header[1], header[2], header[6], header[7]
     sections, section_size, section_count = header[11], header[16], header[17]

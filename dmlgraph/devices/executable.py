@@ -11,12 +11,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from dmlgraph.errors import BindingError, DeviceError, listing, suggestion
+from dmlgraph.errors import BindingError, DeviceError, listing, plural, suggestion
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
+from dmlgraph.memory import enough_memory
 from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.rule import Entry
+from dmlgraph.tensor import MASKED, UNMASK, is_masked
 
 Array = np.ndarray[Any, Any]
+
+_NAMED = 4  # inputs and outputs that a repr names
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,18 +83,26 @@ class Executable(abc.ABC):
 
         Raises:
             BindingError: an array is missing, unknown, or of another data type or shape.
+            NotEnoughMemoryError: there is not enough memory to run.
         """
-        arrays = self._check_inputs(by_name(inputs, "inputs"))
-        targets = self._check_outputs(by_name(out, "out"))
-        return self._run(arrays, targets)
+        with enough_memory("run", self.graph):
+            arrays = self._check_inputs(by_name(inputs, "inputs"))
+            targets = self._check_outputs(by_name(out, "out"))
+            return self._run(arrays, targets)
 
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
     ) -> Callable[[], dict[str, Array]]:
         """Checks the arrays once and returns a callable that runs the graph on what they hold at that moment."""
-        arrays = self._check_inputs(by_name(inputs, "inputs"))
-        targets = self._check_outputs(by_name(out, "out"))
-        return lambda: self._run(arrays, targets)
+        with enough_memory("run", self.graph):
+            arrays = self._check_inputs(by_name(inputs, "inputs"))
+            targets = self._check_outputs(by_name(out, "out"))
+
+        @enough_memory("run", self.graph)
+        def run() -> dict[str, Array]:
+            return self._run(arrays, targets)
+
+        return run
 
     def profile(self, inputs: Mapping[str, Any] | None = None) -> list[Step] | None:
         """Runs the graph once, as `run` does, and says how long each part of the run took.
@@ -101,9 +113,10 @@ class Executable(abc.ABC):
         Raises:
             BindingError: as `run`.
         """
-        arrays = self._check_inputs(by_name(inputs, "inputs"))
-        self._check_open()
-        return self._profile(arrays)
+        with enough_memory("run", self.graph):
+            arrays = self._check_inputs(by_name(inputs, "inputs"))
+            self._check_open()
+            return self._profile(arrays)
 
     def close(self) -> None:
         """Gives back what the device holds for the graph; it cannot be run afterwards."""
@@ -114,6 +127,15 @@ class Executable(abc.ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        given = listing(self._given, at_most=_NAMED) or "none"
+        made = listing(self._slots, at_most=_NAMED)
+        state = ", closed" if self._closed else ""
+        return (
+            f"<{type(self).__name__} {self.graph.name} on {self.device}: "
+            f"{plural(len(self.graph.nodes), 'node')}, inputs {given}, outputs {made}{state}>"
+        )
 
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
         self._check_open()
@@ -194,6 +216,8 @@ def by_name(given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
 
 def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
     """`value` as an array of exactly the slot's data type and sizes."""
+    if is_masked(value):
+        raise BindingError(f"the {what} {MASKED}", field=slot.name, hint=UNMASK if what == "input" else None)
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of different lengths

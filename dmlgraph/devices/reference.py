@@ -15,7 +15,6 @@ import numpy as np
 
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.executable import Array, Executable, Step, tensor_bytes
-from dmlgraph.errors import DeviceError
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import ConstantDescNode, GraphDesc
 
@@ -57,20 +56,14 @@ class ReferenceExecutable(Executable):
         self._last_reader[source] = max(node, self._last_reader.get(source, 0))
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
-        return self._evaluate(inputs)
+        return self._walk(inputs)
 
     def _profile(self, inputs: Sequence[Array]) -> list[Step]:
         steps: list[Step] = []
-        self._evaluate(inputs, steps)
+        self._walk(inputs, steps)
         return steps
 
-    def _evaluate(self, inputs: Sequence[Array], steps: list[Step] | None = None) -> Sequence[Array]:
-        try:
-            return self._walk(inputs, steps)
-        except MemoryError as error:
-            raise DeviceError(f"not enough memory to run the graph '{self.graph.name}': {error}") from None
-
-    def _walk(self, inputs: Sequence[Array], steps: list[Step] | None) -> Sequence[Array]:
+    def _walk(self, inputs: Sequence[Array], steps: list[Step] | None = None) -> Sequence[Array]:
         start = time.perf_counter()
         buffers: dict[tuple[Any, int], Buffer] = {
             ("input", slot): given.desc.pack(array)

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import os
 import pathlib
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from dmlgraph.document.tree import Tree
-from dmlgraph.errors import MOST_PROBLEMS, DmlGraphError, GraphError, Problem, ScalarError, suggestion
+from dmlgraph.errors import (
+    MOST_PROBLEMS,
+    DmlGraphError,
+    GraphError,
+    NotEnoughMemoryError,
+    Problem,
+    ScalarError,
+    plural,
+    suggestion,
+)
+from dmlgraph.memory import enough_memory
+from dmlgraph.plain_files import open_file
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]
 
 LONGEST_FILE_NAME = 180  # bytes of a name in a file's name, for which file systems have 255
+# By version; the third differs from the second in what no array of numbers has.
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def read_array(path: str | pathlib.Path) -> Array:
@@ -26,21 +41,39 @@ def read_array(path: str | pathlib.Path) -> Array:
     Raises:
         OSError: the file cannot be read.
         ValueError: what is wrong with it, as a phrase.
+        NotEnoughMemoryError: there is no room for it.
     """
-    with open(path, "rb") as stream:
+    with open_file(path) as stream, enough_memory(f"read '{path}'"):
         magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
+        if not magic:
+            raise ValueError("is empty; a .npy file holds an array")
         if magic.startswith(b"PK"):
             raise ValueError("is an .npz archive; a .npy file holds one array")
         if magic != np.lib.format.MAGIC_PREFIX:
             raise ValueError("is not a .npy file")
         stream.seek(0)
         try:
+            _check_length(stream)
             array = np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+        except MemoryError:
+            raise
         except Exception as error:  # a broken header makes NumPy raise errors of many kinds
             if "Object arrays" in str(error):
                 raise ValueError("holds Python objects, which are never loaded") from None
             raise ValueError(f"is a broken .npy file: {error}") from None
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _check_length(stream: BinaryIO) -> None:
+    """Refuses a file that is shorter than its header says, before room is made for what is not there."""
+    header = _HEADERS.get(np.lib.format.read_magic(stream))
+    if header is not None:
+        shape, _, dtype = header(stream)
+        whole = stream.tell() + math.prod(shape) * dtype.itemsize
+        there = os.fstat(stream.fileno()).st_size
+        if there < whole and not dtype.hasobject:
+            raise ValueError(f"{there} of {whole} bytes are there")
+    stream.seek(0)
 
 
 def load_file(name: object, folder: pathlib.Path | None) -> Array:
@@ -58,6 +91,8 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
         array = read_array(path)
     except OSError as error:
         raise GraphError(f"cannot be read: {error.strerror or error}", field="file", got=name) from None
+    except NotEnoughMemoryError as error:
+        raise NotEnoughMemoryError(problem.within("file") for problem in error.problems) from None
     except ValueError as error:
         hint = "save an array of numbers with numpy.save"
         raise GraphError(str(error), field="file", got=name, hint=hint) from None
@@ -127,8 +162,8 @@ def from_stored(array: Array, dtype: DataType) -> Array:
     return array.astype(dtype.numpy)
 
 
-def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | None) -> Array:
-    """The array of a file, if it is what the document says it is.
+def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | None, name: object) -> Array:
+    """The array of the file of this name, if it is what the document says it is.
 
     Raises:
         GraphError: another data type or shape, or numbers a 4-bit type cannot hold.
@@ -146,14 +181,14 @@ def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | No
         ) from None
     if dtype is not None and found is not dtype:
         raise GraphError(
-            "the file holds another data type",
+            f"the file '{name}' holds another data type",
             field="dtype",
             got=str(dtype),
             allowed=f"{found}, as in the file",
         )
     if sizes is not None and array.shape != sizes:
         raise GraphError(
-            "the file holds another shape",
+            f"the file '{name}' holds another shape",
             field="sizes",
             got=list(sizes),
             allowed=f"{list(array.shape)}, as in the file",
@@ -177,7 +212,7 @@ def from_numbers(data: Tree, desc: TensorDesc) -> Array:
         raise GraphError(
             "the data does not fill the sizes",
             field="data",
-            got=f"{len(numbers)} numbers",
+            got=plural(len(numbers), "number"),
             allowed=f"{desc.element_count}, for {list(desc.sizes)}",
         )
     nested = any(isinstance(item.value, list) for item in data.value)

@@ -26,9 +26,11 @@ from dmlgraph.errors import (
     suggestion,
 )
 from dmlgraph.graph import NOT_A_DIM, Graph
+from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import may_have_output, readings, reference_hint
 from dmlgraph.operators.names import operator_hint
 from dmlgraph.operators.operator import Operator, find
+from dmlgraph.plain_files import read_file
 
 FORMAT_VERSION = 1
 SECTIONS = ("dmlgraph", "name", "target", "dims", "inputs", "constants", "nodes", "outputs")
@@ -50,7 +52,8 @@ def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None)
         DocumentError: every problem found, each with its line and column.
     """
     path = pathlib.Path(path)
-    return _read(read_text(path), os.fspath(path), path.parent, dims)
+    with enough_memory(f"read '{path}'"):
+        return _read(read_text(path), os.fspath(path), path.parent, dims)
 
 
 def read_text(path: pathlib.Path) -> str:
@@ -61,9 +64,9 @@ def read_text(path: pathlib.Path) -> str:
     """
     start = Location(os.fspath(path), 1, 1)
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return read_file(path).decode("utf-8-sig")
     except OSError as error:
-        raise DocumentError(f"cannot read the file: {error.strerror}", location=start) from None
+        raise DocumentError(f"cannot read the file: {error.strerror or error}", location=start) from None
     except UnicodeDecodeError as error:
         raise DocumentError(
             f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", location=start
@@ -76,7 +79,8 @@ def loads(text: str, *, folder: str | os.PathLike[str] | None = None, dims: Mapp
     Raises:
         DocumentError: every problem found, each with its line and column.
     """
-    return _read(text, "<text>", None if folder is None else pathlib.Path(folder), dims)
+    with enough_memory("read the graph"):
+        return _read(text, "<text>", None if folder is None else pathlib.Path(folder), dims)
 
 
 def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, int] | None) -> Graph:
@@ -86,7 +90,8 @@ def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, 
         if tree is not None:
             graph = _Reader(tree, folder, problems).read(dims or {})
         elif not problems:
-            problems.add(Problem("the file is empty", location=Location(file, 1, 1), hint="see 'dmlgraph --help'"))
+            hint = "'dmlgraph new' writes one to start from"
+            problems.add(Problem("the file is empty", location=Location(file, 1, 1), hint=hint))
     return graph
 
 
@@ -187,15 +192,18 @@ class _Reader:
                 array = load_file(plain["file"], self.folder)
             with found:
                 # The description checks the dtype and sizes that are given; stand-ins take the place of the others.
-                stated = self.graph.desc(dtype=plain.get("dtype", "uint8"), sizes=plain.get("sizes", [1]))
+                stated = self.graph.describe(dtype=plain.get("dtype", "uint8"), sizes=plain.get("sizes", [1]))
             found.settle(GraphError)
             array = check_file(
-                array, stated.dtype if "dtype" in plain else None, stated.sizes if "sizes" in plain else None
+                array,
+                stated.dtype if "dtype" in plain else None,
+                stated.sizes if "sizes" in plain else None,
+                plain["file"],
             )
             self.graph.constant(name, array)
         else:
             self._need(tree, ("dtype", "sizes", "data"))
-            desc = self.graph.desc(dtype=plain["dtype"], sizes=plain["sizes"])
+            desc = self.graph.describe(dtype=plain["dtype"], sizes=plain["sizes"])
             self.graph.constant(name, from_numbers(tree.value["data"], desc))
 
     def _nodes(self) -> None:

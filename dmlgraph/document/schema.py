@@ -9,6 +9,7 @@ from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.fields import Kind
 from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.operators.struct import Member
 from dmlgraph.tensor import MAX_RANK, DataType
 
 Schema = dict[str, Any]
@@ -24,19 +25,36 @@ _ACTIVATION = {
     "anyOf": [{"type": "string"}, {"type": "object", "properties": {"op": {"type": "string"}}, "required": ["op"]}]
 }
 
+_UINT = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "description": "a dim"}]}
+_AXIS = {
+    "anyOf": [
+        {"type": "integer", "minimum": -MAX_RANK, "maximum": MAX_RANK - 1, "description": "negative from the end"},
+        {"type": "string", "description": "a dim"},
+    ]
+}
+
 _KINDS: dict[Kind, Schema] = {
-    Kind.UINT: {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "description": "a dim"}]},
+    Kind.UINT: _UINT,
     Kind.INT: _INTEGER,
     Kind.FLOAT: {"type": "number"},
     Kind.BOOL: {"type": "boolean"},
     Kind.SCALAR: _NUMBER,
-    Kind.UINTS: {"type": "array", "items": {"type": ["integer", "string"]}},
+    Kind.UINTS: {"type": "array", "items": _UINT},
     Kind.INTS: {"type": "array", "items": _INTEGER},
     Kind.FLOATS: {"type": "array", "items": {"type": "number"}},
     Kind.SIZE_2D: {"type": "array", "items": _INTEGER, "minItems": 2, "maxItems": 2},
     Kind.DATA_TYPE: _DTYPE,
     Kind.OPERATOR: _ACTIVATION,
     Kind.OPERATORS: {"type": "array", "items": _ACTIVATION},
+}
+
+
+# The kinds of the arrays that one number may stand for.
+_ENTRY = {
+    Kind.UINTS: _UINT,
+    Kind.INTS: _INTEGER,
+    Kind.FLOATS: {"type": "number"},
+    Kind.SIZE_2D: _INTEGER,
 }
 
 
@@ -120,13 +138,22 @@ def _rule(operator: type[Operator]) -> Schema:
     return {"if": is_it, "then": {"$ref": f"#/$defs/{operator.name}"}}
 
 
+def _attribute(member: Member) -> Schema:
+    """A field that is neither a tensor nor an enumeration."""
+    if member.axes is not None:
+        return {"type": "array", "items": _AXIS} if member.count else _AXIS
+    if member.entries is not None or member.kind is Kind.SIZE_2D:
+        return {"anyOf": [_KINDS[member.kind], _ENTRY[member.kind]]}  # one number for all entries
+    return _KINDS[member.kind]
+
+
 def _operator(operator: type[Operator]) -> Schema:
     properties: Schema = {"op": {"type": "string"}}
     required = ["op"]
     for name, member in operator.members_by_field().items():
         info = operator.model_fields[name]
         if name in operator.output_fields:
-            parts = {"type": "array", "items": {"anyOf": [_SIZE, _OUTPUT]}}
+            parts = {"anyOf": [{"type": "array", "items": {"anyOf": [_SIZE, _OUTPUT]}}, _SIZE]}
             properties[name] = parts if member.kind is Kind.TENSORS else _OUTPUT
             if member.optional:
                 properties[name] = {"anyOf": [{"type": "boolean"}, properties[name]]}
@@ -136,7 +163,7 @@ def _operator(operator: type[Operator]) -> Schema:
         elif member.kind is Kind.ENUM:
             properties[name] = {"enum": operator.enumeration(name).names()}
         else:
-            properties[name] = _KINDS[member.kind]
+            properties[name] = _attribute(member)
         if info.is_required():
             required.append(name)
         elif name in operator.input_fields or info.default is None:

@@ -17,8 +17,9 @@ from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.document.tree import resolve
 from dmlgraph.errors import GraphError
 from dmlgraph.graph import Graph
+from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.operators.fields import Kind, Number, ScaleBias
+from dmlgraph.operators.fields import INTEGER_KINDS, Number, ScaleBias
 from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.outputs import OutputSpec
 from dmlgraph.scalar import Scalar
@@ -34,7 +35,8 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
         OSError: a file cannot be written.
     """
     path = pathlib.Path(path)
-    text, files = _document(graph, path.stem)
+    with enough_memory("write", graph):
+        text, files = _document(graph, path.stem)
     for name, array in files.items():
         np.save(path.parent / name, array)
     path.write_text(text, encoding="utf-8")
@@ -46,7 +48,8 @@ def dumps(graph: Graph) -> str:
     Raises:
         GraphError: a constant is too large to be written as numbers, or the graph is a fused one.
     """
-    text, files = _document(graph, "graph")
+    with enough_memory("write", graph):
+        text, files = _document(graph, "graph")
     if files:
         raise GraphError("has constants that need files of their own: save it to a file", got=sorted(files))
     return text
@@ -120,14 +123,14 @@ def _attributes(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in operator.attributes.items():
         if name not in given or value == type(operator).model_fields[name].default:
             continue
-        named = members[name].kind is not Kind.OPERATORS and _names_a_dim(given[name])
+        named = members[name].kind in INTEGER_KINDS and _names_a_dim(given[name])
         fields[name] = _plain(given[name]) if named else _plain(value)
     return fields
 
 
 def _names_a_dim(value: Any) -> bool:
-    """Whether a list of sizes has a name in it (enumerations are single names)."""
-    return isinstance(value, (list, tuple)) and any(isinstance(each, str) for each in value)
+    """Whether a number or a list of them has a name in it."""
+    return isinstance(value, str) or (isinstance(value, (list, tuple)) and any(map(_names_a_dim, value)))
 
 
 def _output(asked: Any) -> Any:

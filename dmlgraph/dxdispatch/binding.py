@@ -8,7 +8,7 @@ from typing import Any
 
 from dmlgraph.dxdispatch.buffers import Buffer
 from dmlgraph.dxdispatch.descs import OperatorDesc
-from dmlgraph.errors import DmlGraphError, GraphError
+from dmlgraph.errors import DmlGraphError, GraphError, plural
 from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
 from dmlgraph.nodes import paths_of
@@ -130,9 +130,8 @@ class Binder:
         self._read |= {
             (value.node, value.port) for each in tensors.values() for value in _listed(each) if value is not None
         }
-        for value in values:
-            source, _ = targets[value.port]
-            if source is not None:
+        for value, (source, _) in zip(values, targets, strict=True):
+            if source is not None and value is not None:
                 self.written[source.resource] = value
 
     def _reading(self, source: Source, desc: TensorDesc) -> _Reading:
@@ -158,8 +157,8 @@ class Binder:
             raise GraphError(
                 f"the buffer '{source.resource}' is too small for the tensor",
                 field=source.path,
-                got=f"{size} bytes",
-                allowed=f"{source.offset + desc.total_bytes} bytes or more",
+                got=plural(size, "byte"),
+                allowed=f"{plural(source.offset + desc.total_bytes, 'byte')} or more",
             )
 
     def _tensors(self, desc: OperatorDesc, readings: Mapping[str, list[_Reading]]) -> dict[str, Any]:

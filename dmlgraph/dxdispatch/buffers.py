@@ -13,7 +13,8 @@ from dmlgraph.document.arrays import converted, find_file, load_file
 from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.descs import at, number, read_tensor
 from dmlgraph.dxdispatch.names import DATA_TYPE, enumerator
-from dmlgraph.errors import MOST_PROBLEMS, DmlGraphError, Gathered, OperatorError, Problem
+from dmlgraph.errors import MOST_PROBLEMS, DmlGraphError, Gathered, OperatorError, Problem, plural
+from dmlgraph.plain_files import read_file
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
@@ -86,7 +87,7 @@ def read_buffer(tree: Tree, folder: pathlib.Path | None) -> Buffer:
             "is too small for the initial values",
             field="sizeInBytes" if "sizeInBytes" in tree.value else "initialValuesOffsetInBytes",
             got=size if "sizeInBytes" in tree.value else offset,
-            allowed=f"{length} bytes of values at offset {offset} want a size of {offset + length} or more",
+            allowed=f"{plural(length, 'byte')} of values at offset {offset} want a size of {offset + length} or more",
         )
     return Buffer(dtype, size, is_zero, offset, length, make, _tensor(tree, size))
 
@@ -203,7 +204,7 @@ def _file(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _I
             source = find_file(path, folder)
             if dtype is None:
                 raise OperatorError("wants an initialValuesDataType beside it", field="sourcePath", got=name)
-            content = np.frombuffer(source.read_bytes(), np.uint8)
+            content = np.frombuffer(read_file(source), np.uint8)
         else:
             array = load_file(path, folder)
             found = DataType.parse(array.dtype)

@@ -19,6 +19,7 @@ from dmlgraph.dxdispatch.text import parse
 from dmlgraph.errors import DmlGraphError, GraphError, OperatorError, Problem, Problems, listing, suggestion
 from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
+from dmlgraph.memory import enough_memory
 from dmlgraph.operators.operator import Operator
 from dmlgraph.value import Value
 
@@ -59,7 +60,8 @@ def load(
     """
     path = pathlib.Path(path)
     home = path.parent if folder is None else pathlib.Path(folder)
-    return _read(read_text(path), os.fspath(path), _name(path.stem) or "graph", home, inputs, constants)
+    with enough_memory(f"read '{path}'"):
+        return _read(read_text(path), os.fspath(path), _name(path.stem) or "graph", home, inputs, constants)
 
 
 def loads(
@@ -71,7 +73,8 @@ def loads(
     name: str = "graph",
 ) -> Graph:
     """The graph of a model's JSON text; as `load`, but without a `folder` there are no files."""
-    return _read(text, "<text>", name, None if folder is None else pathlib.Path(folder), inputs, constants)
+    with enough_memory("read the model"):
+        return _read(text, "<text>", name, None if folder is None else pathlib.Path(folder), inputs, constants)
 
 
 def _read(

@@ -19,6 +19,7 @@ from dmlgraph.dxdispatch.text import layout
 from dmlgraph.errors import BindingError, DmlGraphError, GraphError, ToldOf, listing, suggestion
 from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
+from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.operator import Operator
 from dmlgraph.scalar import Scalar, array_of
@@ -46,7 +47,8 @@ def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any
     """
     path = pathlib.Path(path)
     files: dict[str, Array] = {}
-    text = layout(_Writer(graph, inputs or {}, path.stem, files).model())
+    with enough_memory("write", graph):
+        text = layout(_Writer(graph, inputs or {}, path.stem, files).model())
     for name, array in files.items():
         np.save(path.parent / name, array)
     path.write_text(text, encoding="utf-8")
@@ -54,7 +56,8 @@ def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any
 
 def dumps(graph: Graph, *, inputs: Mapping[str, Any] | None = None) -> str:
     """The graph as a model's JSON text, with all arrays in it; as `save`."""
-    return layout(_Writer(graph, inputs or {}, "", None).model())
+    with enough_memory("write", graph):
+        return layout(_Writer(graph, inputs or {}, "", None).model())
 
 
 class _Writer:
@@ -85,8 +88,7 @@ class _Writer:
             elif isinstance(node, ConstantNode):
                 self._add_buffer(node.name, node.name, 0, node.desc, node.data)
         for (name, port), output in self.outputs.items():
-            value = Value(self.graph, name, port, self._operator(name).output_descs[port])  # type: ignore[arg-type]
-            self._add_buffer(output, name, port, value.desc)
+            self._add_buffer(output, name, port, self.graph.desc(name, port))
         for node in nodes:
             if isinstance(node, OperatorNode):
                 self._dispatch(node)

@@ -14,6 +14,7 @@ from dmlgraph.devices import choose, compile_graph
 from dmlgraph.devices.executable import Array, Executable, Step
 from dmlgraph.graph import Graph
 from dmlgraph.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.memory import enough_memory
 
 SECONDS = 1.0  # the runs go on for about so long where their number is not given …
 LEAST_RUNS, MOST_RUNS = 5, 1000  # … but are at least and at most so many
@@ -137,7 +138,7 @@ def measure(
     """
     choose(device)  # opens it, which graphs compiled later need not wait for
     compilation, executable = _timed(lambda: compile_graph(graph, device, fuse=fuse))
-    with executable:
+    with executable, enough_memory("run", executable.graph):
         out = {slot.name: np.empty(slot.desc.sizes, slot.desc.dtype.numpy) for slot in executable.graph.outputs}
         again = executable.bind(inputs, out)
         first, _ = _timed(again)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dmlgraph.devices import choose, compile_graph
+from dmlgraph.devices import choose, compile_graph, fuse_for
 from dmlgraph.devices.executable import Array
 from dmlgraph.graph import Graph
-from dmlgraph.measure.ulp import Comparison, compare
+from dmlgraph.measure.ulp import Comparison, Tolerance, compare
+from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import OperatorNode
-from dmlgraph.passes import fuse
 from dmlgraph.passes.pipeline import Fused
 from dmlgraph.passes.rule import Source
 from dmlgraph.tensor import TensorDesc
@@ -81,18 +81,27 @@ class Difference:
         return all(comparison.equal for comparison in self.outputs.values())
 
 
-def diff(graph: Graph, sides: tuple[Side, Side], inputs: Mapping[str, Array], tolerance: int = 0) -> Difference:
+def diff(
+    graph: Graph, sides: tuple[Side, Side], inputs: Mapping[str, Array], tolerance: Tolerance | int = 0
+) -> Difference:
     """Runs a graph on both sides and compares; where the outputs differ, looks for the first node that does.
 
     Args:
         graph: with its dims resolved.
         sides: what to compare.
         inputs: an array for every input.
-        tolerance: units in the last place that count as equal.
+        tolerance: what counts as equal; a number is of units in the last place.
 
     Raises:
         DmlGraphError: as compiling and running the graph.
     """
+    with enough_memory("compare", graph):
+        return _diff(graph, sides, inputs, tolerance)
+
+
+def _diff(
+    graph: Graph, sides: tuple[Side, Side], inputs: Mapping[str, Array], tolerance: Tolerance | int
+) -> Difference:
     results = [_run(graph, side, inputs) for side in sides]
     (reason_a, a), (reason_b, b) = results
     outputs = {name: compare(a[name], b[name], tolerance) for name in graph.outputs}
@@ -126,7 +135,7 @@ class _Way:
 
     @classmethod
     def of(cls, graph: Graph, sides: tuple[Side, Side]) -> _Way:
-        a, b = (fuse(graph, level=choose(side.device).device.level, rules=side.fuse) for side in sides)
+        a, b = (fuse_for(choose(side.device).device, graph, rules=side.fuse) for side in sides)
         return cls(sides, (a, b))
 
     def finding(self, source: Source, value: str, comparison: Comparison) -> Finding:
@@ -154,7 +163,7 @@ def _ways(graph: Graph, sides: tuple[Side, Side]) -> Iterator[_Way]:
 
 
 def _first_difference(
-    way: _Way, inputs: Mapping[str, Array], tolerance: int, kept: tuple[dict[str, Array], dict[str, Array]]
+    way: _Way, inputs: Mapping[str, Array], tolerance: Tolerance | int, kept: tuple[dict[str, Array], dict[str, Array]]
 ) -> Finding | None:
     """The first value in running order that both graphs have and that differs; None where all are equal.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.graph import Graph
+from dmlgraph.memory import enough_memory
 from dmlgraph.tensor import TensorDesc
 
 Array = np.ndarray[Any, Any]
@@ -24,7 +25,8 @@ def complete(graph: Graph, given: Mapping[str, Array], seed: int = SEED) -> tupl
     is taken as it is: running the graph checks it.
     """
     missing = [node for node in graph.inputs if node.name not in given]
-    made = {node.name: random_array(node.desc, node.name, seed) for node in missing}
+    with enough_memory("make inputs for", graph):
+        made = {node.name: random_array(node.desc, node.name, seed) for node in missing}
     return dict(given) | made, tuple(made)
 
 

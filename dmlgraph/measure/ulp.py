@@ -22,9 +22,9 @@ class Comparison:
     Attributes:
         elements: how many there are.
         differing: how many are further apart than the tolerance.
-        ulp: the greatest distance; None: a NaN against a number.
+        ulp: the greatest distance, of those that differ where some do; None: a NaN against a number.
         absolute: the greatest distance as a number; NaN where `ulp` is None.
-        index: of the element with the greatest `ulp`, of several that with the greatest absolute distance.
+        index: of the element with this `ulp`, of several that with the greatest absolute distance.
         values: the two elements there.
         nans: how many are NaNs of different bits.
     """
@@ -43,8 +43,28 @@ class Comparison:
         return not self.differing
 
 
-def compare(a: Array, b: Array, tolerance: int = 0) -> Comparison:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far apart two numbers may be and count as equal: within any of the three.
+
+    Attributes:
+        ulp: units in the last place.
+        relative: a part of the greater of the two numbers.
+        absolute: the difference itself.
+    """
+
+    ulp: int = 0
+    relative: float = 0.0
+    absolute: float = 0.0
+
+
+def compare(a: Array, b: Array, tolerance: Tolerance | int = 0) -> Comparison:
     """Compares two arrays of one data type and shape, element by element; see `Comparison`.
+
+    Args:
+        a: one.
+        b: the other.
+        tolerance: what counts as equal; a number is of units in the last place.
 
     Raises:
         ValueError: other data types or shapes.
@@ -60,18 +80,33 @@ def compare(a: Array, b: Array, tolerance: int = 0) -> Comparison:
     distances[both] = 0
     distances[one] = np.iinfo(distances.dtype).max  # further than any two numbers
     absolute = _absolute(a, b, distances)
-    candidates = np.flatnonzero(distances == distances.max())
+    differs = one | ~_within(a, b, distances, absolute, tolerance)
+    shown = np.where(differs, distances, 0) if differs.any() else distances
+    candidates = np.flatnonzero(shown == shown.max())
     index = tuple(int(each) for each in np.unravel_index(candidates[absolute.flat[candidates].argmax()], a.shape))
     ulp = None if one[index] else int(distances[index])
     return Comparison(
         elements=a.size,
-        differing=int(np.count_nonzero((distances > tolerance) | one)),
+        differing=int(np.count_nonzero(differs)),
         ulp=ulp,
         absolute=float("nan") if ulp is None else float(absolute.max()),
         index=index,
         values=(a[index], b[index]),
         nans=nans,
     )
+
+
+def _within(a: Array, b: Array, distances: Array, absolute: Array, tolerance: Tolerance | int) -> Array:
+    """Which elements are within the tolerance."""
+    if not isinstance(tolerance, Tolerance):
+        tolerance = Tolerance(tolerance)
+    within: Array = distances <= tolerance.ulp
+    if tolerance.relative or tolerance.absolute:
+        with np.errstate(invalid="ignore"):  # 0 times infinity
+            greater = np.maximum(np.abs(a.astype(np.float64)), np.abs(b.astype(np.float64)))
+            allowed = np.maximum(tolerance.absolute, tolerance.relative * greater)
+        within |= np.isfinite(absolute) & (absolute <= allowed)  # an infinity is near itself alone
+    return within
 
 
 def _ordered(array: Array) -> Array:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.errors import OperatorError, Problem, listing
 from dmlgraph.operators.enums import MultiheadAttentionMaskType
-from dmlgraph.operators.fields import Float, OptionalInput, OptionalOutput, Output, UInt, inferred
+from dmlgraph.operators.fields import AskedOutput, Float, NumberType, OptionalInput, Output, UInt, inferred
 from dmlgraph.operators.matrix import broadcast_field
 from dmlgraph.operators.numerics import convert
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.quantized import with_rank
-from dmlgraph.tensor import TensorDesc
+from dmlgraph.tensor import DataType, TensorDesc
 
 # Where queries, keys and values may come from: field → place in the stack, None in a tensor of their own.
 _SOURCES: dict[str, dict[str, int | None]] = {
@@ -158,6 +158,29 @@ def _head(found: Found, heads: int) -> int:
     return desc.sizes[-1] // heads
 
 
+def _implied_heads(descs: Descs, query_heads: int | None, key_heads: int | None) -> tuple[int | None, int | None]:
+    """Heads of queries and of keys: those given, else what the tensors say; None where they do not."""
+
+    def size(axis: int, *fields: str) -> int | None:
+        found = (desc for desc in (descs.get(field) for field in fields) if desc is not None and desc.rank >= 4)
+        return next((desc.sizes[axis] for desc in found), None)
+
+    def parts(field: str, head: int | None) -> int | None:
+        desc = descs.get(field)
+        return None if desc is None or not head or desc.sizes[-1] % head else desc.sizes[-1] // head
+
+    if query_heads is None:
+        biased = size(-3, "relative_position_bias")  # 1 may be broadcast
+        query_heads = size(-3, "stacked_query_key", "stacked_query_key_value") or (biased if biased != 1 else None)
+    if key_heads is None:
+        key_heads = size(-3, *_STACKED, "past_key", "past_value")
+    head = size(-1, *_STACKED, "past_key") or parts("query", query_heads) or parts("key", key_heads)
+    return (
+        parts("query", head) if query_heads is None else query_heads,
+        parts("key", head) if key_heads is None else key_heads,
+    )
+
+
 def _mask_sizes(kind: MultiheadAttentionMaskType, dimensions: Dimensions) -> tuple[int, ...]:
     return {
         MultiheadAttentionMaskType.NONE: (),
@@ -216,10 +239,10 @@ class Attention(Operator):
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The position bias and a boolean mask broadcast to {B, heads, S, T}, by zero strides."""
-        heads = [attributes.get(field) for field in cls.head_fields]
-        if not all(isinstance(count, int) for count in heads):
+        given = [attributes.get(field) for field in cls.head_fields]
+        if not all(isinstance(count, int | None) for count in given):
             return inputs  # the fields' own check says what is wrong
-        dimensions = Dimensions.of(inputs, *heads)  # type: ignore[arg-type]
+        dimensions = Dimensions.of(inputs, *cls._heads(inputs, *given))
         flags = str(attributes.get("mask_type")) == str(MultiheadAttentionMaskType.BOOLEAN)
         adapted = dict(inputs)
         for field in ("relative_position_bias", *(("mask",) if flags else ())):
@@ -234,6 +257,27 @@ class Attention(Operator):
     @classmethod
     def is_source(cls) -> bool:
         return False  # no input is required by itself, but some are
+
+    @classmethod
+    def _heads(cls, descs: Descs, query_heads: int | None, key_heads: int | None) -> tuple[int, int]:
+        """Heads of queries and keys, as given or as the tensors say; OperatorError where neither does."""
+        query_heads, key_heads = _implied_heads(descs, query_heads, key_heads)
+        query_field, key_field = cls.head_fields
+        if query_field == key_field:  # one count for both
+            query_heads = key_heads = query_heads if query_heads is not None else key_heads
+        if query_heads is None or key_heads is None:
+            field = query_field if query_heads is None else key_field
+            raise OperatorError("must be given: the tensors do not say how many heads there are", field=field)
+        return query_heads, key_heads
+
+    def fill_in(self) -> Mapping[str, Any]:
+        fields = self.__dict__
+        if fields["mask"] is not None and fields["mask_filter_value"] is None:
+            raise OperatorError("must be given where there is a mask", field="mask_filter_value")
+        heads = self._heads(fields, *(fields[field] for field in self.head_fields))
+        return dict(zip(self.head_fields, heads, strict=True)) | {
+            "mask_filter_value": fields["mask_filter_value"] or 0.0
+        }
 
     @property
     def dimensions(self) -> Dimensions:
@@ -250,7 +294,7 @@ class Attention(Operator):
             "output": query.like(sizes=(*front, sizes.batch, sizes.queries, sizes.query_heads * sizes.value_head)),
         }
         for present, head in (("output_present_key", sizes.head), ("output_present_value", sizes.value_head)):
-            if given[present].wanted:
+            if self.wants(given, present):
                 outputs[present] = query.like(sizes=(sizes.batch, sizes.key_heads, sizes.total, head))
         return {name: outputs.get(name) for name in self.output_fields}
 
@@ -271,8 +315,11 @@ class Attention(Operator):
                     allowed=str(list(last)),
                 )
         if (mask is None) != (kind is MultiheadAttentionMaskType.NONE):
-            message = f"mask_type {kind} takes no mask" if mask is not None else f"must be given for mask_type {kind}"
-            yield Problem(message, field="mask")
+            others = listing(each for each in type(kind) if each is not MultiheadAttentionMaskType.NONE)
+            if mask is not None:
+                yield Problem(f"mask_type {kind} takes no mask", field="mask", hint=f"mask_type is one of {others}")
+            else:
+                yield Problem(f"must be given for mask_type {kind}", field="mask")
         if fields["bias"] is not None and sizes.new == 0:
             yield Problem("cannot be given where past keys and values stand for all", field="bias")
         if sizes.query_heads % sizes.key_heads:
@@ -362,6 +409,8 @@ class MultiheadAttention(Attention, dml="MULTIHEAD_ATTENTION"):
     are both together, {B, H, T, D} and {B, H, T, V}.  relative_position_bias {B, H, S, T}, as which fewer
     numbers are broadcast.  output {B, S, H·V}.  Sizes of 1 may stand in front of all these.
 
+    Left out, `head_count` is what stacked or past tensors, or the position bias, have.
+
     `mask_filter_value` is added to the scores of keys that the int32 mask rules out, by `mask_type`:
     `boolean`, {B, H, S, T}: where the mask is 0; in full (1 − mask) times (measured).
     `key_sequence_length`, {1, B}: from that key on.
@@ -392,17 +441,17 @@ outputs: {y: y.output}
     stacked_key_value: OptionalInput = None
     stacked_query_key_value: OptionalInput = None
     bias: OptionalInput = None
-    mask: OptionalInput = None
+    mask: Annotated[OptionalInput, NumberType(DataType.INT32)] = None
     relative_position_bias: OptionalInput = None
     past_key: OptionalInput = None
     past_value: OptionalInput = None
     output: Output = inferred()
-    output_present_key: OptionalOutput = inferred()
-    output_present_value: OptionalOutput = inferred()
+    output_present_key: AskedOutput = inferred()
+    output_present_value: AskedOutput = inferred()
     scale: Float
-    mask_filter_value: Float
-    head_count: UInt
-    mask_type: MultiheadAttentionMaskType
+    mask_filter_value: Float = inferred()
+    head_count: UInt = inferred()
+    mask_type: MultiheadAttentionMaskType = MultiheadAttentionMaskType.NONE
 
 
 class MultiheadAttention1(Attention, dml="MULTIHEAD_ATTENTION1"):
@@ -436,19 +485,19 @@ outputs: {y: y.output}
     stacked_key_value: OptionalInput = None
     stacked_query_key_value: OptionalInput = None
     bias: OptionalInput = None
-    mask: OptionalInput = None
+    mask: Annotated[OptionalInput, NumberType(DataType.INT32)] = None
     relative_position_bias: OptionalInput = None
     past_key: OptionalInput = None
     past_value: OptionalInput = None
-    past_sequence_lengths: OptionalInput = None
+    past_sequence_lengths: Annotated[OptionalInput, NumberType(DataType.INT32)] = None
     output: Output = inferred()
-    output_present_key: OptionalOutput = inferred()
-    output_present_value: OptionalOutput = inferred()
+    output_present_key: AskedOutput = inferred()
+    output_present_value: AskedOutput = inferred()
     scale: Float
-    mask_filter_value: Float
-    query_head_count: UInt
-    key_value_head_count: UInt
-    mask_type: MultiheadAttentionMaskType
+    mask_filter_value: Float = inferred()
+    query_head_count: UInt = inferred()
+    key_value_head_count: UInt = inferred()
+    mask_type: MultiheadAttentionMaskType = MultiheadAttentionMaskType.NONE
 
     def counted_keys(self, given: Arrays, sizes: Dimensions) -> Array | None:
         lengths = given["past_sequence_lengths"]

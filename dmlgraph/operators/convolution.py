@@ -7,14 +7,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.enums import ConvolutionDirection, ConvolutionMode
-from dmlgraph.operators.fields import Input, OptionalInput, Output, UInt, inferred
+from dmlgraph.operators.fields import (
+    Input,
+    NumberType,
+    OnePerSpatial,
+    OptionalInput,
+    Output,
+    ScaleInput,
+    UInt,
+    ZeroPerSpatial,
+    inferred,
+)
 from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
 from dmlgraph.operators.numerics import convert
 from dmlgraph.operators.operator import Array
@@ -27,12 +37,26 @@ from dmlgraph.operators.quantized import (
     quantize,
     single_problems,
 )
-from dmlgraph.operators.windows import PerDimension, Sizes, Windowed, Windows
+from dmlgraph.operators.windows import Sizes, Windowed, Windows
 from dmlgraph.tensor import DataType, TensorDesc
 
 
 class FilteredWindows(Windowed):
-    """Base of the convolutions: windows as large as the filter, and channels in groups."""
+    """Base of the convolutions: windows as large as the filter, and channels in groups.
+
+    Left out, `group_count` is what the tensors have it be forward: the input's channels over the filter's.
+    """
+
+    def fill_in(self) -> Mapping[str, Any]:
+        return {"group_count": self._inferred_groups()} if self._groups is None else {}
+
+    def _inferred_groups(self) -> int:
+        """The groups that make the filter's channels as many as the input's; 1 where none do, which is told later."""
+        tensor: TensorDesc = self.__dict__["input"]
+        if tensor.rank < 2 or self._filter.rank < 2:
+            return 1
+        groups, rest = divmod(tensor.sizes[1], self._filter.sizes[1])
+        return 1 if rest or self._filter.sizes[0] % groups else groups
 
     @property
     def window(self) -> Windows:
@@ -133,7 +157,8 @@ class Convolution(FilteredWindows, dml="CONVOLUTION"):
     Mode `convolution` mirrors the filter in every spatial dimension, `cross_correlation` takes it as it is.
 
     Shapes: input {N, IC, …}, filter {OC, IC / group_count, …} forward and {IC, OC / group_count, …} backward,
-    bias {1, OC, 1, …}; a bias of one dimension is read so.
+    bias {1, OC, 1, …}; a bias of one dimension is read so.  A `group_count` that is left out is 1 backward, and forward
+    the input's channels over those of the filter.
     """
 
     example: ClassVar = """
@@ -160,12 +185,12 @@ outputs: [y]
     output: Output = inferred()
     mode: ConvolutionMode = ConvolutionMode.CROSS_CORRELATION
     direction: ConvolutionDirection = ConvolutionDirection.FORWARD
-    strides: PerDimension = inferred()
-    dilations: PerDimension = inferred()
-    start_padding: PerDimension = inferred()
-    end_padding: PerDimension = inferred()
-    output_padding: PerDimension = inferred()
-    group_count: UInt = 1
+    strides: OnePerSpatial = inferred()
+    dilations: OnePerSpatial = inferred()
+    start_padding: ZeroPerSpatial = inferred()
+    end_padding: ZeroPerSpatial = inferred()
+    output_padding: ZeroPerSpatial = inferred()
+    group_count: UInt = inferred()
     fused_activation: OptionalActivation = None
 
     @classmethod
@@ -175,6 +200,9 @@ outputs: [y]
     @property
     def _backward(self) -> bool:
         return self.direction is ConvolutionDirection.BACKWARD
+
+    def _inferred_groups(self) -> int:
+        return 1 if self._backward else super()._inferred_groups()
 
     def infer(self, given: Given) -> Outcome:
         batch, channels, *spatial = self._backward_sizes() if self._backward else self.forward_sizes()
@@ -263,14 +291,14 @@ outputs: [y]
 
     input: Input
     input_zero_point: OptionalInput = None
-    filter: Input
+    filter: Annotated[Input, NumberType("input")]
     filter_zero_point: OptionalInput = None
     output: Output = inferred()
-    strides: PerDimension = inferred()
-    dilations: PerDimension = inferred()
-    start_padding: PerDimension = inferred()
-    end_padding: PerDimension = inferred()
-    group_count: UInt = 1
+    strides: OnePerSpatial = inferred()
+    dilations: OnePerSpatial = inferred()
+    start_padding: ZeroPerSpatial = inferred()
+    end_padding: ZeroPerSpatial = inferred()
+    group_count: UInt = inferred()
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -322,20 +350,20 @@ outputs: [y]
 """
 
     input: Input
-    input_scale: Input
+    input_scale: ScaleInput
     input_zero_point: OptionalInput = None
-    filter: Input
-    filter_scale: Input
+    filter: Annotated[Input, NumberType("input")]
+    filter_scale: ScaleInput
     filter_zero_point: OptionalInput = None
-    bias: OptionalInput = None
-    output_scale: Input
-    output_zero_point: OptionalInput = None
+    bias: Annotated[OptionalInput, NumberType(DataType.INT32)] = None
+    output_scale: ScaleInput
+    output_zero_point: Annotated[OptionalInput, NumberType("input")] = None
     output: Output = inferred()
-    strides: PerDimension = inferred()
-    dilations: PerDimension = inferred()
-    start_padding: PerDimension = inferred()
-    end_padding: PerDimension = inferred()
-    group_count: UInt = 1
+    strides: OnePerSpatial = inferred()
+    dilations: OnePerSpatial = inferred()
+    start_padding: ZeroPerSpatial = inferred()
+    end_padding: ZeroPerSpatial = inferred()
+    group_count: UInt = inferred()
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:

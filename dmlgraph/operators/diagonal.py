@@ -11,6 +11,7 @@ from dmlgraph.errors import Problem
 from dmlgraph.operators.fields import (
     Float,
     Int,
+    NumberType,
     OptionalInput,
     Output,
     ScalarDataType,
@@ -77,7 +78,7 @@ nodes:
 outputs: [y]
 """
 
-    input: OptionalInput = None
+    input: Annotated[OptionalInput, NumberType("output")] = None
     output: Output = inferred()
     value_data_type: ScalarDataType = inferred()
     value: Annotated[ScalarValue, TypedBy("value_data_type")]

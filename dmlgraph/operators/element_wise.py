@@ -18,6 +18,7 @@ from dmlgraph.operators.enums import RoundingMode
 from dmlgraph.operators.fields import (
     Float,
     Input,
+    NumberType,
     OptionalScaleBias,
     Output,
     ScalarDataType,
@@ -471,8 +472,8 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     input's data type.
     """
 
-    input: Input
-    exponent: Input
+    input: Annotated[Input, NumberType("exponent")]
+    exponent: Annotated[Input, NumberType("input")]
     output: Output = inferred()
     scale_bias: OptionalScaleBias = None
 
@@ -501,7 +502,8 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
 class If(ElementWise, dml="ELEMENT_WISE_IF"):
     """a where the condition (uint8) is not zero, else b."""
 
-    condition: Input
+    output_keywords: ClassVar = ("dtype",)
+    condition: Annotated[Input, NumberType(DataType.UINT8)]
     a: Input
     b: Input
     output: Output = inferred()

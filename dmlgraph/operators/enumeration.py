@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
+from dmlgraph.elsewhere import MEMBERS
 from dmlgraph.errors import Problem, listing, suggestion
 from dmlgraph.tensor import refusal
 
@@ -25,9 +26,14 @@ class Enumeration(enum.Enum):
             return value
         if isinstance(value, str) and value == value.lower() and value.upper() in cls.__members__:
             return cls[value.upper()]
-        hint = suggestion(value.lower(), cls.names()) if isinstance(value, str) else None
+        hint = suggestion(value.lower(), cls.names(), cls._elsewhere()) if isinstance(value, str) else None
         problem = Problem("is not one of the names", got=value, allowed=listing(cls.names()), hint=hint)
         raise refusal(problem)
+
+    @classmethod
+    def _elsewhere(cls) -> dict[str, str]:
+        """What members are called in other libraries."""
+        return {name: member for name, member in MEMBERS.items() if member in cls.names()}
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> Any:

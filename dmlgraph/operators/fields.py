@@ -14,17 +14,27 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+import numbers
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, PlainValidator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    ValidationError,
+    WrapValidator,
+)
 from pydantic_core import PydanticCustomError
 
 from dmlgraph.errors import Problem, ScalarError
 from dmlgraph.operators.numerics import convert
 from dmlgraph.scalar import Scalar, check_number
-from dmlgraph.tensor import DataType, DataTypeField, TensorDesc, refusal
+from dmlgraph.tensor import DataType, DataTypeField, TensorDesc, problems_of, refusal
 
 
 class Kind(enum.Enum):
@@ -53,6 +63,10 @@ class Kind(enum.Enum):
         return "enum" if self is Kind.DATA_TYPE else self.value
 
 
+# The kinds of whole numbers, in place of which a file may name dims.
+INTEGER_KINDS = (Kind.UINT, Kind.INT, Kind.UINTS, Kind.INTS, Kind.SIZE_2D)
+
+
 class Role(enum.Enum):
     """Whether a tensor field is read or written."""
 
@@ -72,6 +86,80 @@ class TypedBy:
     """Marks a scalar field: its data type is that of the field `field`."""
 
     field: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entries:
+    """Marks an array field with one entry for each dimension of the first input; one number counts for all of them.
+
+    Attributes:
+        skipped: dimensions in front that have no entry: batch and channel, where only the spatial ones have one.
+        default: every entry of a field that is left out; None: it must be given, or the operator works it out.
+    """
+
+    skipped: int = 0
+    default: float | None = None
+
+    @property
+    def of(self) -> str:
+        """What there is one entry for."""
+        return "spatial dimension" if self.skipped else "dimension"
+
+
+class AxesDefault(enum.Enum):
+    """The axes of a field that is left out."""
+
+    ALL = "all axes"
+    LAST = "the last axis"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Axes:
+    """Marks a field that holds an axis of the first input, or a list of them: negative ones count from the end."""
+
+    default: AxesDefault | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RankOf:
+    """Marks a count that is, if left out, the number of dimensions that the tensor `field` is given with."""
+
+    field: str
+
+
+# Where a number given for a tensor takes its data type from: a field (the type of the tensor that is given for it, or
+# that is asked of an output), a data type, or what a function says of the number.
+NumberSource = str | DataType | Callable[[Any], DataType]
+
+
+class NumberType:
+    """Marks an input that may be given as a number: its data type is the first of `sources` that says one.
+
+    Fields that must have the input's own type, by the data file, come before; a source whose type the input cannot
+    have is passed over.  Of an array of inputs each member has a tuple of sources.
+    """
+
+    def __init__(self, *sources: NumberSource | tuple[NumberSource, ...]) -> None:
+        self.sources = sources
+
+
+def index_type(number: Any) -> DataType:
+    """The data type of a number that is an index: negative ones, which count from the end, are signed."""
+    return DataType.INT32 if isinstance(number, numbers.Real) and number < 0 else DataType.UINT32
+
+
+class Missing(enum.Enum):
+    """Whether an optional output is there where nothing is said of it."""
+
+    THERE = True
+    LEFT_OUT = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Everywhere:
+    """One number for all entries of an array field, until its operator is complete."""
+
+    value: Any
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,6 +221,19 @@ def _boolean(value: object) -> bool:
     return bool(value)
 
 
+def _one_for_all(value: object, validate: Callable[[object], object]) -> object:
+    """A list, or one number in place of it, checked as an entry of the list is."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        return validate(value)
+    try:
+        entries: Any = validate((value,))
+    except ValidationError as error:
+        raise refusal(dataclasses.replace(problems_of(error, ())[0], field=None)) from None
+    return Everywhere(entries[0])
+
+
 def as_list(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -149,17 +250,25 @@ class _NumberSchema:
         return {"anyOf": [{"type": "number"}, bits | {"required": ["bits"], "additionalProperties": False}]}
 
 
+def _pair(value: object) -> object:
+    pair = _one_for_all(value, as_list)
+    return (pair.value,) * 2 if isinstance(pair, Everywhere) else pair
+
+
 def _number(value: object) -> Number | Scalar:
     return value if isinstance(value, (Number, Scalar)) else Number(value)
 
 
 _UINT_MAX = 2**32 - 1
+_OneForAll = WrapValidator(_one_for_all)
 
 Input = Annotated[TensorDesc, Kind.TENSOR, Role.INPUT]
 OptionalInput = Annotated[TensorDesc | None, Kind.TENSOR, Role.INPUT]
 Inputs = Annotated[tuple[TensorDesc, ...], BeforeValidator(as_list), Kind.TENSORS, Role.INPUT, Count("InputCount")]
 Output = Annotated[TensorDesc, Kind.TENSOR, Role.OUTPUT]
-OptionalOutput = Annotated[TensorDesc | None, Kind.TENSOR, Role.OUTPUT]
+# Optional outputs: those that are there unless `false` says not, and those that are there if asked for.
+OptionalOutput = Annotated[TensorDesc | None, Kind.TENSOR, Role.OUTPUT, Missing.THERE]
+AskedOutput = Annotated[TensorDesc | None, Kind.TENSOR, Role.OUTPUT, Missing.LEFT_OUT]
 Outputs = Annotated[tuple[TensorDesc, ...], Kind.TENSORS, Role.OUTPUT, Count("OutputCount")]
 
 UInt = Annotated[int, _integer(0, _UINT_MAX), Field(ge=0, le=_UINT_MAX), Kind.UINT]
@@ -171,8 +280,29 @@ Bool = Annotated[bool, BeforeValidator(_boolean), Kind.BOOL]
 UInts = Annotated[tuple[UInt, ...], BeforeValidator(as_list), Kind.UINTS]
 Ints = Annotated[tuple[Int, ...], BeforeValidator(as_list), Kind.INTS]
 Floats = Annotated[tuple[_Float32, ...], BeforeValidator(as_list), Kind.FLOATS]
-# (width, height), in DML_SIZE_2D's order.
-Size2d = Annotated[tuple[UInt, UInt], BeforeValidator(as_list), Kind.SIZE_2D]
+# (width, height), in DML_SIZE_2D's order; one number is both.
+Size2d = Annotated[tuple[UInt, UInt], BeforeValidator(_pair), Kind.SIZE_2D]
+# The lists with an entry for each dimension, or each spatial one.
+UIntPerDimension = Annotated[UInts, Count("DimensionCount"), Entries(), _OneForAll]
+IntPerDimension = Annotated[Ints, Count("DimensionCount"), Entries(), _OneForAll]
+FloatPerDimension = Annotated[Floats, Count("DimensionCount"), Entries(), _OneForAll]
+UIntPerSpatial = Annotated[UInts, Count("DimensionCount"), Entries(skipped=2), _OneForAll]
+OnePerSpatial = Annotated[UIntPerSpatial, Entries(skipped=2, default=1)]
+ZeroPerSpatial = Annotated[UIntPerSpatial, Entries(skipped=2, default=0)]
+# Axes of the first input.
+Axis = Annotated[int, _integer(-(2**31), _UINT_MAX), Kind.UINT, Axes()]
+AxisList = Annotated[
+    tuple[Annotated[int, _integer(-(2**31), _UINT_MAX)], ...],
+    BeforeValidator(as_list),
+    Kind.UINTS,
+    Count("AxisCount"),
+    Axes(),
+]
+# Inputs that a number may stand for, of a data type that no other tensor has.
+ScaleInput = Annotated[Input, NumberType(DataType.FLOAT32)]
+IndexInput = Annotated[Input, NumberType(index_type)]
+CountInput = Annotated[Input, NumberType(DataType.UINT32)]
+OptionalCountInput = Annotated[OptionalInput, NumberType(DataType.UINT32)]
 OptionalScaleBias = Annotated[ScaleBias | None, Kind.SCALE_BIAS]
 # A scalar wants a TypedBy beside it: Annotated[ScalarValue, TypedBy("value_data_type")].
 ScalarValue = Annotated[Scalar, PlainValidator(_number), _NumberSchema(), Kind.SCALAR]
@@ -180,6 +310,11 @@ ScalarValue = Annotated[Scalar, PlainValidator(_number), _NumberSchema(), Kind.S
 ScalarDataType = Annotated[DataTypeField, Kind.DATA_TYPE]
 
 
+def zero() -> Any:
+    """The default of scalars that are 0, of whatever data type, if left out."""
+    return Field(default=Number(0))
+
+
 def inferred() -> Any:
     """The default of outputs and of scalar data types: worked out when the operator is made."""
-    return Field(default=None)
+    return Field(default=None, validate_default=False)

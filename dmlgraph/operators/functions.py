@@ -7,11 +7,15 @@ is asked of the outputs (`output={"strides": …}`; a few operators also take me
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dmlgraph.errors import OperatorError, listing, suggestion
+from dmlgraph.elsewhere import FIELDS
+from dmlgraph.errors import OperatorError, listing, plural, suggestion
+from dmlgraph.operators.annotations import Annotation, annotated
+from dmlgraph.operators.fields import Kind, Number
 from dmlgraph.operators.operator import REGISTRY, Operator
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ def add(
     tensors: Mapping[str, Any],
     keywords: Mapping[str, Any],
     name: str | None,
-) -> tuple[Value, ...]:
+) -> tuple[Value | None, ...]:
     """Adds a node from a function's keywords, telling attributes from what is asked of the outputs."""
     known = [*operator.attribute_fields, *operator.output_fields, *operator.output_keywords]
     for keyword in keywords:
@@ -43,7 +47,7 @@ def add(
                 node=name or operator.name,
                 field=keyword,
                 allowed=listing(known),
-                hint=suggestion(keyword, known),
+                hint=suggestion(keyword, known, {name: field for name, field in FIELDS.items() if field in known}),
             )
     asked = {key: keywords[key] for key in operator.output_keywords if keywords.get(key) is not None}
     outputs = {field: keywords[field] for field in operator.output_fields if keywords.get(field) is not None}
@@ -67,15 +71,36 @@ def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
     for field in operator.attribute_fields:
         info = operator.model_fields[field]
         default = inspect.Parameter.empty if info.is_required() else info.default
-        parameters.append(inspect.Parameter(field, _KEYWORD, default=default, annotation=info.annotation))
+        if isinstance(default, Number):
+            default = default.value
+        parameters.append(inspect.Parameter(field, _KEYWORD, default=default))
     if not operator.is_source():
         parameters += [inspect.Parameter(field, _KEYWORD, default=None) for field in operator.output_fields]
-    return [*parameters, inspect.Parameter("name", _KEYWORD, default=None, annotation="str | None")]
+    return [*parameters, inspect.Parameter("name", _KEYWORD, default=None)]
 
 
-def returns_several(operator: type[Operator]) -> bool:
-    """Whether the function returns a tuple: of several outputs, or of an array of them."""
-    return len(operator.output_fields) > 1 or operator.members_by_field()[operator.output_fields[0]].count is not None
+@functools.cache
+def outputs_type(operator: type[Operator]) -> type[tuple[Any, ...]] | None:
+    """The named tuple of an operator's outputs; None where there is one, or an array of them."""
+    if len(operator.output_fields) == 1:
+        return None
+    values = [(field, Any) for field in operator.output_fields]
+    made = NamedTuple(f"{operator.__name__}Outputs", values)  # type: ignore[misc]
+    made.__doc__ = f"The outputs of {operator.name}; one that is left out is None."
+    made.__module__ = "dmlgraph.functions"
+    return made
+
+
+def outputs_of(operator: type[Operator], values: Sequence[Value | None]) -> Any:
+    """What a function returns of a node's outputs, which come in binding order, None where one is left out.
+
+    That is the value, where the node has one output; a tuple of them, where they are an array; else the named tuple.
+    """
+    if any(operator.output_arrays.values()):
+        return tuple(values)
+    present = [value for value in values if value is not None]
+    several: Callable[..., Any] | None = outputs_type(operator)
+    return present[0] if several is None or len(present) == 1 else several(*values)
 
 
 def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
@@ -97,14 +122,25 @@ def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
 
 def signature(operator: type[Operator]) -> inspect.Signature:
     """The signature of an operator's function."""
-    return inspect.Signature([*tensor_parameters(operator), *keyword_parameters(operator)])
+    parameters = [*tensor_parameters(operator), *keyword_parameters(operator)]
+    types = [annotated(operator, each) for each in parameters]
+    return inspect.Signature(types, return_annotation=Annotation(result_type(operator)))
+
+
+def result_type(operator: type[Operator]) -> str:
+    """The type of what the function returns, whichever outputs are asked for."""
+    made = outputs_type(operator)
+    if made is None:
+        return "tuple[Value, ...]" if any(operator.output_arrays.values()) else "Value"
+    optional = any(member.missing is not None and member.field for member in operator.members)
+    return f"{made.__name__} | Value" if optional else made.__name__
 
 
 def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
     """The tensors by field, from those given by position and those taken out of the keywords."""
     name, fields = operator.function_name(), operator.input_fields
     if len(tensors) > len(fields):
-        raise TypeError(f"{name}() takes {len(fields)} tensors ({listing(fields)}); got {len(tensors)}")
+        raise TypeError(_too_many(operator, tensors, keywords))
     given = dict(zip(fields, tensors, strict=False))
     for field in fields:
         if field in keywords:
@@ -112,6 +148,25 @@ def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dic
                 raise TypeError(f"{name}() got the tensor '{field}' twice")
             given[field] = keywords.pop(field)
     return given
+
+
+def _too_many(operator: type[Operator], tensors: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+    """What is wrong with so many positional arguments, and how they are written."""
+    fields, name = operator.input_fields, operator.function_name()
+    takes = f"{plural(len(fields), 'tensor')} ({listing(fields)})" if fields else "no tensors"
+    text = f"{name}() takes {takes}; got {len(tensors)}"
+    given = ", ".join(f"{key}={value!r}" for key, value in keywords.items())
+    extra = tensors[len(fields) :]
+    if len(fields) == 1 and operator.members_by_field()[fields[0]].kind is Kind.TENSORS:
+        return f"{text}: write them as a list: {name}([{fields[0]}…]{given and f', {given}'})"
+    if all(hasattr(each, "graph") for each in extra):
+        return text
+    # Those that must be given come first, as a caller most likely meant them.
+    known = sorted(keyword_parameters(operator), key=lambda each: each.default is not inspect.Parameter.empty)
+    free = [each.name for each in known if each.name not in keywords]
+    named = ", ".join(f"{key}={value!r}" for key, value in zip(free, extra, strict=False))
+    written = ", ".join(filter(None, (*fields, named, given)))
+    return f"{text}: all that is no tensor is given by its name: {name}({written})"
 
 
 def make_function(operator: type[Operator]) -> Callable[..., Any]:
@@ -129,7 +184,7 @@ def _make_function(operator: type[Operator]) -> Callable[..., Any]:
     def function(*tensors: Any, name: str | None = None, **keywords: Any) -> Any:
         given = take_tensors(operator, tensors, keywords)
         results = add(_graph_of(given.values(), function.__name__), operator, given, keywords, name)
-        return results if returns_several(operator) else results[0]
+        return outputs_of(operator, results)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = operator.__doc__
@@ -149,3 +204,9 @@ def _graph_of(tensors: Any, function: str) -> Graph:
 def all_functions() -> dict[str, Callable[..., Any]]:
     """Every operator that is a function of its tensors, by its Python name."""
     return {each.function_name(): make_function(each) for each in REGISTRY.values() if not each.is_source()}
+
+
+def all_outputs_types() -> list[type[tuple[Any, ...]]]:
+    """The named tuples that functions return."""
+    types = map(outputs_type, REGISTRY.values())
+    return [each for each in types if each is not None]

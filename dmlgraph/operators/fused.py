@@ -7,11 +7,18 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from dmlgraph.errors import OperatorError, Problem, listing, suggestion
+from dmlgraph.errors import OperatorError, Problem, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.fields import Kind, as_list
 from dmlgraph.operators.operator import REGISTRY, Array, Operator, find
 from dmlgraph.tensor import refusal
+
+
+def activation_hint(name: str) -> str:
+    """What to write instead of a name that is no operator, where activations stand."""
+    from dmlgraph.operators.names import operator_hint  # which needs all operators
+
+    return operator_hint(name)
 
 
 def _parse_activation(value: object) -> Operator | None:
@@ -26,7 +33,7 @@ def _parse_activation(value: object) -> Operator | None:
         raise refusal(problem)
     activation = find(attributes["op"])
     if activation is None:
-        problem = Problem("is not an operator", got=attributes["op"], hint=suggestion(attributes["op"], REGISTRY))
+        problem = Problem("is not an operator", got=attributes["op"], hint=activation_hint(attributes["op"]))
         raise refusal(problem)
     try:
         return activation.fused(**{key: each for key, each in attributes.items() if key != "op"})
@@ -48,9 +55,10 @@ def activation_problems(host: Operator, activation: Operator | None, like: str |
         yield Problem("cannot be fused here", field="fused_activation", got=activation.name, allowed=listing(fusable))
     elif activation is not None:
         # Its attributes were checked without a tensor; some, such as axes, must fit the host's output.
-        tensors = dict.fromkeys(activation.input_fields, host.output_descs[0])
+        output = host.output_descs[0]
+        assert output is not None
         try:
-            type(activation)(**tensors, **activation.attributes)
+            activation.on(output)
         except OperatorError as error:
             yield from (problem.within("fused_activation") for problem in error.problems)
     if getattr(activation, "scale_bias", None) is not None:

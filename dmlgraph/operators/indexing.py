@@ -6,17 +6,18 @@ for DirectML, and what comes of them is undefined; here the nearest element is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.axes import check_axis, with_size
-from dmlgraph.operators.fields import Input, Output, UInt, inferred
+from dmlgraph.errors import OperatorError, Problem, plural
+from dmlgraph.operators.axes import with_size
+from dmlgraph.operators.fields import Axis, IndexInput, Input, Output, RankOf, UInt, inferred
 from dmlgraph.operators.numerics import required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
+from dmlgraph.operators.quantized import with_rank
 from dmlgraph.tensor import TensorDesc
 
 Sizes = tuple[int, ...]
@@ -65,7 +66,7 @@ def right_aligned(sizes: Sizes, rank: int, field: str, droppable: int = 0) -> Si
             "the output has more dimensions than the tensors",
             field=field,
             got=list(sizes),
-            allowed=f"{rank} dimensions",
+            allowed=plural(rank, "dimension"),
             hint="give all tensors more dimensions of size 1 in front",
         )
     return (1,) * (rank - len(sizes)) + sizes[extra:]
@@ -77,7 +78,8 @@ class Gather(Operator, dml="GATHER"):
     The last `index_dimensions` dimensions of the indices, {K…}, stand in the output in place of the axis:
     {before…, K…, after…}, with dimensions of size 1 in front to the number of dimensions all tensors have.  Where it
     has more, dimensions of size 1 before the axis are dropped; only those: where K itself would have to lose one,
-    DirectML corrupts its memory (measured).
+    DirectML corrupts its memory (measured).  Left out, `index_dimensions` is how many the indices are given with; ones
+    are put in front of them to the input's number of dimensions.
     """
 
     example: ClassVar = """
@@ -90,13 +92,19 @@ outputs: [y]
 """
 
     input: Input
-    indices: Input
+    indices: IndexInput
     output: Output = inferred()
-    axis: UInt
-    index_dimensions: UInt
+    axis: Axis
+    index_dimensions: Annotated[UInt, RankOf("indices")] = inferred()
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        tensor, indices = inputs.get("input"), inputs.get("indices")
+        if tensor is None or indices is None:
+            return inputs  # the fields' own check says which is missing
+        return inputs | {"indices": with_rank(indices, tensor.rank)}
 
     def infer(self, given: Given) -> Outcome:
-        check_axis(self.axis, self.input.rank)
         sizes = self.input.sizes
         kept = effective(self.indices.sizes, self.index_dimensions, "indices", "index_dimensions")
         gathered = (*sizes[: self.axis], *kept, *sizes[self.axis + 1 :])
@@ -125,12 +133,11 @@ outputs: [y]
 """
 
     input: Input
-    indices: Input
+    indices: IndexInput
     output: Output = inferred()
-    axis: UInt
+    axis: Axis
 
     def infer(self, given: Given) -> Outcome:
-        check_axis(self.axis, self.input.rank)
         return {"output": self.input.like(sizes=self.indices.sizes)}
 
     def constraints(self) -> Iterator[Problem]:
@@ -146,11 +153,17 @@ class TupleIndexed(Operator):
 
     Of the input count the last `input_dimension_count` dimensions, of the indices the last
     `indices_dimension_count`: {batch…, K…, T}.  A tuple of T indices names an element or a slice of the input,
-    whose sizes are {batch…, T sizes that are indexed…, slice…}.
+    whose sizes are {batch…, T sizes that are indexed…, slice…}.  Counts left out are those the tensors are given with.
     """
 
     input: Input
-    indices: Input
+    indices: IndexInput
+
+    @classmethod
+    def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Every tensor with ones in front, as many dimensions as the one with the most."""
+        rank = max((desc.rank for desc in inputs.values() if desc is not None), default=1)
+        return {field: desc and with_rank(desc, rank) for field, desc in inputs.items()}
 
     def shapes(self) -> tuple[Sizes, Sizes, int]:
         """The input's sizes, the indices' and how many of them are batches; what is wrong with them is raised."""
@@ -216,7 +229,8 @@ class GatherNd(GatherTuples, dml="GATHER_ND"):
     """output[k…, slice…] = input[indices[k…, 0], indices[k…, 1], …, slice…].
 
     The last dimension of the indices is the tuple.  Only the last `input_dimension_count` and
-    `indices_dimension_count` dimensions count; the output has ones in front to the tensors' number of dimensions.
+    `indices_dimension_count` dimensions count; left out, all the tensor is given with.  The output, and a tensor of
+    fewer dimensions than the others, have ones in front to the same number.
     """
 
     example: ClassVar = """
@@ -228,8 +242,8 @@ nodes:
 outputs: [y]
 """
 
-    input_dimension_count: UInt
-    indices_dimension_count: UInt
+    input_dimension_count: Annotated[UInt, RankOf("input")] = inferred()
+    indices_dimension_count: Annotated[UInt, RankOf("indices")] = inferred()
 
 
 class GatherNd1(GatherTuples, dml="GATHER_ND1"):
@@ -254,9 +268,9 @@ nodes:
 outputs: [y]
 """
 
-    input_dimension_count: UInt
-    indices_dimension_count: UInt
-    batch_dimension_count: UInt
+    input_dimension_count: Annotated[UInt, RankOf("input")] = inferred()
+    indices_dimension_count: Annotated[UInt, RankOf("indices")] = inferred()
+    batch_dimension_count: UInt = 0
 
 
 class ScatterElements(Operator, dml="SCATTER_ELEMENTS"):
@@ -278,13 +292,12 @@ outputs: [y]
 """
 
     input: Input
-    indices: Input
+    indices: IndexInput
     updates: Input
     output: Output = inferred()
-    axis: UInt
+    axis: Axis
 
     def infer(self, given: Given) -> Outcome:
-        check_axis(self.axis, self.input.rank)
         return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
@@ -335,8 +348,8 @@ outputs: [y]
 
     updates: Input
     output: Output = inferred()
-    input_dimension_count: UInt
-    indices_dimension_count: UInt
+    input_dimension_count: Annotated[UInt, RankOf("input")] = inferred()
+    indices_dimension_count: Annotated[UInt, RankOf("indices")] = inferred()
 
     def infer(self, given: Given) -> Outcome:
         return {"output": self.input.like()}
@@ -376,13 +389,12 @@ nodes:
 outputs: [y]
 """
 
-    indices: Input
+    indices: IndexInput
     values: Input
     output: Output = inferred()
-    axis: UInt
+    axis: Axis
 
     def infer(self, given: Given) -> Outcome:
-        check_axis(self.axis, self.indices.rank)
         return {"output": self.values.like(sizes=asked_sizes(given, "output"))}
 
     def constraints(self) -> Iterator[Problem]:

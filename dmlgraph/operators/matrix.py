@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem, TensorError
+from dmlgraph.errors import OperatorError, Problem, TensorError, plural
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.enums import MatrixTransform
 from dmlgraph.operators.fields import Float, Input, OptionalInput, Output, inferred
@@ -131,5 +131,5 @@ def check_inner_sizes(columns: int, rows: int, b: TensorDesc, *, transposed: boo
             "the inner sizes of a and b differ",
             field="b.sizes",
             got=str(b),
-            allowed=f"{columns} rows{' once transposed' if transposed else ''}, as a has columns",
+            allowed=f"{plural(columns, 'row')}{' once transposed' if transposed else ''}, as a has columns",
         )

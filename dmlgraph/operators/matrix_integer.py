@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.fields import Input, OptionalInput, Output, inferred
+from dmlgraph.operators.fields import Input, NumberType, OptionalInput, Output, ScaleInput, inferred
 from dmlgraph.operators.matrix import broadcast_batches, broadcast_field, check_inner_sizes, check_matrices
 from dmlgraph.operators.numerics import convert
 from dmlgraph.operators.operator import Array, Operator
@@ -114,9 +114,9 @@ nodes:
 outputs: [y]
 """
 
-    a: Input
+    a: Annotated[Input, NumberType("b")]
     a_zero_point: OptionalInput = None
-    b: Input
+    b: Annotated[Input, NumberType("a")]
     b_zero_point: OptionalInput = None
     output: Output = inferred()
 
@@ -155,14 +155,14 @@ nodes:
 outputs: [y]
 """
 
-    a: Input
-    a_scale: Input
+    a: Annotated[Input, NumberType("b")]
+    a_scale: ScaleInput
     a_zero_point: OptionalInput = None
-    b: Input
-    b_scale: Input
+    b: Annotated[Input, NumberType("a")]
+    b_scale: ScaleInput
     b_zero_point: OptionalInput = None
-    output_scale: Input
-    output_zero_point: OptionalInput = None
+    output_scale: ScaleInput
+    output_zero_point: Annotated[OptionalInput, NumberType("a")] = None
     output: Output = inferred()
 
     def output_dtype(self, given: Given) -> DataType:
@@ -207,12 +207,12 @@ outputs: [y]
 """
 
     a: Input
-    a_scale: Input
+    a_scale: ScaleInput
     a_zero_point: OptionalInput = None
     b: Input
-    b_scale: Input
+    b_scale: ScaleInput
     b_zero_point: OptionalInput = None
-    bias: OptionalInput = None
+    bias: Annotated[OptionalInput, NumberType(DataType.FLOAT32)] = None
     output: Output = inferred()
 
     @classmethod

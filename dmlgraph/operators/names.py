@@ -1,69 +1,92 @@
-"""What operators are called elsewhere, for hints: nothing here is an alias that a graph may use."""
+"""Hints for names that are no operators here, by what they mean elsewhere or what they are near to."""
 
 from __future__ import annotations
 
-from dmlgraph.errors import suggestion
-from dmlgraph.operators.operator import REGISTRY
+import importlib.util
+from collections.abc import Collection
 
-# Names of NumPy, ONNX, PyTorch and TensorFlow whose DirectML operator is called quite differently.
-ELSEWHERE = {
-    "arange": "fill_value_sequence",
-    "average": "reduce",
-    "avg_pool": "average_pooling",
-    "avgpool": "average_pooling",
-    "batch_norm": "batch_normalization",
-    "concat": "join",
-    "concatenate": "join",
-    "constant": "fill_value_constant",
-    "conv": "convolution",
-    "conv2d": "convolution",
-    "cumsum": "cumulative_summation",
-    "dense": "gemm",
-    "div": "divide",
-    "dot": "gemm",
-    "equal": "logical_equals",
-    "eye": "diagonal_matrix",
-    "fill": "fill_value_constant",
-    "full": "fill_value_constant",
-    "greater": "logical_greater_than",
-    "instance_norm": "mean_variance_normalization1",
-    "iota": "fill_value_sequence",
-    "layer_norm": "mean_variance_normalization1",
-    "less": "logical_less_than",
-    "linspace": "fill_value_sequence",
-    "matmul": "gemm",
-    "maximum": "max",
-    "max_pool": "max_pooling",
-    "maxpool": "max_pooling",
-    "minimum": "min",
-    "mod": "modulus_floor",
-    "mul": "multiply",
-    "neg": "negate",
-    "not": "logical_not",
-    "ones": "fill_value_constant",
-    "pad": "padding",
-    "power": "pow",
-    "range": "fill_value_sequence",
-    "reciprocal": "recip",
-    "reduce_max": "reduce",
-    "reduce_mean": "reduce",
-    "reduce_sum": "reduce",
-    "resize": "resample",
-    "sub": "subtract",
-    "sum": "reduce",
-    "topk": "top_k",
-    "where": "if",
-    "zeros": "fill_value_constant",
+from dmlgraph.elsewhere import Entry, entries, plain
+from dmlgraph.errors import nearest
+from dmlgraph.operators.operator import REGISTRY, Operator, find
+from dmlgraph.tensor import DataType
+
+_PREFIX = "activation_"
+_ENTRIES = {
+    name: entry
+    for name, entry in entries().items()
+    if not find(name) and _PREFIX + name not in REGISTRY  # which mean our own
 }
 
-_PREFIXED = {name.removeprefix("activation_"): name for name in REGISTRY if name.startswith("activation_")}
+# Names of other libraries, without case and underscores, whose operator is called quite differently here.
+ELSEWHERE = {name: entry.operator for name, entry in _ENTRIES.items() if entry.operator}
+
+
+def meant(name: str) -> Entry | None:
+    """What a name that is no operator's stands for, or is likely a misspelling of."""
+    short = name.lower().removeprefix("dml_operator_").removeprefix("element_wise_").removeprefix("elementwise_")
+    own = find(short) or REGISTRY.get(_PREFIX + short)
+    if own is not None:
+        return Entry(own.name)
+    found = _ENTRIES.get(plain(short))
+    if found is not None:
+        return found
+    near = nearest(short, REGISTRY)
+    return None if near is None else Entry(near)
 
 
 def operator_hint(name: object) -> str:
-    """What to write instead of a name that is no operator."""
-    if isinstance(name, str):
-        plain = name.lower().removeprefix("dml_operator_").removeprefix("element_wise_").removeprefix("elementwise_")
-        hint = suggestion(plain, REGISTRY, ELSEWHERE | _PREFIXED)
-        if hint is not None:
-            return hint
-    return "'dmlgraph operators' lists them"
+    """What to write in a graph file instead of a name that is no operator."""
+    entry = meant(name) if isinstance(name, str) else None
+    if entry is None:
+        return "'dmlgraph operators' lists them"
+    if not entry.operator:
+        return f"DirectML has no such operator: {entry.instead}"
+    fields = ", ".join(f"{field}: {value}" for field, value in entry.fields.items())
+    return f"did you mean '{entry.operator}'{f' with {fields}' if fields else ''}{_more(entry)}?"
+
+
+def function_hint(name: str) -> str | None:
+    """What to write in Python instead of `dg.NAME`; None where nothing is near."""
+    entry = meant(name)
+    if entry is None:
+        return None
+    if not entry.operator:
+        return f"DirectML has no such operator: {entry.instead}"
+    return f"did you mean {call(REGISTRY[entry.operator], **entry.fields)}{_more(entry)}?"
+
+
+def call(operator: type[Operator], **fields: object) -> str:
+    """A call of the operator's function as it is written: its tensors, and what is asked of it."""
+    values = [] if operator.is_source() else list(operator.input_fields)
+    tensors = [field for field in values if operator.model_fields[field].is_required()]
+    arrays = {member.field for member in operator.members if member.count is not None}
+    shown = [f"[{field}…]" if field in arrays else field for field in tensors]
+    required = [field for field in operator.attribute_fields if operator.model_fields[field].is_required()]
+    if operator.is_source():
+        required = [*operator.output_keywords, *required]
+    shown += [f"{field}={value!r}" for field, value in fields.items()]
+    shown += [f"{field}=…" for field in required if field not in (*fields, "strides")]
+    # Sources are methods of the graph: there is no tensor to know it by.
+    return f"{'graph' if operator.is_source() else 'dg'}.{operator.function_name()}({', '.join(shown)})"
+
+
+def _more(entry: Entry) -> str:
+    return f", {entry.instead}" if entry.instead else ""
+
+
+def attribute_hint(name: str, known: Collection[str]) -> str | None:
+    """What to write instead of `dg.NAME`; None where nothing is near.
+
+    Args:
+        name: no attribute of the package.
+        known: those that it has.
+    """
+    if name in {str(dtype) for dtype in DataType}:
+        return f"data types are written as text, as in dtype='{name}'"
+    if importlib.util.find_spec(f"dmlgraph.{name}") is not None:
+        return f"write import dmlgraph.{name} first"
+    others = [each for each in known if find(each.removesuffix("_")) is None]
+    near = nearest(name, others)
+    if near is not None and plain(name) not in _ENTRIES and nearest(name, [near, *REGISTRY]) == near:
+        return f"did you mean dg.{near}?"
+    return function_hint(name)

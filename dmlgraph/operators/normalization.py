@@ -6,14 +6,13 @@ Everything is computed in float64 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.axes import axes_problems, axis_problems
-from dmlgraph.operators.fields import Bool, Count, Float, Input, OptionalInput, Output, UInt, UInts, inferred
+from dmlgraph.operators.fields import Axis, AxisList, Bool, Float, Input, OptionalInput, Output, UInt, inferred
 from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
 from dmlgraph.operators.numerics import convert
 from dmlgraph.operators.operator import Array, Operator
@@ -197,11 +196,6 @@ class MeanVariance(Normalization):
         """Whether the mean is subtracted, and whether the deviation divides."""
         return True, self.__dict__["normalize_variance"]
 
-    def constraints(self) -> Iterator[Problem]:
-        yield from super().constraints()
-        if "axes" in self.__dict__:
-            yield from axes_problems(self.__dict__["axes"], self.__dict__["input"].rank)
-
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
         yield from super().level_constraints(level)
         scale, bias = self.__dict__["scale"], self.__dict__["bias"]
@@ -279,7 +273,7 @@ outputs: [y]
     scale: OptionalInput = None
     bias: OptionalInput = None
     output: Output = inferred()
-    axes: Annotated[UInts, Count("AxisCount")]
+    axes: AxisList
     normalize_variance: Bool
     epsilon: Float
     fused_activation: OptionalActivation = None
@@ -326,7 +320,7 @@ outputs: [y]
     scale: OptionalInput = None
     bias: OptionalInput = None
     output: Output = inferred()
-    axes: Annotated[UInts, Count("AxisCount")]
+    axes: AxisList
     use_mean: Bool
     use_variance: Bool
     epsilon: Float
@@ -419,7 +413,7 @@ outputs: [y]
 
     input: Input
     output: Output = inferred()
-    axis: UInt
+    axis: Axis
     epsilon: Float
     p: UInt
 
@@ -427,7 +421,6 @@ outputs: [y]
         return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
-        yield from axis_problems(self.axis, self.input.rank)
         if self.p not in (1, 2):
             yield Problem("is not a norm DirectML has", field="p", got=self.p, allowed="1 or 2")
 

@@ -14,6 +14,7 @@ constraints.  Its tensors are `TensorDesc`s; which values flow in and out is the
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import keyword
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,10 +23,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlgraph.errors import Gathered, OperatorError, Problem, ScalarError, TensorError
+from dmlgraph.errors import Gathered, OperatorError, Problem, ScalarError, TensorError, plural
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.completion import completed, left_out
 from dmlgraph.operators.enumeration import Enumeration
-from dmlgraph.operators.fields import Number, Role
+from dmlgraph.operators.fields import Kind, Missing, Number, Role
 from dmlgraph.operators.outputs import Given, Outcome, complete, take_given
 from dmlgraph.operators.struct import Member, members_of
 from dmlgraph.operators.support import OperatorSupport, support
@@ -50,6 +52,7 @@ class Operator(BaseModel):
     output_fields: ClassVar[tuple[str, ...]]
     output_arrays: ClassVar[Mapping[str, bool]]  # output field → whether it is an array of outputs
     attribute_fields: ClassVar[tuple[str, ...]]
+    members_to_complete: ClassVar[tuple[Member, ...]]  # see dmlgraph.operators.completion
     family: ClassVar[str]
     broadcasts: ClassVar[bool] = False  # element-wise: input sizes are broadcast together
     takes_owned: ClassVar[bool] = True  # whether inputs may be DML_TENSOR_FLAG_OWNED_BY_DML
@@ -75,6 +78,7 @@ class Operator(BaseModel):
         cls.output_arrays = {m.field: m.count is not None for m in cls.members if m.role is Role.OUTPUT and m.field}
         tensors = cls.input_fields + cls.output_fields
         cls.attribute_fields = tuple(name for name in cls.model_fields if name not in tensors)
+        cls.members_to_complete = tuple(m for m in cls.members if m.entries or m.axes or m.rank_of)
         REGISTRY[cls.name] = cls
         _ALIASES.update(dict.fromkeys(cls.aliases, cls))
 
@@ -85,6 +89,7 @@ class Operator(BaseModel):
             OperatorError: every problem found, each with its field.
         """
         given = self._take_fields(data)
+        self.__dict__.update(completed(self, given))
         self.__dict__.update(self.fill_in())
         _check_array_lengths(self)
         try:
@@ -93,6 +98,7 @@ class Operator(BaseModel):
             raise OperatorError(problem.within(self.output_fields[0]) for problem in error.problems) from None
         self.__dict__.update(complete(outcome, given))
         self.__dict__.update(self.derive())
+        self.__dict__.update(self._fitted_activations())
         _complete_scalars(self)
         problems = [*self._unequal_tensors(), *self._overlapping_outputs(), *self._owned_inputs(), *self.constraints()]
         if problems:
@@ -108,9 +114,8 @@ class Operator(BaseModel):
         given: Given = {}
         with found:
             given = take_given(self.output_arrays, data)
-        absent = [name for name in self.input_fields if data.get(name) is None]
         try:
-            super().__init__(**{name: value for name, value in data.items() if name not in absent})
+            super().__init__(**{name: value for name, value in data.items() if not left_out(type(self), name, value)})
         except ValidationError as error:
             found.problems += problems_of(error, tuple(type(self).model_fields))
         found.settle(OperatorError)
@@ -126,6 +131,10 @@ class Operator(BaseModel):
         return ()
 
     # What a class may define.
+
+    def entries_of(self, given: Given) -> tuple[str, int | None]:
+        """The tensor whose dimensions the fields with one entry for each count, and how many it has, if it is there."""
+        return self.input_fields[0], self.input_rank
 
     def fill_in(self) -> Mapping[str, Any]:
         """Attributes that were left out and depend on the inputs, by field."""
@@ -193,11 +202,34 @@ class Operator(BaseModel):
 
     @classmethod
     def fused(cls, **attributes: Any) -> Self:
-        """The operator as a fused activation: its attributes with null tensors."""
+        """The operator as a fused activation: its attributes with null tensors.
+
+        Axes stay as they are given until a host says how many dimensions its output has.
+        """
         placeholder = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,) * MAX_RANK)
         activation = cls(**dict.fromkeys(cls.input_fields, placeholder), **attributes)
         activation.__dict__.update(dict.fromkeys(cls.input_fields + cls.output_fields))
+        for member in cls.members_to_complete:
+            if member.field is not None:
+                axes = attributes.get(member.field)
+                activation.__dict__[member.field] = None if axes is None else tuple(axes)
         return activation
+
+    def on(self, output: TensorDesc) -> Self:
+        """A fused activation as it works on a tensor, with the tensors.
+
+        Raises:
+            OperatorError: its attributes, such as axes, do not fit the tensor.
+        """
+        return type(self)(**dict.fromkeys(self.input_fields, output), **self.attributes)
+
+    @property
+    def input_rank(self) -> int | None:
+        """How many dimensions the first input has; None where there is none."""
+        first = self.__dict__[self.input_fields[0]] if self.input_fields else None
+        if isinstance(first, tuple):
+            first = first[0] if first else None
+        return None if first is None else first.rank
 
     @property
     def input_descs(self) -> tuple[TensorDesc | None, ...]:
@@ -295,6 +327,22 @@ class Operator(BaseModel):
         for path, desc in self._named_tensors():
             if desc.owned and not self.takes_owned:
                 yield Problem("cannot be owned by DirectML here", field=f"{path}.owned", got=True, allowed="false")
+
+    def wants(self, given: Given, field: str) -> bool:
+        """Whether an optional output is to be there: as it is asked for, or else as its declaration says."""
+        wanted: bool | None = given[field].wanted
+        return self.members_by_field()[field].missing is Missing.THERE if wanted is None else wanted
+
+    def _fitted_activations(self) -> dict[str, Operator]:
+        """The fused activations that have axes, with these counted for this operator's output."""
+        fitted: dict[str, Operator] = {}
+        for member in self.members:
+            activation = self.__dict__[member.field] if member.kind is Kind.OPERATOR and member.field else None
+            output = self.output_descs[0]
+            if activation is not None and activation.members_to_complete and output is not None:
+                with contextlib.suppress(OperatorError):  # `constraints` tells of it
+                    fitted[str(member.field)] = activation.fused(**activation.on(output).attributes)
+        return fitted
 
     def _overlapping_outputs(self) -> Iterator[Problem]:
         for path, desc in self._named_tensors():
@@ -429,9 +477,9 @@ def _level_problem(
         )
     if not row.least_rank <= rank <= row.greatest_rank:
         return Problem(
-            f"{cls.dml} does not take {rank} dimensions here at feature level {level}; {since('rank')}",
+            f"{cls.dml} does not take {plural(rank, 'dimension')} here at feature level {level}; {since('rank')}",
             field="sizes",
-            got=f"{rank} dimensions",
+            got=plural(rank, "dimension"),
             allowed=row.describe_ranks(),
         )
     return None

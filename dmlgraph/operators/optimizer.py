@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.fields import Float, Input, Output, inferred
+from dmlgraph.operators.fields import CountInput, Float, Input, Output, inferred
 from dmlgraph.operators.numerics import convert
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
@@ -53,7 +53,7 @@ outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_m
     input_first_moment: Input
     input_second_moment: Input
     gradient: Input
-    training_step: Input
+    training_step: CountInput
     output_parameters: Output = inferred()
     output_first_moment: Output = inferred()
     output_second_moment: Output = inferred()

@@ -71,7 +71,7 @@ class OutputSpec:
         )
 
 
-Given = Mapping[str, Any]  # output field → OutputSpec, or a list of specs and sizes for an array
+Given = Mapping[str, Any]  # output field → OutputSpec; of an array a list of specs and sizes, or how many there are
 Outcome = Mapping[str, TensorDesc | tuple[TensorDesc, ...] | None]  # output field → description, None: left out
 
 
@@ -87,17 +87,19 @@ def take_given(fields: Mapping[str, bool], data: dict[str, Any]) -> dict[str, An
     problems: list[Problem] = []
     for name, is_array in fields.items():
         value = data.pop(name, None)
-        if is_array and isinstance(value, (list, tuple)):
+        if value is None:
+            given[name] = OutputSpec()
+        elif is_array and isinstance(value, (list, tuple)):
             given[name] = [_spec(each, f"{name}.{index}", problems) for index, each in enumerate(value)]
         else:
-            given[name] = OutputSpec() if value is None else _spec(value, name, problems, is_array=False)
+            given[name] = _spec(value, name, problems, is_array=is_array)
     if problems:
         raise OperatorError(problems)
     return given
 
 
 def _spec(value: object, path: str, problems: list[Problem], *, is_array: bool = True) -> int | OutputSpec:
-    """What is asked of an output; of one in an array, a size says enough."""
+    """What is asked of an output; of an array and each in it, a number says enough."""
     if is_array and isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return int(value)
     try:
@@ -128,7 +130,7 @@ def complete(inferred: Outcome, given: Given) -> dict[str, Any]:
     completed: dict[str, Any] = {}
     for name, outcome in inferred.items():
         if isinstance(outcome, tuple):
-            specs = given[name]
+            specs = given[name] if isinstance(given[name], list) else [OutputSpec()] * len(outcome)
             completed[name] = tuple(
                 _merge(f"{name}.{index}", desc, spec if isinstance(spec, OutputSpec) else OutputSpec())
                 for index, (desc, spec) in enumerate(zip(outcome, specs, strict=True))

@@ -9,22 +9,24 @@ import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.axes import check_one_per_dimension
 from dmlgraph.operators.enums import PaddingMode
 from dmlgraph.operators.fields import (
-    Count,
+    Entries,
     Float,
     Input,
     Output,
     ScalarDataType,
     ScalarValue,
     TypedBy,
-    UInts,
+    UIntPerDimension,
     inferred,
+    zero,
 )
 from dmlgraph.operators.numerics import cut, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
+
+Paddings = Annotated[UIntPerDimension, Entries(default=0)]
 
 _SINCE = {PaddingMode.SYMMETRIC: FeatureLevel.V3_0, PaddingMode.WRAP: FeatureLevel.V6_4}
 
@@ -57,7 +59,6 @@ class Pad(Operator):
     padding_mode: PaddingMode
 
     def infer(self, given: Given) -> Outcome:
-        check_one_per_dimension("start_padding", self.__dict__["start_padding"], self.input)
         sizes = [start + size + end for start, size, end in zip(self._start, self.input.sizes, self._end, strict=True)]
         return {"output": self.input.like(sizes=sizes)}
 
@@ -115,9 +116,9 @@ class Padding(Pad, dml="PADDING"):
         "end_padding": "[0, 0, 1, 1]",
     }
 
-    padding_value: Float
-    start_padding: Annotated[UInts, Count("DimensionCount")]
-    end_padding: Annotated[UInts, Count("DimensionCount")]
+    padding_value: Float = 0.0
+    start_padding: Paddings = inferred()
+    end_padding: Paddings = inferred()
 
     def constant(self) -> Any:
         return cut(self.padding_value, self.input.dtype)
@@ -129,9 +130,9 @@ class Padding1(Pad, dml="PADDING1"):
     example_attributes: ClassVar = Padding.example_attributes
 
     padding_value_data_type: ScalarDataType = inferred()
-    padding_value: Annotated[ScalarValue, TypedBy("padding_value_data_type")]
-    start_padding: Annotated[UInts, Count("DimensionCount")]
-    end_padding: Annotated[UInts, Count("DimensionCount")]
+    padding_value: Annotated[ScalarValue, TypedBy("padding_value_data_type")] = zero()
+    start_padding: Paddings = inferred()
+    end_padding: Paddings = inferred()
 
     def constant(self) -> Any:
         return self.padding_value.value

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
+from dmlgraph.errors import OperatorError, Problem, plural
+from dmlgraph.operators.fields import Input, OnePerSpatial, Output, UIntPerSpatial, ZeroPerSpatial, inferred
 from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
 
-MAX_SPATIAL_DIMENSIONS = 6
 Sizes = tuple[int, ...]
 
 
@@ -31,40 +30,24 @@ class Patches(Operator):
 
     input: Input
     output: Output = inferred()
-    window_sizes: Annotated[UInts, Count("DimensionCount")]
-    strides: Annotated[UInts, Count("DimensionCount")]
-    dilations: Annotated[UInts, Count("DimensionCount")]
-    start_padding: Annotated[UInts, Count("DimensionCount")]
-    end_padding: Annotated[UInts, Count("DimensionCount")]
+    window_sizes: UIntPerSpatial
+    strides: OnePerSpatial = inferred()
+    dilations: OnePerSpatial = inferred()
+    start_padding: ZeroPerSpatial = inferred()
+    end_padding: ZeroPerSpatial = inferred()
 
     def _check_window(self) -> None:
-        dimensions = len(self.window_sizes)
-        if not 1 <= dimensions <= MAX_SPATIAL_DIMENSIONS:
-            raise OperatorError(
-                "must have one entry for each spatial dimension",
-                field="window_sizes",
-                got=list(self.window_sizes),
-                allowed=f"1 to {MAX_SPATIAL_DIMENSIONS} entries",
-            )
         for field in ("window_sizes", "strides", "dilations"):
             for axis, value in enumerate(self.__dict__[field]):
                 if value < 1:
                     raise OperatorError("must be at least 1", field=f"{field}.{axis}", got=value)
 
-    def _blocks(self, image: Sizes, field: str) -> Sizes:
+    def _blocks(self, image: Sizes) -> Sizes:
         """At how many places the window stands, by spatial dimension of an image {N, C, spatial…}.
 
         Raises:
-            OperatorError: the image has another number of dimensions, or the window is larger than it.
+            OperatorError: the window is larger than the image.
         """
-        dimensions = len(self.window_sizes)
-        if len(image) != dimensions + 2:
-            raise OperatorError(
-                "must be {N, C, spatial…}, with one spatial dimension for each window size",
-                field=f"{field}.sizes",
-                got=list(image),
-                allowed=f"{dimensions + 2} dimensions",
-            )
         blocks = []
         for axis, (padded, window, stride, dilation) in enumerate(
             zip(self._padded(image), self.window_sizes, self.strides, self.dilations, strict=True)
@@ -74,7 +57,7 @@ class Patches(Operator):
                 raise OperatorError(
                     "the window is larger than the padded image",
                     field=f"window_sizes.{axis}",
-                    got=f"{reach} elements with dilation",
+                    got=f"{plural(reach, 'element')} with dilation",
                     allowed=f"at most {padded}",
                 )
             blocks.append((padded - reach) // stride + 1)
@@ -121,21 +104,19 @@ nodes:
     input: x
     window_sizes: [2, 2]
     strides: [2, 2]
-    dilations: [1, 1]
-    start_padding: [0, 0]
-    end_padding: [0, 0]
+    start_padding: [1, 0]
 outputs: [y]
 """
 
     def infer(self, given: Given) -> Outcome:
         self._check_window()
-        blocks = self._blocks(self.input.sizes, "input")
+        blocks = self._blocks(self.input.sizes)
         batch, channels = self.input.sizes[:2]
         return {"output": self.input.like(sizes=(batch, channels * math.prod(self.window_sizes), math.prod(blocks)))}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         (image,) = required(inputs)
-        blocks = self._blocks(image.shape, "input")
+        blocks = self._blocks(image.shape)
         padded = np.zeros((*image.shape[:2], *self._padded(image.shape)), image.dtype)
         padded[self._inside(image.shape)] = image
         patches = np.empty((*image.shape[:2], math.prod(self.window_sizes), *blocks), image.dtype)
@@ -167,11 +148,12 @@ nodes:
     output: {sizes: [1, 2, 4, 4]}
     window_sizes: [2, 2]
     strides: [2, 2]
-    dilations: [1, 1]
-    start_padding: [0, 0]
-    end_padding: [0, 0]
+    start_padding: [1, 0]
 outputs: [y]
 """
+
+    def entries_of(self, given: Given) -> tuple[str, int | None]:
+        return "output", len(asked_sizes(given, "output"))
 
     def infer(self, given: Given) -> Outcome:
         self._check_window()
@@ -179,7 +161,7 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         batch, channels = (*self.output.sizes, 1)[:2]
-        blocks = self._blocks(self.output.sizes, "output")
+        blocks = self._blocks(self.output.sizes)
         expected = (batch, channels * math.prod(self.window_sizes), math.prod(blocks))
         if self.input.sizes != expected:
             yield Problem(
@@ -192,7 +174,7 @@ outputs: [y]
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         (patches,) = required(inputs)
         image = self.output.sizes
-        blocks = self._blocks(image, "output")
+        blocks = self._blocks(image)
         terms = patches.astype(np.float64) if self.input.dtype.is_float else patches
         terms = terms.reshape(*image[:2], -1, *blocks)
         padded = np.zeros((*image[:2], *self._padded(image)), terms.dtype)

@@ -7,27 +7,41 @@ divided, or its root taken: DirectML keeps it in a buffer of that type (measured
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.fields import Bool, Input, OptionalInput, OptionalOutput, Output, UInt, inferred
+from dmlgraph.operators.fields import (
+    AskedOutput,
+    Bool,
+    IndexInput,
+    Input,
+    NumberType,
+    OnePerSpatial,
+    OptionalInput,
+    Output,
+    ScaleInput,
+    UInt,
+    UIntPerSpatial,
+    ZeroPerSpatial,
+    inferred,
+)
 from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.quantized import along, as_channels, centred, channel_problems, quantize
-from dmlgraph.operators.windows import PerDimension, Sizes, Windowed, Windows
+from dmlgraph.operators.windows import Sizes, Windowed, Windows
 from dmlgraph.tensor import DataType, TensorDesc
 
 
 class Window(Windowed):
     """Base: the window of a pooling operator, an entry for each spatial dimension."""
 
-    strides: PerDimension
-    window_size: PerDimension
-    start_padding: PerDimension
-    end_padding: PerDimension
+    strides: OnePerSpatial = inferred()
+    window_size: UIntPerSpatial
+    start_padding: ZeroPerSpatial = inferred()
+    end_padding: ZeroPerSpatial = inferred()
 
     @property
     def window(self) -> Windows:
@@ -43,7 +57,7 @@ class Window(Windowed):
 class DilatedWindow(Window):
     """Base: a window whose taps lie `dilations` apart; its extent is 1 + (window_size − 1) · dilation."""
 
-    dilations: PerDimension
+    dilations: OnePerSpatial = inferred()
 
 
 class Pooled(Operator):
@@ -99,7 +113,7 @@ def _divisors(window: Windows, sizes: Sizes, include_padding: bool) -> Array:
 class Averages(Pooling):
     """Base of the average poolings."""
 
-    include_padding: Bool
+    include_padding: Bool = False
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         (x,) = required(inputs)
@@ -121,17 +135,15 @@ class AveragePooling1(Averages, DilatedWindow, Pooled, dml="AVERAGE_POOLING1"):
 
     example: ClassVar = _example("average_pooling1", "include_padding: false")
 
-    dilations: PerDimension = inferred()
-
 
 class QuantizedPooled(Operator):
     """Base: the tensors of QUANTIZED_LINEAR_AVERAGE_POOLING."""
 
     input: Input
-    input_scale: Input
+    input_scale: ScaleInput
     input_zero_point: OptionalInput = None
-    output_scale: Input
-    output_zero_point: OptionalInput = None
+    output_scale: ScaleInput
+    output_zero_point: Annotated[OptionalInput, NumberType("input")] = None
     output: Output = inferred()
 
 
@@ -158,10 +170,7 @@ nodes:
     output_scale: y_scale
     window_size: [2, 2]
     strides: [2, 2]
-    start_padding: [0, 0]
-    end_padding: [0, 0]
-    dilations: [1, 1]
-    include_padding: false
+    include_padding: true
 outputs: [y]
 """
 
@@ -220,7 +229,7 @@ class LpPooling(LpNorms, Pooled, dml="LP_POOLING"):
 class LpPooling1(LpNorms, DilatedWindow, Pooled, dml="LP_POOLING1"):
     """LP_POOLING of windows whose elements lie `dilations` apart."""
 
-    example: ClassVar = _example("lp_pooling1", "p: 2", "dilations: [1, 1]")
+    example: ClassVar = _example("lp_pooling1", "p: 2", "dilations: [2, 1]")
 
 
 def maxima(window: Windows, x: Array) -> tuple[Array, Array]:
@@ -252,7 +261,7 @@ class Maxima(Pooling):
         if "output_indices" not in self.output_fields:
             return {"output": output}
         asked = given["output_indices"]
-        indices = output.like(dtype=asked.dtype or DataType.UINT32) if asked.wanted else None
+        indices = output.like(dtype=asked.dtype or DataType.UINT32) if self.wants(given, "output_indices") else None
         return {"output": output, "output_indices": indices}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
@@ -277,7 +286,7 @@ class PooledWithIndices(Operator):
 
     input: Input
     output: Output = inferred()
-    output_indices: OptionalOutput = inferred()
+    output_indices: AskedOutput = inferred()
 
 
 class MaxPooling1(Maxima, PooledWithIndices, dml="MAX_POOLING1"):
@@ -302,11 +311,6 @@ nodes:
   y: {op: max_pooling2, input: x, window_size: [2, 2], dilations: [2, 2], output_indices: true}
 outputs: {maxima: y.output, indices: y.output_indices}
 """
-
-    strides: PerDimension = inferred()
-    start_padding: PerDimension = inferred()
-    end_padding: PerDimension = inferred()
-    dilations: PerDimension = inferred()
 
 
 class AveragePoolingGradTensors(Operator):
@@ -334,13 +338,11 @@ nodes:
     output_gradient: {sizes: [1, 1, 3, 3]}
     window_size: [2, 2]
     strides: [1, 1]
-    start_padding: [0, 0]
-    end_padding: [0, 0]
-    include_padding: false
+    include_padding: true
 outputs: [y]
 """
 
-    include_padding: Bool
+    include_padding: Bool = False
 
     def infer(self, given: Given) -> Outcome:
         sizes = given["output_gradient"].sizes
@@ -390,10 +392,6 @@ nodes:
     input: x
     input_gradient: dy
     window_size: [2, 2]
-    strides: [1, 1]
-    start_padding: [0, 0]
-    end_padding: [0, 0]
-    dilations: [1, 1]
 outputs: [y]
 """
 
@@ -441,7 +439,7 @@ outputs: [y]
 """
 
     input: Input
-    indices: Input
+    indices: IndexInput
     output: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:

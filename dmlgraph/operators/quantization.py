@@ -11,7 +11,7 @@ from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.element_wise import ElementWise
 from dmlgraph.operators.enums import QuantizationType
-from dmlgraph.operators.fields import Count, Input, Inputs, OptionalInput, Output, inferred
+from dmlgraph.operators.fields import Count, Input, Inputs, NumberType, OptionalInput, Output, ScaleInput, inferred
 from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator, broadcast_inputs
 from dmlgraph.operators.outputs import Given, Outcome
@@ -79,8 +79,8 @@ nodes:
 outputs: [y]
 """
 
-    input: Input
-    scale: Input
+    input: Annotated[Input, NumberType("scale")]
+    scale: Annotated[Input, NumberType("input", DataType.FLOAT32)]
     zero_point: OptionalInput = None
     output: Output = inferred()
 
@@ -123,7 +123,7 @@ outputs: [y]
 """
 
     input: Input
-    scale: Input
+    scale: ScaleInput
     zero_point: OptionalInput = None
     output: Output = inferred()
 
@@ -160,14 +160,14 @@ nodes:
 outputs: [y]
 """
 
-    a: Input
-    a_scale: Input
+    a: Annotated[Input, NumberType("b")]
+    a_scale: ScaleInput
     a_zero_point: OptionalInput = None
-    b: Input
-    b_scale: Input
+    b: Annotated[Input, NumberType("a")]
+    b_scale: ScaleInput
     b_zero_point: OptionalInput = None
-    output_scale: Input
-    output_zero_point: OptionalInput = None
+    output_scale: ScaleInput
+    output_zero_point: Annotated[OptionalInput, NumberType("a")] = None
     output: Output = inferred()
 
     @classmethod
@@ -345,7 +345,7 @@ outputs: [y]
 
     input: Input
     quantization_type: QuantizationType
-    quantizations: Annotated[Inputs, Count("QuantizationTensorCount")]
+    quantizations: Annotated[Inputs, Count("QuantizationTensorCount"), NumberType(("input",), ("output",))]
     output: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:
@@ -386,7 +386,9 @@ outputs: [y]
 
     input: Input
     quantization_type: QuantizationType
-    quantizations: Annotated[Inputs, Count("QuantizationTensorCount")]
+    quantizations: Annotated[
+        Inputs, Count("QuantizationTensorCount"), NumberType(("output", DataType.FLOAT32), ("input",))
+    ]
     output: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:

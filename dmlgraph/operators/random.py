@@ -44,14 +44,13 @@ outputs: {bits: y.output, state: y.output_state}
 
     input_state: Input
     output: Output = inferred()
-    output_state: OptionalOutput = None
+    output_state: OptionalOutput = inferred()
     type: RandomGeneratorType = RandomGeneratorType.PHILOX_4X32_10
 
     def infer(self, given: Given) -> Outcome:
-        wanted = given["output_state"].wanted is not False
         return {
             "output": TensorDesc(dtype=DataType.UINT32, sizes=asked_sizes(given, "output")),
-            "output_state": self.input_state.like() if wanted else None,
+            "output_state": self.input_state.like() if self.wants(given, "output_state") else None,
         }
 
     def constraints(self) -> Iterator[Problem]:

@@ -10,8 +10,8 @@ beyond T counts as T.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Annotated, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,16 @@ from dmlgraph.errors import OperatorError, Problem, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.element_wise import Unary
 from dmlgraph.operators.enums import RecurrentNetworkDirection
-from dmlgraph.operators.fields import Bool, Count, Float, Input, OptionalInput, OptionalOutput, inferred
+from dmlgraph.operators.fields import (
+    Bool,
+    Count,
+    Float,
+    Input,
+    OptionalCountInput,
+    OptionalInput,
+    OptionalOutput,
+    inferred,
+)
 from dmlgraph.operators.fused import Activations
 from dmlgraph.operators.numerics import convert
 from dmlgraph.operators.operator import REGISTRY, Array, Operator
@@ -78,7 +87,7 @@ class Recurrent(Operator):
         single = tensor.like(sizes=(*front, len(self.backward), batch, hidden))
         sequence = tensor.like(sizes=(*front[1:], steps, len(self.backward), batch, hidden))
         outputs = dict.fromkeys(self.final, single) | {"output_sequence": sequence}
-        return {field: None if given[field].wanted is False else outputs[field] for field in self.output_fields}
+        return {field: outputs[field] if self.wants(given, field) else None for field in self.output_fields}
 
     def constraints(self) -> Iterator[Problem]:
         fields = self.__dict__
@@ -227,11 +236,11 @@ class Rnn(Recurrent, dml="RNN"):
     recurrence: Input
     bias: OptionalInput = None
     hidden_init: OptionalInput = None
-    sequence_lengths: OptionalInput = None
+    sequence_lengths: OptionalCountInput = None
     output_sequence: OptionalOutput = inferred()
     output_single: OptionalOutput = inferred()
     activation_descs: Annotated[Activations, Count("ActivationDescCount")]
-    direction: RecurrentNetworkDirection
+    direction: RecurrentNetworkDirection = RecurrentNetworkDirection.FORWARD
 
     def _step(self, given: dict[str, Array | None], direction: int) -> Step:
         (weights,), (bias,) = self._recurrence(given, direction)
@@ -249,8 +258,9 @@ class Lstm(Recurrent, dml="LSTM"):
     C_t = F ∘ C_(t−1) + i ∘ c
     o = f(Wo · X_t + Ro · H_(t−1) + Po ∘ C_t + Wbo + Rbo)
     H_t = o ∘ h(C_t)
-    With `use_clip_threshold` what f and g are given is clipped to ±`clip_threshold` first; what h is given is not
-    (measured).  Where the documentation has Po ∘ C_(t−1), it is Po ∘ C_t (measured).
+    With `use_clip_threshold` (if left out: where `clip_threshold` is given) what f and g are given is clipped to
+    ±`clip_threshold` first; what h is given is not (measured).  Where the documentation has Po ∘ C_(t−1), it is
+    Po ∘ C_t (measured).
 
     Shapes: input {1, T, B, I}, weight {1, D, 4H, I} and recurrence {1, D, 4H, H} (gates i, o, F, c), bias
     {1, 1, D, 8H} (Wb, then Rb), hidden_init and cell_mem_init {1, D, B, H} (zeros if left out), sequence_lengths
@@ -269,9 +279,7 @@ class Lstm(Recurrent, dml="LSTM"):
         op="lstm",
         gates=20,
         more="""[activation_sigmoid, activation_tanh, activation_tanh]
-    clip_threshold: 0
-    use_clip_threshold: false
-    couple_input_forget: false""",
+    clip_threshold: 5""",
     )
 
     input: Input
@@ -280,16 +288,26 @@ class Lstm(Recurrent, dml="LSTM"):
     bias: OptionalInput = None
     hidden_init: OptionalInput = None
     cell_mem_init: OptionalInput = None
-    sequence_lengths: OptionalInput = None
+    sequence_lengths: OptionalCountInput = None
     peephole: OptionalInput = None
     output_sequence: OptionalOutput = inferred()
     output_single: OptionalOutput = inferred()
     output_cell_single: OptionalOutput = inferred()
     activation_descs: Annotated[Activations, Count("ActivationDescCount")]
-    direction: RecurrentNetworkDirection
-    clip_threshold: Float
-    use_clip_threshold: Bool
-    couple_input_forget: Bool
+    direction: RecurrentNetworkDirection = RecurrentNetworkDirection.FORWARD
+    clip_threshold: Float = inferred()
+    use_clip_threshold: Bool = inferred()
+    couple_input_forget: Bool = False
+
+    def fill_in(self) -> Mapping[str, Any]:
+        bound: float | None = self.clip_threshold
+        clips: bool | None = self.use_clip_threshold
+        if bound is None and clips:
+            raise OperatorError("must be given where use_clip_threshold is true", field="clip_threshold")
+        return {
+            "clip_threshold": 0.0 if bound is None else bound,
+            "use_clip_threshold": bound is not None if clips is None else clips,
+        }
 
     def _sizes(self) -> dict[str, tuple[int, ...]]:
         directions, front = len(self.backward), (1,) * (self.input.rank - 3)
@@ -350,7 +368,7 @@ class Gru(Recurrent, dml="GRU"):
         op="gru",
         gates=15,
         more="""[activation_sigmoid, activation_tanh]
-    linear_before_reset: false""",
+    linear_before_reset: true""",
     )
 
     input: Input
@@ -358,12 +376,12 @@ class Gru(Recurrent, dml="GRU"):
     recurrence: Input
     bias: OptionalInput = None
     hidden_init: OptionalInput = None
-    sequence_lengths: OptionalInput = None
+    sequence_lengths: OptionalCountInput = None
     output_sequence: OptionalOutput = inferred()
     output_single: OptionalOutput = inferred()
     activation_descs: Annotated[Activations, Count("ActivationDescCount")]
-    direction: RecurrentNetworkDirection
-    linear_before_reset: Bool
+    direction: RecurrentNetworkDirection = RecurrentNetworkDirection.FORWARD
+    linear_before_reset: Bool = False
 
     def _step(self, given: dict[str, Array | None], direction: int) -> Step:
         (update_weights, reset_weights, new_weights), (update_bias, reset_bias, new_bias) = self._recurrence(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
-from dmlgraph.operators.axes import axes_problems, reduced_last, reduced_sizes
+from dmlgraph.operators.axes import reduced_last, reduced_sizes
 from dmlgraph.operators.enums import ReduceFunction
-from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
+from dmlgraph.operators.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
 from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
@@ -70,11 +69,7 @@ outputs: [y]
     function: ReduceFunction
     input: Input
     output: Output = inferred()
-    axes: Annotated[UInts, Count("AxisCount")] = inferred()
-
-    def fill_in(self) -> Mapping[str, Any]:
-        axes: tuple[int, ...] | None = self.axes
-        return {"axes": tuple(range(self.input.rank)) if axes is None else axes}
+    axes: Annotated[AxisList, Axes(AxesDefault.ALL)] = inferred()
 
     def infer(self, given: Given) -> Outcome:
         sizes = reduced_sizes(self.input.sizes, self.axes)
@@ -82,9 +77,6 @@ outputs: [y]
         if self.function in _INDEX_FUNCTIONS:
             dtype = given["output"].dtype or DataType.UINT32
         return {"output": self.input.like(sizes=sizes, dtype=dtype)}
-
-    def constraints(self) -> Iterator[Problem]:
-        return axes_problems(self.axes, self.input.rank)
 
     @property
     def _function(self) -> str:

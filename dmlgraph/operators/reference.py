@@ -7,7 +7,8 @@ import itertools
 from collections.abc import Iterator
 
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.fields import Kind, Role
+from dmlgraph.operators.fields import Kind, Missing, Number, Role
+from dmlgraph.operators.number_types import describe_sources
 from dmlgraph.operators.operator import REGISTRY, Operator
 from dmlgraph.operators.struct import Member
 
@@ -21,7 +22,7 @@ _WORDS = {
     Kind.INTS: "list of integers",
     Kind.FLOATS: "list of numbers",
     Kind.SCALE_BIAS: "{scale: number, bias: number}",
-    Kind.SIZE_2D: "[width, height]",
+    Kind.SIZE_2D: "[width, height], or one number for both",
     Kind.OPERATOR: "activation, as name or {op: name, …}",
     Kind.OPERATORS: "list of activations",
     Kind.DATA_TYPE: "data type",
@@ -92,11 +93,17 @@ def _level_lines(operator: type[Operator]) -> Iterator[str]:
 
 
 def _takes(operator: type[Operator], member: Member) -> str:
+    assert member.field is not None
     if member.role is not None:
         several = "tensors" if member.kind is Kind.TENSORS else "tensor"
-        return f"{member.role.value} {several}"
-    if member.kind is Kind.ENUM and member.field is not None:
+        numbers = describe_sources(operator, member.field)
+        return f"{member.role.value} {several}" + (f" (a number: {numbers})" if numbers else "")
+    if member.kind is Kind.ENUM:
         return " | ".join(operator.enumeration(member.field).names())
+    if member.entries is not None:
+        return f"{_WORDS[member.kind]}, one for each {member.entries.of}, or one for all"
+    if member.axes is not None:
+        return "list of axes, negative from the end" if member.count else "axis, negative from the end"
     return _WORDS[member.kind]
 
 
@@ -106,4 +113,18 @@ def _default(operator: type[Operator], member: Member) -> str:
         return "asked for by dtype and sizes" if operator.is_source() else "inferred"
     if info.is_required():
         return ""
-    return "optional" if info.default is None else f"default {info.default}"
+    if member.missing is not None:
+        return "there unless false" if member.missing is Missing.THERE else "there if asked for"
+    default = _declared_default(member) if info.default is None else info.default
+    if default is None:
+        return "optional" if member.optional or member.role is not None else "inferred"
+    return f"default {default.value if isinstance(default, Number) else default}"
+
+
+def _declared_default(member: Member) -> str | None:
+    """What a field is that is left out and has no value of its own."""
+    if member.entries is not None and member.entries.default is not None:
+        return f"{member.entries.default} everywhere"
+    if member.axes is not None and member.axes.default is not None:
+        return member.axes.default.value
+    return f"the dimensions of {member.rank_of.field}" if member.rank_of is not None else None

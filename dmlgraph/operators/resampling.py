@@ -14,18 +14,17 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.axes import check_one_per_dimension
 from dmlgraph.operators.enums import AxisDirection, InterpolationMode
-from dmlgraph.operators.fields import Bool, Count, Floats, Input, Output, Size2d, inferred
+from dmlgraph.operators.fields import Bool, Count, Entries, FloatPerDimension, Input, Output, Size2d, inferred
 from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.windows import Sizes
 from dmlgraph.tensor import TensorDesc
 
-PerDimension = Annotated[Floats, Count("DimensionCount")]
-
 _MIDDLES = (0.5, -0.5)  # the pixel offsets of input and output that make elements stand at the middle of their place
+InputOffsets = Annotated[FloatPerDimension, Entries(default=_MIDDLES[0])]
+OutputOffsets = Annotated[FloatPerDimension, Entries(default=_MIDDLES[1])]
 _ANTIALIASED_FROM = 2.0  # 1 / scale above which a dimension is antialiased
 _UINT_MAX = 2**32 - 1
 
@@ -136,17 +135,11 @@ class Resampling(Operator):
         scales: tuple[float, ...] = self.__dict__["scales"]
         return scales
 
-    def fill_in(self) -> Mapping[str, Any]:
-        rank = self.__dict__[self.input_fields[0]].rank
-        defaults = zip(("input_pixel_offsets", "output_pixel_offsets"), _MIDDLES, strict=True)
-        return {field: (value,) * rank for field, value in defaults if self.__dict__.get(field, value) is None}
-
     def check_scales(self) -> None:
-        """Raises an OperatorError where there are scales, and not one above zero for each dimension."""
+        """Raises an OperatorError where there are scales, and one is not above zero."""
         scales: tuple[float, ...] | None = self.__dict__["scales"]
         if scales is None:
             return
-        check_one_per_dimension("scales", scales, self.__dict__[self.input_fields[0]])
         problems = [
             Problem("must be above zero, and finite", field=f"scales.{axis}", got=scale)
             for axis, scale in enumerate(scales)
@@ -212,7 +205,7 @@ nodes:
 outputs: [y]
 """
 
-    scales: Annotated[Floats, Count("ScaleCount")]
+    scales: Annotated[FloatPerDimension, Count("ScaleCount")] = inferred()
 
 
 class Resample1(ForwardResampling, Resampled, dml="RESAMPLE1"):
@@ -230,9 +223,9 @@ nodes:
 outputs: [y]
 """
 
-    scales: PerDimension = inferred()
-    input_pixel_offsets: PerDimension = inferred()
-    output_pixel_offsets: PerDimension = inferred()
+    scales: FloatPerDimension = inferred()
+    input_pixel_offsets: InputOffsets = inferred()
+    output_pixel_offsets: OutputOffsets = inferred()
 
 
 class DirectedResampled(Resampled):
@@ -263,9 +256,9 @@ nodes:
 outputs: [y]
 """
 
-    scales: PerDimension = inferred()
-    input_pixel_offsets: PerDimension = inferred()
-    output_pixel_offsets: PerDimension = inferred()
+    scales: FloatPerDimension = inferred()
+    input_pixel_offsets: InputOffsets = inferred()
+    output_pixel_offsets: OutputOffsets = inferred()
 
 
 class Resample3(ForwardResampling, DirectedResampled, dml="RESAMPLE3"):
@@ -283,9 +276,9 @@ nodes:
 outputs: [y]
 """
 
-    scales: PerDimension = inferred()
-    input_pixel_offsets: PerDimension = inferred()
-    output_pixel_offsets: PerDimension = inferred()
+    scales: FloatPerDimension = inferred()
+    input_pixel_offsets: InputOffsets = inferred()
+    output_pixel_offsets: OutputOffsets = inferred()
     antialiased: Bool = False
 
 
@@ -393,9 +386,9 @@ nodes:
 outputs: [y]
 """
 
-    scales: PerDimension = inferred()
-    input_pixel_offsets: PerDimension = inferred()
-    output_pixel_offsets: PerDimension = inferred()
+    scales: FloatPerDimension = inferred()
+    input_pixel_offsets: InputOffsets = inferred()
+    output_pixel_offsets: OutputOffsets = inferred()
 
 
 class ResampleGrad1(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD1"):
@@ -422,7 +415,7 @@ nodes:
 outputs: [y]
 """
 
-    rounding_direction: AxisDirection
-    scales: PerDimension
-    input_pixel_offsets: PerDimension
-    output_pixel_offsets: PerDimension
+    rounding_direction: AxisDirection = AxisDirection.INCREASING
+    scales: FloatPerDimension = inferred()
+    input_pixel_offsets: InputOffsets = inferred()
+    output_pixel_offsets: OutputOffsets = inferred()

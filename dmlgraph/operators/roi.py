@@ -12,11 +12,12 @@ import numpy as np
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.enums import InterpolationMode, ReduceFunction
 from dmlgraph.operators.fields import (
+    AskedOutput,
     Bool,
+    CountInput,
     Float,
     Input,
     OptionalInput,
-    OptionalOutput,
     Output,
     Size2d,
     UInt,
@@ -299,7 +300,7 @@ class RoiAlign(AligningForward, dml="ROI_ALIGN"):
 
     input: Input
     roi: Input
-    batch_indices: Input
+    batch_indices: CountInput
     output: Output = inferred()
     reduction_function: ReduceFunction
     interpolation_mode: InterpolationMode
@@ -335,7 +336,7 @@ class RoiAlign1(AligningForward, dml="ROI_ALIGN1"):
 
     input: Input
     roi: Input
-    batch_indices: Input
+    batch_indices: CountInput
     output: Output = inferred()
     reduction_function: ReduceFunction
     interpolation_mode: InterpolationMode
@@ -394,9 +395,9 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
     input: OptionalInput = None
     input_gradient: Input
     roi: Input
-    batch_indices: Input
-    output_gradient: OptionalOutput = inferred()
-    output_roi_gradient: OptionalOutput = inferred()
+    batch_indices: CountInput
+    output_gradient: AskedOutput = inferred()
+    output_roi_gradient: AskedOutput = inferred()
     reduction_function: ReduceFunction
     interpolation_mode: InterpolationMode
     spatial_scale_x: Float
@@ -411,18 +412,18 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         problems = list(self.fits())
         if problems:
             raise OperatorError(problems)
-        asked, corners = given["output_gradient"], given["output_roi_gradient"]
+        corners = self.wants(given, "output_roi_gradient")
         image = None
-        if asked.wanted:
-            sizes = asked.sizes or (self.input and self.input.sizes)
+        if self.wants(given, "output_gradient"):
+            sizes = given["output_gradient"].sizes or (self.input and self.input.sizes)
             if sizes is None:
                 raise OperatorError("must be given where there is no input", field="output_gradient.sizes")
             image = self.input_gradient.like(sizes=sizes)
-        elif not corners.wanted:
+        elif not corners:
             raise OperatorError(
                 "must be asked for, or output_roi_gradient", field="output_gradient", allowed="true, or its sizes"
             )
-        return {"output_gradient": image, "output_roi_gradient": self.roi.like() if corners.wanted else None}
+        return {"output_gradient": image, "output_roi_gradient": self.roi.like() if corners else None}
 
     def constraints(self) -> Iterator[Problem]:
         yield from super().constraints()

@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dmlgraph.operators.axes import check_axis
 from dmlgraph.operators.enums import AxisDirection
-from dmlgraph.operators.fields import Bool, Input, Output, UInt, inferred
+from dmlgraph.operators.fields import Axis, Bool, Input, Output, inferred
 from dmlgraph.operators.numerics import required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
@@ -24,11 +23,10 @@ class Scan(Operator):
 
     input: Input
     output: Output = inferred()
-    axis: UInt
-    axis_direction: AxisDirection
+    axis: Axis
+    axis_direction: AxisDirection = AxisDirection.INCREASING
 
     def infer(self, given: Given) -> Outcome:
-        check_axis(self.axis, self.input.rank)
         return {"output": self.input.like()}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
@@ -60,7 +58,7 @@ class CumulativeSummation(Scan, dml="CUMULATIVE_SUMMATION"):
     accumulate: ClassVar = np.add
     example_attributes: ClassVar = {"axis": "3", "axis_direction": "increasing", "has_exclusive_sum": "false"}
 
-    has_exclusive_sum: Bool
+    has_exclusive_sum: Bool = False
 
     @property
     def _is_exclusive(self) -> bool:
@@ -76,7 +74,7 @@ class CumulativeProduct(Scan, dml="CUMULATIVE_PRODUCT"):
     accumulate: ClassVar = np.multiply
     example_attributes: ClassVar = {"axis": "3", "axis_direction": "increasing", "has_exclusive_product": "false"}
 
-    has_exclusive_product: Bool
+    has_exclusive_product: Bool = False
 
     @property
     def _is_exclusive(self) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.axes import axes_problems, check_axis, reduced_last, reduced_sizes, with_size
+from dmlgraph.errors import OperatorError
+from dmlgraph.operators.axes import reduced_last, reduced_sizes, with_size
 from dmlgraph.operators.enums import AxisDirection
-from dmlgraph.operators.fields import Count, Input, Output, UInt, UInts, inferred
+from dmlgraph.operators.fields import Axes, AxesDefault, Axis, AxisList, Input, Output, UInt, inferred
 from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
@@ -26,11 +25,10 @@ class Top(Operator):
     input: Input
     output_value: Output = inferred()
     output_index: Output = inferred()
-    axis: UInt
+    axis: Axis
     k: UInt
 
     def infer(self, given: Given) -> Outcome:
-        check_axis(self.axis, self.input.rank)
         size = self.input.sizes[self.axis]
         if not 1 <= self.k <= size:
             raise OperatorError("is not a number of the axis's elements", field="k", got=self.k, allowed=f"1 to {size}")
@@ -73,6 +71,7 @@ outputs: {values: y.output_value, indices: y.output_index}
 class TopK1(Top, dml="TOP_K1"):
     """The `k` greatest (decreasing) or least (increasing) elements along `axis`, in that order, and their indices.
 
+    Left out, `axis_direction` is decreasing: the greatest, as TOP_K gives them.
     Equal elements stand by ascending index in either direction; where NaNs stand is undefined.  The indices are uint32
     unless uint64 is asked for: `output_index: {dtype: uint64}`.
     """
@@ -85,7 +84,7 @@ nodes:
 outputs: {values: y.output_value, indices: y.output_index}
 """
 
-    axis_direction: AxisDirection
+    axis_direction: AxisDirection = AxisDirection.DECREASING
 
 
 class ArgExtreme(Operator):
@@ -101,15 +100,12 @@ class ArgExtreme(Operator):
 
     input: Input
     output: Output = inferred()
-    axes: Annotated[UInts, Count("AxisCount")]
-    axis_direction: AxisDirection
+    axes: Annotated[AxisList, Axes(AxesDefault.ALL)] = inferred()
+    axis_direction: AxisDirection = AxisDirection.INCREASING
 
     def infer(self, given: Given) -> Outcome:
         sizes = reduced_sizes(self.input.sizes, self.axes)
         return {"output": self.input.like(sizes=sizes, dtype=given["output"].dtype or DataType.UINT32)}
-
-    def constraints(self) -> Iterator[Problem]:
-        return axes_problems(self.axes, self.input.rank)
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         (x,) = required(inputs)
@@ -124,7 +120,7 @@ class ArgExtreme(Operator):
 
 
 class Argmin(ArgExtreme, dml="ARGMIN"):
-    """The row-major index of the least element inside `axes`, whose sizes become 1.
+    """The row-major index of the least element inside `axes` (all axes, if left out), whose sizes become 1.
 
     Of several the first (axis_direction increasing) or the last (decreasing).  The output is uint32 unless another
     integer type is asked for.  NaNs are passed over, unless the first element is one: then the index is 0 (measured;
@@ -135,7 +131,7 @@ class Argmin(ArgExtreme, dml="ARGMIN"):
 
 
 class Argmax(ArgExtreme, dml="ARGMAX"):
-    """The row-major index of the greatest element inside `axes`, whose sizes become 1.
+    """The row-major index of the greatest element inside `axes` (all axes, if left out), whose sizes become 1.
 
     Of several the first (axis_direction increasing) or the last (decreasing).  The output is uint32 unless another
     integer type is asked for.  NaNs are passed over, unless the first element is one: then the index is 0 (measured;

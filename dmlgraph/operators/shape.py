@@ -8,8 +8,18 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.axes import check_axis, check_one_per_dimension, with_size
-from dmlgraph.operators.fields import Count, Input, Inputs, Output, Outputs, UInt, UInts, inferred
+from dmlgraph.operators.axes import with_size
+from dmlgraph.operators.fields import (
+    Axis,
+    Count,
+    CountInput,
+    Input,
+    Inputs,
+    Output,
+    Outputs,
+    UIntPerDimension,
+    inferred,
+)
 from dmlgraph.operators.numerics import required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, OutputSpec
@@ -30,14 +40,13 @@ outputs: [y]
 
     inputs: Inputs
     output: Output = inferred()
-    axis: UInt
+    axis: Axis
 
     def infer(self, given: Given) -> Outcome:
         parts = self.inputs
         if not parts:
             raise OperatorError("must have at least one tensor", field="inputs")
         first = parts[0]
-        check_axis(self.axis, first.rank)
         length = sum(part.sizes[self.axis] for part in parts if part.rank == first.rank)
         return {"output": first.like(sizes=with_size(first.sizes, self.axis, length))}
 
@@ -49,7 +58,10 @@ outputs: [y]
 
 
 class Split(Operator, dml="SPLIT"):
-    """The input cut along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's."""
+    """The input cut along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's.
+
+    One number instead of the list is how many equal parts there are.
+    """
 
     example: ClassVar = """
 inputs:
@@ -61,18 +73,30 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
 
     input: Input
     outputs: Outputs = inferred()
-    axis: UInt
+    axis: Axis
 
     def infer(self, given: Given) -> Outcome:
         asked = given["outputs"]
+        if isinstance(asked, int):
+            asked = self._equal_parts(asked)
         if not isinstance(asked, list) or not asked:
             raise OperatorError(
                 "must list the parts: nothing determines them",
                 field="outputs",
-                allowed="the size of each part along the axis, such as [2, 4]",
+                allowed="the size of each part along the axis, such as [2, 4], or the number of equal parts",
             )
-        check_axis(self.axis, self.input.rank)
         return {"outputs": tuple(self._part(index, spec) for index, spec in enumerate(asked))}
+
+    def _equal_parts(self, count: int) -> list[int]:
+        size = self.input.sizes[self.axis]
+        if count < 1 or size % count:
+            raise OperatorError(
+                f"does not divide the {size} elements along axis {self.axis} into equal parts",
+                field="outputs",
+                got=count,
+                allowed="a number that does, or a list of the size of each part",
+            )
+        return [size // count] * count
 
     def _part(self, index: int, spec: int | OutputSpec) -> TensorDesc:
         if isinstance(spec, OutputSpec):
@@ -113,10 +137,9 @@ class Tile(Operator, dml="TILE"):
 
     input: Input
     output: Output = inferred()
-    repeats: Annotated[UInts, Count("RepeatsCount")]
+    repeats: Annotated[UIntPerDimension, Count("RepeatsCount")]
 
     def infer(self, given: Given) -> Outcome:
-        check_one_per_dimension("repeats", self.repeats, self.input)
         for axis, repeats in enumerate(self.repeats):
             if repeats < 1:
                 raise OperatorError("must be at least 1", field=f"repeats.{axis}", got=repeats)
@@ -146,12 +169,11 @@ outputs: [y]
 """
 
     input: Input
-    sequence_lengths: Input
+    sequence_lengths: CountInput
     output: Output = inferred()
-    axis: UInt
+    axis: Axis
 
     def infer(self, given: Given) -> Outcome:
-        check_axis(self.axis, self.input.rank)
         return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:

@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.axes import check_one_per_dimension
-from dmlgraph.operators.fields import Count, Input, Ints, Output, UInts, inferred
+from dmlgraph.operators.fields import Entries, Input, IntPerDimension, Output, UIntPerDimension, inferred
 from dmlgraph.operators.numerics import required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
@@ -29,12 +28,11 @@ outputs: [y]
 
     input: Input
     output: Output = inferred()
-    offsets: Annotated[UInts, Count("DimensionCount")]
-    sizes: Annotated[UInts, Count("DimensionCount")]
-    strides: Annotated[UInts, Count("DimensionCount")]
+    offsets: UIntPerDimension
+    sizes: UIntPerDimension
+    strides: Annotated[UIntPerDimension, Entries(default=1)] = inferred()
 
     def infer(self, given: Given) -> Outcome:
-        check_one_per_dimension("offsets", self.offsets, self.input)
         for axis, size in enumerate(self.sizes):
             if size < 1:
                 raise OperatorError("must be at least 1", field=f"sizes.{axis}", got=size)
@@ -75,10 +73,9 @@ class Windowed(Operator):
         _, sizes, strides = self._window
         return tuple(1 + (size - 1) // abs(stride) for size, stride in zip(sizes, strides, strict=True))
 
-    def _check_window(self, tensor: TensorDesc) -> None:
+    def _check_window(self) -> None:
         """The rules that inference depends on."""
         _, sizes, strides = self._window
-        check_one_per_dimension("input_window_offsets", self._window[0], tensor)
         for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
             if size < 1:
                 raise OperatorError("must be at least 1", field=f"input_window_sizes.{axis}", got=size)
@@ -137,12 +134,12 @@ outputs: [y]
 
     input: Input
     output: Output = inferred()
-    input_window_offsets: Annotated[UInts, Count("DimensionCount")]
-    input_window_sizes: Annotated[UInts, Count("DimensionCount")]
-    input_window_strides: Annotated[Ints, Count("DimensionCount")]
+    input_window_offsets: UIntPerDimension
+    input_window_sizes: UIntPerDimension
+    input_window_strides: Annotated[IntPerDimension, Entries(default=1)] = inferred()
 
     def infer(self, given: Given) -> Outcome:
-        self._check_window(self.input)
+        self._check_window()
         return {"output": self.input.like(sizes=given["output"].sizes or self._greatest_sizes)}
 
     def constraints(self) -> Iterator[Problem]:
@@ -176,12 +173,12 @@ outputs: [y]
 
     input_gradient: Input
     output_gradient: Output = inferred()
-    input_window_offsets: Annotated[UInts, Count("DimensionCount")]
-    input_window_sizes: Annotated[UInts, Count("DimensionCount")]
-    input_window_strides: Annotated[Ints, Count("DimensionCount")]
+    input_window_offsets: UIntPerDimension
+    input_window_sizes: UIntPerDimension
+    input_window_strides: Annotated[IntPerDimension, Entries(default=1)] = inferred()
 
     def infer(self, given: Given) -> Outcome:
-        self._check_window(self.input_gradient)
+        self._check_window()
         return {"output_gradient": self.input_gradient.like(sizes=asked_sizes(given, "output_gradient"))}
 
     def constraints(self) -> Iterator[Problem]:

@@ -12,8 +12,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.axes import axes_problems, reduced_last, reduced_sizes
-from dmlgraph.operators.fields import Count, Input, Output, UInts, inferred
+from dmlgraph.operators.axes import reduced_last, reduced_sizes
+from dmlgraph.operators.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
 from dmlgraph.operators.numerics import accurately, convert, required, working
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
@@ -63,17 +63,14 @@ class LastAxis(AlongAxes):
 
 
 class ChosenAxes(AlongAxes):
-    """Base of the operators that are told their axes."""
+    """Base of the operators that are told their axes: the last one, if left out."""
 
     example_attributes: ClassVar = {"axes": "[3]"}
 
-    axes: Annotated[UInts, Count("AxisCount")]
+    axes: Annotated[AxisList, Axes(AxesDefault.LAST)] = inferred()
 
     def over(self, rank: int) -> tuple[int, ...]:
         return self.axes
-
-    def constraints(self) -> Iterator[Problem]:
-        return axes_problems(self.axes, self.input.rank)
 
 
 def softmax(x: Array, axes: tuple[int, ...]) -> Array:
@@ -124,21 +121,21 @@ class ActivationHardmax(LastAxis, dml="ACTIVATION_HARDMAX"):
 
 
 class ActivationSoftmax1(ChosenAxes, dml="ACTIVATION_SOFTMAX1"):
-    """e^x / Σ e^x, the sum over all of `axes` together."""
+    """e^x / Σ e^x, the sum over all of `axes` together; along the last axis, if left out."""
 
     def function(self, x: Array, axes: tuple[int, ...]) -> Array:
         return softmax(x, axes)
 
 
 class ActivationLogSoftmax1(ChosenAxes, dml="ACTIVATION_LOG_SOFTMAX1"):
-    """ln(e^x / Σ e^x), the sum over all of `axes` together."""
+    """ln(e^x / Σ e^x), the sum over all of `axes` together; along the last axis, if left out."""
 
     def function(self, x: Array, axes: tuple[int, ...]) -> Array:
         return log_softmax(x, axes)
 
 
 class ActivationHardmax1(ChosenAxes, dml="ACTIVATION_HARDMAX1"):
-    """1 at the first greatest element over all of `axes` together, row-major, else 0."""
+    """1 at the first greatest element over all of `axes` together (the last, if left out), row-major, else 0."""
 
     def function(self, x: Array, axes: tuple[int, ...]) -> Array:
         return hardmax(x, axes)

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping
 
 from pydantic.fields import FieldInfo
 
-from dmlgraph.operators.fields import Count, Kind, Role, TypedBy
+from dmlgraph.operators.fields import Axes, Count, Entries, Kind, Missing, NumberType, RankOf, Role, TypedBy
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Member:
     """One member of an operator's C struct.
 
-    `field` is the class's field; None for a count, whose value is the length of the array field `counts`.
+    `field` is the class's field; None for a count, whose value is the length of the array field `counts`.  What the
+    field's annotation marks it with is here by the marker: `entries`, `axes`, `rank_of`, `number_type`, `missing`.
     """
 
     name: str
@@ -26,6 +27,11 @@ class Member:
     count: str | None = None
     typed_by: str | None = None
     optional: bool = False
+    entries: Entries | None = None
+    axes: Axes | None = None
+    rank_of: RankOf | None = None
+    number_type: NumberType | None = None
+    missing: Missing | None = None
 
 
 def struct_name(field: str, kind: Kind) -> str:
@@ -57,6 +63,11 @@ def members_of(fields: Mapping[str, FieldInfo]) -> Iterator[Member]:
             count=count.member if count else None,
             typed_by=typed_by.field if typed_by else None,
             optional=type(None) in typing.get_args(info.annotation),
+            entries=of_type.get(Entries),
+            axes=of_type.get(Axes),
+            rank_of=of_type.get(RankOf),
+            number_type=of_type.get(NumberType),
+            missing=of_type.get(Missing),
         )
 
 

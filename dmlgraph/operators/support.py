@@ -12,6 +12,7 @@ import importlib.resources
 import json
 from typing import Any
 
+from dmlgraph.errors import plural
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.tensor import DataType
 
@@ -35,7 +36,7 @@ class TensorSupport:
 
     def describe_ranks(self) -> str:
         if self.least_rank == self.greatest_rank:
-            return f"{self.least_rank} dimensions"
+            return plural(self.least_rank, "dimension")
         return f"{self.least_rank} to {self.greatest_rank} dimensions"
 
     def describe_dtypes(self) -> str:

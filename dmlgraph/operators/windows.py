@@ -9,23 +9,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.fields import Count, UInts
+from dmlgraph.errors import OperatorError, Problem, plural
 from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.tensor import TensorDesc
 
 Sizes = tuple[int, ...]
-
-# A list with one entry for each spatial dimension.
-PerDimension = Annotated[UInts, Count("DimensionCount")]
-
-# What such a list is filled with where it may be left out.
-_DEFAULTS = {"strides": 1, "dilations": 1, "start_padding": 0, "end_padding": 0, "output_padding": 0}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,35 +84,21 @@ class Windows:
 
 
 class Windowed(Operator):
-    """Base of the operators with windows: fills in the lists that were left out, and checks them."""
-
-    def fill_in(self) -> Mapping[str, Any]:
-        lists = {field: self.__dict__[field] for field in _DEFAULTS if field in type(self).model_fields}
-        # As long as one that was given: if that has a wrong length, it is the one to be told of.
-        given = (len(values) for values in lists.values() if values is not None)
-        spatial = next(given, self.__dict__[self._sliding].rank - 2)
-        return {field: (_DEFAULTS[field],) * spatial for field, values in lists.items() if values is None}
-
-    @property
-    def _sliding(self) -> str:
-        """The field of the tensor whose dimensions say how many entries the lists have."""
-        return self.input_fields[0]
+    """Base of the operators with windows."""
 
     def windows(self, taps: Sizes) -> Windows:
         """The windows of this many taps.
 
         Raises:
-            OperatorError: a list has not one entry for each spatial dimension, or zero where it cannot be.
+            OperatorError: a list has zero where it cannot be.
         """
-        tensor: TensorDesc = self.__dict__[self._sliding]
-        problems = list(self._window_problems(tensor))
+        problems = list(self._window_problems())
         if problems:
             raise OperatorError(problems)
-        ones = (1,) * (tensor.rank - 2)
         fields = self.__dict__
-        return Windows(
-            taps, fields["strides"], fields.get("dilations", ones), fields["start_padding"], fields["end_padding"]
-        )
+        strides = fields["strides"]
+        dilations = fields.get("dilations", (1,) * len(strides))
+        return Windows(taps, strides, dilations, fields["start_padding"], fields["end_padding"])
 
     def check_fits(self, windows: Windows, sizes: Sizes) -> None:
         """Raises an OperatorError where not a single window fits into a tensor of these spatial sizes."""
@@ -130,34 +108,14 @@ class Windowed(Operator):
                     f"the window is larger than the padded tensor along dimension {dimension + 2}",
                     field=self._taps_field(dimension),
                     got=windows.extents[dimension],
-                    allowed=f"at most {windows.padded(sizes)[dimension]} elements",
+                    allowed=f"at most {plural(windows.padded(sizes)[dimension], 'element')}",
                 )
 
     def _taps_field(self, dimension: int) -> str:
         return f"window_size.{dimension}"
 
-    def _window_problems(self, tensor: TensorDesc) -> Iterator[Problem]:
-        if tensor.rank < 3:
-            yield Problem(
-                "needs spatial dimensions behind batch and channel",
-                field=f"{self._sliding}.sizes",
-                got=f"{tensor.rank} dimensions",
-                allowed="3 dimensions or more",
-            )
-            return
-        for field in ("strides", "window_size", "dilations", "start_padding", "end_padding", "output_padding"):
-            values = self.__dict__.get(field)
-            if values is None:
-                continue
-            if len(values) != tensor.rank - 2:
-                yield Problem(
-                    "must have an entry for each spatial dimension",
-                    field=field,
-                    got=len(values),
-                    allowed=str(tensor.rank - 2),
-                )
-                return  # the other lists have as many entries
-            if not field.endswith("padding"):
-                zeros = (dimension for dimension, value in enumerate(values) if value == 0)
-                for dimension in zeros:
+    def _window_problems(self) -> Iterator[Problem]:
+        for field in ("strides", "window_size", "dilations"):
+            for dimension, value in enumerate(self.__dict__.get(field, ())):
+                if value == 0:
                     yield Problem("must be at least 1", field=f"{field}.{dimension}", got=0)

@@ -9,10 +9,11 @@ all of them until nothing changes.  Every rule says what it does to the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.memory import enough_memory
 from dmlgraph.passes import (
     activations,
     attributes,
@@ -32,7 +33,7 @@ from dmlgraph.passes import (
 )
 from dmlgraph.passes.draft import Draft
 from dmlgraph.passes.pipeline import Fused, Rules
-from dmlgraph.passes.rule import Entry, Rule
+from dmlgraph.passes.rule import Entry, Objection, Rule
 
 __all__ = ["PIPELINE", "RULES", "Entry", "Fused", "Rule", "fuse"]
 
@@ -60,8 +61,9 @@ def fuse(
     *,
     level: FeatureLevel | None = None,
     rules: bool | Iterable[str] = True,
-    without: Collection[str] = (),
+    objection: Objection | None = None,
     check: Callable[[Draft], None] | None = None,
 ) -> Fused:
     """The graph after the pipeline; see `dmlgraph.passes.pipeline.fuse`."""
-    return pipeline.fuse(graph, PIPELINE, level=level, rules=rules, without=without, check=check)
+    with enough_memory("fuse", graph):
+        return pipeline.fuse(graph, PIPELINE, level=level, rules=rules, objection=objection, check=check)

@@ -24,7 +24,7 @@ from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.fill import Fill, FillValueConstant
 from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.origins import Origins
-from dmlgraph.passes.rule import Constant, Declined, New, Operand, Rewrite, Source, Tensor
+from dmlgraph.passes.rule import Constant, Declined, New, Objection, Operand, Rewrite, Source, Tensor
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import TensorDesc
 
@@ -115,8 +115,9 @@ class Draft:
         origins: node → the nodes of the source graph that went into it.
     """
 
-    def __init__(self, graph: Graph, level: FeatureLevel) -> None:
+    def __init__(self, graph: Graph, level: FeatureLevel, objection: Objection | None = None) -> None:
         self.graph, self.level = graph, level
+        self._objection = objection
         self.nodes: dict[str, DraftNode] = {}
         self.outputs = {name: Source(value.node, value.port) for name, value in graph.outputs.items()}
         self.origins = Origins()
@@ -221,7 +222,7 @@ class Draft:
         """Puts what a rule asks for in the place of a node's outputs.
 
         Raises:
-            Declined: what was asked for is not legal here; nothing has changed.
+            Declined: what was asked for is not legal here, or the device objects to it; nothing has changed.
         """
         names = self._names(node.name)
         made: list[tuple[Node, list[Source | None]]] = []
@@ -232,6 +233,7 @@ class Draft:
             if (new.desc.dtype, new.desc.sizes) != (old.dtype, old.sizes):
                 raise Declined(f"gives {new.desc} in place of {old}")
             moves.append((Source(node.name, port), new))
+        self._ask_device(node, made)
         moved = {source for source, _ in moves}
         for port in range(node.output_count):
             if Source(node.name, port) not in moved and self.use_count(Source(node.name, port)):
@@ -243,6 +245,15 @@ class Draft:
         stand = came or [new.source.node for _, new in moves]
         self.origins.replace(gone, stand, came)
         return Change(tuple(stand), tuple(gone), (*came, *(user.name for user, _, _ in readings)))
+
+    def _ask_device(self, node: DraftNode, made: Iterable[tuple[Node, Any]]) -> None:
+        """Raises Declined where the device does not want an operator in the place of the node's."""
+        if self._objection is None:
+            return
+        for content, _ in made:
+            why = self._objection(content.operator, node.operator) if isinstance(content, OperatorNode) else None
+            if why is not None:
+                raise Declined(why)
 
     def _build(
         self,

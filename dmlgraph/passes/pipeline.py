@@ -6,14 +6,14 @@ import collections
 import contextlib
 import dataclasses
 import gc
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dmlgraph.errors import GraphError, listing, suggestion
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.draft import Draft
-from dmlgraph.passes.rule import Declined, Entry, Rewrite, Rule
+from dmlgraph.passes.rule import Declined, Entry, Objection, Rewrite, Rule
 
 MAX_ROUNDS = 8  # walks over the whole pipeline
 REWRITES_PER_NODE = 16  # of the source graph; rules that undo one another would go on for ever
@@ -123,7 +123,7 @@ def fuse(
     *,
     level: FeatureLevel | None = None,
     rules: bool | Iterable[str] = True,
-    without: Collection[str] = (),
+    objection: Objection | None = None,
     check: Callable[[Draft], None] | None = None,
 ) -> Fused:
     """Runs a pipeline over a graph, which stays as it is.
@@ -133,25 +133,24 @@ def fuse(
         pipeline: the passes in their order.
         level: what is made must be legal at it; by default the graph's own.
         rules: all that are on by default, none, or exactly those of the given names.
-        without: rules that are not among the default ones here, whatever they are elsewhere.
+        objection: the device's (`Device.objection`), asked about every operator that a rule makes.
         check: called with the draft after each pass; it raises where something is wrong.
 
     Raises:
         GraphError: there is no rule of a given name.
     """
-    enabled = _enabled(pipeline, rules, without)
+    enabled = _enabled(pipeline, rules)
     with _collector_paused():
-        return _fuse(graph, pipeline, level, enabled, check)
+        draft = Draft(graph, min(level, graph.level) if level else graph.level, objection)
+        return _fuse(draft, pipeline, enabled, check)
 
 
 def _fuse(
-    graph: Graph,
+    draft: Draft,
     pipeline: Sequence[Rules],
-    level: FeatureLevel | None,
     enabled: frozenset[str],
     check: Callable[[Draft], None] | None,
 ) -> Fused:
-    draft = Draft(graph, min(level, graph.level) if level else graph.level)
     record = Record()
     limit = REWRITES_PER_NODE * max(len(draft.nodes), 1)
     settled: dict[str, int] = {}  # pass → how much had been done when it last found nothing more to do
@@ -180,10 +179,10 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _enabled(pipeline: Sequence[Rules], asked: bool | Iterable[str], without: Collection[str]) -> frozenset[str]:
+def _enabled(pipeline: Sequence[Rules], asked: bool | Iterable[str]) -> frozenset[str]:
     known = {rule.name: rule for each in pipeline for rule in each.rules}
     if isinstance(asked, bool):
-        return frozenset(name for name, rule in known.items() if asked and rule.default and name not in without)
+        return frozenset(name for name, rule in known.items() if asked and rule.default)
     if isinstance(asked, str):
         asked = [asked]
     try:

@@ -94,6 +94,8 @@ class Declined(Exception):  # noqa: N818 - an answer, raised where it comes from
 
 Outcome = Rewrite | Declined | None
 Function = Callable[["Draft", "DraftNode"], Outcome]
+# Why a device does not want an operator that a rule makes in the place of another; None where it takes it.
+Objection = Callable[[Operator, Operator | None], str | None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from dmlgraph.errors import DmlGraphError, listing, suggestion
 from dmlgraph.graph import Graph
+from dmlgraph.memory import enough_memory
+from dmlgraph.nodes import OperatorNode
 from dmlgraph.picture import dot, html, mermaid, svg
 from dmlgraph.picture.drawing import Drawing, draw
+from dmlgraph.picture.folding import fold
+
+if TYPE_CHECKING:
+    from dmlgraph.passes import Fused
 
 __all__ = ["FORMATS", "SUFFIXES", "VIEWS", "Drawing", "View", "draw", "format_of", "render", "save"]
 
@@ -40,8 +46,22 @@ def drawings(graph: Graph, view: View = "source") -> list[Drawing]:
 
     source = draw(graph, title=f"{graph.name}: before fusion")
     fused = fuse(graph)
-    after = draw(fused.graph, title=f"{graph.name}: after fusion", origins=fused.origins, source=source)
+    title = f"{graph.name}: after fusion"
+    after = draw(fused.graph, title=title, origins=fused.origins, source=source, notes=_notes(graph, fused))
     return [source, after] if view == "both" else [after]
+
+
+def _notes(graph: Graph, fused: Fused) -> list[str]:
+    """What fusion did, in words: the number of nodes that run before and after, then each rewrite."""
+    before, after = (
+        sum(isinstance(each.node(name), OperatorNode) for name in each.live_nodes()) for each in (graph, fused.graph)
+    )
+    done = [str(entry) for entry in fused.record if entry.applied]
+    return [f"{_nodes(before)} became {_nodes(after)}" if done else "nothing to fuse", *done]
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count:,} nodes"
 
 
 def render(graph: Graph, format: str = "svg", *, view: View = "source") -> str:
@@ -53,13 +73,19 @@ def render(graph: Graph, format: str = "svg", *, view: View = "source") -> str:
         view: "source", the graph as it was built; "fused", what fusion makes of it; "both", side by side.
 
     Raises:
-        DmlGraphError: an unknown format or view, or Graphviz, which finds the places for SVG and HTML, does not work.
+        DmlGraphError: an unknown format or view.
     """
     for what, given, known in (("format", format, tuple(FORMATS)), ("view", view, VIEWS)):
         if given not in known:
             hint = suggestion(str(given), known)
             raise DmlGraphError(f"is no {what} of pictures", field=what, got=given, allowed=listing(known), hint=hint)
-    return FORMATS[format](drawings(graph, view))
+    with enough_memory("draw", graph):
+        return FORMATS[format](drawings(graph, view))
+
+
+def notebook(graph: Graph) -> str:
+    """A graph as a notebook shows it: as SVG, folded where it is large."""
+    return svg.render([fold(draw(graph))])
 
 
 def format_of(path: str | pathlib.Path) -> str:

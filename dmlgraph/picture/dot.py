@@ -17,6 +17,7 @@ def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
     yield f"digraph {quoted(' and '.join(drawing.title for drawing in drawings))} {{"
     yield '  node [style=filled fontname="Helvetica" fontsize=12 margin="0.12,0.06"]'
     yield '  edge [color="#77828f" fontname="Helvetica" fontsize=9 fontcolor="#55606d" arrowsize=0.7]'
+    yield from (f"  // {note}" for drawing in drawings for note in drawing.notes)
     for place, drawing in enumerate(drawings):
         several = len(drawings) > 1
         if several:

@@ -67,12 +67,14 @@ class Drawing:
         boxes: in an order in which the nodes can run.
         edges: by reader.
         groups: index of a fused box → the drawing of the nodes it came from.
+        notes: what was done to the graph, a sentence each.
     """
 
     title: str
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
     groups: Mapping[int, Drawing] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def part(self, names: Iterable[str]) -> Drawing:
         """Only the nodes of these names, and what flows between them."""
@@ -93,6 +95,7 @@ def draw(
     title: str | None = None,
     origins: Mapping[str, Sequence[str]] | None = None,
     source: Drawing | None = None,
+    notes: Sequence[str] = (),
 ) -> Drawing:
     """The drawing of a graph.
 
@@ -101,6 +104,7 @@ def draw(
         title: what stands above it; by default the graph's name.
         origins: of a fused graph: its nodes' names → those of the nodes they came from.
         source: of a fused graph: the drawing of the graph it was made of.
+        notes: what was done to it.
     """
     came_from = {name: tuple(nodes) for name, nodes in (origins or {}).items() if tuple(nodes) not in ((), (name,))}
     nodes = list(graph.nodes)
@@ -119,7 +123,7 @@ def draw(
     groups = {}
     if source is not None:
         groups = {place: source.part(box.origins) for place, box in enumerate(boxes) if box.origins}
-    return Drawing(title or graph.name, tuple(boxes), tuple(edges), groups)
+    return Drawing(title or graph.name, tuple(boxes), tuple(edges), groups, tuple(notes))
 
 
 def columns(text: str) -> int:

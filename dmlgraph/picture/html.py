@@ -94,6 +94,7 @@ class _Data:
             "height": round(scene.height),
             "boxes": boxes,
             "edges": routes,
+            "notes": [self._text(note) for note in scene.notes],
             "groups": {index: self._scene(group) for index, group in scene.groups.items()},
         }
 

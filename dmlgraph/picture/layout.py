@@ -1,8 +1,7 @@
-"""Layout: where everything of a drawing stands, top to bottom in layers; Graphviz's `dot` finds the places.
+"""Layout: where everything of a drawing stands, top to bottom in layers; `layers` finds the places.
 
-Graphviz comes inside the wheels of pygraphviz and runs in this process.  It is told sizes only, no names.  Edges
-that would cross very many layers are not drawn across them, which would be slow to lay out and impossible to
-follow: at their reader stands a small box with the name of the node they come from.
+Edges that would cross very many layers are not drawn across them, which would be impossible to follow: at their
+consumer stands a small box with the name of the node they come from.
 """
 
 from __future__ import annotations
@@ -13,14 +12,10 @@ import itertools
 import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from dmlgraph.errors import DmlGraphError
 from dmlgraph.picture.drawing import Box, Drawing, Edge
+from dmlgraph.picture.layers import HEAD, Point, Size, arrange, layers
 from dmlgraph.picture.shapes import SHAPES, Kind
-
-if TYPE_CHECKING:
-    import pygraphviz  # type: ignore[import-untyped]
 
 TITLE, LINE, LABEL = 13, 11, 10  # font sizes
 LEADING = 1.3  # line height over font size
@@ -28,13 +23,13 @@ MARGIN = 20  # around a scene
 FARTHEST = 24  # layers that an edge may span and still be drawn across them
 FARTHEST_SOURCE = 8  # the same for an edge that comes of a source, of which there are often very many
 CROSSINGS = 6_000  # layers that all drawn edges may span together, or 4 for each node if that is more
-LABELLED = (
-    80  # up to so many edges Graphviz makes room for labels, at the price of time and width; else they lie on them
-)
-BESIDE = 18  # from a box to a label that lies on an edge: half of what is between two layers then
-STEPS = 12  # points of a curve that are looked at for a label's place
+LABELLED = 80  # up to so many edges labels get room of their own, which makes pictures wide; else they lie on the edges
+BESIDE = 10  # from a box to the nearest place for a label that lies on an edge
+PLACES = 3  # such places at each end of an edge, one above another
+COLUMN = 100  # width of the cells in which labels look for others
+HALVINGS = 10  # of the part of a curve where a label's place lies
 
-Point = tuple[float, float]
+Cell = tuple[int, int]  # row, column
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +70,7 @@ class Route:
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """A drawing laid out; x to the right, y down, from 0 to `width` and `height`."""
+    """A drawing laid out; x to the right, y down, from 0 to `width` and `height`; `notes` as the drawing has them."""
 
     title: str
     width: float
@@ -83,46 +78,37 @@ class Scene:
     boxes: tuple[Placed, ...]
     routes: tuple[Route, ...]
     groups: Mapping[int, Scene]
+    notes: tuple[str, ...] = ()
 
 
 def lay_out(drawing: Drawing) -> Scene:
-    """The places of a drawing's boxes, edges and labels, and the scenes of its groups.
-
-    Raises:
-        DmlGraphError: pygraphviz is missing or does not work here.
-    """
-    spans = _spans(len(drawing.boxes), drawing.edges)
-    boxes, edges, stands_for = _with_references(drawing, spans)
-    sizes = [_size(box) for box in boxes]
+    """The places of a drawing's boxes, edges and labels, and the scenes of its groups."""
     groups = {index: lay_out(group) for index, group in drawing.groups.items()}
-    if not boxes:
-        return Scene(drawing.title, 2 * MARGIN, 2 * MARGIN, (), (), groups)
-    inner = {edge.target for edge in edges}  # what comes of these flows straight down; sources stand at its side
-    straight = [edge.source in inner and span == 1 for edge, span in zip(edges, spans, strict=True)]
-    graph = _run(sizes, edges, straight)
-    left, bottom, right, top = (float(each) for each in graph.graph_attr["bb"].split(","))
+    if not drawing.boxes:
+        return Scene(drawing.title, 2 * MARGIN, 2 * MARGIN, (), (), groups, drawing.notes)
+    boxes, edges, stands_for = _with_references(drawing)
+    sizes = [_size(box) for box in boxes]
+    rooms = [_room(edge) for edge in edges] if len(edges) <= LABELLED else None
+    found = arrange(sizes, [(edge.source, edge.target) for edge in edges], rooms)
 
-    def point(text: str) -> Point:
-        x, y = text.split(",")
-        return float(x) - left + MARGIN, top - float(y) + MARGIN
+    def inside(point: Point) -> Point:
+        return point[0] + MARGIN, point[1] + MARGIN
 
     placed = []
-    for index, (box, (width, height)) in enumerate(zip(boxes, sizes, strict=True)):
-        x, y = point(graph.get_node(index).attr["pos"])
-        placed.append(Placed(box, x, y, width, height, stands_for.get(index)))
+    for index, (box, centre, (width, height)) in enumerate(zip(boxes, found.centres, sizes, strict=True)):
+        placed.append(Placed(box, *inside(centre), width, height, stands_for.get(index)))
     feeds = collections.Counter(edge.source for edge in edges)
-    rows: dict[int, list[tuple[float, float]]] = collections.defaultdict(list)  # from where to where labels lie
+    taken: dict[Cell, list[tuple[float, float]]] = collections.defaultdict(list)  # from where to where labels lie
     routes = []
-    for index, edge in enumerate(edges):
-        attributes = graph.get_edge(edge.source, edge.target, str(index)).attr
-        tip, *points = (point(each) for each in attributes["pos"].removeprefix("e,").partition(";")[0].split())
-        if attributes["lp"]:
-            label = point(attributes["lp"])
+    for edge, way in zip(edges, found.ways, strict=True):
+        points = tuple(map(inside, way.points))
+        if way.label is not None:
+            label = inside(way.label)
         else:
-            label = _label(edge, points, shared=feeds[edge.source] > 1, rows=rows)
-        routes.append(Route(edge, tuple(points), tip, label))
-    width, height = right - left + 2 * MARGIN, top - bottom + 2 * MARGIN
-    return Scene(drawing.title, width, height, tuple(placed), tuple(routes), groups)
+            label = _label(edge, points, shared=feeds[edge.source] > 1, taken=taken)
+        routes.append(Route(edge, points, inside(way.tip), label))
+    width, height = found.width + 2 * MARGIN, found.height + 2 * MARGIN
+    return Scene(drawing.title, width, height, tuple(placed), tuple(routes), groups, drawing.notes)
 
 
 def text_width(text: str, size: float) -> float:
@@ -140,7 +126,11 @@ def _advance(character: str) -> float:
     return 0.7 if character.isupper() else 0.6
 
 
-def _size(box: Box) -> tuple[float, float]:
+def _room(edge: Edge) -> Size:
+    return text_width(edge.label, LABEL) + 8, LABEL * LEADING
+
+
+def _size(box: Box) -> Size:
     fonts = [TITLE] + [LINE] * (len(box.lines) - 1)
     across, down = SHAPES[box.kind].slack
     width = max(text_width(line, font) for line, font in zip(box.lines, fonts, strict=True))
@@ -150,9 +140,11 @@ def _size(box: Box) -> tuple[float, float]:
 # References in place of edges that are too long.
 
 
-def _with_references(drawing: Drawing, spans: Sequence[int]) -> tuple[list[Box], list[Edge], dict[int, int]]:
+def _with_references(drawing: Drawing) -> tuple[list[Box], list[Edge], dict[int, int]]:
     """Boxes and edges with references for what is far away, and reference → the box it stands for."""
     boxes, edges, stands_for = list(drawing.boxes), [], {}
+    layer = layers(len(boxes), [(edge.source, edge.target) for edge in drawing.edges])
+    spans = [layer[edge.target] - layer[edge.source] for edge in drawing.edges]
     inner = {edge.target for edge in drawing.edges}
     farthest = _farthest(spans, max(CROSSINGS, 4 * len(boxes)))
     for edge, span in zip(drawing.edges, spans, strict=True):
@@ -166,41 +158,6 @@ def _with_references(drawing: Drawing, spans: Sequence[int]) -> tuple[list[Box],
     return boxes, edges, stands_for
 
 
-def _spans(count: int, edges: Sequence[Edge]) -> list[int]:
-    """How many layers each edge crosses, where every box stands as high as its sources let it.
-
-    A source itself stands right above the first of its readers.
-    """
-    into = collections.defaultdict(list)
-    for edge in edges:
-        into[edge.target].append(edge.source)
-    layer = [0] * count
-    for index in _in_order(count, edges):
-        layer[index] = max((layer[source] + 1 for source in into[index]), default=0)
-    highest = list(layer)
-    for edge in edges:
-        if not into[edge.source]:
-            first = highest[edge.source]
-            highest[edge.source] = layer[edge.target] - 1 if first == 0 else min(first, layer[edge.target] - 1)
-    return [layer[edge.target] - highest[edge.source] for edge in edges]
-
-
-def _in_order(count: int, edges: Iterable[Edge]) -> Iterator[int]:
-    """The boxes, each behind its sources."""
-    waits, readers = [0] * count, collections.defaultdict(list)
-    for edge in edges:
-        waits[edge.target] += 1
-        readers[edge.source].append(edge.target)
-    ready = [index for index in range(count) if not waits[index]]
-    while ready:
-        index = ready.pop()
-        yield index
-        for reader in readers[index]:
-            waits[reader] -= 1
-            if not waits[reader]:
-                ready.append(reader)
-
-
 def _farthest(spans: Iterable[int], budget: int) -> int:
     """The longest span that is drawn, so that all drawn ones together stay in the budget."""
     counts = collections.Counter(spans)
@@ -211,67 +168,41 @@ def _farthest(spans: Iterable[int], budget: int) -> int:
     return FARTHEST
 
 
-# Graphviz.
+# Labels.
 
 
-def _run(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge], straight: Sequence[bool]) -> pygraphviz.AGraph:
-    try:
-        import pygraphviz  # takes a while, and only pictures need it
-    except ImportError as error:
-        raise DmlGraphError(
-            f"pictures are laid out by Graphviz, and its Python package does not work here: {error}",
-            hint="pip install pygraphviz; or ask for DOT or Mermaid, which other programs lay out",
-        ) from None
-    graph = pygraphviz.AGraph(string="\n".join(_dot(sizes, edges, straight)))
-    graph.layout("dot")
-    return graph
-
-
-def _dot(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge], straight: Sequence[bool]) -> Iterator[str]:
-    labelled = len(edges) <= LABELLED
-    yield "digraph {"
-    yield f"graph [nodesep=0.3 ranksep={0.3 if labelled else 0.5} nslimit=1 nslimit1=1 mclimit=0.4]"
-    yield 'node [shape=box fixedsize=true label=""] edge [arrowsize=0.7]'
-    for index, (width, height) in enumerate(sizes):
-        yield f"{index} [width={width / 72:.3f} height={height / 72:.3f}]"
-    for index, edge in enumerate(edges):
-        label = f" label={_room(edge.label)}" if labelled else ""
-        yield f"{edge.source} -> {edge.target} [key={index} weight={8 if straight[index] else 1}{label}]"
-    yield "}"
-
-
-def _room(label: str) -> str:
-    """An empty table as wide and high as a label: Graphviz has no other fonts than its own."""
-    width, height = round(text_width(label, LABEL)) + 8, round(LABEL * LEADING)
-    options = 'BORDER="0" CELLBORDER="0" CELLPADDING="0" CELLSPACING="0" FIXEDSIZE="TRUE"'
-    return f'<<TABLE {options} WIDTH="{width}" HEIGHT="{height}"><TR><TD></TD></TR></TABLE>>'
-
-
-def _label(edge: Edge, points: Sequence[Point], *, shared: bool, rows: dict[int, list[tuple[float, float]]]) -> Point:
-    """A place on an edge for its label: next to the end that fewer edges share, unless a label lies there."""
-    heights = [points[0][1] + BESIDE, points[-1][1] - BESIDE / 2, (points[0][1] + points[-1][1]) / 2]
-    if shared:
-        heights[0], heights[1] = heights[1], heights[0]
+def _label(edge: Edge, points: Sequence[Point], *, shared: bool, taken: dict[Cell, list[tuple[float, float]]]) -> Point:
+    """A place on an edge for its label, near the end that fewer edges share, where it covers least of other labels."""
+    starts, ends = (
+        [height + sign * (BESIDE + index * LABEL * LEADING) for index in range(PLACES)]
+        for height, sign in ((points[0][1], 1), (points[-1][1] + HEAD, -1))
+    )
     half = text_width(edge.label, LABEL) / 2
-    places = [_at_height(points, height) for height in heights]
-    for x, y in places:
-        taken = itertools.chain.from_iterable(rows.get(int(y // LABEL) + step, ()) for step in (-1, 0, 1))
-        if all(x + half < left or x - half > right for left, right in taken):
-            break
-    else:
-        x, y = places[0]
-    rows[int(y // LABEL)].append((x - half, x + half))
+
+    def cells(x: float, y: float, rows: Sequence[int]) -> Iterator[Cell]:
+        columns = range(int((x - half) // COLUMN), int((x + half) // COLUMN) + 1)
+        return itertools.product((int(y // LABEL) + row for row in rows), columns)
+
+    def covered(place: Point) -> float:
+        beside = itertools.chain.from_iterable(taken.get(cell, ()) for cell in cells(*place, (-1, 0, 1)))
+        return sum(max(0.0, min(place[0] + half, right) - max(place[0] - half, left)) for left, right in beside)
+
+    places = [_at_height(points, height) for height in ([*ends, *starts] if shared else [*starts, *ends])]
+    x, y = min(places, key=covered)
+    for cell in cells(x, y, (0,)):
+        taken[cell].append((x - half, x + half))
     return x, y
 
 
 def _at_height(points: Sequence[Point], height: float) -> Point:
-    """The point of a chain of Bézier curves that is nearest to a height."""
-    along = (
-        _bezier(points[start : start + 4], step / STEPS)
-        for start in range(0, len(points) - 1, 3)
-        for step in range(STEPS + 1)
-    )
-    return min(along, key=lambda point: abs(point[1] - height))
+    """The point of a chain of Bézier curves, which all lead down, at a height."""
+    pieces = range(0, len(points) - 1, 3)
+    start = next((piece for piece in pieces if points[piece + 3][1] >= height), pieces[-1])
+    corners, low, high = points[start : start + 4], 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _bezier(corners, middle)[1] < height else (low, middle)
+    return _bezier(corners, low)
 
 
 def _bezier(corners: Sequence[Point], t: float) -> Point:

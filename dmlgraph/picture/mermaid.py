@@ -17,6 +17,7 @@ def render(drawings: Sequence[Drawing]) -> str:
 
 def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
     yield "flowchart TB"
+    yield from (f"  %% {note}" for drawing in drawings for note in drawing.notes)
     for place, drawing in enumerate(drawings):
         several = len(drawings) > 1
         if several:

@@ -6,6 +6,7 @@ const pairs = (rows) => Array.from({ length: rows.length / 2 }, (_, i) => [text(
 const $ = (id) => document.getElementById(id);
 const SANS = getComputedStyle(document.body).fontFamily;
 const READABLE = 0.38; // from this scale on texts are drawn
+const NOTES = 200; // of what was fused, so many lines are shown
 const CARD = { gap: 34, head: 30 }; // an opened group: distance from its node, height of its heading
 
 const element = (tag, properties = {}, ...children) => {
@@ -49,7 +50,7 @@ function prepare(scene, parent = null) {
     boxes[to].into.push(edge);
     return edge;
   });
-  const prepared = { title: scene.title, width: scene.width, height: scene.height, boxes, edges, all, parent };
+  const prepared = { title: scene.title, notes: scene.notes.map(text), width: scene.width, height: scene.height, boxes, edges, all, parent };
   for (const [index, group] of Object.entries(scene.groups)) {
     const owner = boxes[index];
     const inner = prepare(group, prepared);
@@ -97,13 +98,16 @@ class View {
     if (first) document.body.dataset.drawn = "";
   }
 
+  // The whole scene; or, where that would be smaller than `least`, its beginning: from the topmost box on, for in the
+  // middle of a large scene there may be nothing.
   fit(least = 0) {
-    const { width, height } = this.scene;
-    const scale = Math.min(this.width / width, (this.height - 50) / height, 1.4);
-    this.scale = Math.max(scale, Math.min(least, this.width / width), 0.002);
-    if (scale < least) this.scale = Math.max(this.scale, least);
-    this.x = width / 2 - this.width / 2 / this.scale;
-    this.y = scale < least ? -50 / this.scale : height / 2 - (this.height / 2 + 20) / this.scale;
+    const { width, height, boxes } = this.scene;
+    const whole = Math.max(Math.min(this.width / width, (this.height - 50) / height, 1.4), 0.002);
+    this.scale = Math.max(whole, least);
+    const first = boxes.reduce((top, box) => (!top || box.y - box.h / 2 < top.y - top.h / 2 ? box : top), null);
+    const middle = whole < least && this.width / width < least && first ? first.x : width / 2;
+    this.x = middle - this.width / 2 / this.scale;
+    this.y = whole < least && first ? first.y - first.h / 2 - 70 / this.scale : height / 2 - (this.height / 2 + 20) / this.scale;
     this.draw();
   }
 
@@ -339,6 +343,14 @@ function tell() {
     const lines = views.map(({ scene }) => `${scene.title}: ${scene.boxes.filter((b) => b.kind !== "reference").length} boxes, ${scene.edges.length} edges`);
     panel.append(...lines.map((line) => element("p", { textContent: line })),
       element("p", { className: "faint", textContent: "Click a node or an edge, or find a node, to see all its fields." }));
+    for (const { scene } of views) {
+      if (!scene.notes.length) continue;
+      const [summary, ...notes] = scene.notes;
+      panel.append(element("h3", { textContent: "What was fused" }), element("p", { textContent: summary }),
+        element("ol", { id: "notes" }, ...notes.slice(0, NOTES).map((note) => element("li", { textContent: note }))));
+      if (notes.length > NOTES)
+        panel.append(element("p", { className: "faint", textContent: `and ${notes.length - NOTES} more: dmlgraph lower --explain tells all` }));
+    }
     return;
   }
   panel.append(element("h1", { textContent: box ? box.name : edge.label }));
@@ -440,15 +452,17 @@ $("search").onkeydown = (event) => {
 
 // Pointer and keys.
 
+// Not for what is selected: the panel tells all about it.
 function tooltip(view, event) {
   const tip = $("tip"), { box, edge } = event ? view.at(event.offsetX, event.offsetY) : {};
   view.canvas.classList.toggle("over", Boolean(box || edge));
-  tip.hidden = !(box || edge);
+  tip.hidden = !(box || edge) || (box ? box === selected.box : edge === selected.edge);
   if (tip.hidden) return;
   const rows = pairs((box ?? edge).rows).slice(0, 12).map(([what, value]) => element("div", { textContent: `${what}: ${value}` }));
   tip.replaceChildren(element("b", { textContent: box ? box.name : edge.label }), ...rows);
-  tip.style.left = `${Math.max(Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8), 8)}px`;
-  tip.style.top = `${Math.max(Math.min(event.clientY + 16, innerHeight - tip.offsetHeight - 8), 8)}px`;
+  const room = view.canvas.getBoundingClientRect(); // the panel beside it says more, and is not covered
+  tip.style.left = `${Math.max(Math.min(event.clientX + 14, room.right - tip.offsetWidth - 8), 8)}px`;
+  tip.style.top = `${Math.max(Math.min(event.clientY + 16, room.bottom - tip.offsetHeight - 8), 8)}px`;
 }
 
 function listen(view) {
@@ -456,6 +470,7 @@ function listen(view) {
   let moved = 0;
   const spread = () => { const [a, b] = [...fingers.values()]; return Math.hypot(a.x - b.x, a.y - b.y); };
   canvas.onpointerdown = (event) => {
+    tooltip(view, null);
     fingers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
     canvas.setPointerCapture(event.pointerId);
     moved = fingers.size > 1 ? Infinity : 0;

@@ -23,6 +23,7 @@ class Kind(enum.StrEnum):
     FUSED = "fused"
     OUTPUT = "output"
     REFERENCE = "reference"
+    FOLDED = "folded"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,8 +48,12 @@ class Shape:
     dark: tuple[str, str]
 
 
+def _line(*points: tuple[float, float]) -> str:
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
+
+
 def _polygon(*points: tuple[float, float]) -> str:
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points) + "Z"
+    return _line(*points) + "Z"
 
 
 def _slant(height: float) -> float:
@@ -67,6 +72,16 @@ def _rounded(width: float, height: float, radius: float = 7) -> str:
 
 def _double(width: float, height: float) -> str:
     return _rounded(width, height, 8) + _rounded(width - 8, height - 8, 5)
+
+
+def _stack(width: float, height: float) -> str:
+    """A sheet, and the edges of two more behind it."""
+    x, y = width / 2, height / 2
+    sheet = _polygon((-x, 8 - y), (x - 8, 8 - y), (x - 8, y), (-x, y))
+    for by in (4, 8):
+        left, top, right, bottom = by - x, 8 - by - y, x - 8 + by, y - by
+        sheet += _line((left, top + 4), (left, top), (right, top), (right, bottom), (right - 4, bottom))
+    return sheet
 
 
 def _pill(width: float, height: float) -> str:
@@ -147,6 +162,15 @@ SHAPES = {
         ('(["', '"])'),
         ("#ffffff", "#8a94a0"),
         ("#15191e", "#8a94a0"),
+    ),
+    Kind.FOLDED: Shape(
+        "several nodes",
+        _stack,
+        (12, 12),
+        'shape=box3d style="filled"',
+        ('[/"', '"/]'),
+        ("#f3f5f7", "#768493"),
+        ("#252b33", "#c9ced4"),
     ),
 }
 

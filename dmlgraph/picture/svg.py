@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from dmlgraph.picture.drawing import Drawing, Rows
-from dmlgraph.picture.layout import LABEL, LEADING, LINE, TITLE, Placed, Route, Scene, lay_out
+from dmlgraph.picture.layout import LABEL, LEADING, LINE, TITLE, Placed, Route, Scene, lay_out, text_width
 from dmlgraph.picture.shapes import SHAPES, Kind, variables
 
 HEADING = 34  # height of the title above a scene
 GAP = 40  # between two scenes
+NOTES = 12  # sentences below a scene; more are counted
+NOTE = 18  # height of one
 FONT = "system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,'Liberation Sans',sans-serif"
 
 _STYLE = f"""\
@@ -22,6 +24,7 @@ _STYLE = f"""\
 .dmlgraph .paper{{fill:var(--paper)}}
 .dmlgraph .heading{{font-size:16px;font-weight:600;text-anchor:start}}
 .dmlgraph .title{{font-size:{TITLE}px;font-weight:600}}
+.dmlgraph .note{{text-anchor:start}}
 .dmlgraph .line{{fill:var(--faint)}}
 .dmlgraph .label{{font-size:{LABEL}px;fill:var(--faint);paint-order:stroke;stroke:var(--paper);stroke-width:3px}}
 .dmlgraph .wire{{fill:none;stroke:var(--edge);stroke-width:1.2}}
@@ -35,13 +38,21 @@ _STYLE = f"""\
 def render(drawings: Sequence[Drawing]) -> str:
     """The drawings side by side as one SVG document."""
     scenes = [lay_out(drawing) for drawing in drawings]
-    legend = _legend(scenes)
-    width = max(sum(scene.width for scene in scenes) + GAP * (len(scenes) - 1), _legend_width(legend))
-    height = HEADING + max(scene.height for scene in scenes) + HEADING
-    return "\n".join(_document(scenes, legend, width, height)) + "\n"
+    legend, notes = _legend(scenes), [note for scene in scenes for note in _notes(scene)]
+    longest = max((40 + text_width(note, LINE) for note in notes), default=0.0)
+    width = max(sum(scene.width for scene in scenes) + GAP * (len(scenes) - 1), _legend_width(legend), longest)
+    height = HEADING + max(scene.height for scene in scenes) + NOTE * len(notes) + HEADING
+    return "\n".join(_document(scenes, legend, notes, width, height)) + "\n"
 
 
-def _document(scenes: Sequence[Scene], legend: Sequence[Kind], width: float, height: float) -> Iterator[str]:
+def _notes(scene: Scene) -> list[str]:
+    shown, more = scene.notes[: NOTES + 1], len(scene.notes) - NOTES - 1
+    return [*shown, f"and {more} more: dmlgraph lower --explain tells all"] if more > 0 else list(shown)
+
+
+def _document(
+    scenes: Sequence[Scene], legend: Sequence[Kind], notes: Sequence[str], width: float, height: float
+) -> Iterator[str]:
     title = escape(" and ".join(scene.title for scene in scenes))
     box = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     yield f'<svg xmlns="http://www.w3.org/2000/svg" class="dmlgraph" role="img" {box}>'
@@ -59,6 +70,9 @@ def _document(scenes: Sequence[Scene], legend: Sequence[Kind], width: float, hei
             yield _box(placed)
         yield "</g>"
         left += scene.width + GAP
+    top = height - HEADING - NOTE * len(notes)
+    for index, note in enumerate(notes):
+        yield f'<text class="note" x="20" y="{top + NOTE * index + LINE:.0f}">{escape(note)}</text>'
     yield from _legend_items(legend, height - HEADING / 2)
     yield "</svg>"
 

@@ -29,8 +29,8 @@ namespace py = pybind11;
 // Runs that touch fewer bytes keep the interpreter lock: they are over before it would have been given away.
 constexpr double worth_releasing = 64 << 10;
 
-[[noreturn]] void raise_device_error(const std::string& message) {
-    const py::object error = py::module_::import("dmlgraph.errors").attr("DeviceError");
+[[noreturn]] void raise_device_error(const std::string& message, const char* name = "DeviceError") {
+    const py::object error = py::module_::import("dmlgraph.errors").attr(name);
     PyErr_SetObject(error.ptr(), error(message).ptr());
     throw py::error_already_set();
 }
@@ -346,10 +346,10 @@ private:
     }
 
     [[noreturn]] void out_of_memory() const {
-        raise_device_error("not enough memory to run the graph '" + name_ + "'");
+        raise_device_error("not enough memory to run " + name_, "NotEnoughMemoryError");
     }
 
-    std::string name_;
+    std::string name_;  // what is run, as a phrase
     Executable executable_;
     std::vector<py::str> input_names_;
     std::vector<py::str> output_names_;

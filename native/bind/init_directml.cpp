@@ -9,6 +9,7 @@
 #include "bind/init.h"
 #include "bind/read_value.h"
 #include "directml/adapter.h"
+#include "directml/compile.h"
 #include "directml/device.h"
 #include "directml/error.h"
 #include "directml/executable.h"
@@ -209,6 +210,10 @@ void init_library(py::module_& module) {
 }
 
 void init_device(py::module_& module) {
+    py::class_<GraphDesc>(module, "GraphDesc", "DML_GRAPH_DESC as plain data.")
+        .def(py::init(&make_graph), py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("nodes"),
+             py::arg("input_edges"), py::arg("output_edges"), py::arg("intermediate_edges"));
+
     py::class_<Device, std::shared_ptr<Device>>(module, "Device", "An adapter opened for DirectML.")
         .def(py::init(
                  [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool share_memory) {
@@ -228,15 +233,17 @@ void init_device(py::module_& module) {
                 return self.supports(static_cast<abi::DML_TENSOR_DATA_TYPE>(type));
             },
             py::arg("data_type"))
+        .def(
+            "try_compile",
+            [](Device& self, const GraphDesc& graph, std::uint32_t flags) {
+                released([&] { compile(self, graph, static_cast<abi::DML_EXECUTION_FLAGS>(flags)); });
+            },
+            py::arg("graph"), py::arg("flags") = 0, "Compiles a graph and drops what comes of it.")
         .def("remove", releasing(&Device::remove),
              "Removes the device on purpose, as a crash of its driver would.");
 }
 
 void init_executable(py::module_& module) {
-    py::class_<GraphDesc>(module, "GraphDesc", "DML_GRAPH_DESC as plain data.")
-        .def(py::init(&make_graph), py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("nodes"),
-             py::arg("input_edges"), py::arg("output_edges"), py::arg("intermediate_edges"));
-
     py::class_<HostTensor>(module, "HostTensor", py::buffer_protocol(),
                            "Bytes of an executable's tensor; stays valid after the executable is closed.")
         .def_buffer(&buffer_of);

@@ -162,3 +162,27 @@ def test_mistakes(arguments: list[str], status: int, text: str) -> None:
     assert result.exit_code == status
     assert text in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "status"),
+    [
+        ([], 1),
+        (["--relative", "1e-6"], 0),
+        (["--relative", "1e-9"], 1),
+        (["--absolute", "1e-6"], 0),
+        (["--absolute", "1e-9"], 1),
+        (["--relative", "1e-9", "--absolute", "1e-9", "--ulp", "1"], 0),
+    ],
+)
+def test_tolerances(tolerance: list[str], status: int) -> None:
+    result = call("scaled.yaml", *INPUTS, "--device", "reference", *tolerance)
+    assert result.exit_code == status
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "x"])
+@pytest.mark.parametrize("option", ["--relative", "--absolute"])
+def test_a_tolerance_is_a_number_from_0_on(option: str, value: str) -> None:
+    result = call("scaled.yaml", *INPUTS, "--device", "reference", option, value)
+    assert result.exit_code == 2
+    assert option in result.stderr

@@ -59,8 +59,8 @@ def test_the_source_is_drawn_unless_asked_otherwise(file: str) -> None:
     views = {view: show(file, *options).stdout for view, options in VIEWS.items()}
     assert ["fused" in text for text in views.values()] == [False, True, True]
     assert "product#58; before fusion" in views["both"]
-    assert "activation_relu" in views["both"]
-    assert "activation_relu" not in views["fused"]
+    assert "<br/>activation_relu" in views["both"]
+    assert "<br/>activation_relu" not in views["fused"]
 
 
 VIEWS = {"source": (), "fused": ("--fused",), "both": ("--before-after",)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import shutil
 import subprocess
@@ -39,7 +38,12 @@ def test_auto_says_what_it_took_and_why(graph: dg.Graph) -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("cpuu", "did you mean 'cpu'?"), ("refrence", "did you mean 'reference'?"), ("quantum", None)],
+    [
+        ("cpuu", "did you mean 'cpu'?"),
+        ("refrence", "did you mean 'reference'?"),
+        ("quantum", "'dmlgraph devices' lists what is here"),
+        ("cuda", "did you mean 'directml'?"),
+    ],
 )
 def test_an_unknown_device_is_refused_with_those_there_are(graph: dg.Graph, name: str, hint: str | None) -> None:
     with pytest.raises(dg.DeviceError, match="is not a device") as caught:
@@ -78,8 +82,8 @@ except dg.DeviceError as error:
     print(error.hint)
 """
     # -S: no installed package beside the sources; the libraries they need are named.
-    libraries = os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))
-    shadowed = f"import sys; sys.path.append({libraries!r})\nsys.meta_path[:] = sys.meta_path[-3:]\n" + script
+    libraries = [path for path in sys.path if path.endswith("site-packages")]
+    shadowed = f"import sys; sys.path += {libraries!r}\nsys.meta_path[:] = sys.meta_path[-3:]\n" + script
     command = [sys.executable, "-S", "-c", shadowed]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     chosen, missing, hint = done.stdout.splitlines()

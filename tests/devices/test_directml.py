@@ -494,7 +494,8 @@ class TestErrors:
         """A required input that nothing feeds."""
         with pytest.raises(DirectMLError, match="CompileGraph failed with E_INVALIDARG") as caught:
             directml.compile(single(Add(a=SMALL, b=SMALL)), reason="asked for")
-        assert (caught.value.graph, caught.value.node) == ("wrong", None)
+        assert (caught.value.graph, caught.value.node) == ("wrong", "the_node")
+        assert "DirectML refuses this ELEMENT_WISE_ADD by itself" in str(caught.value)
 
     @pytest.mark.parametrize(
         ("edges", "message"),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
+import struct
 import sys
 import threading
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +40,8 @@ def installed_library(path: Path) -> bytes:
     return data
 
 
-def make_wheel(path: Path, library: bytes) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
+def make_wheel(path: Path, library: bytes, compression: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as archive:
         archive.writestr(installer.LICENSE_MEMBER, "the licence")
         archive.writestr(installer.LIBRARY_MEMBER, library)
     return path
@@ -63,6 +66,33 @@ def test_second_time_nothing_is_done(wheel: Path) -> None:
     stamp = path.stat().st_mtime_ns
     assert installer.install("/nowhere.whl") == installer.Installed(path, already=True)
     assert path.stat().st_mtime_ns == stamp
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_all_of_the_cache_is_the_owners_alone(cache: Path, wheel: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        installer.install(wheel)
+    finally:
+        os.umask(before)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [cache, *cache.rglob("*")]}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_library_that_others_may_write_to_is_replaced(wheel: Path) -> None:
+    path = installer.install(wheel).path
+    path.chmod(0o666)
+    assert not installer.install(wheel).already
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_named_pipe_in_the_place_of_the_library_is_replaced(wheel: Path) -> None:
+    installer.folder().mkdir(parents=True)
+    os.mkfifo(installer.library_path())
+    assert not installer.install(wheel).already
 
 
 @pytest.mark.usefixtures("cache")
@@ -154,6 +184,38 @@ class TestRefused:
         data[2_000_000] ^= 1
         (tmp_path / "w.whl").write_bytes(data)
         self.refuse(tmp_path / "w.whl", "damaged")
+
+    def test_zip_bomb(self, tmp_path: Path) -> None:
+        """4 GiB of zeros in the library's place: refused for what the wheel says of itself, before it is unpacked."""
+        wheel = make_wheel(tmp_path / "w.whl", b"\0" * 1000, zipfile.ZIP_DEFLATED)
+        data = bytearray(wheel.read_bytes())
+        entry = data.rindex(b"PK\1\2")
+        data[entry + 24 : entry + 28] = (2**32 - 2).to_bytes(4, "little")
+        wheel.write_bytes(data)
+        self.refuse(wheel, "libdirectml.so in .*; got 4294967294 bytes; allowed: 33755840 bytes")
+
+    def test_wheel_that_lies_of_its_size(self, tmp_path: Path) -> None:
+        """The stream goes on behind what the wheel says: no more than that is unpacked."""
+        wheel = make_wheel(tmp_path / "w.whl", bytes(4 * installer.LIBRARY_BYTES), zipfile.ZIP_DEFLATED)
+        data = bytearray(wheel.read_bytes())
+        entry = data.rindex(b"PK\1\2")
+        data[entry + 24 : entry + 28] = installer.LIBRARY_BYTES.to_bytes(4, "little")
+        wheel.write_bytes(data)
+        self.refuse(wheel, "is not a wheel, or damaged|is not the one")
+
+    def test_directory_without_end(self, tmp_path: Path) -> None:
+        """A wheel's list of files is read as a whole, so it may not be long."""
+        end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 65535, 65535, 2**32 - 2, 0, 0)
+        with (tmp_path / "w.whl").open("wb") as file:
+            file.truncate(2**32)  # takes no room on the disk
+            file.seek(0, os.SEEK_END)
+            file.write(end)
+        self.refuse(tmp_path / "w.whl", "is not a Linux wheel")
+
+    @pytest.mark.parametrize("make", [getattr(os, "mkfifo", None), os.mkdir], ids=["a named pipe", "a folder"])
+    def test_no_file(self, tmp_path: Path, make: Callable[[Path], None]) -> None:
+        make(tmp_path / "w.whl")
+        self.refuse(tmp_path / "w.whl", "cannot read .*w.whl: it is a (named pipe|folder), not a file")
 
     def test_missing_wheel(self, tmp_path: Path) -> None:
         self.refuse(tmp_path / "nowhere.whl", "there is no file")

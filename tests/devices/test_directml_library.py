@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 
 @linux_only
 def test_places_in_their_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = places["dmlgraph directml install"]
+    monkeypatch.setattr(directml_install, "LIBRARY_SHA256", hashlib.sha256(installed.read_bytes()).hexdigest())
     explicit: Path | None = places["as given"]
     for origin, path in places.items():
         assert library.find_directml(explicit) == library.Found(path, origin)
@@ -104,6 +108,86 @@ class TestDamagedLibrary:
     def test_for_another_machine(self, tmp_path: Path) -> None:
         with pytest.raises(LibraryError, match="is not a library for x86-64 Linux"):
             library.find_directml(elf(tmp_path / "libdirectml.so", machine=183))
+
+
+@linux_only
+class TestInstalledLibrary:
+    """What `directml install` has fetched is compared with its digest; a library that the user names is not."""
+
+    @pytest.fixture
+    def installed(self, places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+        path = places["dmlgraph directml install"]
+        monkeypatch.delenv("DMLGRAPH_DIRECTML")
+        monkeypatch.setattr(directml_install, "LIBRARY_SHA256", hashlib.sha256(path.read_bytes()).hexdigest())
+        return path
+
+    def test_one_damaged_byte_is_a_message(self, installed: Path) -> None:
+        assert library.find_directml().path == installed
+        data = bytearray(installed.read_bytes())
+        data[-1] ^= 1
+        installed.write_bytes(data)
+        for _ in range(2):  # and stays one
+            with pytest.raises(LibraryError, match=r"is damaged: .*; got SHA-256 .*; allowed: .*directml install"):
+                library.find_directml()
+
+    def test_the_bytes_are_read_once(self, installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        library.find_directml()
+        read: list[Path] = []
+        digest = directml_install._sha256
+        monkeypatch.setattr(directml_install, "_sha256", lambda path: read.append(path) or digest(path))
+        assert library.find_directml().path == installed
+        assert read == []
+        os.utime(installed, (0, 0))
+        assert library.find_directml().path == installed
+        assert read == [installed]
+
+    def test_a_library_that_was_put_in_its_place_is_a_message(self, installed: Path, tmp_path: Path) -> None:
+        """Of the same size and time: the inode tells."""
+        library.find_directml()
+        status = installed.stat()
+        other = tmp_path / "other"
+        other.write_bytes(installed.read_bytes()[:-1] + b"x")
+        os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+        other.replace(installed)
+        with pytest.raises(LibraryError, match="is damaged"):
+            library.find_directml()
+
+    def test_a_library_that_the_user_names_is_taken_as_it_is(self, installed: Path) -> None:
+        installed.write_bytes(installed.read_bytes() + b"mine")
+        assert library.find_directml(installed).path == installed
+
+    @pytest.mark.parametrize("make", [getattr(os, "mkfifo", None), os.mkdir], ids=["a named pipe", "a folder"])
+    def test_something_else_in_its_place(self, installed: Path, make: Callable[[Path], None]) -> None:
+        installed.unlink()
+        make(installed)
+        with pytest.raises(LibraryError, match=r"cannot use|is damaged"):
+            library.find_directml()
+        with pytest.raises(LibraryError, match=r"cannot read|does not exist"):
+            library.find_directml(installed)
+
+    def test_others_may_write_to_it(self, installed: Path) -> None:
+        installed.chmod(0o666)
+        with pytest.raises(LibraryError, match=r"others may write to the file .*directml install"):
+            library.find_directml()
+
+    def test_others_may_write_above_the_cache(self, installed: Path, tmp_path: Path) -> None:
+        tmp_path.chmod(0o777)
+        with pytest.raises(LibraryError, match=f"others may write to the folder {tmp_path} "):
+            library.find_directml()
+        tmp_path.chmod(0o1777)  # where nobody can remove what is another's
+        assert library.find_directml().path == installed
+
+
+@linux_only
+def test_a_damaged_library_does_not_end_the_process(directml_path: Path, tmp_path: Path) -> None:
+    """Its header is right, so that the loader would take it."""
+    path = tmp_path / "cache" / "directml" / directml_install.VERSION / "libdirectml.so"
+    path.parent.mkdir(parents=True)
+    data = bytearray(directml_path.read_bytes())
+    data[4096:2_000_000] = bytes(2_000_000 - 4096)
+    path.write_bytes(data)
+    printed = in_process(DMLGRAPH_CACHE_DIR=str(tmp_path / "cache"), DMLGRAPH_DIRECTML="")
+    assert printed.startswith(f"LibraryError {path} is damaged")
 
 
 @linux_only

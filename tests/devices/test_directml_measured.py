@@ -35,7 +35,8 @@ def lowered(device: DirectMLDevice, operator: str, inputs: Sequence[Array], **at
     tensors = [graph.input(f"x{i}", sizes=x.shape, dtype=x.dtype) for i, x in enumerate(inputs)]
     results = getattr(dg, operator)(*tensors, name="node", **attributes)
     for index, value in enumerate(results if isinstance(results, tuple) else (results,)):
-        graph.output(f"y{index}", value)
+        if value is not None:
+            graph.output(f"y{index}", value)
     return lower(graph, device.level)
 
 

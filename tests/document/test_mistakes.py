@@ -186,7 +186,7 @@ def test_a_value_of_the_wrong_kind_is_told_at_its_place(section: str, text: str)
         ("op: exp, input: ^[x]", "field 'input': takes one value, not a list of them"),
         ("op: join, inputs: [x, ^z], axis: 0", "field 'inputs': there is no input, constant or node called 'z'"),
         ("op: join, inputs: [^[x]], axis: 0", "field 'inputs': must be the name of"),
-        ("op: join, inputs: [x], axis: ^2", "field 'axis': is not an axis of the tensor; got 2; allowed: 0 to 1"),
+        ("op: join, inputs: [x], axis: ^2", "field 'axis': is not an axis of the tensor; got 2; allowed: -2 to 1"),
         ("op: join, inputs: [x], axis: ^true", "field 'axis': must be an integer; got True"),
         ("op: reduce, function: ^summ, input: x", "field 'function': is not one of the names; got summ; allowed: "),
         ("op: split, input: x, axis: 1, outputs: ^[1, 1]", "field 'outputs': the sizes along axis 1 must add up"),
@@ -394,11 +394,14 @@ def test_a_missing_file_is_told_with_where_it_was_looked_for(name: str, tmp_path
     [
         (
             "dtype: ^float64",
-            "field 'dtype': the file holds another data type; got float64; allowed: float32, as in the file",
+            "field 'dtype': the file 'w.npy' holds another data type; got float64; allowed: float32, as in the file",
         ),
-        ("sizes: ^[3, 2]", "field 'sizes': the file holds another shape; got [3, 2]; allowed: [2, 3], as in the file"),
-        ("sizes: ^[6]", "field 'sizes': the file holds another shape"),
-        ("dtype: ^int4", "field 'dtype': the file holds another data type"),
+        (
+            "sizes: ^[3, 2]",
+            "field 'sizes': the file 'w.npy' holds another shape; got [3, 2]; allowed: [2, 3], as in the file",
+        ),
+        ("sizes: ^[6]", "field 'sizes': the file 'w.npy' holds another shape"),
+        ("dtype: ^int4", "field 'dtype': the file 'w.npy' holds another data type"),
     ],
 )
 def test_a_file_that_holds_something_else_is_refused(more: str, text: str, tmp_path: pathlib.Path) -> None:

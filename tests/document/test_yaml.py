@@ -287,5 +287,5 @@ def test_a_missing_file_and_a_folder_say_so(tmp_path: pathlib.Path) -> None:
     with pytest.raises(dg.DocumentError, match="cannot read the file: No such file or directory") as caught:
         dg.load(tmp_path / "none.yaml")
     assert caught.value.location == dg.Location(str(tmp_path / "none.yaml"), 1, 1)
-    with pytest.raises(dg.DocumentError, match="cannot read the file: Is a directory"):
+    with pytest.raises(dg.DocumentError, match="cannot read the file: it is a folder, not a file"):
         dg.load(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlgraph.measure.ulp import compare, show_number
+from dmlgraph.measure.ulp import Tolerance, compare, show_number
 
 INF, NAN = np.inf, np.nan
 SUBNORMAL = float(np.float32(2.0**-149))
@@ -123,3 +123,49 @@ def test_only_like_arrays_are_compared(other: Any) -> None:
 )
 def test_floats_are_shown_with_their_bits(value: Any, text: str) -> None:
     assert show_number(value) == text
+
+
+finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
+parts = st.sampled_from([0.0, 1e-7, 1e-3, 0.5, 1.0, 2.0])
+
+
+@given(finite, finite | st.just(INF), parts, parts)
+def test_numbers_are_equal_within_the_relative_or_the_absolute_tolerance(
+    a: float, b: float, relative: float, absolute: float
+) -> None:
+    first, second = np.array([a], np.float32), np.array([b], np.float32)
+    tolerance = Tolerance(0, relative, absolute)
+    near = abs(a - b) <= max(relative * max(abs(a), abs(b)), absolute) and b != INF
+    asked = relative > 0 or absolute > 0
+    assert compare(first, second, tolerance).equal == (compare(first, second).equal or (asked and near))
+    assert compare(second, first, tolerance).equal == compare(first, second, tolerance).equal
+
+
+def test_any_of_the_tolerances_is_enough() -> None:
+    a, b = np.array([1.0], np.float32), np.array([1 + 2.0**-20], np.float32)
+    assert not compare(a, b).equal
+    assert compare(a, b, Tolerance(ulp=8)).equal
+    assert compare(a, b, Tolerance(relative=1e-5)).equal
+    assert compare(a, b, Tolerance(absolute=1e-5)).equal
+    assert not compare(a, b, Tolerance(7, 1e-7, 1e-7)).equal
+
+
+def test_the_place_that_is_told_is_one_that_differs() -> None:
+    """Near zero a few units in the last place are nothing, where a relative tolerance is asked for."""
+    a = np.array([1e-30, 1.0], np.float32)
+    b = np.array([-1e-30, 1.1], np.float32)
+    assert compare(a, b).index == (0,)
+    found = compare(a, b, Tolerance(absolute=1e-6))
+    assert (found.index, found.differing) == ((1,), 1)
+
+
+@pytest.mark.parametrize("value", [NAN, INF])
+def test_no_tolerance_makes_an_infinity_or_a_nan_equal_to_a_number(value: float) -> None:
+    a, b = np.array([value], np.float32), np.array([1.0], np.float32)
+    assert not compare(a, b, Tolerance(0, 1.0, 1e30)).equal
+
+
+def test_whole_numbers_have_tolerances_too() -> None:
+    a, b = np.array([100, -128], np.int8), np.array([101, 127], np.int8)
+    assert compare(a, b, Tolerance(relative=0.01)).differing == 1
+    assert compare(a, b, Tolerance(absolute=255)).equal

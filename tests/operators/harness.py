@@ -42,11 +42,15 @@ def operator_class(name: str) -> type[Operator]:
 
 
 def add_node(graph: dg.Graph, operator: str, tensors: Sequence[Any] = (), **keywords: Any) -> tuple[dg.Value, ...]:
-    """The operator in a graph, by the function or method users call; the node's name is `node`."""
+    """The operator in a graph, by the function or method users call; the node's name is `node`.
+
+    Returns its outputs, without those that are left out.
+    """
     name = operator_class(operator).function_name()
     function = getattr(graph, name) if operator_class(operator).is_source() else getattr(dg, name)
     result = function(*tensors, name="node", **keywords)
-    return result if isinstance(result, tuple) else (result,)
+    outputs = result if isinstance(result, tuple) else (result,)
+    return tuple(value for value in outputs if value is not None)
 
 
 def build(

@@ -155,7 +155,7 @@ class TestConvolution(OperatorTests):
             ({"group_count": 2}, ([1, 4, 5, 5], [5, 2, 3, 3]), "group_count", 2, "divisors of 5"),
             ({"group_count": 0}, ([1, 4, 5, 5], [6, 4, 3, 3]), "group_count", 0, None),
             ({}, ([1, 4, 5, 5], [6, 4, 7, 3]), "filter.sizes.2", 7, "at most 5 elements"),
-            ({"strides": [1]}, ([1, 4, 5, 5], [6, 4, 3, 3]), "strides", 1, "2"),
+            ({"strides": [1]}, ([1, 4, 5, 5], [6, 4, 3, 3]), "strides", [1], "2 entries, or one number for all"),
             ({"strides": [1, 0]}, ([1, 4, 5, 5], [6, 4, 3, 3]), "strides.1", 0, None),
             ({"dilations": [0, 1]}, ([1, 4, 5, 5], [6, 4, 3, 3]), "dilations.0", 0, None),
             ({"direction": "backward"}, ([1, 4, 5, 5], [6, 4, 3, 3]), "filter.sizes.0", 6, "4"),

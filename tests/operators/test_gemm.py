@@ -242,7 +242,7 @@ class TestGemm(OperatorTests):
             ({"op": "clip", "min": 0}, "must be given"),
             ({"op": "activation_relu", "alpha": 1}, "is not known here"),
             ({"op": "activation_softmax1", "axes": [2]}, "is not an axis"),
-            ({"op": "activation_softmax1", "axes": []}, "at least one axis"),
+            ({"op": "activation_softmax1", "axes": [1, -1]}, "names an axis twice"),
         ],
     )
     def test_an_activations_attributes_are_checked(self, activation: Any, words: str) -> None:

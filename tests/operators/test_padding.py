@@ -75,9 +75,9 @@ class PaddingTests(ShapedTests):
 
     def test_lists_have_an_entry_for_each_dimension(self) -> None:
         error = refused(self.operator, [array([[1, 2]], "float32")], **around("edge", [1], [1]))
-        assert (error.field, error.got, error.allowed) == ("start_padding", [1], "2 entries")
+        assert (error.field, error.got, error.allowed) == ("start_padding", [1], "2 entries, or one number for all")
         error = refused(self.operator, [array([[1, 2]], "float32")], **around("edge", [1, 1], [1]))
-        assert (error.field, error.got, error.allowed) == ("end_padding", 1, "2")
+        assert (error.field, error.got, error.allowed) == ("end_padding", [1], "2 entries, or one number for all")
 
     def test_the_output_is_a_tensor(self) -> None:
         error = refused(self.operator, [array([1], "float32")], **around("edge", [2**31], [2**31]))

@@ -26,7 +26,7 @@ sys.path.append(str(ROOT / "tests" / "native"))  # what reads C structs back liv
 
 from test_operator_desc import Reader, Tensor, kind_of  # noqa: E402
 
-REFERENCE = ROOT.parent / "shared" / "reference"
+REFERENCE = ROOT / "tests" / "reference"
 every_class = pytest.mark.parametrize("cls", REGISTRY.values(), ids=list(REGISTRY))
 
 # Where the reference is wrong: the real library takes no other type there, …
@@ -39,14 +39,30 @@ WITHOUT_AGREEMENT = ("FOLD", "UNFOLD")
 
 # DirectMLX's defaults that are no constants: the class works them out when they are left out.
 WORKED_OUT = ("per dim", "per-spatial-dim", "all axes", "input rank")
+FOLLOWING = ("group_count",)  # DirectMLX has a number where the tensors determine one
+
+# Fields that DirectMLX asks for and may be left out here: as of the same field of other operators, …
+LIKE_SIBLINGS = {
+    *("strides", "dilations", "start_padding", "end_padding", "input_window_strides", "scales"),
+    *("input_pixel_offsets", "output_pixel_offsets", "axes", "axis_direction", "rounding_direction", "direction"),
+    *("has_exclusive_sum", "has_exclusive_product", "include_padding", "mask_type"),
+    *("use_clip_threshold", "couple_input_forget", "linear_before_reset", "batch_dimension_count"),
+}
+# … as what has no effect unless another field says so, …
+WITHOUT_EFFECT = {"padding_value", "clip_threshold", "mask_filter_value"}
+# … or as what the tensors say.
+COUNTED = {
+    *("head_count", "query_head_count", "key_value_head_count"),
+    *("index_dimensions", "input_dimension_count", "indices_dimension_count"),
+}
+OUR_DEFAULTS = LIKE_SIBLINGS | WITHOUT_EFFECT | COUNTED
+STILL_ASKED_FOR = {"mean_variance_normalization1": {"axes"}, "mean_variance_normalization2": {"axes"}}
 
 
 @pytest.fixture(scope="module")
 def reference_enums() -> dict[str, dict[str, int]]:
     """Every enumeration of DirectML: member names without the enumeration's, and values."""
     path = REFERENCE / "directml_enums.json"
-    if not path.exists():
-        pytest.skip("the DirectML reference data is not beside the checkout (../shared/reference)")
     return {
         enum["name"]: {member["name"].removeprefix(f"{enum['name']}_"): member["value"] for member in enum["members"]}
         for enum in json.loads(path.read_text())["enums"]
@@ -146,7 +162,11 @@ def test_defaults_are_directmlxs(
             continue
         info, told = cls.model_fields[member.field], field["default"]
         assert not info.is_required(), member.name
-        if told is None or (isinstance(told, str) and any(words in told for words in WORKED_OUT)):
+        if (
+            member.field in FOLLOWING
+            or told is None
+            or (isinstance(told, str) and any(words in told for words in WORKED_OUT))
+        ):
             assert info.default is None, member.name
         elif member.kind is Kind.ENUM:
             assert info.default.value == reference_enums[field["enum"]][told.removeprefix(f"{field['enum']}_")]
@@ -159,11 +179,14 @@ def test_defaults_are_directmlxs(
 
 
 @every_class
-def test_what_directmlx_asks_for_is_asked_for(cls: type[Operator], facts: dict[str, Any]) -> None:
+def test_what_directmlx_asks_for_is_asked_for_unless_it_has_a_default_of_ours(
+    cls: type[Operator], facts: dict[str, Any]
+) -> None:
+    ours = OUR_DEFAULTS - STILL_ASKED_FOR.get(cls.name, set())
     for member, field in pairs(cls, facts):
         if member.field and member.role is not Role.OUTPUT and not field["optional"]:
             worked_out = member.kind is Kind.DATA_TYPE  # of a scalar: the output's
-            required = not field["has_directmlx_default"] and not worked_out
+            required = not field["has_directmlx_default"] and not worked_out and member.field not in ours
             assert cls.model_fields[member.field].is_required() == required, member.name
 
 

@@ -59,4 +59,4 @@ class TestReverseSubsequences(ShapedTests):
 
     def test_axis_is_the_inputs(self) -> None:
         error = refused("reverse_subsequences", [array([[1, 2]], "float32"), lengths([[1]])], axis=2)
-        assert (error.field, error.got, error.allowed) == ("axis", 2, "0 to 1")
+        assert (error.field, error.got, error.allowed) == ("axis", 2, "-2 to 1")

@@ -55,9 +55,9 @@ class TestSlice(ShapedTests):
 
     def test_lists_have_an_entry_for_each_dimension(self) -> None:
         error = refused("slice", [array(GRID, "float32")], offsets=[0], sizes=[1], strides=[1])
-        assert (error.field, error.got, error.allowed) == ("offsets", [0], "2 entries")
+        assert (error.field, error.got, error.allowed) == ("offsets", [0], "2 entries, or one number for all")
         error = refused("slice", [array(GRID, "float32")], offsets=[0, 0], sizes=[1], strides=[1, 1])
-        assert (error.field, error.got, error.allowed) == ("sizes", 1, "2")
+        assert (error.field, error.got, error.allowed) == ("sizes", [1], "2 entries, or one number for all")
 
 
 class TestSlice1(ShapedTests):

@@ -36,7 +36,7 @@ class TestTile(ShapedTests):
 
     def test_repeats_has_an_entry_for_each_dimension(self) -> None:
         error = refused("tile", [array([[1, 2]], "float32")], repeats=[2])
-        assert (error.field, error.got, error.allowed) == ("repeats", [2], "2 entries")
+        assert (error.field, error.got, error.allowed) == ("repeats", [2], "2 entries, or one number for all")
 
     def test_repeats_are_positive(self) -> None:
         error = refused("tile", [array([[1, 2]], "float32")], repeats=[1, 0])

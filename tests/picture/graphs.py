@@ -41,6 +41,48 @@ def chain(length: int) -> dg.Graph:
     return g
 
 
+def residual(layers: int) -> dg.Graph:
+    """Layers of a product with constants, a line, an activation, and the sum with what came in: 16 boxes each."""
+    g = dg.Graph("residual")
+    value = g.input("x", sizes=[1, 1, 4, 4], dtype="float32")
+    for index in range(layers):
+        hidden = value
+        for half in range(2):
+            weights = g.constant(f"w{index}_{half}", np.ones((1, 1, 4, 4), np.float32))
+            hidden = dg.activation_tanh(dg.gemm(hidden, weights) * 0.5 + 1)
+        value = value + hidden
+    g.output("y", value)
+    return g
+
+
+def wide() -> dg.Graph:
+    """Many readers of one input, each an output."""
+    g = dg.Graph("wide")
+    x = g.input("x", sizes=[4], dtype="float32")
+    for index in range(200):
+        g.output(f"y{index}", dg.activation_relu(x))
+    return g
+
+
+def lopsided() -> dg.Graph:
+    """A long chain, beside which, at its end, stands very much more: the middle of the picture's top is empty."""
+    g = dg.Graph("lopsided")
+    value = g.input("x", sizes=[4], dtype="float32")
+    for _ in range(150):
+        value = dg.activation_relu(value)
+    for index in range(60):
+        g.output(f"y{index}", dg.negate(value))
+    return g
+
+
+def apart() -> dg.Graph:
+    """Many parts that are not connected."""
+    g = dg.Graph("apart")
+    for index in range(120):
+        g.output(f"y{index}", dg.abs(g.input(f"x{index}", sizes=[4], dtype="float32")))
+    return g
+
+
 def fused() -> list[Drawing]:
     """Before and after a fusion made by hand: `both` came of `scaled` and `shifted`."""
     before = draw(ramp(), title="before")

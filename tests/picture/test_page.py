@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+import dmlgraph as dg
 from dmlgraph.picture import html, render
 
 from .conftest import Tab
-from .graphs import HOSTILE, chain, fused, hostile, ramp
+from .graphs import HOSTILE, apart, chain, fused, hostile, lopsided, ramp, residual, wide
 
 Opened = Callable[..., Tab]
 
@@ -40,6 +41,7 @@ def test_an_edge_is_clicked_and_its_tensor_shows(opened: Opened) -> None:
 def test_pointing_at_a_node_tells_about_it(opened: Opened) -> None:
     tab = opened(render(ramp(), "html"))
     tab.find("seven")
+    tab.page.keyboard.press("Escape")
     box = tab.page.locator("canvas").bounding_box()
     tab.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     assert "value: 7.0" in tab.page.locator("#tip").inner_text()
@@ -184,3 +186,60 @@ def test_two_thousand_nodes_open_and_move_without_lag(opened: Opened) -> None:
     tab.find("n1234")
     tab.click()
     assert tab.heading == "n1234"
+
+
+# A large graph opens where something is.
+
+
+def in_sight(tab: Tab) -> int:
+    """How many boxes of the first view's scene lie in the window, at a size at which they can be read."""
+    inside = """(() => { const view = views[0], right = view.x + view.width / view.scale,
+        bottom = view.y + view.height / view.scale;
+        return view.scene.boxes.filter((box) => view.scale >= READABLE && box.x - box.w / 2 >= view.x
+            && box.x + box.w / 2 <= right && box.y - box.h / 2 >= view.y && box.y + box.h / 2 <= bottom).length; })()"""
+    return int(tab.page.evaluate(inside))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: chain(600), lambda: residual(25), lambda: residual(60), wide, lopsided, apart]
+)
+def test_a_large_graph_opens_where_boxes_are(opened: Opened, make: Callable[[], dg.Graph]) -> None:
+    assert in_sight(opened(render(make(), "html"))) > 0
+
+
+def test_the_tooltip_goes_when_what_it_tells_of_is_clicked(opened: Opened) -> None:
+    tab = opened(render(ramp(), "html"))
+    tab.find("clipped")
+    tab.page.keyboard.press("Escape")
+    box = tab.page.locator("canvas").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    tab.page.mouse.move(x, y)
+    assert tab.page.locator("#tip").is_visible()
+    tab.page.mouse.click(x, y)
+    assert tab.heading == "clipped"
+    assert tab.page.locator("#tip").is_hidden()
+    tab.page.mouse.move(x + 2, y)  # the panel tells all about it
+    assert tab.page.locator("#tip").is_hidden()
+
+
+def test_the_tooltip_never_covers_the_panel(opened: Opened) -> None:
+    tab = opened(render(ramp(), "html"))
+    tab.find("clipped")
+    tab.page.keyboard.press("Escape")
+    canvas, panel = (tab.page.locator(each).bounding_box() for each in ("canvas", "#panel"))
+    tab.page.evaluate(f"views[0].move({canvas['width'] / 2 - 20}, 0); views[0].paint()")
+    tab.page.mouse.move(canvas["x"] + canvas["width"] - 20, canvas["y"] + canvas["height"] / 2)
+    tip = tab.page.locator("#tip").bounding_box()
+    assert tip["x"] + tip["width"] <= panel["x"]
+
+
+def test_before_and_after_say_what_was_fused(opened: Opened) -> None:
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[2, 3], dtype="float32")
+    product = dg.gemm(x, g.input("w", sizes=[3, 4], dtype="float32"), name="product")
+    g.output("y", dg.activation_relu(product, name="bounded"))
+    tab = opened(render(g, "html", view="both"))
+    panel = tab.page.locator("#panel").inner_text()
+    assert "2 nodes became 1 node" in panel
+    (note,) = tab.page.locator("#notes li").all_inner_texts()
+    assert note.startswith("fuse_activation: bounded, product → bounded: ")

@@ -6,11 +6,16 @@ copies or nothing at all; whatever else has no native step runs its `evaluate`.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
+from dmlgraph.devices.cpu.threads import checked_threads
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.executable import Executable
 from dmlgraph.errors import DeviceError
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import GraphDesc
+from dmlgraph.operators.operator import Operator
 
 
 class CpuDevice(Device):
@@ -23,19 +28,28 @@ class CpuDevice(Device):
     name = "cpu"
     description = "runs element-wise chains fused and threaded, natively; other operators in NumPy"
     level = NEWEST
-    unwanted_rules = frozenset({"multiply_add"})  # a region computes both in one pass, without BATCH_NORMALIZATION
 
     def __init__(self, threads: int | None = None) -> None:
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise DeviceError("must be a number of threads", field="threads", got=threads, allowed="1 or more, or None")
-        self.threads = threads
+        self.threads = None if threads is None else checked_threads(threads)
+
+    def objection(self, made: Operator, instead_of: Operator | None) -> str | None:
+        with _native_needed():
+            from dmlgraph.devices.cpu.absorption import objection
+        return objection(made, instead_of)
 
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
-        try:
-            from dmlgraph.devices.cpu.executable import CpuExecutable  # needs the native module: where it is used
-        except ImportError as error:
-            raise DeviceError(
-                f"the native module of dmlgraph cannot be loaded: {error}",
-                hint="if these are the sources, leave their folder, so that the installed package is taken",
-            ) from None
-        return CpuExecutable(graph, self.name, reason, threads=self.threads)
+        with _native_needed():
+            from dmlgraph.devices.cpu.executable import CpuExecutable
+        return CpuExecutable(graph, self.name, reason, threads=checked_threads(self.threads))
+
+
+@contextlib.contextmanager
+def _native_needed() -> Iterator[None]:
+    """For imports of modules that need the native module: DeviceError where it cannot be loaded."""
+    try:
+        yield
+    except ImportError as error:
+        raise DeviceError(
+            f"the native module of dmlgraph cannot be loaded: {error}",
+            hint="if these are the sources, leave their folder, so that the installed package is taken",
+        ) from None

@@ -19,6 +19,7 @@ from dmlgraph.operators.operator import Array
 from dmlgraph.operators.quantized import along
 from dmlgraph.operators.windows import Sizes, Windows
 
+from .blas import multiply
 from .matrix import centred, clamped
 from .single import activated, exact_type, finite, single
 
@@ -92,7 +93,7 @@ def correlate(x: Array, weights: Array, windows: Windows, groups: int) -> Array:
     filters = weights.reshape(groups, weights.shape[0] // groups, -1)
     result = np.empty((batch, groups, filters.shape[1], math.prod(counts)), x.dtype)
     if windows.tap_count == 1 and counts == tuple(sizes) and not any(windows.start + windows.end):
-        np.matmul(filters, x.reshape(batch, groups, -1, result.shape[-1]), out=result)
+        multiply(filters, x.reshape(batch, groups, -1, result.shape[-1]), out=result)
         return result.reshape(batch, -1, *counts)
     boxes = list(_boxes(counts, channels * windows.tap_count))
     memory = np.empty(max(map(_size, boxes)) * channels * windows.tap_count, x.dtype)
@@ -104,7 +105,7 @@ def correlate(x: Array, weights: Array, windows: Windows, groups: int) -> Array:
             for number, place in enumerate(_places(windows, box)):
                 columns[:, :, number] = padded[place]
             columns = columns.reshape(groups, -1, _size(box))
-            np.matmul(filters, columns, out=result[item, ..., first : first + _size(box)])
+            multiply(filters, columns, out=result[item, ..., first : first + _size(box)])
     return result.reshape(batch, -1, *counts)
 
 
@@ -121,7 +122,7 @@ def scatter(x: Array, weights: Array, windows: Windows, groups: int, sizes: Size
     boxes = list(_boxes(tuple(counts), groups * outputs * windows.tap_count))
     for item in range(batch):
         for first, box in zip(_starts(boxes), boxes, strict=True):
-            products = filters @ x[item, ..., first : first + _size(box)]
+            products = multiply(filters, x[item, ..., first : first + _size(box)])
             products = products.reshape(groups, outputs, windows.tap_count, *map(len, box))
             for number, place in enumerate(_places(windows, box)):
                 padded[item][place] += products[:, :, number]

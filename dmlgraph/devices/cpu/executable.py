@@ -12,6 +12,7 @@ from dmlgraph import _native
 from dmlgraph.devices.cpu.plan import make_plan, with_plain_copies
 from dmlgraph.devices.executable import Array, Executable, Step, by_name
 from dmlgraph.lowering import GraphDesc
+from dmlgraph.memory import described, enough_memory
 from dmlgraph.tensor import TensorDesc
 
 
@@ -29,16 +30,17 @@ class CpuExecutable(Executable):
     def __init__(self, graph: GraphDesc, device: str, reason: str, *, threads: int | None = None) -> None:
         graph = with_plain_copies(graph)
         super().__init__(graph, device, reason)
-        plan = make_plan(graph)
+        threads = threads or _native.cpu_default_threads()
+        plan = make_plan(graph, threads)
         self._native = _native.CpuExecutable(
-            graph.name,
+            described(graph),
             plan.inputs,
             plan.nodes,
             plan.outputs,
             [slot.name for slot in graph.inputs],
             [slot.name for slot in graph.outputs],
             [None if slot.data is None else _ready(slot.data, slot.desc) for slot in graph.inputs],
-            threads or _native.cpu_default_threads(),
+            threads,
         )
         self._stats["nodes"] = len(graph.nodes)
         descs = [slot.desc for slot in graph.inputs] + [slot.desc for slot in graph.outputs]
@@ -64,15 +66,16 @@ class CpuExecutable(Executable):
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
     ) -> Callable[[], dict[str, Array]]:
-        arrays = self._check_inputs(by_name(inputs, "inputs"))
-        targets = self._check_outputs(by_name(out, "out"))
+        with enough_memory("run", self.graph):
+            arrays = self._check_inputs(by_name(inputs, "inputs"))
+            targets = self._check_outputs(by_name(out, "out"))
         wanted = [targets.get(slot.name) for slot in self.graph.outputs]
         fits = all(_is_plain(array, slot.desc) for slot, array in zip(self.graph.inputs, arrays, strict=True)) and all(
             array is None or _is_plain(array, slot.desc) for slot, array in zip(self.graph.outputs, wanted, strict=True)
         )
         if fits and self._whole_bytes:
             return self._native.bind(arrays, wanted)
-        return lambda: self._run(arrays, targets)
+        return enough_memory("run", self.graph)(lambda: self._run(arrays, targets))
 
     def close(self) -> None:
         super().close()

@@ -23,6 +23,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dmlgraph.devices.cpu import blas
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate, instructions
 from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.library import FAST
@@ -83,8 +84,8 @@ def with_plain_copies(graph: GraphDesc) -> GraphDesc:
     return dataclasses.replace(graph, nodes=tuple(nodes), outputs=tuple(outputs))
 
 
-def make_plan(graph: GraphDesc) -> Plan:
-    """The graph for the native module."""
+def make_plan(graph: GraphDesc, threads: int = 1) -> Plan:
+    """The graph for the native module; `threads` share the products of NumPy's BLAS at most."""
     inputs = [slot.desc for slot in graph.inputs]
     nodes: list[Node] = []
     values = list(range(len(inputs)))  # by input slot
@@ -99,7 +100,10 @@ def make_plan(graph: GraphDesc) -> Plan:
     sources: list[list[int]] = []
     first_value: list[int] = []
     for node in graph.nodes:
-        way = ("constant", node.data) if isinstance(node, ConstantDescNode) else _way(node)
+        if isinstance(node, ConstantDescNode):
+            way: Payload = ("constant", node.data)
+        else:
+            way = payload_of(node.operator, node.name, threads)
         ways.append(way)
         if way[0] == "parts":
             count += len(way[1]) - 1  # the last part's output is the node's
@@ -133,8 +137,8 @@ def _descs(
     return node.operator.input_descs, node.operator.output_descs
 
 
-def _way(node: OperatorDescNode) -> Payload:
-    operator = node.operator
+def payload_of(operator: Operator, name: str = "", threads: int = 1) -> Payload:
+    """How an operator runs; errors of its run name the node."""
     way = WAYS.get(type(operator))
     if way is not None:
         found = way(operator)
@@ -144,12 +148,11 @@ def _way(node: OperatorDescNode) -> Payload:
         code = instructions(operator)
         if code is not None:
             return "element_wise", code
-    return _with_activation_apart(node) or ("python", _evaluation(node))
+    return _with_activation_apart(operator, name, threads) or ("python", _evaluation(operator, name, threads))
 
 
-def _with_activation_apart(node: OperatorDescNode) -> Payload | None:
+def _with_activation_apart(operator: Operator, name: str, threads: int) -> Payload | None:
     """What NumPy computes without its fused activation, in float32; the activation's instructions join what follows."""
-    operator = node.operator
     activation = operator.__dict__.get("fused_activation")
     if activation is None or type(operator) not in FAST:
         return None
@@ -162,14 +165,15 @@ def _with_activation_apart(node: OperatorDescNode) -> Payload | None:
     code.convert(activated, output.dtype)
     before = TensorDesc(dtype=DataType.FLOAT32, sizes=output.sizes)
     plain = operator.model_copy(update={"fused_activation": None, "output": before})
-    evaluation = _evaluation(OperatorDescNode(node.name, plain))
+    evaluation = _evaluation(plain, name, threads)
     first = Part("python", tuple(range(len(operator.input_descs))), operator.input_descs, before, evaluation)
     return "parts", (first, Part("element_wise", (~0,), (before,), output, code.finish()))
 
 
-def _evaluation(node: OperatorDescNode) -> Callable[[list[Array | None], list[Array | None]], None]:
+def _evaluation(
+    operator: Operator, name: str, threads: int
+) -> Callable[[list[Array | None], list[Array | None]], None]:
     """What is FAST, or `evaluate`, on the buffers' arrays; 4-bit tensors come as the bytes of their buffers."""
-    operator = node.operator
     fast = FAST.get(type(operator))
     unpacked = [(port, desc) for port, desc in enumerate(operator.input_descs) if desc and desc.dtype.bits == 4]
     results = [(port, desc) for port, desc in enumerate(operator.output_descs) if desc is not None]
@@ -180,13 +184,14 @@ def _evaluation(node: OperatorDescNode) -> Callable[[list[Array | None], list[Ar
             if buffer is not None:
                 inputs[port] = desc.unpack(buffer)
         try:
-            values = operator.evaluate(*inputs) if fast is None else fast(operator, *inputs)
+            with blas.step(threads):
+                values = operator.evaluate(*inputs) if fast is None else fast(operator, *inputs)
         except DmlGraphError as error:
-            raise error.at(node.name) from None
+            raise error.at(name) from None
         except MemoryError:
             raise
         except Exception as error:
-            raise DeviceError(f"the evaluation failed: {error}", node=node.name) from error
+            raise DeviceError(f"the evaluation failed: {error}", node=name) from error
         for (port, desc), value in zip(results, values, strict=False):
             target = outputs[port]
             if target is not None:

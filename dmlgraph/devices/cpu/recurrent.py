@@ -16,6 +16,7 @@ from dmlgraph.operators.numerics import convert
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.recurrent import Gru, Lstm, Rnn
 
+from .blas import multiply
 from .single import activated, finite, product, single
 
 Given = Mapping[str, Array | None]
@@ -101,7 +102,7 @@ def _rnn(operator: Any, given: Given, direction: int) -> Step:
     (f,) = _functions(operator, direction)
 
     def step(gates: Array, state: State) -> State:
-        gates += state[0] @ weights
+        gates += multiply(state[0], weights)
         return (f(finite(gates)),)
 
     return step
@@ -125,7 +126,7 @@ def _lstm(operator: Any, given: Given, direction: int) -> Step:
 
     def step(gates: Array, state: State) -> State:
         hidden, cell = state
-        gates += hidden @ weights
+        gates += multiply(hidden, weights)
         for_input, for_output, for_forget, for_cell = np.split(finite(gates), 4, axis=1)
         taken = gate(f, for_input, to_input, cell)
         kept = 1 - taken if operator.couple_input_forget else gate(f, for_forget, to_forget, cell)
@@ -148,9 +149,12 @@ def _gru(operator: Any, given: Given, direction: int) -> Step:
     def step(gates: Array, state: State) -> State:
         (hidden,) = state
         both, new = gates[:, : 2 * size], gates[:, 2 * size :]
-        both += hidden @ for_both
+        both += multiply(hidden, for_both)
         update, reset = np.split(f(finite(both)), 2, axis=1)
-        new += reset * (hidden @ for_new + new_bias) if linear else (reset * hidden) @ for_new
+        if linear:
+            new += reset * (multiply(hidden, for_new) + new_bias)
+        else:
+            new += multiply(reset * hidden, for_new)
         new = g(finite(new))
         return (finite(new + update * (hidden - new)),)
 

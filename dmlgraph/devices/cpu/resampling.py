@@ -15,6 +15,7 @@ from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array
 from dmlgraph.operators.resampling import Taps
 
+from .blas import multiply
 from .single import UnfitError, finite, product, single
 
 _LONGEST = 512  # elements along a dimension up to which a dense matrix pays
@@ -61,5 +62,4 @@ def _multiplied(matrix: Array, x: Array, axis: int) -> Array:
     if axis == x.ndim - 1:
         return product(x.reshape(-1, x.shape[-1]), matrix.T).reshape(shape)
     planes = x.reshape(-1, x.shape[axis], math.prod(x.shape[axis + 1 :]))
-    multiplied: Array = np.matmul(matrix, planes)
-    return multiplied.reshape(shape)
+    return multiply(matrix, planes).reshape(shape)

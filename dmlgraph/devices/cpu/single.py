@@ -23,6 +23,8 @@ from dmlgraph.operators.activation import (
 )
 from dmlgraph.operators.operator import Array, Operator
 
+from .blas import multiply
+
 Evaluate = Callable[..., tuple[Array, ...]]  # (operator, arrays…): the contract of Operator.evaluate
 
 EXACT = 2.0**24  # up to which float32 holds every integer
@@ -69,9 +71,9 @@ def product(a: Array, b: Array) -> Array:
         b = b[tuple(slice(0, 1) if each else slice(None) for each in repeated)]
     a, b = (_packed(_floats(each)) for each in (a, b))
     if a.ndim > 2 and b[..., 0, 0].size == 1 and a.flags.c_contiguous:
-        rows = a.reshape(-1, a.shape[-1]) @ b.reshape(b.shape[-2:])
+        rows = multiply(a.reshape(-1, a.shape[-1]), b.reshape(b.shape[-2:]))
         return rows.reshape(*a.shape[:-1], b.shape[-1])
-    return np.asarray(np.matmul(a, b))
+    return multiply(a, b)
 
 
 def _floats(x: Array) -> Array:

@@ -15,6 +15,7 @@ from dmlgraph.devices.software.container import read_module
 from dmlgraph.devices.software.errors import ShaderError
 from dmlgraph.devices.software.metadata import Description, describe
 from dmlgraph.devices.software.translate import Translation
+from dmlgraph.errors import plural
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Compiler:
         shader = self.describe(container)
         ranges = shader.description.ranges
         if len(formats) != len(ranges):
-            raise ShaderError(f"the shader has {len(ranges)} ranges, not {len(formats)}")
+            raise ShaderError(f"the shader has {plural(len(ranges), 'range')}, not {len(formats)}")
         # Formats of ranges that are not typed make no difference.
         wanted = tuple(number if each.typed else 0 for number, each in zip(formats, ranges, strict=True))
         digest = hashlib.sha256(container).digest()
@@ -105,12 +106,14 @@ class Compiler:
         name = cache.key(shader.container, formats)
         kept = cache.read(name)
         if kept is not None:
+            codegen.reserve(0)
             code = codegen.load(kept)
             self.statistics.add("kernels_loaded")
             return Kernel(shader, code.address, code)
         start = time.perf_counter_ns()
         translation = Translation(read_module(shader.container), shader.description, formats)
         text = translation.run()
+        codegen.reserve(translation.instructions)
         native = codegen.object_code(text, codegen.effort_for(translation.instructions))
         code = codegen.load(native)
         self.statistics.add("kernels_compiled")

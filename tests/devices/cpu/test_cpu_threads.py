@@ -153,6 +153,25 @@ print(g.compile("cpu").stats["threads"], CpuDevice(2).compile(g.lower(), reason=
         assert done.stdout.split() == [str(count), "2"]
 
 
+@pytest.mark.parametrize(
+    "value", ["0", "-1", "2.0", "two", "1e3", "0x2", "1025", "2147483648", "9" * 30, "9" * 5000, "٣"]
+)
+def test_the_environment_says_a_number_of_threads(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DMLGRAPH_THREADS", value)
+    with pytest.raises(dg.DeviceError) as caught:
+        ones(8).compile("cpu")
+    assert (caught.value.field, caught.value.got, caught.value.allowed) == ("DMLGRAPH_THREADS", value, "1 to 1024")
+    assert ones(8).compile("cpu", threads=2).stats["threads"] == 2  # what is asked for comes first
+
+
+@pytest.mark.parametrize("value", ["", "  ", " 3 "])
+def test_space_around_the_number_of_threads_does_not_count(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DMLGRAPH_THREADS", raising=False)
+    default = ones(8).compile("cpu").stats["threads"]
+    monkeypatch.setenv("DMLGRAPH_THREADS", value)
+    assert ones(8).compile("cpu").stats["threads"] == (int(value) if value.strip() else default)
+
+
 def ones(count: int) -> dg.Graph:
     g = dg.Graph("ones")
     g.output("y", dg.exp(g.input("x", sizes=[count], dtype="float32")))
@@ -165,7 +184,18 @@ def test_compile_takes_the_number_of_threads() -> None:
     np.testing.assert_array_equal(executable.run({"x": np.zeros(8, np.float32)})["y"], np.ones(8, np.float32))
 
 
-@pytest.mark.parametrize(("device", "threads"), [("cpu", 0), ("cpu", True), ("cpu", "2"), ("reference", 2)])
+@pytest.mark.parametrize("threads", [1, np.int64(2), 1024])
+def test_any_whole_number_of_threads_is_taken(threads: Any) -> None:
+    assert ones(8).compile("cpu", threads=threads).stats["threads"] == threads
+
+
+@pytest.mark.parametrize(
+    ("device", "threads"),
+    [
+        *(("cpu", each) for each in (0, -1, True, False, 2.0, 0.5, "2", [2], 1025, 2**31, 2**32, 2**63, 2**64, 10**30)),
+        ("reference", 2),
+    ],
+)
 def test_what_is_no_number_of_threads_is_refused(device: str, threads: object) -> None:
     with pytest.raises(dg.DeviceError) as caught:
         ones(8).compile(device, threads=threads)  # type: ignore[arg-type]

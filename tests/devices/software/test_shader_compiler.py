@@ -7,6 +7,7 @@ from __future__ import annotations
 import concurrent.futures
 import gc
 import os
+import stat
 import subprocess
 import sys
 import textwrap
@@ -223,9 +224,9 @@ def test_the_second_compiler_loads_what_the_first_compiled(cache_folder):
     assert works(first.compile(add_one(), (42, 42)))
     assert works(second.compile(add_one(), (42, 42)))
     assert (counted(first), counted(second)) == ((1, 0), (0, 1))
-    files = [path for path in cache_folder.rglob("*") if path.is_file()]
-    assert len(files) == 1
-    assert files[0].parent == cache.folder()
+    assert len(list(cache.folder().iterdir())) == 1
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in [cache_folder, *cache_folder.rglob("*")]}
+    assert modes == {0o700, 0o600}
 
 
 def test_a_second_process_compiles_nothing():
@@ -278,6 +279,64 @@ def test_code_of_another_kernel_is_not_taken_for_this_one():
     again = Compiler()
     assert works(again.compile(add_one(), (42, 42)))
     assert counted(again) == (1, 0)
+
+
+def test_a_file_that_somebody_made_up_is_not_loaded():
+    """Its digest is right, and it is no object file, which LLVM ends the process on."""
+    Compiler().compile(add_one(), (42, 42))
+    (file,) = cache.folder().iterdir()
+    for secret in (b"", bytes(32)):
+        junk = b"\x7fELF" + bytes(200)
+        file.write_bytes(cache._header(secret, file.name, junk) + junk)
+        again = Compiler()
+        assert works(again.compile(add_one(), (42, 42)))
+        assert counted(again) == (1, 0)
+
+
+def test_a_damaged_secret_is_made_anew():
+    Compiler().compile(add_one(), (42, 42))
+    (cache.folder().parent / "secret").write_bytes(b"short")
+    compilers = [Compiler() for _ in range(3)]
+    assert all(works(each.compile(add_one(), (42, 42))) for each in compilers)
+    assert [counted(each) for each in compilers] == [(1, 0), (0, 1), (0, 1)]
+
+
+@pytest.mark.parametrize("make", [getattr(os, "mkfifo", None), os.mkdir], ids=["a named pipe", "a folder"])
+def test_something_else_in_the_place_of_a_file(make):
+    Compiler().compile(add_one(), (42, 42))
+    (file,) = cache.folder().iterdir()
+    file.unlink()
+    make(file)
+    again = Compiler()
+    assert works(again.compile(add_one(), (42, 42)))
+    assert counted(again) == (1, 0)
+
+
+def test_what_others_may_write_is_not_loaded(cache_folder):
+    def compiled() -> tuple[int, int]:
+        compiler = Compiler()
+        assert works(compiler.compile(add_one(), (42, 42)))
+        return counted(compiler)
+
+    compiled()
+    (file,) = cache.folder().iterdir()
+    file.chmod(0o622)
+    assert (compiled(), compiled()) == ((1, 0), (0, 1))  # replaced by one that only the user may write
+    cache_folder.parent.chmod(0o777)
+    assert (compiled(), compiled()) == ((1, 0), (1, 0))
+    cache_folder.parent.chmod(0o1777)
+    assert compiled() == (0, 1)
+
+
+def test_folders_that_are_too_open_are_closed(cache_folder):
+    Compiler().compile(add_one(), (42, 42))
+    folders = [cache_folder, cache.folder().parent, cache.folder()]
+    for folder in folders:
+        folder.chmod(0o777)
+    again = Compiler()
+    assert works(again.compile(add_one(), (42, 42)))
+    assert counted(again) == (0, 1)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in folders] == [0o700] * 3
 
 
 def test_many_writers_at_once():

@@ -1,0 +1,289 @@
+"""What other libraries call the things that are here: data, for hints and for documentation.
+
+Nothing in it is an alias that a graph may use.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "onnx": "ONNX", "webnn": "WebNN", "others": "TensorFlow and others"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """What does here what a function does elsewhere.
+
+    Attributes:
+        operator: ours; empty where DirectML has none.
+        fields: those that make it do the same.
+        instead: what to do where there is no operator, or what else is to be known; a phrase.
+        numpy, torch, onnx, webnn, others: the names in these libraries, with spaces between them.
+    """
+
+    operator: str
+    fields: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    instead: str = ""
+    numpy: str = ""
+    torch: str = ""
+    onnx: str = ""
+    webnn: str = ""
+    others: str = ""
+
+    def names(self, library: str) -> list[str]:
+        """The names in a library."""
+        names: str = getattr(self, library)
+        return names.split()
+
+
+def _reduce(function: str, **names: str) -> Entry:
+    return Entry("reduce", {"function": function}, **names)
+
+
+def _fill(value: int, **names: str) -> Entry:
+    return Entry("fill_value_constant", {"value": value}, **names)
+
+
+_SHAPES = "a tensor keeps its sizes: give inputs and constants those that are needed"
+_ORDER = "gemm transposes with trans_a and trans_b, and an input may have strides"
+
+OPERATORS = (
+    # Arithmetic.
+    Entry("abs", numpy="absolute fabs", others="magnitude"),
+    Entry("subtract", torch="sub", onnx="Sub", webnn="sub"),
+    Entry("multiply", torch="mul", onnx="Mul", webnn="mul"),
+    Entry("divide", numpy="true_divide", torch="div", onnx="Div", webnn="div"),
+    Entry("negate", numpy="negative", torch="neg", onnx="Neg", webnn="neg"),
+    Entry("recip", numpy="reciprocal", torch="reciprocal", onnx="Reciprocal", webnn="reciprocal"),
+    Entry("pow", numpy="power float_power", webnn="pow"),
+    Entry("modulus_floor", numpy="mod remainder", torch="remainder", onnx="Mod", others="floormod"),
+    Entry("modulus_truncate", numpy="fmod", torch="fmod"),
+    Entry("max", numpy="maximum fmax", torch="maximum", onnx="Max", webnn="max"),
+    Entry("min", numpy="minimum fmin", torch="minimum", onnx="Min", webnn="min"),
+    Entry("clip", torch="clamp", webnn="clamp", others="clip_by_value"),
+    Entry("round", numpy="rint around"),
+    Entry("atan_yx", numpy="arctan2 atan2", torch="atan2"),
+    Entry("acos", numpy="arccos"),
+    Entry("asin", numpy="arcsin"),
+    Entry("atan", numpy="arctan"),
+    Entry("acosh", numpy="arccosh"),
+    Entry("asinh", numpy="arcsinh"),
+    Entry("atanh", numpy="arctanh"),
+    # Comparison, logic, bits.
+    Entry("if", numpy="where select", torch="where", onnx="Where", webnn="where"),
+    Entry("logical_equals", numpy="equal", torch="eq", onnx="Equal", webnn="equal"),
+    Entry("logical_greater_than", numpy="greater", torch="gt", onnx="Greater", webnn="greater"),
+    Entry(
+        "logical_greater_than_or_equal",
+        numpy="greater_equal",
+        torch="ge",
+        onnx="GreaterOrEqual",
+        webnn="greaterOrEqual",
+    ),
+    Entry("logical_less_than", numpy="less", torch="lt", onnx="Less", webnn="lesser"),
+    Entry(
+        "logical_less_than_or_equal",
+        numpy="less_equal",
+        torch="le",
+        onnx="LessOrEqual",
+        webnn="lesserOrEqual",
+    ),
+    Entry("logical_not", onnx="Not"),
+    Entry("logical_and", onnx="And"),
+    Entry("logical_or", onnx="Or"),
+    Entry("logical_xor", onnx="Xor"),
+    Entry("is_nan", numpy="isnan", torch="isnan", onnx="IsNaN"),
+    Entry("is_infinity", numpy="isinf", torch="isinf", onnx="IsInf"),
+    Entry("bit_not", numpy="bitwise_not invert", torch="bitwise_not", onnx="BitwiseNot"),
+    Entry("bit_and", numpy="bitwise_and", torch="bitwise_and", onnx="BitwiseAnd"),
+    Entry("bit_or", numpy="bitwise_or", torch="bitwise_or", onnx="BitwiseOr"),
+    Entry("bit_xor", numpy="bitwise_xor", torch="bitwise_xor", onnx="BitwiseXor"),
+    Entry("bit_shift_left", numpy="left_shift", torch="bitwise_left_shift", onnx="BitShift"),
+    Entry("bit_shift_right", numpy="right_shift", torch="bitwise_right_shift"),
+    Entry("bit_count", numpy="bitwise_count", others="popcount"),
+    # Activations whose names differ by more than the prefix.
+    Entry("activation_softmax", webnn="softmax", onnx="Softmax", torch="softmax"),
+    Entry("activation_swish", torch="silu"),
+    Entry("activation_hard_swish", torch="hardswish", onnx="HardSwish", webnn="hardSwish"),
+    Entry("activation_hard_sigmoid", torch="hardsigmoid", onnx="HardSigmoid", webnn="hardSigmoid"),
+    Entry("activation_leaky_relu", torch="leaky_relu", onnx="LeakyRelu", webnn="leakyRelu"),
+    Entry("activation_parameterized_relu", torch="prelu", onnx="PRelu", webnn="prelu"),
+    Entry("activation_scaled_elu", torch="selu", onnx="Selu"),
+    Entry("activation_thresholded_relu", onnx="ThresholdedRelu"),
+    Entry("activation_log_softmax", torch="log_softmax", onnx="LogSoftmax"),
+    Entry("activation_shrink", torch="hardshrink softshrink", onnx="Shrink"),
+    Entry("identity", numpy="copy positive", torch="clone", onnx="Identity", webnn="identity"),
+    # Matrices, windows, attention.
+    Entry(
+        "gemm",
+        numpy="matmul dot inner",
+        torch="matmul mm bmm linear addmm",
+        onnx="MatMul",
+        webnn="matmul",
+        others="dense",
+    ),
+    Entry("matrix_multiply_integer", onnx="MatMulInteger"),
+    Entry("quantized_linear_matrix_multiply", onnx="QLinearMatMul"),
+    Entry("convolution", numpy="convolve", torch="conv1d conv2d conv3d", onnx="Conv", webnn="conv2d"),
+    Entry(
+        "convolution",
+        {"direction": "backward"},
+        torch="conv_transpose1d conv_transpose2d conv_transpose3d",
+        onnx="ConvTranspose",
+        webnn="convTranspose2d",
+    ),
+    Entry("convolution_integer", onnx="ConvInteger"),
+    Entry("quantized_linear_convolution", onnx="QLinearConv"),
+    Entry(
+        "average_pooling",
+        torch="avg_pool1d avg_pool2d avg_pool3d",
+        onnx="AveragePool GlobalAveragePool",
+        webnn="averagePool2d",
+        others="avg_pool avgpool",
+    ),
+    Entry(
+        "max_pooling",
+        torch="max_pool1d max_pool2d max_pool3d",
+        onnx="MaxPool GlobalMaxPool",
+        webnn="maxPool2d",
+        others="maxpool",
+    ),
+    Entry("lp_pooling", torch="lp_pool1d lp_pool2d", onnx="LpPool GlobalLpPool", webnn="l2Pool2d"),
+    Entry("max_unpooling", torch="max_unpool2d", onnx="MaxUnpool"),
+    Entry("multihead_attention", torch="scaled_dot_product_attention MultiheadAttention", onnx="Attention"),
+    Entry("roi_pooling", onnx="MaxRoiPool"),
+    # Normalisation and reduction.
+    Entry("batch_normalization", torch="batch_norm", onnx="BatchNormalization", webnn="batchNormalization"),
+    Entry(
+        "mean_variance_normalization1",
+        torch="layer_norm instance_norm group_norm",
+        onnx="LayerNormalization InstanceNormalization MeanVarianceNormalization",
+        webnn="layerNormalization instanceNormalization",
+    ),
+    Entry("lp_normalization", torch="normalize", onnx="LpNormalization"),
+    Entry("local_response_normalization", torch="local_response_norm", onnx="LRN"),
+    _reduce("sum", numpy="sum", torch="sum", onnx="ReduceSum Sum", webnn="reduceSum"),
+    _reduce("average", numpy="average mean", torch="mean", onnx="ReduceMean", webnn="reduceMean"),
+    _reduce("multiply", numpy="prod", torch="prod", onnx="ReduceProd", webnn="reduceProduct"),
+    _reduce("max", numpy="amax", torch="amax", onnx="ReduceMax", webnn="reduceMax"),
+    _reduce("min", numpy="amin", torch="amin", onnx="ReduceMin", webnn="reduceMin"),
+    _reduce("l1", onnx="ReduceL1", webnn="reduceL1"),
+    _reduce("l2", torch="norm", onnx="ReduceL2", webnn="reduceL2"),
+    _reduce("sum_square", onnx="ReduceSumSquare", webnn="reduceSumSquare"),
+    _reduce("log_sum", onnx="ReduceLogSum", webnn="reduceLogSum"),
+    _reduce("log_sum_exp", torch="logsumexp", onnx="ReduceLogSumExp", webnn="reduceLogSumExp"),
+    Entry("cumulative_summation", numpy="cumsum", torch="cumsum", onnx="CumSum", webnn="cumulativeSum"),
+    Entry("cumulative_product", numpy="cumprod", torch="cumprod"),
+    # Elements moved.
+    Entry("join", numpy="concatenate concat hstack vstack", torch="cat concat", onnx="Concat", webnn="concat"),
+    Entry("split", numpy="array_split", torch="chunk", onnx="Split", webnn="split"),
+    Entry("slice", torch="narrow", onnx="Slice", webnn="slice", others="strided_slice"),
+    Entry("padding", numpy="pad", torch="pad", onnx="Pad", webnn="pad"),
+    Entry("tile", numpy="repeat", torch="repeat", onnx="Tile", webnn="tile"),
+    Entry("gather", numpy="take", torch="index_select embedding", onnx="Gather", webnn="gather"),
+    Entry("gather_elements", numpy="take_along_axis", onnx="GatherElements", webnn="gatherElements"),
+    Entry("gather_nd", onnx="GatherND", webnn="gatherND"),
+    Entry("scatter_elements", numpy="put_along_axis", torch="scatter", onnx="ScatterElements Scatter"),
+    Entry("scatter_nd", onnx="ScatterND", webnn="scatterND"),
+    Entry("nonzero_coordinates", numpy="nonzero argwhere flatnonzero", torch="nonzero", onnx="NonZero"),
+    Entry("one_hot", onnx="OneHot"),
+    Entry("top_k", torch="topk", onnx="TopK", others="sort argsort"),
+    Entry("resample", torch="interpolate upsample", onnx="Resize Upsample", webnn="resample2d"),
+    Entry("depth_to_space", torch="pixel_shuffle", onnx="DepthToSpace"),
+    Entry("space_to_depth", torch="pixel_unshuffle", onnx="SpaceToDepth"),
+    Entry("reverse_subsequences", numpy="flip", torch="flip", onnx="ReverseSequence", webnn="reverse"),
+    Entry("diagonal_matrix", numpy="eye", torch="eye", onnx="EyeLike"),
+    # Types and quantisation.
+    Entry("cast", numpy="astype", torch="to type", onnx="Cast CastLike", webnn="cast"),
+    Entry("quantize_linear", torch="quantize_per_tensor", onnx="QuantizeLinear", webnn="quantizeLinear"),
+    Entry("dequantize_linear", onnx="DequantizeLinear", webnn="dequantizeLinear"),
+    Entry("dynamic_quantize_linear", onnx="DynamicQuantizeLinear"),
+    # Made without a tensor.
+    Entry("fill_value_constant", numpy="full fill", torch="full", onnx="ConstantOfShape", others="constant"),
+    _fill(0, numpy="zeros", torch="zeros"),
+    _fill(1, numpy="ones", torch="ones"),
+    Entry("fill_value_sequence", numpy="arange linspace", torch="arange linspace", onnx="Range", others="iota"),
+    Entry("random_generator", numpy="random rand", torch="rand", onnx="RandomUniform"),
+    # What DirectML has no operator for.
+    Entry("", instead=_SHAPES, numpy="reshape ravel", torch="reshape view", onnx="Reshape", webnn="reshape"),
+    Entry("", instead=_SHAPES, numpy="squeeze expand_dims", torch="squeeze unsqueeze", onnx="Squeeze Unsqueeze"),
+    Entry("", instead=_SHAPES, torch="flatten", onnx="Flatten"),
+    Entry(
+        "", instead=_ORDER, numpy="transpose swapaxes moveaxis", torch="permute t", onnx="Transpose", webnn="transpose"
+    ),
+    Entry("join", instead="whose inputs have the new dimension already", numpy="stack", torch="stack"),
+    Entry(
+        "",
+        instead="sizes of element-wise operators are broadcast by themselves",
+        numpy="broadcast_to",
+        torch="expand",
+        onnx="Expand",
+        webnn="expand",
+    ),
+    Entry("", instead="write it as a sum of products with gemm, multiply and reduce", numpy="einsum", onnx="Einsum"),
+)
+
+# Names that stand for a value of an enumeration.
+MEMBERS = {
+    "mean": "average",
+    "avg": "average",
+    "prod": "multiply",
+    "product": "multiply",
+    "logsum": "log_sum",
+    "logsumexp": "log_sum_exp",
+    "sumsquare": "sum_square",
+    "norm": "l2",
+    "bilinear": "linear",
+    "nearest": "nearest_neighbor",
+    "reflect": "reflection",
+    "replicate": "edge",
+    "zeros": "constant",
+    "reverse": "backward",
+}
+
+# Names of operators' fields.
+FIELDS = {
+    "axis": "axes",
+    "dim": "axes",
+    "dims": "axes",
+    "stride": "strides",
+    "kernel_size": "window_size",
+    "kernel_shape": "window_size",
+    "pool_size": "window_size",
+    "padding": "start_padding",
+    "pads": "start_padding",
+    "dilation": "dilations",
+    "group": "group_count",
+    "groups": "group_count",
+    "eps": "epsilon",
+    "to": "dtype",
+    "type": "dtype",
+    "activation": "fused_activation",
+}
+
+# Names of devices, each with what to write here.
+DEVICES = {
+    **dict.fromkeys(
+        ("cuda", "gpu", "dml", "dx12", "d3d12", "rocm", "hip", "mps", "xpu", "vulkan", "webgpu"), "directml"
+    ),
+    **dict.fromkeys(("warp", "swiftshader", "llvmpipe"), "directml:software"),
+    **dict.fromkeys(("numpy", "ref"), "reference"),
+    **dict.fromkeys(("host", "native", "processor"), "cpu"),
+    **dict.fromkeys(("default", "best"), "auto"),
+}
+
+
+def plain(name: str) -> str:
+    """A name without case and underscores, by which it is looked up: `max_pool2d` and `maxPool2d` are one."""
+    return name.lower().replace("_", "")
+
+
+def entries() -> dict[str, Entry]:
+    """The operators' entries by the plain names elsewhere; the first one counts."""
+    found: dict[str, Entry] = {}
+    for entry in OPERATORS:
+        for library in LIBRARIES:
+            for name in entry.names(library):
+                found.setdefault(plain(name), entry)
+    return found

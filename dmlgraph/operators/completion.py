@@ -1,0 +1,124 @@
+"""Fields that are left out, or given more shortly than the C struct has them, as their annotations declare it.
+
+- `Entries`: an array with one entry for each dimension, given as one number for all of them, or left out;
+- `Axes`: an axis or axes of the first input, counted from the end where negative, or left out;
+- `RankOf`: a count that is the number of dimensions a tensor is given with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.fields import AxesDefault, Entries, Everywhere, Kind
+from dmlgraph.operators.outputs import Given
+
+if TYPE_CHECKING:
+    from dmlgraph.operators.operator import Operator
+    from dmlgraph.operators.struct import Member
+
+
+def left_out(operator: type[Operator], field: str, value: object) -> bool:
+    """Whether a field that is given as `value` is left out: it is None, and need not be given."""
+    if value is not None:
+        return False
+    info = operator.model_fields.get(field)
+    return field in operator.input_fields or (info is not None and info.default is None)
+
+
+def counts(operator: type[Operator], descs: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, int]:
+    """The counts that are left out and are a tensor's number of dimensions, from the tensors as they are given."""
+    return {
+        member.field: descs[member.rank_of.field].rank
+        for member in operator.members
+        if member.rank_of and member.field and attributes.get(member.field) is None and descs.get(member.rank_of.field)
+    }
+
+
+def completed(operator: Operator, given: Given) -> dict[str, Any]:
+    """The fields that follow from the declaration and the tensors, by name.
+
+    Raises:
+        OperatorError: every array with a wrong number of entries, and every axis that is none.
+    """
+    members = type(operator).members_to_complete
+    if not members:
+        return {}
+    fields: dict[str, Any] = {}
+    problems: list[Problem] = []
+    rank = operator.input_rank
+    for member in members:
+        assert member.field is not None
+        value = operator.__dict__[member.field]
+        if member.entries is not None:
+            tensor, dimensions = operator.entries_of(given)
+            if dimensions is None:
+                continue
+            value = _with_entries(value, member.entries, dimensions - member.entries.skipped)
+            found = _entry_problems(member.field, value, member.entries, tensor, dimensions)
+            problems += [problem for problem in found if problem not in problems]
+        elif member.rank_of is not None:
+            value = operator.__dict__[member.rank_of.field].rank if value is None else value
+        elif rank is not None:
+            value = _from_start(member, value, rank)
+            problems += _axis_problems(member.field, operator.__dict__[member.field], value, rank)
+        fields[member.field] = value
+    if problems:
+        raise OperatorError(problems)
+    return fields
+
+
+def _with_entries(value: Any, entries: Entries, count: int) -> tuple[Any, ...] | None:
+    """The array written out; None where it is left out and has no default."""
+    if isinstance(value, Everywhere):
+        return (value.value,) * count
+    if value is None and entries.default is not None:
+        return (entries.default,) * count
+    return value  # type: ignore[no-any-return]
+
+
+def _entry_problems(
+    field: str, value: tuple[Any, ...] | None, entries: Entries, tensor: str, dimensions: int
+) -> Iterator[Problem]:
+    count = dimensions - entries.skipped
+    if count < 1:
+        yield Problem(
+            "needs spatial dimensions behind batch and channel",
+            field=f"{tensor}.sizes",
+            got=f"{dimensions} dimensions",
+            allowed=f"{entries.skipped + 1} dimensions or more",
+        )
+    elif value is not None and len(value) != count:
+        yield Problem(
+            f"must have one entry for each {entries.of}",
+            field=field,
+            got=list(value),
+            allowed=f"{count} {'entry' if count == 1 else 'entries'}, or one number for all",
+        )
+
+
+def _from_start(member: Member, value: Any, rank: int) -> Any:
+    """An axis or axes counted from the start; those that are left out by their default."""
+    default = member.axes.default if member.axes else None
+    if value is None and default is not None:
+        return tuple(range(rank)) if default is AxesDefault.ALL else (rank - 1,)
+    if member.kind is Kind.UINT:
+        return value + rank if -rank <= value < 0 else value
+    return tuple(axis + rank if -rank <= axis < 0 else axis for axis in value)
+
+
+def _axis_problems(field: str, given: Any, value: Any, rank: int) -> Iterator[Problem]:
+    """Axes must be the tensor's, and none named twice; none at all leave every element by itself."""
+    if isinstance(value, int):
+        pairs: Iterable[tuple[str, int, int]] = [(field, given, value)]
+    else:
+        named = zip(value if given is None else given, value, strict=True)
+        pairs = [(f"{field}.{index}", said, axis) for index, (said, axis) in enumerate(named)]
+    seen = set()
+    for path, said, axis in pairs:
+        if not 0 <= axis < rank:
+            yield Problem("is not an axis of the tensor", field=path, got=said, allowed=f"{-rank} to {rank - 1}")
+        elif axis in seen:
+            yield Problem("names an axis twice", field=path, got=said)
+        seen.add(axis)

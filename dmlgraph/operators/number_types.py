@@ -1,0 +1,150 @@
+"""The data type of a number that is given for a tensor: the fill it becomes has that of some field of the operator.
+
+First come the fields that must have the tensor's own type (the `same` rules of the data file), then what the
+operator's class declares (`NumberType`).  A field says a type if a tensor is given for it, or, of an output, if a type
+is asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.errors import DmlGraphError, OperatorError, Problem, TensorError
+from dmlgraph.levels import NEWEST
+from dmlgraph.operators.fields import NumberSource
+from dmlgraph.operators.operator import Operator, same_dtype_fields
+from dmlgraph.operators.outputs import OutputSpec
+from dmlgraph.tensor import DataType
+
+Path = tuple[str, int | None]  # a field, and the index in it where it is an array
+
+
+def number_type(
+    operator: type[Operator],
+    path: Path,
+    number: Any,
+    dtype_of: Callable[[Any], DataType | None],
+    tensors: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+) -> DataType:
+    """The data type of the number that is given for a tensor.
+
+    Args:
+        operator: whose tensor it is.
+        path: which of its inputs.
+        number: what is given.
+        dtype_of: the data type of what is given for an input; None of a number.
+        tensors: what is given for the inputs, by field.
+        outputs: what is asked of the outputs, by field.
+
+    Raises:
+        OperatorError: nothing says it; with what to do.
+    """
+    field, _ = path
+
+    def said(source: str) -> DataType | None:
+        if source in operator.output_fields:
+            return _asked(outputs.get(source))
+        given = tensors.get(source)
+        each = given if isinstance(given, (list, tuple)) else [given]
+        return next((dtype for dtype in map(dtype_of, each) if dtype is not None), None)
+
+    alike = same_dtype_fields(operator, field) or [field]
+    own = (dtype for dtype in map(said, alike) if dtype is not None)
+    found = next(own, None) or next(_declared(operator, path, number, said), None)
+    if found is not None:
+        return found
+    output = next((each for each in alike if each in operator.output_fields), None)
+    raise OperatorError(
+        "nothing says the data type of the number",
+        field=field if path[1] is None else f"{field}.{path[1]}",
+        got=number,
+        hint=_hint(operator, output),
+    )
+
+
+def is_number(given: object) -> bool:
+    """Whether what is given for a tensor is a number; truth values are none."""
+    return isinstance(given, (numbers.Number, np.number)) and not isinstance(given, (bool, np.bool_))
+
+
+class HintOnNumbers:
+    """Problems told inside of the sizes of tensors that are given as numbers get a hint: a number is one element."""
+
+    def __init__(self, tensors: Mapping[str, Any]) -> None:
+        self.fields = {field for field, given in tensors.items() if is_number(given)}
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if not self.fields or not isinstance(error, DmlGraphError):
+            return
+        hinted = tuple(map(self._hinted, error.problems))
+        if hinted != error.problems:
+            raise type(error)(hinted) from None
+
+    def _hinted(self, problem: Problem) -> Problem:
+        field, _, rest = (problem.field or "").partition(".")
+        of_sizes = rest.startswith("sizes") or "same sizes" in problem.message
+        if field not in self.fields or not of_sizes or problem.hint is not None:
+            return problem
+        hint = "a number is a tensor of one element: give a tensor of these sizes, a fill for example"
+        return dataclasses.replace(problem, hint=hint)
+
+
+def describe_sources(operator: type[Operator], field: str) -> str | None:
+    """The declared data type of a number for an input, for people; None where it is another tensor's."""
+    sources = _sources(operator, (field, None))
+    if not sources:
+        return None
+    return ", else ".join(map(_describe, sources))
+
+
+def _describe(source: NumberSource) -> str:
+    if isinstance(source, str):
+        return f"as {source}"
+    return str(source) if isinstance(source, DataType) else f"{source(0)}, {source(-1)} if negative"
+
+
+def _declared(
+    operator: type[Operator], path: Path, number: Any, said: Callable[[str], DataType | None]
+) -> Iterator[DataType]:
+    """What the declared sources say, without types the input cannot have at any level."""
+    tensor = operator.members_by_field()[path[0]].name
+    row = operator.support().rows(tensor, NEWEST)
+    for source in _sources(operator, path):
+        dtype = said(source) if isinstance(source, str) else source if isinstance(source, DataType) else source(number)
+        if dtype is not None and (row is None or row.takes(dtype)):
+            yield dtype
+
+
+def _sources(operator: type[Operator], path: Path) -> Sequence[NumberSource]:
+    field, index = path
+    marker = operator.members_by_field()[field].number_type
+    if marker is None:
+        return ()
+    if index is None:
+        return [each for each in marker.sources if not isinstance(each, tuple)]
+    of_member = marker.sources[index] if index < len(marker.sources) else ()
+    return of_member if isinstance(of_member, tuple) else ()
+
+
+def _asked(output: Any) -> DataType | None:
+    """The data type that is asked of an output."""
+    try:
+        return None if output is None else OutputSpec.of(output).dtype
+    except TensorError:  # told when the operator is made
+        return None
+
+
+def _hint(operator: type[Operator], output: str | None) -> str:
+    if output is None:
+        return "make it a tensor of the type it is to have: g.constant(name, number, dtype=…)"
+    asked = "dtype=…" if "dtype" in operator.output_keywords else f"{output}={{'dtype': …}}"
+    return f"say the output's: {asked}"

@@ -1,0 +1,113 @@
+"""Folding: a large drawing as a small one, for where nobody can zoom: neighbouring nodes stand in one box.
+
+The nodes are cut, in an order in which they can run, into pieces of about one size.  A cut goes where the fewest
+tensors cross it, which in a network is between its layers or blocks.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from dmlgraph.picture.drawing import Box, Drawing, Edge
+from dmlgraph.picture.shapes import Kind
+
+MOST_BOXES = 150  # a drawing with more is folded
+PIECES = 40  # boxes of a folded drawing, inputs and outputs aside
+NAMED = 3  # operators that a piece's box counts by name
+SIDES = 24  # inputs and outputs that are drawn by themselves; if there are more, they are folded, too
+
+
+def fold(drawing: Drawing) -> Drawing:
+    """The drawing itself if it is small, else one of MOST_BOXES boxes at the most."""
+    if len(drawing.boxes) <= MOST_BOXES:
+        return drawing
+    pieces = list(_pieces(drawing))
+    place = {box: index for index, piece in enumerate(pieces) for box in piece}
+    boxes = [_box(drawing, piece) for piece in pieces]
+    edges: dict[tuple[int, int], list[Edge]] = collections.defaultdict(list)
+    for edge in drawing.edges:
+        source, target = place[edge.source], place[edge.target]
+        if source != target:
+            edges[source, target].append(edge)
+    joined = (_edge(source, target, among) for (source, target), among in edges.items())
+    title = f"{drawing.title}: {len(drawing.boxes):,} boxes, folded"
+    return Drawing(title, tuple(boxes), tuple(joined), {}, drawing.notes)
+
+
+def _pieces(drawing: Drawing) -> Iterator[list[int]]:
+    """The boxes of each piece; a piece reads only what comes before it."""
+    ends = {Kind.INPUT, Kind.OUTPUT}
+    alone = {index for index, box in enumerate(drawing.boxes) if box.kind in ends}
+    if len(alone) > SIDES:
+        alone = set()
+    order = [index for index in _order(drawing) if index not in alone]
+    yield from ([index] for index in sorted(alone))
+    step = len(order) / PIECES
+    crossing = _crossing(drawing, order)
+    begin = 0
+    for piece in range(1, PIECES + 1):
+        low, high = round((piece - 0.75) * step), round((piece + 0.25) * step)
+        end = len(order) if piece == PIECES else min(range(max(low, begin + 1), high), key=crossing.__getitem__)
+        yield order[begin:end]
+        begin = end
+
+
+def _order(drawing: Drawing) -> list[int]:
+    """The boxes so that each stands behind its producers, sources right before the first box that reads them."""
+    producers = collections.defaultdict(list)
+    for edge in drawing.edges:
+        producers[edge.target].append(edge.source)
+    order: dict[int, None] = {}
+    for index in range(len(drawing.boxes)):  # an order in which they can run
+        if producers[index]:
+            order.update(dict.fromkeys(source for source in producers[index] if not producers[source]))
+            order[index] = None
+    order.update(dict.fromkeys(range(len(drawing.boxes))))  # and what nothing reads
+    return list(order)
+
+
+def _crossing(drawing: Drawing, order: Sequence[int]) -> list[int]:
+    """How many tensors cross a cut before each place of the order."""
+    place = {index: at for at, index in enumerate(order)}
+    last: dict[int, int] = {}
+    for edge in drawing.edges:
+        if edge.source in place:
+            last[edge.source] = max(last.get(edge.source, 0), place.get(edge.target, len(order)))
+    change = [0] * (len(order) + 2)
+    for source, reader in last.items():
+        change[place[source] + 1] += 1
+        change[reader + 1] -= 1
+    crossing, now = [], 0
+    for step in change:
+        now += step
+        crossing.append(now)
+    return crossing
+
+
+def _box(drawing: Drawing, piece: Sequence[int]) -> Box:
+    boxes = [drawing.boxes[index] for index in piece]
+    if len(boxes) == 1:
+        return boxes[0]
+    counts = collections.Counter(
+        box.lines[1] if box.kind in (Kind.OPERATOR, Kind.FUSED) else str(box.kind) for box in boxes
+    )
+    common = counts.most_common(NAMED)
+    rest = len(boxes) - sum(count for _, count in common)
+    lines = (
+        boxes[0].name,
+        f"… {boxes[-1].name}",
+        *(f"{count:,} × {name}" for name, count in common),
+        *([f"{rest:,} more"] if rest else []),
+    )
+    rows = (("nodes", ", ".join(box.name for box in boxes)),)
+    return dataclasses.replace(boxes[0], kind=Kind.FOLDED, lines=lines, rows=rows, origins=())
+
+
+def _edge(source: int, target: int, among: Sequence[Edge]) -> Edge:
+    """One edge for all tensors that flow from a piece to another."""
+    first, tensors = among[0], {(edge.source, edge.label) for edge in among}
+    label = first.label if len(tensors) == 1 else f"{len(tensors)} tensors"
+    rows = first.rows if len(among) == 1 else (("tensors", ", ".join(sorted(label for _, label in tensors))),)
+    return Edge(source, target, label, rows)

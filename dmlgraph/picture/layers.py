@@ -1,0 +1,528 @@
+"""Layers: places for boxes of given sizes, and ways for the edges between them, top to bottom (Sugiyama's method).
+
+Every box stands in a layer below its producers.  An edge that spans several layers gets a cell of its own in each of
+those between, which it shares with other edges of its producer, so that no edge runs across a box.  The cells of a
+layer are ordered so that few edges cross, then moved sideways so that edges run straight.  Parts of the graph that
+are not connected are arranged apart and packed in rows.
+
+Lengths are in pixels, x to the right, y down.
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+Point = tuple[float, float]
+Size = tuple[float, float]  # width, height
+Pair = tuple[int, int]  # producer, consumer
+
+BESIDE = 22  # between two boxes of a layer
+BESIDE_EDGE = 10  # between an edge and what stands beside it
+BETWEEN = 52  # from layer to layer
+BETWEEN_LABELLED = 22  # the same where labels have layers of their own between those of the boxes
+BETWEEN_PARTS = 40  # from part to part
+ASPECT = 1.6  # width over height that the rows of parts aim at
+HEAD = 7  # length of an arrow's head
+PORTS = 12  # between two edges that end at one side of a box
+PORT_SHARE = 0.7  # of a side, from its middle, edges may end at
+MAIN = 4  # what a line of boxes weighs more than an edge as long: such an edge has a label's layer beside each box's
+ORDERINGS = 12  # rounds of ordering at the most
+WITHOUT_GAIN = 3  # rounds without fewer crossings, after which ordering ends
+EXCHANGES = 4  # rounds of exchanging neighbours at the most
+PLACINGS = 6  # rounds of moving cells sideways
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Way:
+    """How an edge runs.
+
+    Attributes:
+        points: a start and Bézier curves of three more points each.
+        tip: the end of the arrow's head.
+        label: the centre of the room for the label, None where there is no room.
+    """
+
+    points: tuple[Point, ...]
+    tip: Point
+    label: Point | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Where everything stands: the boxes' centres, the edges' ways, and the size of it all."""
+
+    centres: tuple[Point, ...]
+    ways: tuple[Way, ...]
+    width: float
+    height: float
+
+
+def arrange(sizes: Sequence[Size], edges: Sequence[Pair], labels: Sequence[Size] | None = None) -> Arrangement:
+    """Places for boxes and edges.
+
+    Args:
+        sizes: of the boxes.
+        edges: without cycles.
+        labels: the sizes of the edges' labels, which get room of their own; None for no room.
+    """
+    parts = [_Part(sizes, edges, labels, *part) for part in _connected(len(sizes), edges)]
+    centres: list[Point] = [(0.0, 0.0)] * len(sizes)
+    ways: list[Way] = [Way((), (0.0, 0.0), None)] * len(edges)
+    right = bottom = 0.0
+    for part, (left, top) in zip(parts, _rows(parts), strict=True):
+        for box, (x, y) in part.centres():
+            centres[box] = (x + left, y + top)
+        for edge, way in part.ways():
+            ways[edge] = _moved(way, left, top)
+        right, bottom = max(right, left + part.width), max(bottom, top + part.height)
+    return Arrangement(tuple(centres), tuple(ways), right, bottom)
+
+
+def layers(count: int, edges: Sequence[Pair]) -> list[int]:
+    """The layer of each box, from 0: below its producers, and near its consumers where that shortens more edges.
+
+    A source, which has no producers, stands right above the first of its consumers.
+    """
+    producers, consumers = _neighbours(count, edges)
+    order = _in_order(count, edges)
+    layer = [0] * count
+    for box in order:
+        layer[box] = max((layer[producer] + 1 for producer in producers[box]), default=0)
+    for box in reversed(order):
+        if not consumers[box]:
+            continue
+        held = sum(1 for producer in producers[box] if producers[producer])  # sources come along
+        if len(consumers[box]) > held:
+            layer[box] = min(layer[consumer] for consumer in consumers[box]) - 1
+    return layer
+
+
+def spread(wanted: Sequence[float], weights: Sequence[float], gaps: Sequence[float]) -> list[float]:
+    """Places in the given order, at least the gaps apart, as near to the wanted ones as that allows.
+
+    It minimises the weighted sum of distances by pooling adjacent violators.  Distances and not their squares: what
+    is heavy stays where it should be, however many light ones stand beside it.
+
+    Args:
+        wanted, weights: n of each; weights above 0.
+        gaps: n − 1, from each place to the next.
+    """
+    offsets = [0.0, *itertools.accumulate(gaps)]
+    pools: list[tuple[float, list[tuple[float, float]]]] = []  # the median of what a pool holds, and what it holds
+    for place, weight, offset in zip(wanted, weights, offsets, strict=True):
+        pool = [(place - offset, weight)]
+        middle = place - offset
+        while pools and pools[-1][0] >= middle:
+            pool += pools.pop()[1]
+            middle = _median(pool)
+        pools.append((middle, pool))
+    middles = itertools.chain.from_iterable([middle] * len(pool) for middle, pool in pools)
+    return [middle + offset for middle, offset in zip(middles, offsets, strict=True)]
+
+
+class _Part:
+    """A connected part of the graph, arranged from 0, 0 on.
+
+    A cell is a box, a place where an edge crosses a layer, or a label.  Boxes come first, by their place in `boxes`.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[Size],
+        edges: Sequence[Pair],
+        labels: Sequence[Size] | None,
+        boxes: Sequence[int],
+        own_edges: Sequence[int],
+    ) -> None:
+        self._boxes, self._edges = boxes, own_edges
+        place = {box: index for index, box in enumerate(boxes)}
+        self._pairs = [(place[edges[edge][0]], place[edges[edge][1]]) for edge in own_edges]
+        self._labelled = labels is not None
+        step = 2 if self._labelled else 1
+        self._sizes = [sizes[box] for box in boxes]
+        self._layer = [each * step for each in layers(len(boxes), self._pairs)]
+        lowest = min(self._layer)
+        self._layer = [each - lowest for each in self._layer]
+        self._chains = self._make_chains([labels[edge] for edge in own_edges] if labels is not None else None)
+        self._link()
+        rows = _ordered(self._layer, self._above, self._below)
+        self._x = self._place(rows)
+        self._set_heights(rows)
+
+    def centres(self) -> Iterator[tuple[int, Point]]:
+        """(box, its centre)."""
+        for index, box in enumerate(self._boxes):
+            yield box, (self._x[index], self._middle[self._layer[index]])
+
+    def ways(self) -> Iterator[tuple[int, Way]]:
+        """(edge, its way)."""
+        ends = self._ports(-1)
+        starts = self._ports(0)
+        for index, edge in enumerate(self._edges):
+            yield edge, self._way(self._chains[index], starts[index], ends[index])
+
+    # Cells and the segments between them.
+
+    def _make_chains(self, labels: Sequence[Size] | None) -> list[list[int]]:
+        """The cells of each edge, from its producer to its consumer."""
+        crossing: dict[Pair, int] = {}  # producer, layer → the cell its edges share there
+
+        def cell(size: Size, layer: int) -> int:
+            self._sizes.append(size)
+            self._layer.append(layer)
+            return len(self._sizes) - 1
+
+        chains = []
+        for index, (source, target) in enumerate(self._pairs):
+            chain = [source]
+            last = self._layer[target] - (labels is not None)
+            for layer in range(self._layer[source] + 1, last):
+                if (source, layer) not in crossing:
+                    crossing[source, layer] = cell((0, 0), layer)
+                chain.append(crossing[source, layer])
+            if labels is not None:
+                chain.append(cell(labels[index], last))
+            chains.append([*chain, target])
+        return chains
+
+    def _link(self) -> None:
+        """The neighbours of each cell above and below, with weights.
+
+        What should run straight weighs as much as it is long: the main line of a graph does not give way to a branch,
+        and what shifts at one layer does not shift on and on.
+        """
+        count, boxes = len(self._sizes), len(self._boxes)
+        lines = _lines(boxes, [chain for chain in self._chains if len(chain) == 2 + self._labelled])
+        weights: dict[Pair, int] = {}
+        for chain in self._chains:
+            line = lines.get((chain[0], chain[-1]), 1) * MAIN
+            for upper, lower in itertools.pairwise(chain):
+                weight = len(chain) if upper >= boxes and lower >= boxes else line
+                weights[upper, lower] = max(weights.get((upper, lower), 0), weight)
+        self._above: list[list[Pair]] = [[] for _ in range(count)]
+        self._below: list[list[Pair]] = [[] for _ in range(count)]
+        for (upper, lower), weight in weights.items():
+            self._below[upper].append((lower, weight))
+            self._above[lower].append((upper, weight))
+
+    # Places.
+
+    def _place(self, rows: Sequence[Sequence[int]]) -> list[float]:
+        """x of every cell."""
+        x = [0.0] * len(self._sizes)
+        gaps = [[self._gap(one, other) for one, other in itertools.pairwise(row)] for row in rows]
+        for row, between in zip(rows, gaps, strict=True):
+            start = -sum(between) / 2
+            for cell, offset in zip(row, itertools.accumulate([start, *between]), strict=True):
+                x[cell] = offset
+        down, up = range(len(rows)), range(len(rows) - 1, -1, -1)
+        # The last pass goes down: an edge that turns aside for a box then stays there until it ends.
+        passes = [(down, self._above), *[(up, self._below), (down, self._above)] * PLACINGS]
+        for order, neighbours in passes:
+            for index in order:
+                self._move(x, rows[index], gaps[index], neighbours)
+        left = min(each - width / 2 for each, (width, _) in zip(x, self._sizes, strict=True))
+        x = [each - left for each in x]
+        self.width = max(each + width / 2 for each, (width, _) in zip(x, self._sizes, strict=True))
+        return x
+
+    def _gap(self, one: int, other: int) -> float:
+        beside = BESIDE if max(one, other) < len(self._boxes) else BESIDE_EDGE
+        return (self._sizes[one][0] + self._sizes[other][0]) / 2 + beside
+
+    @staticmethod
+    def _move(x: list[float], row: Sequence[int], gaps: Sequence[float], neighbours: Sequence[Sequence[Pair]]) -> None:
+        """Moves the cells of a layer towards their neighbours."""
+        wanted, weights = [], []
+        for cell in row:
+            if neighbours[cell]:
+                wanted.append(_median([(x[other], float(weight)) for other, weight in neighbours[cell]]))
+                weights.append(float(sum(weight for _, weight in neighbours[cell])))
+            else:
+                wanted.append(x[cell])
+                weights.append(0.01)
+        for cell, place in zip(row, spread(wanted, weights, gaps), strict=True):
+            x[cell] = place
+
+    def _set_heights(self, rows: Sequence[Sequence[int]]) -> None:
+        between = BETWEEN_LABELLED if self._labelled else BETWEEN
+        heights = [max((self._sizes[cell][1] for cell in row), default=0) for row in rows]
+        self._top = [0.0, *itertools.accumulate(height + between for height in heights)][:-1]
+        self._bottom = [top + height for top, height in zip(self._top, heights, strict=True)]
+        self._middle = [(top + bottom) / 2 for top, bottom in zip(self._top, self._bottom, strict=True)]
+        self.height = self._bottom[-1]
+
+    # Ways.
+
+    def _ports(self, end: int) -> list[float]:
+        """x of each edge's start (end 0) or end (−1); edges that leave a box for the same cell start together."""
+        at: dict[int, dict[object, list[int]]] = collections.defaultdict(lambda: collections.defaultdict(list))
+        for index, chain in enumerate(self._chains):
+            group: object = chain[1] if end == 0 else (chain[-2], index)
+            at[chain[end]][group].append(index)
+        ports = [0.0] * len(self._chains)
+        for box, groups in at.items():
+            neighbour = {key: self._x[key if isinstance(key, int) else key[0]] for key in groups}  # type: ignore[index]
+            keys = sorted(groups, key=neighbour.__getitem__)
+            room = self._sizes[box][0] * PORT_SHARE
+            gap = min(PORTS, room / max(len(keys) - 1, 1))
+            low, high = self._x[box] - room / 2, self._x[box] + room / 2
+            wanted = [
+                min(max(neighbour[key], low + index * gap), high - (len(keys) - 1 - index) * gap)
+                for index, key in enumerate(keys)
+            ]
+            places = spread(wanted, [1.0] * len(keys), [gap] * (len(keys) - 1))
+            for key, place in zip(keys, places, strict=True):
+                for index in groups[key]:
+                    ports[index] = place
+        return ports
+
+    def _way(self, chain: Sequence[int], start: float, end: float) -> Way:
+        source, target = chain[0], chain[-1]
+        tip = (end, self._middle[self._layer[target]] - self._sizes[target][1] / 2)
+        stops = [
+            (start, self._middle[self._layer[source]] + self._sizes[source][1] / 2),
+            (start, self._bottom[self._layer[source]]),
+        ]
+        for cell in chain[1:-1]:
+            layer = self._layer[cell]
+            stops += [(self._x[cell], self._top[layer]), (self._x[cell], self._bottom[layer])]
+        stops += [(end, self._top[self._layer[target]] - HEAD), (end, tip[1] - HEAD)]
+        label = (self._x[chain[-2]], self._middle[self._layer[chain[-2]]]) if self._labelled else None
+        return Way(tuple(_curves(stops)), tip, label)
+
+
+def _lines(count: int, chains: Sequence[Sequence[int]]) -> dict[Pair, int]:
+    """The lines that boxes right above one another make: (producer, consumer) → number of boxes in its line.
+
+    A line goes on where a box is the deepest producer of its consumer and that is the box with the most below it.
+    """
+    pairs = [(chain[0], chain[-1]) for chain in chains]
+    producers, consumers = _neighbours(count, pairs)
+    order = _in_order(count, pairs)
+    above, below = [0] * count, [0] * count
+    for box in order:
+        above[box] = max((above[producer] + 1 for producer in producers[box]), default=0)
+    for box in reversed(order):
+        below[box] = max((below[consumer] + 1 for consumer in consumers[box]), default=0)
+    after = {}
+    for box in order:
+        consumer = max(consumers[box], key=below.__getitem__, default=None)
+        if consumer is not None and max(producers[consumer], key=above.__getitem__) == box:
+            after[box] = consumer
+    lines: dict[Pair, int] = {}
+    for first in set(order) - set(after.values()):
+        line = [first]
+        while line[-1] in after:
+            line.append(after[line[-1]])
+        lines.update(dict.fromkeys(itertools.pairwise(line), len(line)))
+    return lines
+
+
+# Ordering.
+
+
+def _ordered(layer: Sequence[int], above: Sequence[Sequence[Pair]], below: Sequence[Sequence[Pair]]) -> list[list[int]]:
+    """The cells of each layer from left to right, so that few edges cross."""
+    rows = _first_order(layer, above, below)
+    position = [0] * len(layer)
+    _number(rows, position)
+    best, fewest, without_gain = [list(row) for row in rows], _crossings(rows, position, below), 0
+    for _ in range(ORDERINGS):
+        if not fewest or without_gain == WITHOUT_GAIN:
+            break
+        for index in range(1, len(rows)):
+            _sort_by_neighbours(rows[index], position, above)
+        for index in range(len(rows) - 2, -1, -1):
+            _sort_by_neighbours(rows[index], position, below)
+        crossings = _crossings(rows, position, below)
+        without_gain += 1
+        if crossings < fewest:
+            best, fewest, without_gain = [list(row) for row in rows], crossings, 0
+    _number(best, position)
+    for _ in range(EXCHANGES if fewest else 0):
+        if not sum(_exchange(row, position, above, below) for row in best):
+            break
+    return best
+
+
+def _first_order(
+    layer: Sequence[int], above: Sequence[Sequence[Pair]], below: Sequence[Sequence[Pair]]
+) -> list[list[int]]:
+    """Cells as a walk along the edges finds them: what is connected stands together."""
+    rows: list[list[int]] = [[] for _ in range(max(layer) + 1)]
+    seen = [False] * len(layer)
+    for root in range(len(layer)):
+        waiting = [] if seen[root] else [root]
+        while waiting:
+            cell = waiting.pop()
+            if seen[cell]:
+                continue
+            seen[cell] = True
+            rows[layer[cell]].append(cell)
+            waiting.extend(other for other, _ in reversed(below[cell]) if not seen[other])
+            waiting.extend(other for other, _ in reversed(above[cell]) if not seen[other])
+    return rows
+
+
+def _number(rows: Iterable[Sequence[int]], position: list[int]) -> None:
+    for row in rows:
+        for place, cell in enumerate(row):
+            position[cell] = place
+
+
+def _sort_by_neighbours(row: list[int], position: list[int], neighbours: Sequence[Sequence[Pair]]) -> None:
+    """Sorts the cells of a layer by the mean place of their neighbours; one without any keeps its place."""
+    means = {
+        cell: sum(position[other] for other, _ in neighbours[cell]) / len(neighbours[cell])
+        for cell in row
+        if neighbours[cell]
+    }
+    moved = iter(sorted(means, key=means.__getitem__))  # row's order where means are equal
+    row[:] = [next(moved) if cell in means else cell for cell in row]
+    _number([row], position)
+
+
+def _crossings(rows: Sequence[Sequence[int]], position: Sequence[int], below: Sequence[Sequence[Pair]]) -> int:
+    """How many pairs of segments cross."""
+    total = 0
+    for row in rows:
+        seen: list[int] = []
+        for cell in row:
+            ends = sorted(position[other] for other, _ in below[cell])
+            total += sum(len(seen) - bisect.bisect_right(seen, end) for end in ends)
+            for end in ends:
+                bisect.insort(seen, end)
+    return total
+
+
+def _exchange(
+    row: list[int], position: list[int], above: Sequence[Sequence[Pair]], below: Sequence[Sequence[Pair]]
+) -> int:
+    """Exchanges neighbours of a layer where fewer edges cross then; returns how many crossings that saved."""
+    saved = 0
+    for place in range(len(row) - 1):
+        left, right = row[place], row[place + 1]
+        gain = sum(
+            _inversions(neighbours[left], neighbours[right], position)
+            - _inversions(neighbours[right], neighbours[left], position)
+            for neighbours in (above, below)
+        )
+        if gain > 0:
+            row[place], row[place + 1] = right, left
+            position[left], position[right] = place + 1, place
+            saved += gain
+    return saved
+
+
+def _inversions(left: Sequence[Pair], right: Sequence[Pair], position: Sequence[int]) -> int:
+    """How many segments of the left cell cross one of the right cell."""
+    ends = sorted(position[other] for other, _ in right)
+    return sum(bisect.bisect_left(ends, position[other]) for other, _ in left)
+
+
+# Curves.
+
+
+def _curves(stops: Sequence[Point]) -> list[Point]:
+    """A start and Bézier curves through the stops, upright at each of them; straight pieces are joined."""
+    kept: list[Point] = []
+    for stop in stops:
+        if kept and stop == kept[-1]:
+            continue
+        if len(kept) > 1 and kept[-2][0] == kept[-1][0] == stop[0]:
+            kept.pop()
+        kept.append(stop)
+    points = [kept[0]]
+    for (x, y), (to_x, to_y) in itertools.pairwise(kept):
+        half = (y + to_y) / 2
+        points += [(x, half), (to_x, half), (to_x, to_y)]
+    return points
+
+
+def _moved(way: Way, right: float, down: float) -> Way:
+    def move(point: Point) -> Point:
+        return point[0] + right, point[1] + down
+
+    return Way(tuple(map(move, way.points)), move(way.tip), way.label and move(way.label))
+
+
+# The graph.
+
+
+def _neighbours(count: int, edges: Iterable[Pair]) -> tuple[list[list[int]], list[list[int]]]:
+    """The producers and the consumers of each box."""
+    producers: list[list[int]] = [[] for _ in range(count)]
+    consumers: list[list[int]] = [[] for _ in range(count)]
+    for source, target in edges:
+        producers[target].append(source)
+        consumers[source].append(target)
+    return producers, consumers
+
+
+def _in_order(count: int, edges: Sequence[Pair]) -> list[int]:
+    """The boxes, each behind its producers."""
+    producers, consumers = _neighbours(count, edges)
+    waits = [len(each) for each in producers]
+    order = [box for box in range(count) if not waits[box]]
+    for box in order:  # grows meanwhile
+        for consumer in consumers[box]:
+            waits[consumer] -= 1
+            if not waits[consumer]:
+                order.append(consumer)
+    return order
+
+
+def _connected(count: int, edges: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
+    """The connected parts: the boxes and the edges of each."""
+    part = list(range(count))
+
+    def root(box: int) -> int:
+        while part[box] != box:
+            part[box] = part[part[box]]
+            box = part[box]
+        return box
+
+    for source, target in edges:
+        one, other = sorted((root(source), root(target)))
+        part[other] = one
+    found: dict[int, tuple[list[int], list[int]]] = collections.defaultdict(lambda: ([], []))
+    for box in range(count):
+        found[root(box)][0].append(box)
+    for index, (source, _) in enumerate(edges):
+        found[root(source)][1].append(index)
+    return list(found.values())
+
+
+def _rows(parts: Sequence[_Part]) -> list[Point]:
+    """The upper left corners of the parts, packed in rows."""
+    area = sum((part.width + BETWEEN_PARTS) * (part.height + BETWEEN_PARTS) for part in parts)
+    widest = max([math.sqrt(area * ASPECT), *(part.width for part in parts)])
+    corners, left, top, bottom = [], 0.0, 0.0, 0.0
+    for part in parts:
+        if left and left + part.width > widest:
+            left, top = 0.0, bottom + BETWEEN_PARTS
+        corners.append((left, top))
+        left += part.width + BETWEEN_PARTS
+        bottom = max(bottom, top + part.height)
+    return corners
+
+
+def _median(places: list[tuple[float, float]]) -> float:
+    """The weighted median, halfway where two share the middle; sorts the places."""
+    if len(places) == 1:
+        return places[0][0]
+    places.sort()
+    half, below = sum(weight for _, weight in places) / 2, 0.0
+    for index, (place, weight) in enumerate(places):
+        below += weight
+        if below > half:
+            return place
+        if below == half:
+            return (place + places[index + 1][0]) / 2
+    raise AssertionError("weights are positive")

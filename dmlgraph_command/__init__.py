@@ -1,0 +1,40 @@
+"""Where the command `dmlgraph` begins: a Ctrl-C ends it with exit status 130, whatever it is doing.
+
+This is outside the package `dmlgraph`, whose import takes most of the time that a short command runs for: what
+handles the signal has to be there before.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
+
+
+def main() -> None:
+    """The command; does not return."""
+    # Where the signal is ignored, as in the background of a script, it stays so.
+    stoppable = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if stoppable:
+        signal.signal(signal.SIGINT, _leave)  # nothing is under way: nothing has to be cleared away
+    from dmlgraph.cli import main as command
+
+    status: str | int | None = INTERRUPTED
+    try:
+        if stoppable:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        command()
+    except SystemExit as leaving:
+        status = leaving.code
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if stoppable:
+            signal.signal(signal.SIGINT, _leave)
+    sys.exit(status)
+
+
+def _leave(*_: object) -> None:
+    os._exit(INTERRUPTED)

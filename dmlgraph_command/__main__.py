@@ -1,0 +1,5 @@
+"""`python -m dmlgraph_command`."""
+
+from dmlgraph_command import main
+
+main()

@@ -1,0 +1,100 @@
+"""Ctrl-C: exit status 130 and no traceback, whatever the command is doing, from its first import on."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+
+import pytest
+from click.testing import CliRunner
+
+from dmlgraph.cli import main
+from dmlgraph_command import INTERRUPTED
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
+ROOT = pathlib.Path(__file__).parents[2]
+GRAPH = """
+dmlgraph: 1
+nodes: {y: {op: fill_value_constant, output: {dtype: float32, sizes: [4]}, value: 1}}
+outputs: [y]
+"""
+# The command's script as an installer makes it; it says when the package is about to be imported.
+SCRIPT = """
+import sys
+
+class Told:
+    def find_spec(self, name, *_):
+        if name == "dmlgraph":
+            sys.meta_path.remove(self)
+            print("begun", flush=True)
+
+sys.meta_path.insert(0, Told())
+from {module} import {function}
+sys.exit({function}())
+"""
+
+
+@pytest.fixture
+def script(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A script that runs what pyproject.toml says the command is."""
+    entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["dmlgraph"]
+    module, _, function = entry.partition(":")
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT.format(module=module, function=function))
+    (tmp_path / "g.yaml").write_text(GRAPH)
+    return path
+
+
+def interrupted(script: pathlib.Path, arguments: list[str], seconds: float) -> tuple[int, str]:
+    """The exit status and the standard error of a command that is interrupted so long after it began."""
+    command = [sys.executable, "-P", script, *arguments]
+    with subprocess.Popen(
+        command, cwd=script.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "begun\n"
+        time.sleep(seconds)
+        os.killpg(run.pid, signal.SIGINT)
+        _, told = run.communicate(timeout=120)
+    return run.returncode, told
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_at_start_up(script: pathlib.Path, seed: int) -> None:
+    """At any moment of the imports and of a short command, which may also be over by then."""
+    status, told = interrupted(script, ["check", "g.yaml"], random.Random(seed).uniform(0, 0.6))
+    assert (status, told) in ((INTERRUPTED, ""), (0, ""))
+
+
+def test_as_soon_as_it_begins(script: pathlib.Path) -> None:
+    assert interrupted(script, ["--help"], 0) == (INTERRUPTED, "")
+
+
+def test_during_a_long_command(script: pathlib.Path) -> None:
+    arguments = ["bench", "g.yaml", "--device", "cpu", "--repeats", "1000000000"]
+    assert interrupted(script, arguments, 3) == (INTERRUPTED, "")
+
+
+def test_where_it_is_ignored_it_stays_so(script: pathlib.Path) -> None:
+    """As a shell does in the background of a script."""
+    code = "import signal, runpy, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); runpy.run_path(sys.argv[1])"
+    ignoring = script.with_name("ignoring.py")
+    ignoring.write_text(f"{code.replace('sys.argv[1]', repr(str(script)))}\n")
+    assert interrupted(ignoring, ["check", "g.yaml"], 0.2) == (0, "")
+
+
+@pytest.mark.parametrize("where", ["a command", "its arguments"])
+def test_without_a_process(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    command = main.commands["operators"]
+    monkeypatch.setattr(command, "invoke" if where == "a command" else "make_context", interrupt)
+    result = CliRunner().invoke(main, ["operators"])
+    assert (result.exit_code, result.stdout, result.stderr) == (INTERRUPTED, "", "")

@@ -1,0 +1,173 @@
+"""What `cpu` absorbs: fusing never hands to NumPy's definitions what runs natively when it is not fused."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from documentation.pages import DOCS
+from operators.test_fused_activation import FUSABLE as TABLE
+from passes.fusing import of_one
+from passes.test_activations import HOSTS, OTHERS, X
+from random_graphs import graph_of
+
+import dmlgraph as dg
+from dmlgraph.cli import main
+from dmlgraph.lowering import OperatorDescNode
+from dmlgraph.measure.inputs import complete
+from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.element_wise import ScaledUnary
+from dmlgraph.passes.activations import FUSABLE
+
+Array = np.ndarray[Any, Any]
+Definitions = frozenset[str]
+
+REQUIRED: dict[str, dict[str, Any]] = {
+    "threshold": {"min": 0},
+    "clip": {"min": 0.5, "max": 6},
+    "clip1": {"min": 0.5, "max": 6},
+    **{name: attributes for name, (attributes, *_) in TABLE.items()},
+    "activation_softmax1": {"axes": [3]},
+    "constant_pow": {"exponent": 3},
+    "round": {"rounding_mode": "halves_to_nearest_even"},
+}
+ONE_CHANNEL = ("activation_softmax",)  # of tensors whose sizes but the last two are 1
+SCALED = tuple(each.name for each in REGISTRY.values() if issubclass(each, ScaledUnary))
+SOFTMAXES = ("activation_softmax", "activation_softmax1")
+
+
+@pytest.fixture
+def definitions(monkeypatch: pytest.MonkeyPatch) -> Callable[[dg.Graph, dict[str, Array], bool], Definitions]:
+    """The operators of which a run of a graph on `cpu` calls `evaluate`, or `apply` where they are fused."""
+    called: set[str] = set()
+
+    def watch(cls: type[Operator], method: str) -> None:
+        original = getattr(cls, method)
+
+        @functools.wraps(original)
+        def run(self: Operator, *given: Any) -> Any:
+            called.add(type(self).name)
+            return original(self, *given)
+
+        monkeypatch.setattr(cls, method, run)
+
+    for cls in REGISTRY.values():
+        for method in ("evaluate", "apply"):
+            if method in vars(cls) or hasattr(cls, method):
+                watch(cls, method)
+
+    def of_run(graph: dg.Graph, inputs: dict[str, Array], fuse: bool) -> Definitions:
+        executable = graph.compile("cpu", fuse=fuse)  # passes and plans may evaluate, too
+        called.clear()
+        executable.run(inputs)
+        return frozenset(called)
+
+    return of_run
+
+
+def applied_to(name: str, value: dg.Value) -> Any:
+    return getattr(dg, name)(value, **REQUIRED.get(name, {}))
+
+
+def hosted(host: str, name: str, dtype: str) -> tuple[dg.Graph, dict[str, Array]]:
+    """activation(host(x))."""
+    x = (X[:, :1] if name in ONE_CHANNEL else X).astype(dtype)
+
+    def build(g: dg.Graph, x: dg.Value) -> dg.Value:
+        if name in ONE_CHANNEL and host == "gemm":
+            return applied_to(name, dg.gemm(x, g.constant("w", np.eye(4, dtype=dtype)[None, None])))
+        return applied_to(name, HOSTS[host](g, x))
+
+    return of_one(build, x), {"x": x}
+
+
+PAIRS = [(host, each.name) for host in HOSTS for each in FUSABLE if host == "gemm" or each.name not in ONE_CHANNEL]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("host", "activation"), PAIRS)
+def test_activations(host: str, activation: str, dtype: str, definitions: Any) -> None:
+    graph, inputs = hosted(host, activation, dtype)
+    assert definitions(graph, inputs, True) <= definitions(graph, inputs, False)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_no_activation_by_name(host: str, name: str, definitions: Any) -> None:
+    graph = of_one(lambda g, x: OTHERS[name][0](g, HOSTS[host](g, x)), X)
+    assert definitions(graph, {"x": X}, True) <= definitions(graph, {"x": X}, False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", SCALED)
+def test_a_scale_and_a_bias(name: str, dtype: str, definitions: Any) -> None:
+    x = np.linspace(0.1, 0.4, 24).reshape(1, 2, 3, 4).astype(dtype)
+    graph = of_one(lambda g, x: applied_to(name, x * 2 + 0.125), x)
+    assert definitions(graph, {"x": x}, True) <= definitions(graph, {"x": x}, False) == frozenset()
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "rules").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_rule(path: pathlib.Path, definitions: Any) -> None:
+    graph = dg.load(path)
+    inputs, _ = complete(graph, {}, 0)
+    assert definitions(graph, inputs, True) <= definitions(graph, inputs, False)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_graphs(seed: int, definitions: Any) -> None:
+    sample = graph_of(seed)
+    if not sample.tame:  # what is not finite is left to the definitions, whatever is fused
+        sample = graph_of(seed + 10_000)
+    assert definitions(sample.graph, sample.inputs, True) <= definitions(sample.graph, sample.inputs, False)
+
+
+def operators(desc: dg.GraphDesc) -> list[str]:
+    return [node.operator.name for node in desc.nodes if isinstance(node, OperatorDescNode)]
+
+
+@pytest.mark.parametrize("name", SOFTMAXES)
+def test_gemm_does_not_absorb_softmax(name: str) -> None:
+    graph, inputs = hosted("gemm", name, "float32")
+    fused, reference = graph.compile("cpu"), graph.compile("reference")
+    assert operators(reference.graph) == ["gemm"]
+    assert operators(fused.graph) == ["gemm", name]
+    (entry,) = (entry for entry in fused.fusion if entry.rule == "fuse_activation")
+    assert not entry.applied
+    assert entry.why == f"on 'cpu' gemm does not absorb {name}, which alone runs natively"
+    np.testing.assert_allclose(fused.run(inputs)["y"], reference.run(inputs)["y"], rtol=1e-5)
+
+
+def test_the_device_has_its_say_whatever_rules_are_asked_for() -> None:
+    graph, _ = hosted("gemm", "activation_softmax1", "float32")
+    executable = graph.compile("cpu", fuse=["fuse_activation"])
+    assert [entry.applied for entry in executable.fusion] == [False]
+
+
+def test_a_region_multiplies_and_adds_better_than_a_normalization() -> None:
+    graph = dg.Graph("line")
+    x, w, b = (graph.input(name, sizes=[2, 3, 4, 5], dtype="float32") for name in "xwb")
+    graph.output("y", x * w + b)
+    executable = graph.compile("cpu")
+    assert executable.stats["regions"] == [["multiply", "add"]]
+    assert [str(entry) for entry in executable.fusion] == [
+        "not multiply_add at add: on 'cpu' a region multiplies and adds in one pass, without batch_normalization"
+    ]
+
+
+def test_lower_explains_it(tmp_path: pathlib.Path) -> None:
+    graph, _ = hosted("gemm", "activation_softmax1", "float32")
+    path = str(tmp_path / "softmax.yaml")
+    graph.save(path)
+    said = {}
+    for device in ("cpu", "reference"):
+        result = CliRunner().invoke(main, ["lower", path, "--explain", "--device", device])
+        assert result.exit_code == 0, result.output
+        said[device] = result.stdout
+    assert "# not fuse_activation at activation_softmax1: on 'cpu' gemm does not absorb" in said["cpu"]
+    assert "ACTIVATION_SOFTMAX1\n" in said["cpu"]
+    assert "# fuse_activation: " in said["reference"]

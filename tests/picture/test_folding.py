@@ -1,0 +1,79 @@
+"""Folding: small drawings stay, large ones become few boxes with the same flow."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from dmlgraph.picture import svg
+from dmlgraph.picture.drawing import Drawing, draw
+from dmlgraph.picture.folding import MOST_BOXES, PIECES, fold
+from dmlgraph.picture.shapes import Kind
+
+from .graphs import apart, chain, lopsided, ramp, residual, wide
+
+LARGE = {
+    "chain": lambda: chain(2000),
+    "residual": lambda: residual(60),
+    "wide": wide,
+    "lopsided": lopsided,
+    "apart": apart,
+}
+
+
+def members(drawing: Drawing) -> list[str]:
+    """The names of all nodes in the boxes of a folded drawing."""
+    rows = (dict(box.rows)["nodes"].split(", ") if box.kind is Kind.FOLDED else [box.name] for box in drawing.boxes)
+    return list(itertools.chain.from_iterable(rows))
+
+
+def test_a_small_drawing_stays() -> None:
+    drawing = draw(ramp())
+    assert fold(drawing) is drawing
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_drawing_has_few_boxes_and_every_node_is_in_one(name: str) -> None:
+    drawing = draw(LARGE[name]())
+    folded = fold(drawing)
+    assert len(folded.boxes) <= MOST_BOXES < len(drawing.boxes)
+    assert sorted(members(folded)) == sorted(box.name for box in drawing.boxes)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_folded_drawing_has_no_cycle_and_an_edge_wherever_a_tensor_flows(name: str) -> None:
+    drawing = draw(LARGE[name]())
+    folded = fold(drawing)
+    waits = {
+        index: {edge.source for edge in folded.edges if edge.target == index} for index in range(len(folded.boxes))
+    }
+    while waits:
+        ready = [index for index, sources in waits.items() if not sources & set(waits)]
+        assert ready, "a cycle"
+        for index in ready:
+            del waits[index]
+    pairs = {(edge.source, edge.target) for edge in folded.edges}
+    assert len(pairs) == len(folded.edges)
+
+
+def test_cuts_go_between_blocks() -> None:
+    """A chain of blocks is cut where one tensor flows, so that nearly all edges lead to the next box."""
+    folded = fold(draw(residual(60)))
+    pieces = [box for box in folded.boxes if box.kind is Kind.FOLDED]
+    assert PIECES / 2 < len(pieces) <= PIECES
+    assert len(folded.edges) < 1.5 * len(folded.boxes)
+
+
+def test_a_folded_box_counts_what_is_in_it() -> None:
+    box = next(box for box in fold(draw(chain(2000))).boxes if box.kind is Kind.FOLDED)
+    assert any("× activation_relu" in line for line in box.lines)
+    assert any("× add" in line for line in box.lines)
+
+
+def test_a_notebook_draws_a_large_graph_folded() -> None:
+    graph = chain(2000)
+    shown = graph._repr_svg_()
+    assert shown == svg.render([fold(draw(graph))])
+    assert "folded" in shown
+    assert len(shown) < 200_000 < len(svg.render([draw(graph)]))
