@@ -549,3 +549,95 @@ def test_a_place_says_what_stands_there() -> None:
     assert location is not None
     assert location.source == "  x: {dtype: int5, sizes: [2]}"
     assert location.source[location.column - 1 : (location.end_column or 0) - 1] == "int5"
+
+
+# Every error of a list, of a mapping, and of several fields.
+
+
+def places(text: str) -> list[str]:
+    """The fields of all problems, in the order they are told."""
+    with pytest.raises(dg.DocumentError) as caught:
+        dg.loads(f"{HEAD}{text}")
+    return [f"{each.node}: {each.field}" for each in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        (
+            "inputs: {i: {dtype: f, sizes: [2.5, two, 0], strides: [-1, x, 1], owned: 1}}",
+            "dtype sizes.0 sizes.1 sizes.2 strides.0 strides.1 owned",
+        ),
+        ("constants: {i: {dtype: f, sizes: [2.5, two], data: [1]}}", "dtype sizes.0 sizes.1"),
+        ("constants: {i: {dtype: int8, sizes: [3], data: [a, 300, 1.5]}}", "data.0 data.1 data.2"),
+        ("constants: {i: {dtype: int8, sizes: [2, 2], data: [[a, 1], [2, b]]}}", "data.0.0 data.1.1"),
+        ("constants: {i: {file: no.npy, dtype: f, sizes: [a, 0]}}", "file dtype sizes.0 sizes.1"),
+        (
+            "nodes: {i: {op: reduce, input: x, axes: [1.5, a, -9], function: summ, output: {sizes: [a, 0], dtype: f}}}",
+            "axes.0 axes.1 function output.sizes.0 output.sizes.1 output.dtype",
+        ),
+        (
+            "nodes: {i: {op: fill_value_constant, output: {sizes: [a, b], strides: [1.5, c], dtype: f}, value: 1}}",
+            "output.sizes.0 output.sizes.1 output.strides.0 output.strides.1 output.dtype",
+        ),
+        (
+            "nodes: {i: {op: split, input: x, axis: a, outputs: [{dtype: f}, {sizes: [0, z]}]}}",
+            "axis outputs.0.dtype outputs.1.sizes.0 outputs.1.sizes.1",
+        ),
+        ("nodes: {i: {op: gemm, a: x, b: nothing, c: none, alpha: a, trans_a: b}}", "b c alpha trans_a"),
+        (
+            "nodes: {i: {op: gemm, a: x, b: x, alpha: a, fused_activation: {op: activation_elu, alpha: b, foo: 1}}}",
+            "alpha fused_activation.alpha fused_activation.foo",
+        ),
+        (
+            "nodes: {i: {op: identity, input: x, scale_bias: {scale: a, bias: b, foo: 1}}}",
+            "scale_bias.scale scale_bias.bias scale_bias.foo",
+        ),
+        ("nodes: {i: {op: join, inputs: [x, nothing, none], axis: a}}", "inputs inputs axis"),
+    ],
+)
+def test_everything_wrong_with_one_declaration_is_told(text: str, fields: str) -> None:
+    x = "" if text.startswith("inputs") else X
+    assert places(f"{x}{text}\noutputs: [i]\n") == [f"i: {field}" for field in fields.split()]
+
+
+def test_the_fields_of_a_node_that_reads_a_broken_one_are_checked() -> None:
+    nodes = "a: {op: negate, input: nothing}, b: {op: clip, input: a, min: low, max: 1}, c: {op: negate, input: b}"
+    assert places(f"nodes: {{{nodes}}}\noutputs: [c]\n") == ["a: input", "b: min"]
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "sizes", "node", "field"),
+    [
+        ("6.4", "float64", "[2, 2]", "{op: add, a: x, b: x}", "a.dtype"),
+        ("2.0", "float32", "[2, 2]", "{op: add, a: x, b: x}", "a.sizes"),
+        ("2.0", "int32", "[1, 1, 2, 2]", "{op: gemm, a: x, b: x, c: x}", "a.dtype"),
+        ("6.4", "int4", "[2, 2]", "{op: join, inputs: [x, x], axis: 0}", "inputs.0.dtype"),
+    ],
+)
+def test_a_type_that_all_tensors_share_is_refused_once(
+    target: str, dtype: str, sizes: str, node: str, field: str
+) -> None:
+    x = f"inputs: {{x: {{dtype: {dtype}, sizes: {sizes}}}}}\n"
+    assert places(f'target: "{target}"\n{x}nodes: {{n: {node}}}\noutputs: [n]\n') == [f"n: {field}"]
+
+
+def test_types_that_differ_are_refused_each() -> None:
+    inputs = "inputs: {x: {dtype: float64, sizes: [2]}, i: {dtype: float16, sizes: [2]}}\n"
+    node = "nodes: {n: {op: gather, input: x, indices: i, axis: 0, index_dimensions: 1}}\n"
+    assert places(f'target: "2.1"\n{inputs}{node}outputs: [n]\n')[1:2] == ["n: indices.dtype"]
+
+
+@pytest.mark.parametrize(
+    ("node", "mistake"),
+    [
+        ("op: join, inputs: ^x, axis: 0", "node 'n', field 'inputs': takes a list of values, not one; got x"),
+        ("op: negate, input: ^[x]", "node 'n', field 'input': takes one value, not a list of them; got 1 value"),
+        (
+            "op: dequantize, input: x, quantizations: ^x, quantization_type: scale",
+            "node 'n', field 'quantizations': takes a list of values, not one; got x",
+        ),
+    ],
+)
+def test_one_value_is_no_list_of_values(node: str, mistake: str) -> None:
+    assert at_mark(f"{HEAD}{X}nodes: {{n: {{{node}}}}}\noutputs: [n]\n") == mistake
