@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -15,8 +15,7 @@ from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, ArrayFile, check_device, every_input, with_dims, with_inputs, writing
 from dmlgraph.devices import compile_graph
 from dmlgraph.document import load
-from dmlgraph.document.arrays import to_stored
-from dmlgraph.errors import DmlGraphError
+from dmlgraph.document.arrays import file_name, to_stored
 from dmlgraph.files import NewFiles
 from dmlgraph.graph import Graph
 
@@ -36,7 +35,7 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=pathlib.Path),
-    help="Save each output as DIR/NAME.npy.",
+    help="Save each output as DIR/NAME.npy; '/' and the like are written as in a URL, %2F.",
 )
 @click.option("--no-fuse", is_flag=True, help="Run the nodes as they stand in the file.")
 @with_dims
@@ -58,8 +57,6 @@ def run(
     check_device(device)
     graph = load(file, dims=dims)
     tell(graph.warnings())
-    if output_dir is not None:
-        _check_file_names(graph.outputs)
     arrays = every_input(graph, inputs)
     with located(graph):
         executable = compile_graph(graph, device, fuse=not no_fuse)
@@ -78,15 +75,8 @@ def _save(results: Mapping[str, np.ndarray[Any, Any]], graph: Graph, folder: pat
     folder.mkdir(parents=True, exist_ok=True)
     with NewFiles() as files:
         for name, array in results.items():
-            with writing(path := folder / f"{name}.npy"), files.open(path) as stream:
+            with writing(path := folder / f"{file_name(name)}.npy"), files.open(path) as stream:
                 np.save(stream, to_stored(array, graph.outputs[name].dtype))
-
-
-def _check_file_names(names: Iterable[str]) -> None:
-    """Outputs are saved under their names, which must not lead out of the folder."""
-    for name in names:
-        if any(character in name for character in '/\\:*?"<>|'):
-            raise DmlGraphError("cannot be the name of a file", field=f"outputs.{name}", hint="give the output another")
 
 
 def _values(array: np.ndarray[Any, Any]) -> str:

@@ -15,16 +15,15 @@ constraints.  Its tensors are `TensorDesc`s; which values flow in and out is the
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import keyword
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlgraph.errors import OperatorError, Problem, ScalarError, TensorError, plural
+from dmlgraph.errors import Gathered, OperatorError, Problem, ScalarError, TensorError, plural
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.completion import completed, left_out
 from dmlgraph.operators.enumeration import Enumeration
@@ -89,11 +88,7 @@ class Operator(BaseModel):
         Raises:
             OperatorError: every problem found, each with its field.
         """
-        given = take_given(self.output_arrays, data)
-        try:
-            super().__init__(**{name: value for name, value in data.items() if not left_out(type(self), name, value)})
-        except ValidationError as error:
-            raise OperatorError(problems_of(error, tuple(type(self).model_fields))) from None
+        given = self._take_fields(data)
         self.__dict__.update(completed(self, given))
         self.__dict__.update(self.fill_in())
         _check_array_lengths(self)
@@ -108,6 +103,32 @@ class Operator(BaseModel):
         problems = [*self._unequal_tensors(), *self._overlapping_outputs(), *self._owned_inputs(), *self.constraints()]
         if problems:
             raise OperatorError(problems)
+
+    def _take_fields(self, data: dict[str, Any]) -> Given:
+        """Takes every field by itself, and returns what is asked of the outputs.
+
+        Raises:
+            OperatorError: every problem found.
+        """
+        found = Gathered()
+        given: Given = {}
+        with found:
+            given = take_given(self.output_arrays, data)
+        try:
+            super().__init__(**{name: value for name, value in data.items() if not left_out(type(self), name, value)})
+        except ValidationError as error:
+            found.problems += problems_of(error, tuple(type(self).model_fields))
+        found.settle(OperatorError)
+        return given
+
+    @classmethod
+    def field_problems(cls, /, **data: Any) -> Sequence[Problem]:
+        """What is wrong with the fields, each taken by itself, where they do not make an operator together."""
+        try:
+            cls.__new__(cls)._take_fields(data)
+        except OperatorError as error:
+            return error.problems
+        return ()
 
     # What a class may define.
 
@@ -252,15 +273,19 @@ class Operator(BaseModel):
 
     def level_problems(self, level: FeatureLevel) -> list[Problem]:
         """Why the operator is not legal at `level`: each says what is allowed and from which level it is legal."""
-        problems = []
-        for field, tensor in self._named_tensors():
-            found = _level_problem(
-                type(self), level, field.partition(".")[0], tensor.dtype, tensor.rank, self._function
-            )
-            if found:
-                if found.field is None:  # the operator itself: said once
-                    return [found]
-                problems.append(dataclasses.replace(found, field=f"{field}.{found.field}"))
+        problems: list[Problem] = []
+        told: set[tuple[str, Problem]] = set()  # by field: its tensors share what is refused
+        for path, tensor in self._named_tensors():
+            field = path.partition(".")[0]
+            found = _level_problem(type(self), level, field, tensor.dtype, tensor.rank, self._function)
+            if found is None:
+                continue
+            if found.field is None:  # the operator itself: said once
+                return [found]
+            if (field, found) not in told:
+                problems.append(found.within(path))
+            what = "DataType" if found.field == "dtype" else "DimensionCount"
+            told |= {(each, found) for each in (field, *_alike(type(self), field, what))}
         return problems + list(self.level_constraints(level))
 
     @property
@@ -378,7 +403,12 @@ def _same_rules(cls: type[Operator]) -> tuple[tuple[frozenset[str], tuple[str, .
 
 def same_dtype_fields(cls: type[Operator], field: str) -> list[str]:
     """The fields whose data type must be that of `field`."""
-    groups = (fields for fields, properties in _same_rules(cls) if "DataType" in properties and field in fields)
+    return _alike(cls, field, "DataType")
+
+
+def _alike(cls: type[Operator], field: str, what: str) -> list[str]:
+    """The fields that must have the same of a property as `field`."""
+    groups = (fields for fields, properties in _same_rules(cls) if what in properties and field in fields)
     return sorted(set().union(*groups))
 
 

@@ -53,7 +53,10 @@ def instructions(operator: Operator) -> tuple[Instruction, ...] | None:
     result = writer(code, operator)
     if result is None:
         return None
-    code.convert(result, operator.__dict__[operator.output_fields[0]].dtype)
+    dtype = operator.__dict__[operator.output_fields[0]].dtype
+    if dtype.bits == 4:
+        return None
+    code.convert(result, dtype)
     return code.finish()
 
 
