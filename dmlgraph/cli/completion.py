@@ -6,7 +6,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from dmlgraph.devices import list_devices
-from dmlgraph.operators.operator import REGISTRY
+from dmlgraph.operators.registry import REGISTRY
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -6,8 +6,8 @@ import click
 
 from dmlgraph.cli.completion import complete_operators
 from dmlgraph.operators.names import operator_hint
-from dmlgraph.operators.operator import find
 from dmlgraph.operators.reference import describe, overview
+from dmlgraph.operators.registry import find
 
 
 @click.command()

@@ -16,7 +16,8 @@ from dmlgraph.errors import DmlGraphError, DocumentError, GraphError, Location, 
 from dmlgraph.graph import NOT_A_DIM, Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.operators.names import operator_hint
-from dmlgraph.operators.operator import Operator, find
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import find
 from dmlgraph.plain_files import read_file
 from dmlgraph.tensor import TensorDesc
 

@@ -11,7 +11,8 @@ from pydantic_core import PydanticCustomError
 from dmlgraph.errors import OperatorError, Problem, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.fields import Kind, as_list
-from dmlgraph.operators.operator import REGISTRY, Array, Operator, find
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.registry import REGISTRY, find
 
 
 def activation_hint(name: str) -> str:
