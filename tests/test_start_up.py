@@ -161,3 +161,34 @@ def test_the_index_and_the_stub_are_what_their_script_makes() -> None:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         assert done.stdout == (ROOT / "dmlgraph" / "operators" / file).read_text()
     assert set(FUNCTIONS) == set(functions.__all__)
+
+
+# The command.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--version"], None),
+        (["--help"], None),
+        (["run", "--help"], None),
+        (["completion", "bash"], None),
+        ([], "dmlgraph "),
+        ([], "dmlgraph ru"),
+        ([], "dmlgraph run g.yaml --de"),
+        ([], "dmlgraph show --format "),
+        ([], "dmlgraph directml in"),
+        ([], "dmlgraph operators activation_rel"),
+    ],
+    ids=str,
+)
+def test_help_and_completion_import_neither_operators_nor_numpy(arguments: list[str], words: str | None) -> None:
+    """A shell's TAB runs the command with the words so far."""
+    code = f"import sys; sys.argv = ['dmlgraph', *{arguments}]\n"
+    if words is not None:
+        said = {"_DMLGRAPH_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        code += f"import os; os.environ.update({said})\n"
+    code += "from dmlgraph.command import main\ntry:\n    main()\nexcept SystemExit as done:\n    assert not done.code"
+    modules = imported(code)
+    assert not modules & (HEAVY - {"click"})
+    assert not families(modules)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import pathlib
 import textwrap
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, ArrayFile, check_device, every_input, with_dims, with_inputs, writing
-from dmlgraph.devices import compile_graph
-from dmlgraph.document import load
-from dmlgraph.document.arrays import to_stored
 from dmlgraph.errors import DmlGraphError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 
@@ -53,6 +52,12 @@ def run(
       dmlgraph run examples/positional_encoding.yaml
       dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 --output-dir results
     """
+    import numpy as np
+
+    from dmlgraph.devices import compile_graph
+    from dmlgraph.document import load
+    from dmlgraph.document.arrays import to_stored
+
     check_device(device)
     graph = load(file, dims=dims)
     tell(graph.warnings())
@@ -85,5 +90,7 @@ def _check_file_names(names: Iterable[str]) -> None:
 
 def _values(array: np.ndarray[Any, Any]) -> str:
     """All values of a small array, the corners of a large one."""
+    import numpy as np
+
     with np.printoptions(threshold=SHOWN_ELEMENTS, edgeitems=2, linewidth=100):
         return str(array)
