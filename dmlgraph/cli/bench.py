@@ -14,6 +14,7 @@ from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs, writing
 from dmlgraph.cli.table import lines, show_bytes, show_seconds
+from dmlgraph.files import write_text
 
 if TYPE_CHECKING:
     from dmlgraph.measure.bench import Measurement
@@ -108,7 +109,7 @@ def bench(
             measurements.append(measure(graph, device, arrays, fuse=not no_fuse, repeats=repeats))
     if trace is not None:
         with writing(trace):
-            trace.write_text(json.dumps(make_trace(measurements)), encoding="utf-8")
+            write_text(trace, json.dumps(make_trace(measurements)))
     if as_json:
         result = {"graph": graph.name, "fused": not no_fuse, "devices": [each.as_json() for each in measurements]}
         click.echo(json.dumps(result, indent=2))

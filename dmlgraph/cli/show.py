@@ -11,6 +11,7 @@ import click
 from dmlgraph.cli.messages import located
 from dmlgraph.cli.options import FILE, with_dims, writing
 from dmlgraph.errors import plural
+from dmlgraph.files import write_text
 
 if TYPE_CHECKING:
     from dmlgraph.picture import View
@@ -72,7 +73,7 @@ def show(
         text = picture.render(graph, format_, view=view or "source")
     if output is not None:
         with writing(output):
-            output.write_text(text, encoding="utf-8")
+            write_text(output, text)
         click.echo(f"{output}: {plural(len(text.encode()), 'byte', ',')}", err=True)
         return
     click.echo(text, nl=False)

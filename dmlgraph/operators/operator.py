@@ -234,11 +234,15 @@ class Operator(BaseModel):
             value = self.__dict__[member.field or member.counts or ""]
             yield member, value if member.field else len(value)
 
-    def native(self) -> _native.OperatorDesc:
-        """The operator for the native module, which makes the C struct of it."""
+    def native(self, buffers: Mapping[int, int] | None = None) -> _native.OperatorDesc:
+        """The operator for the native module, which makes the C struct of it.
+
+        Args:
+            buffers: the bytes of the buffers that inputs lie in, by port, where they reach beyond what is read.
+        """
         from dmlgraph.operators.native import operator_desc  # only devices that run natively need the module
 
-        return operator_desc(self)
+        return operator_desc(self, buffers)
 
     def level_problems(self, level: FeatureLevel) -> list[Problem]:
         """Why the operator is not legal at `level`: each says what is allowed and from which level it is legal."""

@@ -252,6 +252,18 @@ def maxima(window: Windows, x: Array) -> tuple[Array, Array]:
     return np.take_along_axis(views, first, -1)[..., 0], np.take_along_axis(indices, first, -1)[..., 0]
 
 
+def or_infinite(window: Windows, x: Array, greatest: Array) -> Array:
+    """The maxima, but −infinity where one window is all of x, in which nothing is greater.
+
+    Measured, of poolings that are not asked for indices: DirectML runs them as REDUCE.
+    """
+    whole = window.taps == x.shape[2:] and not any((*window.start, *window.end))
+    if not whole or x.dtype.kind != "f":
+        return greatest
+    spatial = tuple(range(2, x.ndim))
+    return np.where((x > -np.inf).any(spatial, keepdims=True), greatest, greatest.dtype.type(-np.inf))
+
+
 class Maxima(Pooling):
     """Base of the max poolings."""
 
@@ -268,13 +280,16 @@ class Maxima(Pooling):
         (x,) = required(inputs)
         greatest, indices = maxima(self.window, x)
         asked: TensorDesc | None = self.__dict__.get("output_indices")
-        outputs = (convert(greatest, DataType.parse(x.dtype)), np.maximum(indices, 0))
-        return outputs[:1] if asked is None else (outputs[0], outputs[1].astype(asked.dtype.numpy))
+        output = convert(greatest, DataType.parse(x.dtype))
+        if asked is None:
+            return (or_infinite(self.window, x, output),)
+        return output, np.maximum(indices, 0).astype(asked.dtype.numpy)
 
 
 class MaxPooling(Maxima, Pooled, dml="MAX_POOLING"):
     """The greatest element of each window.  A NaN is passed over, and −infinity counts as the least finite number.
 
+    Where one window is the whole input, −infinity stays, and is what NaN alone gives (measured).
     Shapes: {N, C, (D,) H, W}; a spatial size of the output is (padded − window) / stride + 1, cut to an integer.
     """
 

@@ -30,13 +30,14 @@ from dmlgraph.operators.fields import (
     inferred,
 )
 from dmlgraph.operators.fused import Activations
-from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.numerics import convert, greater, lesser
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.registry import REGISTRY
 
 State = tuple[Array, ...]  # what one step hands to the next, each {B, H}; the hidden numbers first
 Function = Callable[[Array], Array]
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 Step = Callable[[Array, State], State]  # a step's W · x + Wb by gate, {gates, B, H}, and the state → the next state
 
 _EXAMPLE = """
@@ -190,10 +191,20 @@ class Recurrent(Operator):
         # Copied, since it is multiplied by at every step: a matrix in order is much faster.
         return by_gate.swapaxes(-1, -2).copy(), self._biases(given, direction)[1]
 
+    @property
+    def _bound(self) -> float:
+        """What f and g are given is clipped to ± this; NaN becomes the lower bound (measured)."""
+        return FLOAT32_MAX
+
     def _functions(self, direction: int) -> list[Function]:
         """The activations f, g, h of a direction."""
-        start = direction * self.functions
-        return [each.apply for each in self.__dict__["activation_descs"][start : start + self.functions]]
+        start, bound = direction * self.functions, np.asarray(self._bound, np.float64)
+        given = [each.apply for each in self.__dict__["activation_descs"][start : start + self.functions]]
+
+        def clipped(function: Function) -> Function:
+            return lambda x: function(lesser(greater(x, -bound), bound))
+
+        return [*map(clipped, given[:2]), *given[2:]]
 
     def _step(self, given: dict[str, Array | None], direction: int) -> Step:
         """What happens in one time step of a direction."""
@@ -260,8 +271,8 @@ class Lstm(Recurrent, dml="LSTM"):
     o = f(Wo · X_t + Ro · H_(t−1) + Po ∘ C_t + Wbo + Rbo)
     H_t = o ∘ h(C_t)
     With `use_clip_threshold` (if left out: where `clip_threshold` is given) what f and g are given is clipped to
-    ±`clip_threshold` first; what h is given is not (measured).  Where the documentation has Po ∘ C_(t−1), it is
-    Po ∘ C_t (measured).
+    ±`clip_threshold` first; what h is given is not (measured).  NaN becomes the lower bound.  Where the documentation
+    has Po ∘ C_(t−1), it is Po ∘ C_t (measured).
 
     Shapes: input {1, T, B, I}, weight {1, D, 4H, I} and recurrence {1, D, 4H, H} (gates i, o, F, c), bias
     {1, 1, D, 8H} (Wb, then Rb), hidden_init and cell_mem_init {1, D, B, H} (zeros if left out), sequence_lengths
@@ -314,17 +325,9 @@ class Lstm(Recurrent, dml="LSTM"):
         directions, front = len(self.backward), (1,) * (self.input.rank - 3)
         return super()._sizes() | {"peephole": (*front, 1, directions, 3 * self.recurrence.sizes[-1])}
 
-    def _functions(self, direction: int) -> list[Function]:
-        functions = super()._functions(direction)
-        if not self.use_clip_threshold:
-            return functions
-        bound = self.clip_threshold
-
-        def clipped(function: Function) -> Function:
-            return lambda x: function(np.clip(x, -bound, bound))
-
-        f, g, h = functions
-        return [clipped(f), clipped(g), h]
+    @property
+    def _bound(self) -> float:
+        return self.clip_threshold if self.use_clip_threshold else super()._bound
 
     def _step(self, given: dict[str, Array | None], direction: int) -> Step:
         weights, biases = self._recurrence(given, direction)

@@ -219,7 +219,7 @@ import dmlgraph as dg
 import dmlgraph.devices.directml as directml
 from dmlgraph.devices.directml import DirectMLDevice
 from dmlgraph.lowering import lower
-directml.make_safe = lambda graph: graph
+directml.make_safe = lambda graph: (graph, 0)
 device = DirectMLDevice("software")
 graph = dg.Graph("sequence")
 count, read = int(sys.argv[1]), sys.argv[2] == "read"

@@ -63,6 +63,11 @@ class TestAdamOptimizer(ShapedTests):
             for dtype in FLOATS
         ),
         *(
+            row("step 0: alpha is the learning rate", [[[1, 2]], [[0, 4]], [[9, 9]], [[2, -4]]], 0,
+                [[[0.5, 2]], [[1, 0]], [[4, 16]]], dtype, **EXACT)
+            for dtype in FLOATS
+        ),
+        *(
             # beta2 = 3/4: V = 3/4 · 4 + 1/4 · 4 = 4; alpha = √(1 − 3/4) / (1 − 1/2) = 1.
             row("the second moment", [[[3]], [[2]], [[4]], [[2]]], 1, [[[2]], [[2]], [[4]]], dtype,
                 learning_rate=1.0, beta1=0.5, beta2=0.75, epsilon=0.0)

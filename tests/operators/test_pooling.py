@@ -291,6 +291,16 @@ def max_cases(more: dict[str, Any]) -> tuple[Any, ...]:
         ),
         *(
             case(
+                "one window of all elements: −infinity stays, and is what NaN alone gives",
+                [[[[[-INF, -INF]], [[NAN, NAN]], [[NAN, -3]]]]],
+                [[[[-INF]], [[-INF]], [[-3]]]],
+                of,
+                **PLAIN | more | {"window_size": (1, 2)},
+            )
+            for of in FLOATS
+        ),
+        *(
+            case(
                 "nothing but padding is the least number, of 32 bits",
                 [[[[[3, 2]]]]],
                 [[[[least, 3, 2]]]],

@@ -13,7 +13,7 @@ import pytest
 import dmlgraph as dg
 
 from .checks import OperatorTests
-from .harness import FLOATS, Array, Case, add_node, build, case, operator_class, refused, run_all
+from .harness import FLOATS, INF, NAN, Array, Case, add_node, build, case, operator_class, refused, run_all
 from .harness_windows import SeveralOutputs
 from .literal import some
 from .onnx_model import evaluate
@@ -91,6 +91,7 @@ def gru_step(part: dict[str, Any], x: Sequence[float], hidden: list[float], cell
     return [(1 - gate) * n + gate * old for gate, n, old in zip(z, new, hidden, strict=True)], cell
 
 
+MOST = float(np.finfo(np.float32).max)
 STEPS = {"rnn": rnn_step, "lstm": lstm_step, "gru": gru_step}
 
 
@@ -422,3 +423,18 @@ def test_a_large_sequence_is_bound_without_being_owned(device: str) -> None:
     graph.output("y", last)
     got = graph.compile(device=device, fuse=False).run({"x": np.ones([1, 1, 1, count], "float32")})["y"]
     np.testing.assert_allclose(got.item(), math.tanh(sum(range(count)) * 2.0**-36), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_what_activations_are_given_is_clipped_to_float32(dtype: str, device: str) -> None:
+    """NaN becomes the lower bound; a tanh gives −1 for it."""
+    x = np.array([NAN, INF, -INF, 2], dtype).reshape(1, 1, 4, 1)
+    one, zero = (np.full([1] * 4, number, dtype) for number in (1, 0))
+    for function, gives in (
+        ("activation_identity", [-MOST, MOST, -MOST, 2]),
+        ("activation_tanh", [-1, 1, -1, np.tanh(2)]),
+    ):
+        fields = {"direction": "forward", "activation_descs": [function], "output_sequence": False}
+        *_, got = run_all("rnn", [x, one, zero], device=device, output_single=True, **fields)
+        with np.errstate(over="ignore"):  # float16 has infinities there
+            np.testing.assert_allclose(got.ravel(), np.array(gives).astype(dtype), rtol=1e-3)

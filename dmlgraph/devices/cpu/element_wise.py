@@ -12,6 +12,8 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dmlgraph._native import cpu_kernels
 from dmlgraph.operators import activation, bitwise, element_wise, gradient, logical, quantization, trigonometric
 from dmlgraph.operators.element_wise import FLOAT16_MAX
@@ -102,12 +104,21 @@ Writer = Callable[[Code, Any], Value | None]
 
 
 def _function(opcode: str, *attributes: str) -> Function:
-    """An opcode of one operand whose immediates are FLOAT attributes."""
+    """An opcode of one operand whose immediates are FLOAT attributes, of a float16 tensor rounded to float16."""
 
-    def write(code: Code, operator: Operator, x: Value) -> Value:
-        return code.add(opcode, x, immediates=tuple([operator.__dict__[name] for name in attributes]))
+    def write(code: Code, operator: Any, x: Value) -> Value:
+        return code.add(opcode, x, immediates=tuple([_attribute(operator, name, x) for name in attributes]))
 
     return write
+
+
+def _attribute(operator: Any, name: str, x: Value) -> float:
+    """A FLOAT attribute; with a float16 tensor it is rounded to float16."""
+    number: float = operator.__dict__[name]
+    if _tensor_type(operator, x) is not DataType.FLOAT16:
+        return number
+    with np.errstate(over="ignore"):
+        return float(np.float16(number))
 
 
 def _same(_code: Code, _operator: Operator, x: Value) -> Value:
@@ -174,10 +185,17 @@ def _constant_pow(code: Code, operator: element_wise.ConstantPow, x: Value) -> V
     return code.add("CONSTANT_POW", x, immediates=(operator.exponent,))
 
 
+def _activation_tanh(code: Code, _operator: Operator, x: Value) -> Value:
+    if x.dtype is DataType.FLOAT16:  # unlike TANH's it has steps of float16
+        return code.add("SCALED_TANH", x, immediates=(1.0, 1.0))
+    return code.add("TANH", x)
+
+
 def _shrink(code: Code, operator: activation.ActivationShrink, x: Value) -> Value:
     if x.dtype.is_float:
-        dtype = _tensor_type(operator, x)
-        return code.add("SHRINK", x, immediates=(_bound(operator.bias, dtype), _bound(operator.threshold, dtype)))
+        return code.add(
+            "SHRINK", x, immediates=tuple([_attribute(operator, name, x) for name in ("bias", "threshold")])
+        )
     # Integers are computed in float32 and rounded; 16 bits keep the low half of a 32-bit integer.
     shrunk = code.add("SHRINK", code.convert(x, DataType.FLOAT32), immediates=(operator.bias, operator.threshold))
     rounded = code.add("ROUND_TO_EVEN", shrunk)
@@ -237,7 +255,7 @@ _FUNCTIONS: dict[type[Operator], Function] = {
     activation.ActivationScaledElu: _function("SCALED_ELU", "alpha", "gamma"),
     activation.ActivationSigmoid: _function("SIGMOID"),
     activation.ActivationHardSigmoid: _function("HARD_SIGMOID", "alpha", "beta"),
-    activation.ActivationTanh: _function("TANH"),
+    activation.ActivationTanh: _activation_tanh,
     activation.ActivationScaledTanh: _function("SCALED_TANH", "alpha", "beta"),
     activation.ActivationSoftplus: _function("SOFTPLUS", "steepness"),
     activation.ActivationParametricSoftplus: _function("PARAMETRIC_SOFTPLUS", "alpha", "beta"),
@@ -259,6 +277,8 @@ def _scaled(code: Code, operator: Any, x: Value) -> Value:
     scale_bias = operator.scale_bias
     if scale_bias is None:
         return x
+    if x.dtype is DataType.FLOAT16 and getattr(operator, "half_type", None) is np.float32:
+        x = code.convert(x, DataType.FLOAT32)  # it is all one function, rounded at its end
     wide = x.dtype
     if not wide.is_float:
         wide = DataType.INT32 if wide.is_signed else DataType.UINT32
@@ -329,6 +349,8 @@ def _pow(code: Code, operator: element_wise.Pow) -> Value:
         return code.add("INTEGER_POW", x, power)
     if x.dtype is exponent.dtype:
         return code.add("POW", x, exponent)
+    if operator.input.dtype is DataType.FLOAT16:
+        return code.add("POW", *(code.convert(each, DataType.FLOAT32) for each in (x, exponent)))
     power = code.add("POW", code.convert(x, DataType.FLOAT64), code.convert(exponent, DataType.FLOAT64))
     # What becomes an integer is rounded to float32 before it is cut.
     return power if x.dtype.is_float else code.convert(power, DataType.FLOAT32)

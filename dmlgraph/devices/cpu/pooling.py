@@ -15,6 +15,7 @@ import numpy as np
 
 from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array
+from dmlgraph.operators.pooling import or_infinite
 from dmlgraph.operators.quantized import along, centred
 from dmlgraph.operators.windows import Sizes, Windows
 from dmlgraph.tensor import DataType, TensorDesc
@@ -89,7 +90,7 @@ def max_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
         # float16 has no arithmetic of its own: a maximum is the same number in float32.
         wide = single(x) if dtype.is_float else x
         greatest = combined(_greater(wide), wide, operator.window, _least(x))
-        return (_stored(greatest, operator.window, x),)
+        return (or_infinite(operator.window, x, _stored(greatest, operator.window, x)),)
     greatest, indices = maxima(x, operator.window)
     return _stored(greatest, operator.window, x), np.maximum(indices, 0).astype(asked.dtype.numpy)
 
