@@ -6,6 +6,7 @@ import json
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +14,10 @@ from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs, writing
 from dmlgraph.cli.table import lines, show_bytes, show_seconds
-from dmlgraph.document import load
 from dmlgraph.files import write_text
-from dmlgraph.measure.bench import Measurement, measure
-from dmlgraph.measure.trace import trace as make_trace
+
+if TYPE_CHECKING:
+    from dmlgraph.measure.bench import Measurement
 
 SHOWN_STEPS = 20  # of the slowest
 NAMED_NODES = 3  # a step of more nodes is shown by the first of them
@@ -84,6 +85,10 @@ def bench(
       dmlgraph bench examples/ramp.yaml --dim N=4096 --device reference --device cpu
       dmlgraph bench examples/ramp.yaml --repeats 100 --trace trace.json
     """
+    from dmlgraph.document import load
+    from dmlgraph.measure.bench import measure
+    from dmlgraph.measure.trace import trace as make_trace
+
     for device in devices:
         check_device(device)
     graph = load(file, dims=dims)

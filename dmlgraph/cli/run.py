@@ -5,19 +5,19 @@ from __future__ import annotations
 import pathlib
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, ArrayFile, check_device, every_input, with_dims, with_inputs, writing
-from dmlgraph.devices import compile_graph
-from dmlgraph.document import load
-from dmlgraph.document.arrays import file_name, to_stored
 from dmlgraph.files import NewFiles
-from dmlgraph.graph import Graph
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dmlgraph.graph import Graph
 
 SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 
@@ -54,6 +54,9 @@ def run(
       dmlgraph run examples/positional_encoding.yaml
       dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 --output-dir results
     """
+    from dmlgraph.devices import compile_graph
+    from dmlgraph.document import load
+
     check_device(device)
     graph = load(file, dims=dims)
     tell(graph.warnings())
@@ -72,6 +75,10 @@ def run(
 
 
 def _save(results: Mapping[str, np.ndarray[Any, Any]], graph: Graph, folder: pathlib.Path) -> None:
+    import numpy as np
+
+    from dmlgraph.document.arrays import file_name, to_stored
+
     folder.mkdir(parents=True, exist_ok=True)
     with NewFiles() as files:
         for name, array in results.items():
@@ -81,5 +88,7 @@ def _save(results: Mapping[str, np.ndarray[Any, Any]], graph: Graph, folder: pat
 
 def _values(array: np.ndarray[Any, Any]) -> str:
     """All values of a small array, the corners of a large one."""
+    import numpy as np
+
     with np.printoptions(threshold=SHOWN_ELEMENTS, edgeitems=2, linewidth=100):
         return str(array)

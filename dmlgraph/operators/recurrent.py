@@ -36,8 +36,9 @@ from dmlgraph.operators.fields import (
 )
 from dmlgraph.operators.fused import Activations
 from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import REGISTRY, Array, Operator
+from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.tensor import DataType
 
 State = tuple[Array, ...]  # what one step hands to the next, each {B, H}; the hidden numbers first
