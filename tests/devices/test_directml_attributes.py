@@ -14,10 +14,9 @@ import dmlgraph as dg
 from dmlgraph.devices.directml import DirectMLDevice
 from dmlgraph.devices.directml_errors import DirectMLError
 from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
-from dmlgraph.operators import Operator
+from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.examples import example
 from dmlgraph.operators.fields import Kind, ScaleBias
-from dmlgraph.operators.operator import REGISTRY
 
 NUMBERS = (
     *(math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0),
