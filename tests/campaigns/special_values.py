@@ -61,10 +61,10 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
                 "lp_normalization",
                 "mean_variance_normalization",
                 "mean_variance_normalization1",
-                "multihead_attention",
             ),
             _OVERFLOWS,
         ),
+        "multihead_attention": Allowed(near=1e-3, beyond=100.0, special=True),  # −10000 is added to what is masked
         "adam_optimizer": Allowed(near=1e-3, beyond=100.0, special=True),  # 1 − beta^T cancels
         **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-5, beyond=1e4, special=True)),
         **dict.fromkeys(
@@ -80,6 +80,7 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
     },
     "cpu": {
         **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-6)),
+        "multihead_attention": Allowed(near=1e-3),
         **dict.fromkeys(("activation_log_softmax", "activation_log_softmax1"), Allowed(beyond=1e15)),
     },
 }
