@@ -13,6 +13,7 @@ from documentation.pages import DOCS, ROOT, paths
 sys.path.insert(0, str(ROOT / "tools"))
 
 import generate_command_docs
+import generate_elsewhere_docs
 import generate_passes_docs
 import pictures
 
@@ -25,7 +26,9 @@ from dmlgraph.tensor import DataType
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in paths()}
 
 
-@pytest.mark.parametrize("script", [generate_passes_docs, generate_command_docs], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "script", [generate_passes_docs, generate_command_docs, generate_elsewhere_docs], ids=lambda each: each.__name__
+)
 def test_pages_are_up_to_date(script) -> None:
     assert script.PAGE.read_text() == script.page(), f"python tools/{script.__name__}.py makes it anew"
 
