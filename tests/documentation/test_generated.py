@@ -38,6 +38,16 @@ def test_pictures_are_up_to_date(name: str) -> None:
     assert pictures.with_mermaid(PAGES[name]) == PAGES[name], "python tools/pictures.py draws them anew"
 
 
+def test_the_picture_of_the_readme_is_up_to_date() -> None:
+    assert pictures.README_PICTURE.read_text() == pictures.readme_picture(), "python tools/pictures.py draws it anew"
+    assert f"](docs/{pictures.README_PICTURE.name})" in (ROOT / "README.md").read_text()
+
+
+def test_every_command_is_in_the_first_table_of_the_commands() -> None:
+    for name in main.commands:
+        assert f"| `dmlgraph {name}" in PAGES["commands.md"]
+
+
 def test_pictures_become_svg() -> None:
     text = pictures.with_svg(PAGES["tutorial.md"])
     assert text.count("<svg") == 2
