@@ -23,7 +23,6 @@ import networkx as nx
 import numpy as np
 
 from dmlgraph.errors import (
-    MOST_PROBLEMS,
     DmlGraphError,
     Gathered,
     GraphError,
@@ -57,7 +56,7 @@ from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.operators.number_types import HintOnNumbers, is_number, number_type
 from dmlgraph.operators.operator import Operator
 from dmlgraph.scalar import array_of
-from dmlgraph.tensor import MASKED, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
+from dmlgraph.tensor import MASKED, MOST_ENTRIES, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
 from dmlgraph.value import Value
 
 if TYPE_CHECKING:
@@ -533,9 +532,7 @@ class Graph:
                 return 1
             self._dims_used.add(sizes)
             return self.dims[sizes]
-        if isinstance(sizes, (list, tuple)):
-            if len(problems) > MOST_PROBLEMS:
-                return sizes
+        if isinstance(sizes, (list, tuple)) and len(sizes) <= MOST_ENTRIES:
             return [self._resolve(size, f"{field}.{index}", problems) for index, size in enumerate(sizes)]
         return sizes
 

@@ -7,6 +7,7 @@ plain data: it can be printed (`str`), compared and hashed.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 from collections.abc import Iterator
@@ -233,6 +234,7 @@ class _Lowering:
         return self._append(OperatorDescNode(name, copy_of(desc, self.level)), [(value.node, value.port, 0)])
 
 
+@functools.lru_cache(maxsize=1024)
 def copy_of(desc: TensorDesc, level: FeatureLevel) -> Identity:
     """An identity that copies a tensor.
 

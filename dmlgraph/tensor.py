@@ -24,8 +24,8 @@ from dmlgraph.errors import Problem, TensorError, listing, plural, suggestion
 
 MAX_RANK = 8  # DML_TENSOR_DIMENSION_COUNT_MAX1
 MAX_ELEMENTS = 2**32 - 1
-_MOST_READ = 8 * MAX_RANK  # of a list of sizes: a longer one is wrong by its length already
-_OVERLAP_SEARCH_LIMIT = 1 << 24  # elements up to which an output's addresses are compared one by one
+MOST_ENTRIES = 8 * MAX_RANK  # of a list of numbers that are looked at: a longer one is wrong by its length already
+_MOST_PLACES = 1 << 25  # addresses up to which an output's elements are looked at one by one
 
 
 class DataType(enum.Enum):
@@ -160,7 +160,7 @@ def _integers(value: object, check: Callable[[int], Problem | None]) -> tuple[in
     ):
         raise TensorError("must be a list of integers", got=value)
     result, problems = [], []
-    for index, item in enumerate(itertools.islice(value, _MOST_READ)):
+    for index, item in enumerate(itertools.islice(value, MOST_ENTRIES)):
         try:
             if isinstance(item, (bool, np.bool_)):
                 raise TypeError
@@ -447,16 +447,26 @@ def _check(desc: TensorDesc) -> None:
 @functools.lru_cache(maxsize=4096)
 def _overlaps(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     dimensions = sorted((stride, size) for size, stride in zip(sizes, strides, strict=True) if size > 1)
-    reach = 0  # the largest offset the dimensions with smaller strides can make
-    for stride, size in dimensions:
-        if stride <= reach:
-            break
-        reach += (size - 1) * stride
-    else:
+    # A dimension whose stride is beyond what those with smaller strides reach repeats them side by side.
+    while dimensions and dimensions[-1][0] > (reach := sum((size - 1) * stride for stride, size in dimensions[:-1])):
+        dimensions.pop()
+    if not dimensions:
         return False
-    if dimensions[0][0] == 0 or math.prod(sizes) > _OVERLAP_SEARCH_LIMIT:
-        return True  # certain for a zero stride; too many to compare: refused rather than let through
-    offsets = np.zeros(1, np.int64)
+    if dimensions[0][0] == 0:
+        return True
+    common = math.gcd(*(stride for stride, _ in dimensions))
+    dimensions = [(stride // common, size) for stride, size in dimensions]
+    reach = sum((size - 1) * stride for stride, size in dimensions)
+    elements = math.prod(size for _, size in dimensions)
+    if elements > reach + 1:
+        return True  # more elements than places
+    if reach >= _MOST_PLACES:
+        return True  # too many to look at: refused rather than let through
+    places = 1  # a bit for each address that an element has
     for stride, size in dimensions:
-        offsets = (offsets[:, None] + np.arange(size, dtype=np.int64) * stride).ravel()
-    return len(np.unique(offsets)) < len(offsets)
+        done = 1
+        while done < size:
+            more = min(done, size - done)
+            places |= places << stride * more
+            done += more
+    return places.bit_count() < elements

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph.errors import DmlGraphError, Location, Problem, Severity, plural
+from dmlgraph.errors import MOST_PROBLEMS, DmlGraphError, Location, Problem, Severity, plural
 
 if TYPE_CHECKING:
     from dmlgraph.graph import Graph
@@ -33,10 +33,11 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 def tell(problems: Sequence[Problem]) -> None:
     """Prints problems to the standard error and, of those with places in a file, how many there are."""
     colour = _wants_colour()
-    for before, problem in zip([None, *problems], problems, strict=False):
+    for before, problem in itertools.islice(zip([None, *problems], problems, strict=False), MOST_PROBLEMS + 1):
         click.echo("\n".join(lines(problem, before, colour=colour)), err=True, color=colour)
     if any(problem.location for problem in problems):
-        click.echo(count(problems), err=True)
+        more = len(problems) - MOST_PROBLEMS - 1  # a document's last says that there may be more
+        click.echo(count(problems) + (f"; the last {more} are not told" if more > 0 else ""), err=True)
 
 
 @contextlib.contextmanager

@@ -236,7 +236,7 @@ class _Reader:
         outputs = {key: item.plain for key, item in tree.value.items() if key in operator.output_fields}
         others = ("op", *operator.input_fields, *operator.output_fields)
         attributes = {key: item.plain for key, item in tree.value.items() if key not in others}
-        if self._reads_broken(tree):
+        if self._reads_broken(name, tree):
             self.broken.add(name)
             self.graph.check_fields(operator, inputs, attributes, outputs)
             return
@@ -310,6 +310,8 @@ class _Reader:
 
         Where names hold dots, what follows the name must be an output of the node, if any such node is declared.
         """
+        if reference in self.declared and self._may_have(reference, ""):  # as nearly always
+            return reference
         found = [(name, path) for name, path in readings(reference) if name in self.declared]
         fitting = (name for name, path in found if self._may_have(name, path))
         return next(fitting, found[0][0] if found else None)
@@ -320,15 +322,15 @@ class _Reader:
 
     def _sources(self, name: str, tree: Tree) -> Iterator[str]:
         """The nodes a node reads; a reference to nothing is a problem."""
-        for field, each in self._references(tree):
+        for field, each in self._references(name, tree):
             if self._reference(each, field, name):
                 source = self._source(each.value)
                 assert source is not None
                 yield source
 
-    def _references(self, tree: Tree) -> Iterator[tuple[str, Tree]]:
+    def _references(self, name: str, tree: Tree) -> Iterator[tuple[str, Tree]]:
         """Every tensor a node is given: its field, and what should name it."""
-        operator = self._operator_of(tree)
+        operator = self.declared[name]
         for field in operator.input_fields if operator else ():
             item = tree.value.get(field)
             if item is not None and item.value is not None:
@@ -391,9 +393,9 @@ class _Reader:
                 for key, item in tree.value.items():
                     self.graph.place(item, name, key)
 
-    def _reads_broken(self, tree: Tree) -> bool:
+    def _reads_broken(self, name: str, tree: Tree) -> bool:
         """Whether a node reads what is broken, or is not there at all."""
-        named = [each.value for _, each in self._references(tree)]
+        named = [each.value for _, each in self._references(name, tree)]
         sources = (self._source(each) if isinstance(each, str) else None for each in named)
         return any(source is None or source in self.broken for source in sources)
 

@@ -26,6 +26,7 @@ MAX_DIGITS = 400  # of an integer: float64 ends at 309
 MAX_UNFOLDED = 100_000  # values in a file once its aliases are written out, beyond one for each character
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # where libyaml counts a new line
+_TAG_DIRECTIVE = re.compile("^%TAG", re.MULTILINE)
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, Any] = {
@@ -149,6 +150,11 @@ def parse(text: str, file: str, problems: Problems) -> Tree | None:
     """
     source = Source(file, text.removeprefix("\ufeff"))  # libyaml does not count the mark either
     builder = _Builder(source, problems)
+    directive = _TAG_DIRECTIVE.search(source.text)
+    if directive is not None:  # libyaml compares each with all before it
+        place = source.location(directive.start() << 32 | directive.end())
+        problems.add(Problem("the directive %TAG is not allowed: a graph file has no tags", location=place))
+        return None
     try:
         with _without_collector():
             builder.build(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))

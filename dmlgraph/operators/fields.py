@@ -34,7 +34,7 @@ from pydantic_core import PydanticCustomError
 from dmlgraph.errors import Problem, ScalarError
 from dmlgraph.operators.numerics import convert
 from dmlgraph.scalar import Scalar, check_number
-from dmlgraph.tensor import DataType, DataTypeField, TensorDesc, problems_of, refusal
+from dmlgraph.tensor import MOST_ENTRIES, DataType, DataTypeField, TensorDesc, problems_of, refusal
 
 
 class Kind(enum.Enum):
@@ -242,8 +242,16 @@ def _one_for_all(value: object, validate: Callable[[object], object]) -> object:
 
 
 def as_list(value: object) -> object:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
+    """A list that says something of each dimension or the like: of few entries."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        value = value.tolist()
+    entries = _as_values(value)
+    if len(entries) > MOST_ENTRIES:
+        raise _refuse("has too many entries", len(entries), f"{MOST_ENTRIES} at the most")
+    return entries
+
+
+def _as_values(value: object) -> tuple[object, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise _refuse("must be a list", value)
     return tuple(value)
@@ -271,7 +279,7 @@ _OneForAll = WrapValidator(_one_for_all)
 
 Input = Annotated[TensorDesc, Kind.TENSOR, Role.INPUT]
 OptionalInput = Annotated[TensorDesc | None, Kind.TENSOR, Role.INPUT]
-Inputs = Annotated[tuple[TensorDesc, ...], BeforeValidator(as_list), Kind.TENSORS, Role.INPUT, Count("InputCount")]
+Inputs = Annotated[tuple[TensorDesc, ...], BeforeValidator(_as_values), Kind.TENSORS, Role.INPUT, Count("InputCount")]
 Output = Annotated[TensorDesc, Kind.TENSOR, Role.OUTPUT]
 # Optional outputs: those that are there unless `false` says not, and those that are there if asked for.
 OptionalOutput = Annotated[TensorDesc | None, Kind.TENSOR, Role.OUTPUT, Missing.THERE]

@@ -36,8 +36,12 @@ def _parse_activation(value: object) -> Operator | None:
     if activation is None:
         problem = Problem("is not an operator", got=attributes["op"], hint=activation_hint(attributes["op"]))
         raise refusal(problem)
+    fields = {key: each for key, each in attributes.items() if key != "op"}
+    tensors = [field for field in activation.input_fields + activation.output_fields if field in fields]
+    if tensors:
+        raise refusal(*(Problem("a fused activation has no tensors", field=field) for field in tensors))
     try:
-        return activation.fused(**{key: each for key, each in attributes.items() if key != "op"})
+        return activation.fused(**fields)
     except OperatorError as error:
         raise refusal(*error.problems) from None
 
