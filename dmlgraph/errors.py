@@ -7,10 +7,14 @@ file), what was given, what is allowed, and what to do about it.  An exception c
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
 import difflib
 import enum
-from collections.abc import Iterable, Mapping
+import itertools
+import string
+from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from typing import Any, Self
 
 
@@ -69,12 +73,12 @@ class Problem:
         """Where, what is wrong, and what was given: all but the advice."""
         where = []
         if self.node is not None:
-            where.append(f"node '{self.node}'")
+            where.append(f"node '{shorten(self.node)}'")
         if self.field:
-            where.append(f"field '{self.field}'")
+            where.append(f"field '{shorten(self.field)}'")
         text = f"{', '.join(where)}: {self.message}" if where else self.message
         if self.got is not None:
-            text += f"; got {_shorten(self.got)}"
+            text += f"; got {shorten(self.got)}"
         return text
 
     def within(self, field: str) -> Problem:
@@ -187,6 +191,84 @@ class ToldOf:
             raise cls(problem.at(node=self.name) for problem in error.problems) from None
 
 
+MOST_PROBLEMS = 3000  # told of one document: more are not read, and would take longer than reading the document
+
+
+class Gathered:
+    """The problems of several checks, to be raised together.
+
+    found = Gathered()
+    with found:  # as often as there are checks
+        check_one_thing()
+    found.settle(OperatorError)
+    """
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if not isinstance(error, DmlGraphError):
+            return False
+        self.problems += error.problems
+        return True
+
+    def settle(self, error: type[DmlGraphError]) -> None:
+        """Raises what was found, if anything was."""
+        if self.problems:
+            raise error(self.problems)
+
+
+class TooManyError(Exception):
+    """So much is wrong that looking on is no use."""
+
+
+class Problems:
+    """The problems of a document as they are found, up to MOST_PROBLEMS."""
+
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+
+    def add(self, *problems: Problem) -> None:
+        """Notes problems.
+
+        Raises:
+            TooManyError: there are MOST_PROBLEMS now.
+        """
+        self.found += problems[: MOST_PROBLEMS - len(self.found)]
+        if len(self.found) == MOST_PROBLEMS:
+            raise TooManyError
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    @contextlib.contextmanager
+    def gathering(self) -> Iterator[None]:
+        """Inside, a document is read; at the end all that is wrong with it is raised.
+
+        Raises:
+            DocumentError: every problem, by place.
+        """
+        with contextlib.suppress(TooManyError), few_hints():
+            yield
+        if self.found:
+            raise self._error()
+
+    def _error(self) -> DocumentError:
+        """All of them, by place; a last one says so where there may be more."""
+        ordered = sorted(self.found, key=_by_place)
+        if len(ordered) == MOST_PROBLEMS:
+            last = Problem(f"there may be more errors: the first {MOST_PROBLEMS} are told")
+            ordered.append(dataclasses.replace(last, location=ordered[-1].location))
+        return DocumentError(ordered)
+
+
+def _by_place(problem: Problem) -> tuple[int, int]:
+    return (problem.location.line, problem.location.column) if problem.location else (0, 0)
+
+
 def suggestion(name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str | None:
     """A hint with the known name nearest to `name`, or None where nothing is near.
 
@@ -196,20 +278,61 @@ def suggestion(name: str, known: Iterable[str], elsewhere: Mapping[str, str] | N
     return None if near is None else f"did you mean '{near}'?"
 
 
+# What looking for the name that was meant may take.  A document may have wrong names by the thousand, and as many
+# right ones; each hint of a document is looked for in well under a millisecond, and only so many are.
+MOST_COMPARED = 250  # names that a name is compared with one by one: all of DirectML's operators
+LONGEST_COMPARED = 80  # characters of a name that is compared with others
+MOST_HINTS = 300  # of a document
+_hints: contextvars.ContextVar[Iterator[int] | None] = contextvars.ContextVar("hints", default=None)
+
+
+@contextlib.contextmanager
+def few_hints() -> Iterator[None]:
+    """Inside, the nearest names of MOST_HINTS wrong ones are looked for, and none of others."""
+    token = _hints.set(iter(range(MOST_HINTS)))
+    try:
+        yield
+    finally:
+        _hints.reset(token)
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` is most likely a misspelling of, or None where nothing is near."""
-    names = list(known)
-    same = [each for each in names if each.lower() == name.lower()]  # but for the case of letters
-    near = same or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    """The known name that `name` is most likely a misspelling of, or None where nothing is near.
+
+    Of many known names (MOST_COMPARED) only those are found that are one letter away, or differ in case.
+    """
+    left = _hints.get()
+    if len(name) > LONGEST_COMPARED or (left is not None and next(left, None) is None):
+        return None
+    names = known if isinstance(known, (Set, Mapping)) else dict.fromkeys(known)
+    if len(names) > MOST_COMPARED:
+        return next((each for each in _one_letter_away(name) if each in names), None)
+    lower = name.lower()
+    same = next((each for each in names if each.lower() == lower), None)
+    if same is not None:
+        return same
+    comparable = [each for each in names if len(each) <= 2 * LONGEST_COMPARED]
+    near = difflib.get_close_matches(name, comparable, n=1, cutoff=0.6)
     return near[0] if near else None
 
 
-def listing(names: Iterable[object], at_most: int | None = None) -> str:
+def _one_letter_away(name: str) -> Iterator[str]:
+    """The name in another case, and with two letters swapped, one left out, one changed, or one put in."""
+    yield from (name.lower(), name.upper(), name.capitalize())
+    pairs = [(name[:index], name[index:]) for index in range(len(name) + 1)]
+    yield from (head + tail[1] + tail[0] + tail[2:] for head, tail in pairs if len(tail) > 1)
+    yield from (head + tail[1:] for head, tail in pairs if tail)
+    for letter in sorted({*string.ascii_lowercase, *string.digits, *"_.", *name}):
+        yield from (head + letter + tail[1:] for head, tail in pairs if tail)
+        yield from (head + letter + tail for head, tail in pairs)
+
+
+def listing(names: Iterable[object], at_most: int = 50) -> str:
     """Names for a message: `a, b, c`, or `a, b and 7 more`."""
-    words = [str(name) for name in names]
-    if at_most is None or len(words) <= at_most:
-        return ", ".join(words)
-    return f"{', '.join(words[:at_most])} and {len(words) - at_most} more"
+    sized = names if isinstance(names, Sized) else list(names)
+    words = [shorten(str(name)) for name in itertools.islice(sized, at_most)]
+    more = len(sized) - len(words)
+    return f"{', '.join(words)} and {more} more" if more else ", ".join(words)
 
 
 def plural(count: int, noun: str, form: str = "") -> str:
@@ -222,9 +345,44 @@ def _line(problem: Problem) -> str:
     return f"{problem.location}: {problem}" if problem.location else str(problem)
 
 
-def _shorten(value: object, limit: int = 120) -> str:
-    try:
-        text = value if isinstance(value, str) else repr(value)
-    except ValueError:  # Python does not print integers of more than some thousand digits
-        text = "a number of thousands of digits"
+def shorten(value: object, limit: int = 120) -> str:
+    """A value for a message: text as it is, all else as Python writes it, cut after `limit` characters."""
+    text = value[: limit + 1] if isinstance(value, str) else _beginning(value, limit + 1)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _beginning(value: object, limit: int) -> str:
+    """The beginning of `repr(value)`, at least `limit` characters of it, without writing all of it first."""
+    pieces: list[str] = []
+    length = 0
+    for piece in _pieces(value):
+        pieces.append(piece)
+        length += len(piece)
+        if length >= limit:
+            break
+    return "".join(pieces)
+
+
+def _pieces(value: object) -> Iterator[str]:
+    """What `repr` writes, piece by piece."""
+    if type(value) in (list, tuple):
+        opening, closing = "[]" if type(value) is list else "()"
+        items: Iterator[tuple[object, ...]] = ((each,) for each in value)  # type: ignore[attr-defined]
+    elif type(value) is dict:
+        opening, closing = "{}"
+        items = iter(value.items())
+    else:
+        try:
+            yield repr(value[:1000] if type(value) is str else value)
+        except ValueError:  # Python does not print integers of more than some thousand digits
+            yield "a number of thousands of digits"
+        return
+    yield opening
+    count = 0
+    for count, item in enumerate(items, 1):
+        yield ", " if count > 1 else ""
+        yield from _pieces(item[0])
+        if len(item) == 2:
+            yield ": "
+            yield from _pieces(item[1])
+    yield f",{closing}" if count == 1 and closing == ")" else closing

@@ -17,25 +17,38 @@ import inspect
 import itertools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import networkx as nx
 import numpy as np
 
 from dmlgraph.errors import (
+    MOST_PROBLEMS,
     DmlGraphError,
+    Gathered,
     GraphError,
     Location,
     OperatorError,
     Problem,
+    TensorError,
     ToldOf,
     listing,
     plural,
+    shorten,
     suggestion,
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
 from dmlgraph.memory import enough_memory
-from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode, full_output_paths, output_paths
+from dmlgraph.nodes import (
+    ConstantNode,
+    InputNode,
+    Node,
+    OperatorNode,
+    full_output_paths,
+    output_paths,
+    readings,
+    reference_hint,
+)
 from dmlgraph.operators import functions
 from dmlgraph.operators.completion import counts
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
@@ -53,6 +66,16 @@ if TYPE_CHECKING:
     from dmlgraph.lowering import GraphDesc
 
 NOT_A_DIM = "is not a dim of the graph"
+NO_NODE = "there is no node of this name"
+_ONE_PORT = {"": 0}
+_STAND_IN = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,))
+
+
+class Placed(Protocol):
+    """What has a place in a file."""
+
+    @property
+    def location(self) -> Location: ...
 
 
 def _source(operator: type[Operator]) -> Callable[..., Value]:
@@ -98,7 +121,7 @@ class Graph:
         self._next: dict[str, int] = {}
         self.is_fused = False
         self._dims_used: set[str] = set()
-        self._places: dict[tuple[str | None, str | None], Location] = {}
+        self._places: dict[tuple[str | None, str | None], Placed] = {}
 
     # Sources.
 
@@ -114,7 +137,7 @@ class Graph:
         """A tensor given at every run; `owned`: handed to the device once, when first given."""
         declared = {"dtype": dtype, "sizes": _kept(sizes), "strides": _kept(strides), "owned": owned}
         with ToldOf(name):
-            desc = TensorDesc(**declared | {key: self.resolve(declared[key], key) for key in ("sizes", "strides")})
+            desc = self.describe(**declared)
             return self._add_source(InputNode(self._take(name), desc, declared))
 
     def constant(self, name: str, data: Any, *, dtype: DataTypeLike | None = None) -> Value:
@@ -182,20 +205,48 @@ class Graph:
             values = self._values(operator, tensors, outputs)
             given = {field: _describe(value) for field, value in values.items()}
             attributes, outputs = _kept(attributes), _kept(outputs)
-            fields = self._resolved(operator, attributes, outputs)
+            found = Gathered()
+            fields = self._resolved(operator, attributes, outputs, found.problems)
             fields |= counts(operator, given, fields)
-            descs = operator.adapt(given, {field: fields.get(field) for field in operator.attribute_fields})
+            error = GraphError if found.problems else OperatorError
+            descs = given
+            with found:
+                descs = operator.adapt(given, {field: fields.get(field) for field in operator.attribute_fields})
+            if found.problems:  # what else is wrong, whatever the tensors and dims should be
+                raise error([*found.problems, *operator.field_problems(**descs, **fields)])
             node = OperatorNode(name, operator(**descs, **fields), attributes, outputs)
             problems = node.operator.level_problems(self.level)
             if problems:
                 raise OperatorError(problems)
-        self._graph.add_node(name, node=node)
+        self._check_meaning(node)
+        self._insert(node)
         in_binding_order = itertools.chain.from_iterable(_listed(values[field]) for field in operator.input_fields)
         for port, value in enumerate(in_binding_order):
             if value is not None:
                 self._graph.add_edge(value.node, name, from_port=value.port, to_port=port)
         descs_of_outputs = enumerate(node.operator.output_descs)
         return tuple(None if desc is None else Value(self, name, port) for port, desc in descs_of_outputs)
+
+    def check_fields(
+        self,
+        operator: type[Operator],
+        inputs: Iterable[str],
+        attributes: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+    ) -> None:
+        """Checks the fields of a node whose inputs are not known: those of these names are given.
+
+        Raises:
+            OperatorError: what is wrong with a field, whatever the inputs are.
+        """
+        problems: list[Problem] = []
+        fields = self._resolved(operator, attributes, outputs, problems)
+        tensors = operator.members_by_field()
+        for field in inputs:
+            fields[field] = (_STAND_IN,) if tensors[field].kind is Kind.TENSORS else _STAND_IN
+        problems += operator.field_problems(**fields)
+        if problems:
+            raise OperatorError(problems)
 
     def output(self, name: str, value: Value) -> None:
         """Makes a value an output of the graph."""
@@ -230,7 +281,7 @@ class Graph:
     def node(self, name: str) -> Node:
         """The node of a name; GraphError if there is none."""
         if name not in self._graph:
-            raise GraphError("there is no node of this name", node=name, hint=suggestion(name, self._graph))
+            raise GraphError(NO_NODE, node=name, hint=suggestion(name, self._graph.nodes))
         node: Node = self._graph.nodes[name]["node"]
         return node
 
@@ -240,14 +291,15 @@ class Graph:
         Raises:
             GraphError: there is no such node, it has no such output, or the output is left out.
         """
-        node = self.node(name)
-        descs = node.operator.output_descs if isinstance(node, OperatorNode) else (node.desc,)
+        self.node(name)
+        data = self._graph.nodes[name]
+        descs: Sequence[TensorDesc | None] = data["descs"]
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < len(descs):
             allowed = f"0 to {len(descs) - 1}" if len(descs) > 1 else "0"
             raise GraphError("there is no output of this number", node=name, got=port, allowed=allowed)
         desc = descs[port]
         if desc is None:
-            path = output_paths(node)[port]
+            path = data["paths"][port]
             raise GraphError(
                 "this optional output is left out", got=name + path, hint=f"ask for it: {path.lstrip('.')}: true"
             )
@@ -275,25 +327,31 @@ class Graph:
 
     def reference(self, name: str, port: int) -> str:
         """How a graph file refers to an output of a node."""
-        return name + output_paths(self.node(name))[port]
+        self.node(name)
+        paths: list[str] = self._graph.nodes[name]["paths"]
+        return name + paths[port]
 
     def value(self, reference: str) -> Value:
         """The value a graph file would call `reference`: `node`, `node.output_index`, `node.outputs.1`.
 
+        Names may hold dots, too.  A reference has one meaning: `_check_meaning` keeps nodes from others' outputs.
+
         Raises:
             GraphError: no such node, or it has several outputs and none, or an unknown one, is named.
         """
-        name, dot, path = reference.partition(".")
-        node = self.node(name)
-        paths = output_paths(node)
-        for each in (paths, full_output_paths(node)):
-            if dot + path in each:
-                return Value(self, name, each.index(dot + path))
-        raise GraphError(
-            f"'{name}' has {'one output' if len(paths) == 1 else 'no such output' if path else 'several outputs'}",
-            got=reference,
-            allowed=listing(name + each for each in paths),
-        )
+        known = [(name, path) for name, path in readings(reference) if name in self._graph]
+        for name, path in known:
+            port = self._graph.nodes[name]["ports"].get(path)
+            if port is not None:
+                return Value(self, name, port)
+        if not known:
+            raise GraphError(NO_NODE, node=reference, hint=reference_hint(reference, self._graph.nodes))
+        name, path = known[0]
+        paths = self._graph.nodes[name]["paths"]
+        has = "one output" if len(paths) == 1 else "no such output" if path else "several outputs"
+        few = len(paths) <= 8
+        allowed = listing(name + each for each in paths) if few else f"{name}{paths[0]} to {name}{paths[-1]}"
+        raise GraphError(f"'{shorten(name)}' has {has}", got=reference, allowed=allowed)
 
     def unused_dims(self) -> list[str]:
         """The dims that nothing was ever sized by."""
@@ -305,20 +363,22 @@ class Graph:
 
         return warnings(self)
 
-    def place(self, location: Location, node: str | None, field: str | None = None) -> None:
+    def place(self, placed: Placed, node: str | None, field: str | None = None) -> None:
         """Remembers where in a file a node, a field of it, or (without a node) a field of the graph stands."""
-        self._places[node, field] = location
+        self._places[node, field] = placed
 
     def located(self, problem: Problem) -> Problem:
         """The problem with its place in the file the graph was read from: its field's, else its node's."""
         if problem.location is not None or not self._places:
             return problem
         path = problem.field
-        while path and (problem.node, path) not in self._places:
-            path = path.rpartition(".")[0]
+        if path and (problem.node, path) not in self._places:
+            path = path.partition(".")[0]
+            path = path if (problem.node, path) in self._places else None
         if problem.node is None and not path:
             return problem
-        return problem.at(location=self._places.get((problem.node, path or None)))
+        placed = self._places.get((problem.node, path or None))
+        return problem if placed is None else problem.at(location=placed.location)
 
     # Other forms of it.
 
@@ -404,7 +464,7 @@ class Graph:
         graph.is_fused = True
         network = graph._graph
         for node, sources in nodes:
-            network.add_node(node.name, node=node)
+            graph._insert(node)
             for port, source in enumerate(sources):
                 if source is not None:
                     network.add_edge(source[0], node.name, from_port=source[1], to_port=port)
@@ -445,42 +505,67 @@ class Graph:
 
     # How it is done.
 
-    def resolve(self, sizes: Any, field: str) -> Any:
-        """Sizes with the values of dims in place of their names; anything else as it is."""
+    def describe(self, **fields: Any) -> TensorDesc:
+        """A description of a tensor whose sizes and strides may be names of dims.
+
+        Raises:
+            GraphError, TensorError: every problem of the fields.
+        """
+        found = Gathered()
+        for key in ("sizes", "strides"):
+            if key in fields:
+                fields[key] = self._resolve(fields[key], key, found.problems)
+        error = GraphError if found.problems else TensorError
+        with found:
+            desc = TensorDesc(**fields)
+        found.settle(error)
+        return desc
+
+    def _resolve(self, sizes: Any, field: str, problems: list[Problem]) -> Any:
+        """Sizes with the values of dims in place of their names; anything else as it is.
+
+        A name that is no dim is added to the problems, and 1 stands in for its size.
+        """
         if isinstance(sizes, str):
             if sizes not in self.dims:
-                raise GraphError(
-                    NOT_A_DIM,
-                    field=field,
-                    got=sizes,
-                    allowed=f"a number{', ' if self.dims else ''}{listing(self.dims)}",
-                    hint=_size_hint(sizes, self.dims),
-                )
+                allowed = f"a number{', ' if self.dims else ''}{listing(self.dims)}"
+                problems.append(Problem(NOT_A_DIM, None, field, sizes, allowed, _size_hint(sizes, self.dims)))
+                return 1
             self._dims_used.add(sizes)
             return self.dims[sizes]
         if isinstance(sizes, (list, tuple)):
-            return [self.resolve(size, f"{field}.{index}") for index, size in enumerate(sizes)]
+            if len(problems) > MOST_PROBLEMS:
+                return sizes
+            return [self._resolve(size, f"{field}.{index}", problems) for index, size in enumerate(sizes)]
         return sizes
 
     def _resolved(
-        self, operator: type[Operator], attributes: Mapping[str, Any], outputs: Mapping[str, Any]
+        self,
+        operator: type[Operator],
+        attributes: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+        problems: list[Problem],
     ) -> dict[str, Any]:
         """The fields with dims resolved where sizes may stand: integer attributes and outputs."""
         resolved = dict(attributes)
         for member in operator.members:
             if member.kind in INTEGER_KINDS and member.field in resolved:
-                resolved[member.field] = self.resolve(resolved[member.field], member.field)
+                resolved[member.field] = self._resolve(resolved[member.field], member.field, problems)
         for field, asked in outputs.items():
-            resolved[field] = self._resolved_output(asked, field)
+            resolved[field] = self._resolved_output(asked, field, problems)
         return resolved
 
-    def _resolved_output(self, asked: Any, field: str) -> Any:
+    def _resolved_output(self, asked: Any, field: str, problems: list[Problem]) -> Any:
         if isinstance(asked, Mapping):
-            shaped = {key: self.resolve(asked[key], f"{field}.{key}") for key in ("sizes", "strides") if key in asked}
+            shaped = {
+                key: self._resolve(asked[key], f"{field}.{key}", problems)
+                for key in ("sizes", "strides")
+                if key in asked
+            }
             return dict(asked) | shaped
         if isinstance(asked, (list, tuple)):
-            return [self._resolved_output(each, f"{field}.{index}") for index, each in enumerate(asked)]
-        return self.resolve(asked, field) if isinstance(asked, str) else asked
+            return [self._resolved_output(each, f"{field}.{index}", problems) for index, each in enumerate(asked)]
+        return self._resolve(asked, field, problems) if isinstance(asked, str) else asked
 
     def _values(
         self, operator: type[Operator], tensors: Mapping[str, Any], outputs: Mapping[str, Any]
@@ -495,9 +580,14 @@ class Graph:
         values: dict[str, Any] = {}
         for field in operator.input_fields:
             given = tensors.get(field)
-            if not isinstance(given, (list, tuple)):
-                values[field] = None if given is None else value(given, field)
-            elif operator.members_by_field()[field].kind is not Kind.TENSORS:
+            takes_list = operator.members_by_field()[field].kind is Kind.TENSORS
+            if given is None:
+                values[field] = None
+            elif not isinstance(given, (list, tuple)):
+                values[field] = value(given, field)
+                if takes_list:
+                    raise OperatorError("takes a list of values, not one", field=field, got=values[field].reference)
+            elif not takes_list:
                 raise OperatorError(
                     "takes one value, not a list of them",
                     field=field,
@@ -554,8 +644,28 @@ class Graph:
         return value
 
     def _add_source(self, node: InputNode | ConstantNode) -> Value:
-        self._graph.add_node(node.name, node=node)
+        self._check_meaning(node)
+        self._insert(node)
         return Value(self, node.name, 0)
+
+    def _insert(self, node: Node) -> None:
+        """Adds a node, and what is asked of nodes by the thousand: its outputs' descriptions, paths and ports."""
+        descs = node.operator.output_descs if isinstance(node, OperatorNode) else (node.desc,)
+        paths, full = output_paths(node), full_output_paths(node)
+        ports = _ONE_PORT if full == [""] else {path: port for each in (full, paths) for port, path in enumerate(each)}
+        self._graph.add_node(node.name, node=node, descs=descs, paths=paths, ports=ports)
+
+    def _check_meaning(self, node: Node) -> None:
+        """Names may hold dots; but no reference may mean both a node and an output of another."""
+        hint = "another name for one of the two"
+        for name, path in readings(node.name):
+            if name in self._graph and path in self._graph.nodes[name]["ports"]:
+                told = f"is also what the output '{path[1:]}' of '{shorten(name)}' is called"
+                raise GraphError(told, node=node.name, hint=hint)
+        for path in full_output_paths(node):
+            if path and node.name + path in self._graph:
+                told = f"its output '{path[1:]}' is called as the node '{shorten(node.name + path)}' is"
+                raise GraphError(told, node=node.name, hint=hint)
 
     def _take(self, name: str) -> str:
         _check_name(name)
@@ -642,5 +752,5 @@ def _dims(given: object) -> dict[str, int]:
 
 
 def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name or name != name.strip() or "." in name or not name.isprintable():
-        raise GraphError("is not a name", got=name, allowed="printable text without '.', and no spaces at its ends")
+    if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
+        raise GraphError("is not a name", got=name, allowed="printable text without spaces at its ends")

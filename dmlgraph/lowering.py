@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from dmlgraph.errors import DmlGraphError, GraphError, OperatorError
+from dmlgraph.errors import GraphError
+from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
@@ -130,7 +132,6 @@ def lower(graph: Graph, level: FeatureLevel | None = None) -> GraphDesc:
 
     Raises:
         GraphError: no outputs.
-        OperatorError: the needed identity does not exist for the tensor's data type.
     """
     return _Lowering(graph, min(level, graph.level) if level else graph.level).run()
 
@@ -147,6 +148,7 @@ class _Lowering:
         self.input_index: dict[str, int] = {}  # node name → slot
         self.node_index: dict[str, int] = {}  # node name → index in nodes
         self.owned: set[str] = set()
+        self.free_names = FreeNames(node.name for node in graph.nodes)
         self.kept = {
             source
             for node in graph.nodes
@@ -218,32 +220,45 @@ class _Lowering:
             index, port = self.node_index.get(value.node), value.port
             desc = value.desc
             if index is None or isinstance(self.nodes[index], ConstantDescNode):
-                index, port = self._identity(name, value), 0
-                desc = desc.like()
+                index, port = self._copy(name, value), 0
+                desc = _kept_as(desc, self.nodes[index])
             outputs.append(GraphOutput(name, desc))
             edges.append(OutputEdge(index, port, slot))
         return tuple(outputs), tuple(edges)
 
-    def _identity(self, output: str, value: Value) -> int:
+    def _copy(self, output: str, value: Value) -> int:
         """An identity between a value and the output it cannot be by itself."""
-        taken = {node.name for node in self.graph.nodes} | set(self.node_index)
-        name = next(name for name in _candidates(f"{output}_identity") if name not in taken)
-        try:
-            operator = Identity(input=_owned(value.desc) if value.node in self.owned else value.desc)
-            problems = operator.level_problems(self.level)
-            if problems:
-                raise OperatorError(problems)
-        except DmlGraphError as error:
-            raise error.at(name) from None
-        return self._append(OperatorDescNode(name, operator), [(value.node, value.port, 0)])
+        desc = _owned(value.desc) if value.node in self.owned else value.desc
+        name = self.free_names.take(f"{output}_identity")
+        return self._append(OperatorDescNode(name, copy_of(desc, self.level)), [(value.node, value.port, 0)])
 
 
-def _candidates(base: str) -> Iterator[str]:
-    yield base
-    index = 1
-    while True:
-        yield f"{base}_{index}"
-        index += 1
+def copy_of(desc: TensorDesc, level: FeatureLevel) -> Identity:
+    """An identity that copies a tensor.
+
+    DirectML has no identity for some data types and ranks at some levels, and for 4 bits at none.  Then the tensor's
+    bytes are copied as 32-bit words, the gaps between its elements with them.
+    """
+    words = [desc.total_bytes // 4]
+    as_words = (TensorDesc(dtype=dtype, sizes=[1, 1, 1, *words], owned=desc.owned) for dtype in _WORDS)
+    return next(
+        identity
+        for identity in (Identity(input=each) for each in itertools.chain([desc], as_words))
+        if not identity.level_problems(level)
+    )
+
+
+# Integers, which no hardware takes for NaN or denormals, are there from level 2.1.
+_WORDS = (DataType.UINT32, DataType.FLOAT32)
+
+
+def _kept_as(desc: TensorDesc, copy: OperatorDescNode | ConstantDescNode) -> TensorDesc:
+    """How the copy of a tensor lies in memory: packed, or word for word as the tensor itself."""
+    assert isinstance(copy, OperatorDescNode)
+    written = copy.operator.output_descs[0]
+    assert written is not None
+    alike = (written.dtype, written.sizes) == (desc.dtype, desc.sizes)
+    return written if alike else desc.like(strides=desc.strides)
 
 
 def _owned(desc: TensorDesc) -> TensorDesc:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from dmlgraph.errors import nearest
 from dmlgraph.operators.operator import Operator
 from dmlgraph.tensor import TensorDesc
 
@@ -60,9 +61,50 @@ def full_output_paths(node: Node) -> list[str]:
     if not isinstance(node, OperatorNode):
         return [""]
     fields = {field: getattr(node.operator, field) for field in node.operator.output_fields}
-    if len(fields) == 1 and not isinstance(next(iter(fields.values())), tuple):
+    return paths_of({field: len(value) if isinstance(value, tuple) else None for field, value in fields.items()})
+
+
+def paths_of(outputs: Mapping[str, int | None]) -> list[str]:
+    """The paths of output fields: each with its number of members if it is an array, else None."""
+    if list(outputs.values()) == [None]:
         return [""]
     paths: list[str] = []
-    for field, value in fields.items():
-        paths += [f".{field}.{index}" for index in range(len(value))] if isinstance(value, tuple) else [f".{field}"]
+    for field, count in outputs.items():
+        paths += [f".{field}"] if count is None else [f".{field}.{index}" for index in range(count)]
     return paths
+
+
+def may_have_output(operator: type[Operator], path: str) -> bool:
+    """Whether nodes of an operator may have an output of this path: which of several are there is not known before."""
+    if not path:
+        return not any(operator.output_arrays.values())
+    if operator.output_arrays == {operator.output_fields[0]: False}:
+        return False
+    field, dot, index = path.removeprefix(".").partition(".")
+    if field not in operator.output_fields or bool(dot) is not operator.output_arrays[field]:
+        return False
+    return not dot or (index.isdecimal() and index.isascii() and (index == "0" or index[0] != "0"))
+
+
+def readings(reference: str) -> Iterator[tuple[str, str]]:
+    """What a reference may mean, the longest name first: (the name of a node, the path of its output).
+
+    Names may hold dots; a path has at most two parts.
+    """
+    name, path = reference, ""
+    yield name, path
+    for _ in range(2):
+        name, dot, last = name.rpartition(".")
+        if not dot:
+            return
+        path = f".{last}{path}"
+        yield name, path
+
+
+def reference_hint(reference: str, names: Iterable[str]) -> str | None:
+    """What a reference to nothing was probably meant to be."""
+    for name, path in readings(reference):
+        near = nearest(name, names)
+        if near is not None:
+            return f"did you mean '{near}{path}'?"
+    return None

@@ -6,11 +6,13 @@ sum(c[i] * strides[i]).  `pack` and `unpack` carry a NumPy array into such a buf
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
+import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import ml_dtypes
@@ -22,6 +24,7 @@ from dmlgraph.errors import Problem, TensorError, listing, plural, suggestion
 
 MAX_RANK = 8  # DML_TENSOR_DIMENSION_COUNT_MAX1
 MAX_ELEMENTS = 2**32 - 1
+_MOST_READ = 8 * MAX_RANK  # of a list of sizes: a longer one is wrong by its length already
 _OVERLAP_SEARCH_LIMIT = 1 << 24  # elements up to which an output's addresses are compared one by one
 
 
@@ -135,35 +138,79 @@ def _wrap(parse: Any) -> Any:
         try:
             return parse(value)
         except TensorError as error:
-            problem = error.problems[0]
-            raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem}) from None
+            raise refusal(*error.problems) from None
 
     return BeforeValidator(validate)
 
 
-def _integers(value: object) -> tuple[int, ...]:
-    """A tuple of plain ints from any sequence of Python or NumPy integers."""
+def refusal(*problems: Problem) -> PydanticCustomError:
+    """What a Pydantic validator raises: our problems, which `problems_of` takes out again."""
+    return PydanticCustomError("dmlgraph", "{problems}", {"problems": problems})
+
+
+def _integers(value: object, check: Callable[[int], Problem | None]) -> tuple[int, ...]:
+    """A tuple of plain ints from any sequence of Python or NumPy integers.
+
+    Raises:
+        TensorError: every item that is no integer, or that `check` has a problem with.
+    """
     # Lists and tuples first: asking an abstract class takes as long as the rest.
     if not isinstance(value, (list, tuple, np.ndarray)) and (
         isinstance(value, (str, bytes)) or not isinstance(value, Sequence)
     ):
         raise TensorError("must be a list of integers", got=value)
-    result = []
-    for item in value:
-        if isinstance(item, (bool, np.bool_)):
-            raise TensorError("must be a list of integers", got=item)
+    result, problems = [], []
+    for index, item in enumerate(itertools.islice(value, _MOST_READ)):
         try:
-            result.append(operator.index(item))
+            if isinstance(item, (bool, np.bool_)):
+                raise TypeError
+            number = operator.index(item)
         except TypeError:
-            raise TensorError("must be a list of integers", got=item) from None
+            problem: Problem | None = Problem("must be an integer", got=item)
+        else:
+            result.append(number)
+            problem = check(number)
+        if problem is not None:
+            problems.append(problem.within(str(index)))
+    if problems:
+        raise TensorError(problems)
     return tuple(result)
 
 
-def _optional_integers(value: object) -> tuple[int, ...] | None:
-    return None if value is None else _integers(value)
+def _size_problem(size: int) -> Problem | None:
+    if size >= 1:
+        return None
+    return Problem(
+        "a size must be at least 1; empty tensors do not exist in DirectML",
+        got=size,
+        allowed="1 or more",
+        hint="sizes are not inferred: write the number" if size < 0 else None,
+    )
 
 
-DataTypeField = Annotated[DataType, _wrap(DataType.parse), PlainSerializer(str, return_type=str, when_used="json")]
+def _stride_problem(stride: int) -> Problem | None:
+    if 0 <= stride <= MAX_ELEMENTS:
+        return None
+    return Problem("a stride is a number of elements, zero to repeat", got=stride, allowed=f"0 to {MAX_ELEMENTS}")
+
+
+def _sizes(value: object) -> tuple[int, ...]:
+    return _integers(value, _size_problem)
+
+
+def _strides(value: object) -> tuple[int, ...] | None:
+    return None if value is None else _integers(value, _stride_problem)
+
+
+def _data_type(value: object) -> DataType:
+    """As `DataType.parse`; where the value stands is known better here."""
+    try:
+        return DataType.parse(value)
+    except TensorError as error:
+        raise TensorError(dataclasses.replace(problem, field=None) for problem in error.problems) from None
+
+
+DataTypeField = Annotated[DataType, _wrap(_data_type), PlainSerializer(str, return_type=str, when_used="json")]
 
 
 class TensorDesc(BaseModel):
@@ -182,8 +229,8 @@ class TensorDesc(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dtype: DataTypeField
-    sizes: Annotated[tuple[int, ...], _wrap(_integers)]
-    strides: Annotated[tuple[int, ...] | None, _wrap(_optional_integers)] = None
+    sizes: Annotated[tuple[int, ...], _wrap(_sizes)]
+    strides: Annotated[tuple[int, ...] | None, _wrap(_strides)] = None
     owned: StrictBool = False
 
     def __init__(self, **data: Any) -> None:
@@ -332,17 +379,26 @@ def broadcast_sizes(*sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 def problems_of(error: ValidationError, known: Sequence[str] | Any) -> list[Problem]:
     """The problems in a Pydantic error, in our words; `known` are the fields to suggest from."""
-    return [_problem(details, known) for details in error.errors(include_url=False)]
+    return [problem for details in error.errors(include_url=False) for problem in _problems(details, known)]
+
+
+def _problems(details: Any, known: Sequence[str] | Any) -> Sequence[Problem]:
+    given = details.get("ctx", {}).get("problems")
+    if given is None:
+        return [_problem(details, known)]
+    field = _path(details)
+    return [problem.within(field) if field else problem for problem in given]
+
+
+def _path(details: Any) -> str | None:
+    """Where in the fields an error is."""
+    # The path's strings that are not names of fields or indices tell the branch of a union: not for people.
+    path = [part for part in details["loc"] if not isinstance(part, str) or part.isidentifier()]
+    return ".".join(map(str, path)) or None
 
 
 def _problem(details: Any, known: Sequence[str] | Any) -> Problem:
-    # The path's strings that are not names of fields or indices tell the branch of a union: not for people.
-    path = [part for part in details["loc"] if not isinstance(part, str) or part.isidentifier()]
-    field = ".".join(map(str, path)) or None
-    context = details.get("ctx", {})
-    if isinstance(context.get("problem"), Problem):
-        problem: Problem = context["problem"]
-        return Problem(problem.message, None, field, problem.got, problem.allowed, problem.hint)
+    field = _path(details)
     if details["type"] == "missing":
         return Problem("must be given", field=field)
     if details["type"] == "extra_forbidden":
@@ -360,21 +416,12 @@ def _problem(details: Any, known: Sequence[str] | Any) -> Problem:
 
 
 def _check(desc: TensorDesc) -> None:
-    """The rules that concern more than one field, or the numbers inside one."""
+    """The rules that concern more than one field, or all numbers of one."""
     sizes, strides = desc.sizes, desc.strides
     if not 1 <= len(sizes) <= MAX_RANK:
         raise TensorError(
             "a tensor has 1 to 8 dimensions", field="sizes", got=list(sizes), allowed=f"1 to {MAX_RANK} sizes"
         )
-    for axis, size in enumerate(sizes):
-        if size < 1:
-            raise TensorError(
-                "a size must be at least 1; empty tensors do not exist in DirectML",
-                field=f"sizes.{axis}",
-                got=size,
-                allowed="1 or more",
-                hint="sizes are not inferred: write the number" if size < 0 else None,
-            )
     if desc.element_count > MAX_ELEMENTS:
         raise TensorError(
             "more than 2^32-1 elements", field="sizes", got=list(sizes), allowed=f"at most {MAX_ELEMENTS}"
@@ -388,14 +435,6 @@ def _check(desc: TensorDesc) -> None:
             got=list(strides),
             allowed=plural(len(sizes), "stride"),
         )
-    for axis, stride in enumerate(strides):
-        if not 0 <= stride <= MAX_ELEMENTS:
-            raise TensorError(
-                "a stride is a number of elements, zero to repeat",
-                field=f"strides.{axis}",
-                got=stride,
-                allowed=f"0 to {MAX_ELEMENTS}",
-            )
     if desc.span > MAX_ELEMENTS:
         raise TensorError(
             "the strides reach beyond 2^32-1 elements",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pathlib
 import subprocess
 import sys
@@ -228,14 +229,26 @@ def test_wrong_usage_is_status_2(folder: pathlib.Path, arguments: list[str], tex
     assert folder.exists()
 
 
-@pytest.mark.parametrize("name", ["/elsewhere/escaped", "a/b", "a\\\\b", "c:d"])
-def test_an_output_is_never_saved_outside_the_folder(folder: pathlib.Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "saved"),
+    [
+        ("/elsewhere/escaped", "%2Felsewhere%2Fescaped"),
+        ("a/b", "a%2Fb"),
+        ("a\\\\b", "a%5Cb"),
+        ("c:d", "c%3Ad"),
+        ("50%", "50%25"),
+        ("layer.0.weight", "layer.0.weight"),
+        ("..", ".."),
+        ("é" * 300, f"{'é' * 81}~{hashlib.sha256(('é' * 300).encode()).hexdigest()[:16]}"),
+    ],
+)
+def test_an_output_is_saved_in_the_folder_whatever_its_name(folder: pathlib.Path, name: str, saved: str) -> None:
     (folder / "g.yaml").write_text(RAMP.replace("outputs: [y]", f'outputs: {{"{name}": y}}'))
-    result = call("run", "g.yaml", "--input", "x=x.npy", "--output-dir", "results")
-    assert result.exit_code == 1
-    assert "cannot be the name of a file (give the output another)" in result.stderr
-    assert not (folder / "results").exists()
-    assert call("run", "g.yaml", "--input", "x=x.npy").exit_code == 0
+    before = set(folder.rglob("*"))
+    assert call("run", "g.yaml", "--input", "x=x.npy", "--output-dir", "results").exit_code == 0
+    (file,) = set(folder.rglob("*")) - before - {folder / "results"}
+    assert file == folder / "results" / f"{saved}.npy"
+    assert np.load(file).shape == (1, 3)
 
 
 def test_an_input_file_is_never_unpickled(folder: pathlib.Path) -> None:
@@ -278,12 +291,10 @@ def test_check_prints_every_error_with_its_place(folder: pathlib.Path) -> None:
     assert third.startswith("bad.yaml:10:1: error: field 'extra': is not known here")
 
 
-def test_check_finds_what_only_lowering_shows(folder: pathlib.Path) -> None:
+def test_an_input_of_any_type_may_be_an_output(folder: pathlib.Path) -> None:
     text = 'dmlgraph: 1\ntarget: "2.0"\ninputs: {x: {dtype: float64, sizes: [1, 1, 1, 1]}}\noutputs: [x]\n'
     (folder / "g.yaml").write_text(text)
-    result = call("check", "g.yaml")
-    assert result.exit_code == 1
-    assert "error: node 'x_identity', field 'input.dtype': ELEMENT_WISE_IDENTITY does not take float64" in result.stderr
+    assert call("check", "g.yaml").exit_code == 0
 
 
 # lower

@@ -250,12 +250,22 @@ def test_the_identity_takes_a_free_name() -> None:
     assert [node.name for node in g.lower(fuse=False).nodes] == ["y_identity", "y_identity_1"]
 
 
-def test_an_identity_that_does_not_exist_for_the_data_type_is_refused() -> None:
-    g = dg.Graph(target="2.0")
-    g.output("y", g.input("x", sizes=[1] * 4, dtype="float64"))
-    with pytest.raises(dg.OperatorError, match="ELEMENT_WISE_IDENTITY does not take float64") as caught:
-        g.lower(fuse=False)
-    assert caught.value.node == "y_identity"
+@pytest.mark.parametrize(
+    ("dtype", "target", "words"),
+    [
+        ("float64", "2.0", "float32 [1,1,1,12], 48 bytes"),
+        ("float64", "4.0", "uint32 [1,1,1,12], 48 bytes"),
+        ("float64", "4.1", "float64 [2,3], 48 bytes"),
+        ("int4", "6.4", "uint32 [1,1,1,1], 4 bytes"),
+    ],
+)
+def test_what_has_no_identity_is_copied_as_words(dtype: str, target: str, words: str) -> None:
+    g = dg.Graph(target=target)
+    g.output("y", g.input("x", sizes=[2, 3], dtype=dtype))
+    lines = str(g.lower(fuse=False)).splitlines()
+    assert f"    InputTensor = {words}" in lines
+    assert f"    OutputTensor = {words}" in lines
+    assert any(line.startswith(f"output 0 y: {dtype} [2,3]") for line in lines)
 
 
 def test_one_value_can_be_two_outputs() -> None:

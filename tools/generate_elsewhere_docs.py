@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from dmlgraph.elsewhere import DEVICES, FIELDS, MEMBERS, OPERATORS, Entry
-from dmlgraph.operators.operator import REGISTRY
+from dmlgraph.operators import REGISTRY
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "coming_from.md"

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pathlib
 import textwrap
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, ArrayFile, check_device, every_input, with_dims, with_inputs, writing
-from dmlgraph.devices import compile_graph
-from dmlgraph.document import load
-from dmlgraph.document.arrays import to_stored
-from dmlgraph.errors import DmlGraphError
+from dmlgraph.files import NewFiles
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dmlgraph.graph import Graph
 
 SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 
@@ -34,7 +35,7 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=pathlib.Path),
-    help="Save each output as DIR/NAME.npy.",
+    help="Save each output as DIR/NAME.npy; '/' and the like are written as in a URL, %2F.",
 )
 @click.option("--no-fuse", is_flag=True, help="Run the nodes as they stand in the file.")
 @with_dims
@@ -53,37 +54,41 @@ def run(
       dmlgraph run examples/positional_encoding.yaml
       dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 --output-dir results
     """
+    from dmlgraph.devices import compile_graph
+    from dmlgraph.document import load
+
     check_device(device)
     graph = load(file, dims=dims)
     tell(graph.warnings())
-    if output_dir is not None:
-        _check_file_names(graph.outputs)
     arrays = every_input(graph, inputs)
     with located(graph):
         executable = compile_graph(graph, device, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
     results = executable.run(arrays)
-    if output_dir is not None:
-        with writing(output_dir):
-            output_dir.mkdir(parents=True, exist_ok=True)
     for name, array in results.items():
         dtype = graph.outputs[name].dtype
         click.echo(f"{name}: {dtype} {list(array.shape)}")
         click.echo(textwrap.indent(_values(array), "  ", predicate=lambda line: True))
-        if output_dir is not None:
-            path = output_dir / f"{name}.npy"
-            with writing(path):
-                np.save(path, to_stored(array, dtype))
+    if output_dir is not None:
+        with writing(output_dir):
+            _save(results, graph, output_dir)
 
 
-def _check_file_names(names: Iterable[str]) -> None:
-    """Outputs are saved under their names, which must not lead out of the folder."""
-    for name in names:
-        if any(character in name for character in '/\\:*?"<>|'):
-            raise DmlGraphError("cannot be the name of a file", field=f"outputs.{name}", hint="give the output another")
+def _save(results: Mapping[str, np.ndarray[Any, Any]], graph: Graph, folder: pathlib.Path) -> None:
+    import numpy as np
+
+    from dmlgraph.document.arrays import file_name, to_stored
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with NewFiles() as files:
+        for name, array in results.items():
+            with writing(path := folder / f"{file_name(name)}.npy"), files.open(path) as stream:
+                np.save(stream, to_stored(array, graph.outputs[name].dtype))
 
 
 def _values(array: np.ndarray[Any, Any]) -> str:
     """All values of a small array, the corners of a large one."""
+    import numpy as np
+
     with np.printoptions(threshold=SHOWN_ELEMENTS, edgeitems=2, linewidth=100):
         return str(array)

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from dmlgraph.document.tree import Tree
-from dmlgraph.errors import DmlGraphError, GraphError, NotEnoughMemoryError, ScalarError, plural, suggestion
+from dmlgraph.errors import (
+    MOST_PROBLEMS,
+    DmlGraphError,
+    GraphError,
+    NotEnoughMemoryError,
+    Problem,
+    ScalarError,
+    plural,
+    suggestion,
+)
 from dmlgraph.memory import enough_memory
 from dmlgraph.plain_files import open_file
 from dmlgraph.scalar import Scalar
@@ -19,6 +30,7 @@ from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]
 
+LONGEST_FILE_NAME = 180  # bytes of a name in a file's name, for which file systems have 255
 # By version; the third differs from the second in what no array of numbers has.
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -98,18 +110,37 @@ def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
     if folder is None:
         raise GraphError("a document that is not a file has no folder to find files in", field="file", got=name)
     path = folder / name
-    if pathlib.PurePath(name).is_absolute() or not path.resolve().is_relative_to(folder.resolve()):
+    try:
+        inside = not pathlib.PurePath(name).is_absolute() and path.resolve().is_relative_to(folder.resolve())
+        is_file = inside and path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:  # too long a name, links in a circle
+        reason = getattr(error, "strerror", None) or "its links lead in a circle"
+        raise GraphError(f"cannot be found: {reason}", field="file", got=name) from None
+    if not inside:
         raise GraphError(
             "lies outside the document's folder",
             field="file",
             got=name,
             allowed="a path relative to the document, inside its folder",
         )
-    if not path.is_file():
+    if not is_file:
         near = suggestion(name, (each.name for each in sorted(folder.glob("*.npy"))))
         hint = near or f"looked in {'the folder of the graph file' if folder == pathlib.Path() else folder}"
         raise GraphError("there is no such file", field="file", got=name, hint=hint)
     return path
+
+
+def file_name(name: str) -> str:
+    """A name as a part of a file's name, another for each name.
+
+    What some file system refuses is written as in a URL: `encoder/w` becomes `encoder%2Fw`.  Of a name that is too
+    long for a file, the end becomes a digest.
+    """
+    written = re.sub(r'[%/\\:*?"<>|]', lambda match: f"%{ord(match[0]):02X}", name)
+    if len(written.encode()) <= LONGEST_FILE_NAME:
+        return written
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return f"{written.encode()[: LONGEST_FILE_NAME - 17].decode(errors='ignore')}~{digest}"
 
 
 def to_stored(array: Array, dtype: DataType) -> Array:
@@ -173,17 +204,15 @@ def from_numbers(data: Tree, desc: TensorDesc) -> Array:
     """
     if not isinstance(data.value, list):
         raise GraphError("must be a list of numbers", field="data", got=data.plain)
-    bits = []
-    for path, number in _numbers(data, "data"):
-        try:
-            bits.append(Scalar.of(number, desc.dtype).bits)
-        except ScalarError as error:
-            raise GraphError(problem.within(path) for problem in error.problems) from None
-    if len(bits) != desc.element_count:
+    numbers = list(_numbers(data))
+    array = converted(numbers, desc.dtype)
+    if array is None:
+        array = _one_by_one(data, desc.dtype)
+    if len(numbers) != desc.element_count:
         raise GraphError(
             "the data does not fill the sizes",
             field="data",
-            got=plural(len(bits), "number"),
+            got=plural(len(numbers), "number"),
             allowed=f"{desc.element_count}, for {list(desc.sizes)}",
         )
     nested = any(isinstance(item.value, list) for item in data.value)
@@ -194,17 +223,67 @@ def from_numbers(data: Tree, desc: TensorDesc) -> Array:
             got=list(shape) if (shape := _shape(data)) else "lists of different lengths",
             allowed=str(list(desc.sizes)),
         )
-    if desc.dtype.bits == 4:
-        values = [Scalar(desc.dtype, each).value for each in bits]
-        return np.array(values, desc.dtype.numpy).reshape(desc.sizes)
-    unsigned = np.array(bits, f"u{desc.dtype.bits // 8}")
-    return unsigned.view(desc.dtype.numpy).reshape(desc.sizes)
+    return array.reshape(desc.sizes)
 
 
-def _numbers(tree: Tree, path: str) -> Iterator[tuple[str, Any]]:
+def _numbers(tree: Tree) -> Iterator[Any]:
+    for item in tree.value:
+        if type(item.value) is list:
+            yield from _numbers(item)
+        else:
+            yield item.plain if type(item.value) is dict else item.value
+
+
+def converted(numbers: list[Any], dtype: DataType) -> Array | None:
+    """All numbers at once, as `Scalar.of` makes them one by one; None where that is not certain.
+
+    Certain are whole numbers that an integer type takes, and of a float type all that a double holds, if none
+    becomes infinite.
+    """
+    kinds = set(map(type, numbers))
+    if not kinds or not kinds <= {int, float} or dtype.bits == 4:
+        return None
+    if not dtype.is_float:
+        if float in kinds and not all(each.is_integer() for each in numbers if type(each) is float):
+            return None
+        mask = (1 << dtype.bits) - 1
+        if not -(mask + 1) // 2 <= min(numbers) <= max(numbers) <= dtype.range[1]:
+            return None
+        return np.array([int(each) & mask for each in numbers], f"u{dtype.bits // 8}").view(dtype.numpy)
+    if any(type(each) is int and abs(each) > 2**53 for each in numbers):
+        return None
+    doubles = np.array(numbers, np.float64)
+    with np.errstate(all="ignore"):
+        rounded = doubles.astype(dtype.numpy)
+    return rounded if (np.isinf(rounded) == np.isinf(doubles)).all() else None
+
+
+def _one_by_one(data: Tree, dtype: DataType) -> Array:
+    """The numbers as an array of one dimension.
+
+    Raises:
+        GraphError: what is wrong with each number that the type cannot hold.
+    """
+    bits: list[int] = []
+    problems: list[Problem] = []
+    for path, number in _named_numbers(data, "data"):
+        try:
+            bits.append(Scalar.of(number, dtype).bits)
+        except ScalarError as error:
+            problems += [problem.within(path) for problem in error.problems]
+            if len(problems) > MOST_PROBLEMS:
+                break
+    if problems:
+        raise GraphError(problems)
+    if dtype.bits == 4:
+        return np.array([Scalar(dtype, each).value for each in bits], dtype.numpy)
+    return np.array(bits, f"u{dtype.bits // 8}").view(dtype.numpy)
+
+
+def _named_numbers(tree: Tree, path: str) -> Iterator[tuple[str, Any]]:
     for index, item in enumerate(tree.value):
         if isinstance(item.value, list):
-            yield from _numbers(item, f"{path}.{index}")
+            yield from _named_numbers(item, f"{path}.{index}")
         else:
             yield f"{path}.{index}", item.plain
 

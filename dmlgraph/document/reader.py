@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import networkx as nx
-
 from dmlgraph.document.arrays import check_file, from_numbers, load_file
+from dmlgraph.document.order import in_order
 from dmlgraph.document.tree import Tree, parse
-from dmlgraph.errors import DmlGraphError, DocumentError, GraphError, Location, Problem, listing, nearest, suggestion
+from dmlgraph.errors import (
+    DmlGraphError,
+    DocumentError,
+    Gathered,
+    GraphError,
+    Location,
+    Problem,
+    Problems,
+    listing,
+    nearest,
+    shorten,
+    suggestion,
+)
 from dmlgraph.graph import NOT_A_DIM, Graph
 from dmlgraph.memory import enough_memory
+from dmlgraph.nodes import may_have_output, readings, reference_hint
 from dmlgraph.operators.names import operator_hint
-from dmlgraph.operators.operator import Operator, find
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import find
 from dmlgraph.plain_files import read_file
-from dmlgraph.tensor import TensorDesc
 
 FORMAT_VERSION = 1
 SECTIONS = ("dmlgraph", "name", "target", "dims", "inputs", "constants", "nodes", "outputs")
 DECLARED = ("inputs", "constants", "nodes")
 INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
 ELSEWHERE = {"shape": "sizes", "type": "dtype", "data_type": "dtype", "value": "data", "path": "file", "operator": "op"}
+MOST_TOLD = 20  # nodes of a cycle
 CONSTANT_KEYS = ("file", "dtype", "sizes", "data")
 
 
@@ -71,22 +85,15 @@ def loads(text: str, *, folder: str | os.PathLike[str] | None = None, dims: Mapp
 
 
 def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, int] | None) -> Graph:
-    tree, problems = parse(text, file)
-    if tree is None:
-        problems = problems or [
-            Problem("the file is empty", location=Location(file, 1, 1), hint="'dmlgraph new' writes one to start from")
-        ]
-        raise DocumentError(problems)
-    reader = _Reader(tree, folder, problems)
-    graph = reader.read(dims or {})
-    if problems:
-        raise DocumentError(sorted(problems, key=_by_place))
-    assert graph is not None
+    problems, graph = Problems(), Graph()
+    with problems.gathering():
+        tree = parse(text, file, problems)
+        if tree is not None:
+            graph = _Reader(tree, folder, problems).read(dims or {})
+        elif not problems:
+            hint = "'dmlgraph new' writes one to start from"
+            problems.add(Problem("the file is empty", location=Location(file, 1, 1), hint=hint))
     return graph
-
-
-def _by_place(problem: Problem) -> tuple[int, int]:
-    return (problem.location.line, problem.location.column) if problem.location else (0, 0)
 
 
 class _Reader:
@@ -95,25 +102,26 @@ class _Reader:
     `broken` holds the names whose declaration is wrong: what depends on them is left out in silence.
     """
 
-    def __init__(self, tree: Tree, folder: pathlib.Path | None, problems: list[Problem]) -> None:
+    def __init__(self, tree: Tree, folder: pathlib.Path | None, problems: Problems) -> None:
         self.tree, self.folder, self.problems = tree, folder, problems
         self.broken: set[str] = set()
+        self.declared: dict[str, type[Operator] | None] = {}  # every name; the operator of a node, if there is one
         self.graph = Graph()
 
-    def read(self, dims: Mapping[str, int]) -> Graph | None:
+    def read(self, dims: Mapping[str, int]) -> Graph:
         if not isinstance(self.tree.value, dict):
             self._problem("a graph file is a mapping", self.tree, got=self.tree.plain, allowed=listing(SECTIONS))
-            return None
+            return self.graph
         self._known_keys(self.tree, SECTIONS)
         self._version()
         self._header(dims)
-        declared = self._declared()
+        self._declare()
         for name, tree in self._section("inputs"):
             self._attempt(name, tree, self._input)
         for name, tree in self._section("constants"):
             self._attempt(name, tree, self._constant)
-        self._nodes(declared)
-        self._outputs(declared)
+        self._nodes()
+        self._outputs()
         return self.graph
 
     # Sections.
@@ -157,25 +165,17 @@ class _Reader:
         for dim, place in self._names("dims").items():
             self.graph.place(place, None, f"dims.{dim}")
 
-    def _declared(self) -> set[str]:
-        """Every name of an input, constant or node; a name used twice is a problem."""
-        places: dict[str, Location] = {}
+    def _declare(self) -> None:
+        """Takes every name of an input, constant or node; a name used twice is a problem."""
         for section in DECLARED:
-            for name, _ in self._section(section, quiet=True):
-                place = self.tree.value[section].keys[name]
-                if name in places:
+            for name, tree in self._section(section, quiet=True):
+                key = self.tree.value[section].keys[name]
+                if name in self.declared:
                     self.broken.add(name)
-                    self.problems.append(
-                        Problem(
-                            "the name is taken",
-                            node=name,
-                            location=place,
-                            hint=f"first in line {places[name].line}",
-                        )
-                    )
+                    hint = f"first in line {self._name_place(name, key).location.line}"
+                    self.problems.add(Problem("the name is taken", node=name, location=key.location, hint=hint))
                 else:
-                    places[name] = place
-        return set(places)
+                    self.declared[name] = self._operator_of(tree) if section == "nodes" else None
 
     def _input(self, name: str, tree: Tree) -> None:
         self._known_keys(tree, INPUT_KEYS, name)
@@ -188,9 +188,13 @@ class _Reader:
         if "file" in tree.value:
             if "data" in tree.value:
                 raise GraphError("cannot be given beside 'file'", field="data", hint="one of them holds the numbers")
-            array = load_file(plain["file"], self.folder)
-            # The description checks the dtype and sizes that are given; stand-ins take the place of the others.
-            stated = TensorDesc(dtype=plain.get("dtype", "uint8"), sizes=self._sizes(plain.get("sizes", [1])))
+            found = Gathered()
+            with found:
+                array = load_file(plain["file"], self.folder)
+            with found:
+                # The description checks the dtype and sizes that are given; stand-ins take the place of the others.
+                stated = self.graph.describe(dtype=plain.get("dtype", "uint8"), sizes=plain.get("sizes", [1]))
+            found.settle(GraphError)
             array = check_file(
                 array,
                 stated.dtype if "dtype" in plain else None,
@@ -200,30 +204,26 @@ class _Reader:
             self.graph.constant(name, array)
         else:
             self._need(tree, ("dtype", "sizes", "data"))
-            desc = TensorDesc(dtype=plain["dtype"], sizes=self._sizes(plain["sizes"]))
+            desc = self.graph.describe(dtype=plain["dtype"], sizes=plain["sizes"])
             self.graph.constant(name, from_numbers(tree.value["data"], desc))
 
-    def _sizes(self, sizes: Any) -> Any:
-        return self.graph.resolve(sizes, "sizes")
-
-    def _nodes(self, declared: set[str]) -> None:
+    def _nodes(self) -> None:
         trees = {name: tree for name, tree in self._section("nodes") if name not in self.broken}
-        order: nx.DiGraph[str] = nx.DiGraph()
-        order.add_nodes_from(trees)
+        sources: dict[str, list[str]] = {}
         for name, tree in trees.items():
-            operator = self._operator_of(tree)
+            operator = self.declared[name]
             if operator is not None:
                 self._known_keys(tree, ("op", *operator.model_fields), name)
-            for source in self._sources(name, tree, declared):
-                if source in trees:
-                    order.add_edge(source, name)
-        position = {name: index for index, name in enumerate(trees)}
-        for component in list(nx.strongly_connected_components(order)):
-            first = min(component, key=position.__getitem__)
-            if len(component) > 1 or order.has_edge(first, first):
-                self._cycle(first, order.subgraph(component))
-                order.remove_nodes_from(component)
-        for name in nx.lexicographical_topological_sort(order, key=position.__getitem__):
+            sources[name] = [source for source in self._sources(name, tree) if source in trees]
+        order, cycles = in_order(sources)
+        for cycle in cycles:
+            self.broken |= cycle.names
+            first, few = cycle.way[0], cycle.way[:MOST_TOLD]
+            told = few if few == cycle.way else [*few, "…", first]
+            way = " -> ".join(map(shorten, told))
+            place = self.tree.value["nodes"].keys[first].location
+            self.problems.add(Problem("the nodes form a cycle", node=first, got=way, location=place))
+        for name in order:
             self._attempt(name, trees[name], self._operator)
 
     def _operator(self, name: str, tree: Tree) -> None:
@@ -231,16 +231,24 @@ class _Reader:
         if operator is None:
             self.broken.add(name)
             return
+        given = {key: item for key, item in tree.value.items() if item.value is not None}
+        inputs = {key: item for key, item in given.items() if key in operator.input_fields}
+        outputs = {key: item.plain for key, item in tree.value.items() if key in operator.output_fields}
+        others = ("op", *operator.input_fields, *operator.output_fields)
+        attributes = {key: item.plain for key, item in tree.value.items() if key not in others}
+        if self._reads_broken(tree):
+            self.broken.add(name)
+            self.graph.check_fields(operator, inputs, attributes, outputs)
+            return
+        found = Gathered()
         tensors: dict[str, Any] = {}
-        attributes: dict[str, Any] = {}
-        outputs: dict[str, Any] = {}
-        for key, item in tree.value.items():
-            if key in operator.input_fields:
+        for key, item in inputs.items():
+            with found:
                 tensors[key] = self._value(item, key)
-            elif key in operator.output_fields:
-                outputs[key] = item.plain
-            elif key != "op":
-                attributes[key] = item.plain
+        if found.problems:
+            with found:
+                self.graph.check_fields(operator, inputs, attributes, outputs)
+        found.settle(GraphError)
         self.graph.add(operator, tensors, attributes, outputs, name)
 
     @staticmethod
@@ -266,15 +274,15 @@ class _Reader:
             )
         return found
 
-    def _outputs(self, declared: set[str]) -> None:
+    def _outputs(self) -> None:
         tree = self.tree.value.get("outputs")
         if tree is None:
             self._missing("the outputs are missing", "outputs", "such as 'outputs: [y]'")
             return
         if isinstance(tree.value, list):
-            named = [(item.value, item, item.location) for item in tree.value]
+            named = ((item.value, item, item) for item in tree.value)
         elif isinstance(tree.value, dict):
-            named = [(name, item, tree.keys[name]) for name, item in tree.value.items()]
+            named = ((name, item, tree.keys[name]) for name, item in tree.value.items())
         else:
             self._problem(
                 "must be a list of names, or a mapping from names to values",
@@ -284,36 +292,39 @@ class _Reader:
                 hint=f"such as [{tree.value}]" if isinstance(tree.value, str) else None,
             )
             return
-        if not named:
+        if not tree.value:
             self._problem("must name at least one output", tree, field="outputs", got=tree.plain)
         for name, item, place in named:
-            if self._reference(item, declared, "outputs") and item.value.partition(".")[0] not in self.broken:
-                if isinstance(tree.value, list) and "." in name:
-                    self._problem(
-                        "needs a name of its own",
-                        item,
-                        field="outputs",
-                        got=name,
-                        hint=f"outputs: {{name: {name}}}",
-                    )
-                    continue
+            if self._reference(item, "outputs") and self._source(item.value) not in self.broken:
                 try:
                     self.graph.output(name, self.graph.value(item.value))
                 except DmlGraphError as error:
-                    self.problems += [
-                        Problem(each.message, None, "outputs", each.got, each.allowed, each.hint, place)
-                        for each in error.problems
-                    ]
+                    for each in error.problems:
+                        problem = dataclasses.replace(each, node=None, field="outputs", location=place.location)
+                        self.problems.add(problem)
 
     # References.
 
-    def _sources(self, name: str, tree: Tree, declared: set[str]) -> Iterator[str]:
-        """The nodes a node reads; references to nothing, and to what is broken, break it too."""
+    def _source(self, reference: str) -> str | None:
+        """The node, input or constant that a reference reads; None where it reads nothing.
+
+        Where names hold dots, what follows the name must be an output of the node, if any such node is declared.
+        """
+        found = [(name, path) for name, path in readings(reference) if name in self.declared]
+        fitting = (name for name, path in found if self._may_have(name, path))
+        return next(fitting, found[0][0] if found else None)
+
+    def _may_have(self, name: str, path: str) -> bool:
+        operator = self.declared[name]
+        return not path if operator is None else may_have_output(operator, path)
+
+    def _sources(self, name: str, tree: Tree) -> Iterator[str]:
+        """The nodes a node reads; a reference to nothing is a problem."""
         for field, each in self._references(tree):
-            if self._reference(each, declared, field, name):
-                yield each.value.partition(".")[0]
-            else:
-                self.broken.add(name)
+            if self._reference(each, field, name):
+                source = self._source(each.value)
+                assert source is not None
+                yield source
 
     def _references(self, tree: Tree) -> Iterator[tuple[str, Tree]]:
         """Every tensor a node is given: its field, and what should name it."""
@@ -323,7 +334,7 @@ class _Reader:
             if item is not None and item.value is not None:
                 yield from ((field, each) for each in (item.value if isinstance(item.value, list) else [item]))
 
-    def _reference(self, tree: Tree, declared: set[str], field: str, node: str | None = None) -> bool:
+    def _reference(self, tree: Tree, field: str, node: str | None = None) -> bool:
         """Whether a tree names something that is declared."""
         if not isinstance(tree.value, str):
             self._problem(
@@ -337,21 +348,23 @@ class _Reader:
                 else None,
             )
             return False
-        source = tree.value.partition(".")[0]
-        if source not in declared and self._unreadable(*DECLARED):
-            return False  # it may well be in the section that could not be read
-        if source not in declared:
-            near = suggestion(source, declared)
+        if self._source(tree.value) is not None:
+            return True
+        if not self._unreadable(*DECLARED):  # else it may well be in the section that could not be read
+            near = reference_hint(tree.value, self.declared)
             self._problem(
-                f"there is no input, constant or node called '{source}'",
+                f"there is no input, constant or node called '{shorten(tree.value)}'",
                 tree,
                 node=node,
                 field=field,
-                allowed=None if near or not declared else listing(sorted(declared), at_most=8),
+                allowed=None if near or not self.declared else self._names_declared,
                 hint=near,
             )
-            return False
-        return True
+        return False
+
+    @functools.cached_property
+    def _names_declared(self) -> str:
+        return listing(sorted(self.declared), at_most=8)
 
     def _value(self, tree: Tree, field: str) -> Any:
         if isinstance(tree.value, list):
@@ -359,15 +372,7 @@ class _Reader:
         try:
             return None if tree.value is None else self.graph.value(tree.value)
         except GraphError as error:
-            raise GraphError(problem.within(field) for problem in error.problems) from None
-
-    def _cycle(self, first: str, component: Any) -> None:
-        """Reports one way round a cycle, at the first of its nodes in the file."""
-        edges = [(source, target) for source, target in nx.find_cycle(component, first)]
-        path = " -> ".join([edges[0][0], *(target for _, target in edges)])
-        self.broken.update(component)
-        place = self.tree.value["nodes"].keys[first]
-        self.problems.append(Problem("the nodes form a cycle", node=first, got=path, location=place))
+            raise GraphError(dataclasses.replace(each, node=None, field=field) for each in error.problems) from None
 
     # Problems and their places.
 
@@ -379,18 +384,18 @@ class _Reader:
             self._problem("must be a mapping", tree, node=name, got=tree.plain, hint="such as {key: value, …}")
             self.broken.add(name)
             return
-        if self._reads_broken(tree):
-            self.broken.add(name)
-            return
         with self._noting(tree, name):
             build(name, tree)
-            self.graph.place(self._name_place(name, tree.location), name)
-            for key, item in tree.value.items():
-                self.graph.place(item.location, name, key)
+            if name not in self.broken:
+                self.graph.place(self._name_place(name, tree), name)
+                for key, item in tree.value.items():
+                    self.graph.place(item, name, key)
 
     def _reads_broken(self, tree: Tree) -> bool:
-        named = (each.value for _, each in self._references(tree) if isinstance(each.value, str))
-        return any(name.partition(".")[0] in self.broken for name in named)
+        """Whether a node reads what is broken, or is not there at all."""
+        named = [each.value for _, each in self._references(tree)]
+        sources = (self._source(each) if isinstance(each, str) else None for each in named)
+        return any(source is None or source in self.broken for source in sources)
 
     def _noting(self, tree: Tree, name: str | None = None) -> _Noting:
         return _Noting(self, tree, name)
@@ -404,15 +409,15 @@ class _Reader:
             problem = dataclasses.replace(problem, hint=f"'dmlgraph operators {operator.name}' tells what it takes")
         unknown = problem.message.startswith("is not known")
         place = tree.find(problem.field, key=unknown)
-        if name is not None and place == tree.location:
-            place = self._name_place(name, place)
-        self.problems.append(problem.at(node=name, location=place))
+        if name is not None and place is tree:
+            place = self._name_place(name, tree)
+        self.problems.add(problem.at(node=name, location=place.location))
 
-    def _name_place(self, name: str, default: Location) -> Location:
+    def _name_place(self, name: str, default: Tree) -> Tree:
         """Where a node is named."""
         return next((self._names(each)[name] for each in DECLARED if name in self._names(each)), default)
 
-    def _names(self, section: str) -> dict[str, Location]:
+    def _names(self, section: str) -> dict[str, Tree]:
         """The places of a section's names."""
         return self.tree.value[section].keys if section in self.tree.value else {}
 
@@ -444,14 +449,14 @@ class _Reader:
             meant = next((each for each in absent if each == ELSEWHERE.get(key)), None) or nearest(key, absent)
             if meant is not None:
                 tree.value[meant], tree.keys[meant] = item, place
-            self.problems.append(
+            self.problems.add(
                 Problem(
                     "is not known here",
                     node=node,
                     field=key,
                     allowed=listing(known),
                     hint=suggestion(key, known, {key: ELSEWHERE[key]} if ELSEWHERE.get(key) in known else None),
-                    location=place,
+                    location=place.location,
                 )
             )
 
@@ -464,10 +469,10 @@ class _Reader:
     def _missing(self, message: str, section: str, hint: str) -> None:
         """A section that is not there: a problem of the whole file, so that no line of it is shown."""
         place = dataclasses.replace(self.tree.location, end_column=None, source=None)
-        self.problems.append(Problem(message, field=section, hint=hint, location=place))
+        self.problems.add(Problem(message, field=section, hint=hint, location=place))
 
     def _problem(self, message: str, tree: Tree, **fields: Any) -> None:
-        self.problems.append(Problem(message, location=tree.location, **fields))
+        self.problems.add(Problem(message, location=tree.location, **fields))
 
 
 class _Noting:

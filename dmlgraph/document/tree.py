@@ -7,21 +7,25 @@ constructing any object: tags are refused, and anchors are counted out so that t
 
 from __future__ import annotations
 
-import dataclasses
+import bisect
+import contextlib
+import functools
+import gc
 import math
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
 
 import yaml
 
 from dmlgraph.document.syntax import character_problem, syntax_problem
-from dmlgraph.errors import Location, Problem
+from dmlgraph.errors import Location, Problem, Problems, shorten
 
 MAX_DEPTH = 64  # levels of nesting in a graph file, aliases written out; real ones need 6
 MAX_DIGITS = 400  # of an integer: float64 ends at 309
-MAX_NODES = 10_000_000  # values in a file once its aliases are written out
+MAX_UNFOLDED = 100_000  # values in a file once its aliases are written out, beyond one for each character
 
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # where libyaml counts a new line
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, Any] = {
@@ -34,40 +38,91 @@ _WORDS: dict[str, Any] = {
 }
 
 
-@dataclasses.dataclass(slots=True)
+class Source:
+    """A text and its name: where a range of its characters lies, in lines and columns, worked out when asked.
+
+    Most values of a file are never told of, so a tree keeps ranges: `start << 32 | stop`, in characters.
+    """
+
+    def __init__(self, file: str, text: str, breaks: re.Pattern[str] = _BREAK) -> None:
+        self.file, self.text, self._breaks = file, text, breaks
+
+    @functools.cached_property
+    def _starts(self) -> list[int]:
+        """Where each line begins."""
+        return [0, *(match.end() for match in self._breaks.finditer(self.text))]
+
+    @functools.cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends; none behind the last line's end."""
+        lines = self._breaks.split(self.text)
+        return lines if lines[-1] else lines[:-1]
+
+    def location(self, span: int) -> Location:
+        """From the first character of a range to behind its last, where that is on the same line."""
+        start, stop = span >> 32, span & 0xFFFFFFFF
+        line = bisect.bisect_right(self._starts, start) - 1
+        first = self._starts[line]
+        ends_here = start < stop and (line + 1 == len(self._starts) or stop < self._starts[line + 1])
+        end_column = stop - first + 1 if ends_here else None
+        source = self.lines[line] if line < len(self.lines) else None
+        return Location(self.file, line + 1, start - first + 1, end_column, source)
+
+
 class Tree:
     """A value and its place.
 
-    `value` is a scalar, a list of trees, or a dict from scalars to trees; `keys` holds the places of a dict's
-    keys.
+    `value` is a scalar, a list of trees, or a dict from scalars to trees; `keys` holds the trees of a dict's keys.
     """
 
-    value: Any
-    location: Location
-    keys: dict[Any, Location] = dataclasses.field(default_factory=dict)
+    __slots__ = ("_source", "_span", "keys", "value")
+
+    def __init__(self, value: Any, source: Source, span: int, keys: dict[Any, Tree] | None = None) -> None:
+        self.value, self._source, self._span = value, source, span
+        self.keys = _NO_KEYS if keys is None else keys
+
+    @property
+    def location(self) -> Location:
+        return self._source.location(self._span)
 
     @property
     def plain(self) -> Any:
         """The value without places, all the way down."""
         if isinstance(self.value, list):
-            return [item.plain for item in self.value]
+            return [item.plain if type(item.value) in (list, dict) else item.value for item in self.value]
         if isinstance(self.value, dict):
             return {key: item.plain for key, item in self.value.items()}
         return self.value
 
-    def find(self, path: str | None, *, key: bool = False) -> Location:
-        """The place of the deepest part of a dotted path that is there; `key`: of its key, not its value."""
-        tree, location = self, self.location
-        for part in (path or "").split("."):
-            name: Any = int(part) if part.isdigit() and isinstance(tree.value, list) else part
-            if isinstance(tree.value, dict) and name in tree.value:
-                location = tree.keys[name] if key else tree.value[name].location
-            elif isinstance(tree.value, list) and isinstance(name, int) and name < len(tree.value):
-                location = tree.value[name].location
+    def with_value(self, value: Any) -> Tree:
+        """Another value in the same place."""
+        return Tree(value, self._source, self._span)
+
+    def reach(self, stop: int) -> None:
+        """Makes the place end before a character."""
+        self._span = self._span >> 32 << 32 | stop
+
+    def find(self, path: str | None, *, key: bool = False) -> Tree:
+        """The place of the deepest part of a dotted path that is there; `key`: of its key, not its value.
+
+        Keys may hold dots: a path that is a key as a whole is that key.
+        """
+        tree, found, rest = self, self, path or ""
+        while rest:
+            value = tree.value
+            part = rest if isinstance(value, dict) and rest in value else rest.partition(".")[0]
+            name: Any = int(part) if isinstance(value, list) and part.isdecimal() and len(part) < 10 else part
+            if isinstance(value, dict) and name in value:
+                found = tree.keys[name] if key else value[name]
+            elif isinstance(value, list) and isinstance(name, int) and name < len(value):
+                found = value[name]
             else:
                 break
-            tree = tree.value[name]
-        return location
+            tree, rest = value[name], rest[len(part) + 1 :]
+        return found
+
+
+_NO_KEYS: dict[Any, Tree] = {}  # of all that is no dict
 
 
 def resolve(text: str) -> Any:
@@ -84,31 +139,44 @@ def resolve(text: str) -> Any:
     return text
 
 
-def parse(text: str, file: str) -> tuple[Tree | None, list[Problem]]:
-    """The tree of a YAML document, and what is wrong with it; no tree where it cannot be read at all."""
-    builder = _Builder(file, text)
+def parse(text: str, file: str, problems: Problems) -> Tree | None:
+    """The tree of a YAML document; None where it cannot be read at all, or is empty.
+
+    Args:
+        text: of the document.
+        file: its name.
+        problems: takes what is wrong with it.
+    """
+    source = Source(file, text.removeprefix("\ufeff"))  # libyaml does not count the mark either
+    builder = _Builder(source, problems)
     try:
-        for event in _events(text):
-            builder.take(event)
+        with _without_collector():
+            builder.build(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.MarkedYAMLError as error:
-        builder.problems.append(syntax_problem(error, builder.lines, file, builder.open_bracket))
-        return None, builder.problems
+        problems.add(syntax_problem(error, source.lines, file, builder.open_bracket))
+        return None
     except (yaml.reader.ReaderError, UnicodeEncodeError):
-        builder.problems.append(character_problem(text, file))
-        return None, builder.problems
+        problems.add(character_problem(text, file))
+        return None
     except _TooMuchError as error:
-        builder.problems.append(error.problem)
-        return None, builder.problems
-    return builder.root, builder.problems
+        problems.add(error.problem)
+    return builder.root
 
 
-def _events(text: str) -> Iterator[Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    yield from yaml.parse(text, Loader=loader)
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Objects by the hundred thousand, none of them garbage: looking for it would take as long as reading."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _TooMuchError(Exception):
-    """The document is nested too deep or grows too large to go on."""
+    """The document is nested too deep, grows too large or does not end where it should: reading stops."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -116,148 +184,187 @@ class _TooMuchError(Exception):
 
 
 _NO_KEY = object()
+_SCALAR: Any = yaml.ScalarEvent
 
 
-@dataclasses.dataclass(slots=True)
 class _Open:
-    """A list or dict whose end has not been met: `key` is a dict's key that waits for its value."""
+    """A list or dict whose end has not been met."""
 
-    tree: Tree
-    anchor: str | None
-    size: int = 1
-    depth: int = 1  # levels of nesting in it, aliases written out
-    key: Any = _NO_KEY
-    key_location: Location | None = None
+    __slots__ = ("anchor", "bracket", "depth", "key", "size", "tree", "value")
+
+    def __init__(self, tree: Tree, anchor: str | None, bracket: int | None) -> None:
+        self.tree, self.value, self.anchor = tree, tree.value, anchor
+        self.bracket = bracket  # where it is opened; None: by indentation
+        self.size = 1  # of what is closed in it, aliases written out
+        self.depth = 1  # levels of nesting in it, aliases written out
+        self.key: Any = _NO_KEY  # a dict's key that waits for its value; None: one that was refused
 
 
 class _Builder:
     """Takes parser events one by one and builds the tree."""
 
-    def __init__(self, file: str, text: str) -> None:
-        self.file = file
-        self.lines = text.removeprefix("\ufeff").splitlines()  # libyaml does not count the mark either
+    def __init__(self, source: Source, problems: Problems) -> None:
+        self.source, self.problems = source, problems
         self.root: Tree | None = None
-        self.problems: list[Problem] = []
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[Tree, int, int]] = {}  # the tree, its values and its depth
+        self._limit = MAX_UNFOLDED + len(source.text)
         self._documents = 0
 
     @property
     def open_bracket(self) -> Location | None:
         """The innermost bracket that is not closed yet."""
-        opened = (each.tree.location for each in reversed(self._stack))
-        return next((place for place in opened if place.end_column is not None), None)
+        opened = (each.bracket for each in reversed(self._stack) if each.bracket is not None)
+        bracket = next(opened, None)
+        return None if bracket is None else self.source.location(bracket << 32 | bracket + 1)
 
-    def take(self, event: Any) -> None:
-        if isinstance(event, yaml.ScalarEvent):
-            self._refuse_tag(event)
-            value = resolve(event.value) if event.implicit[0] else event.value
-            self._place(Tree(value, self._location(event)), event.anchor)
-        elif isinstance(event, yaml.CollectionStartEvent):
-            self._refuse_tag(event)
-            self._check_depth(1, self._location(event))
-            value = {} if isinstance(event, yaml.MappingStartEvent) else []
-            self._stack.append(_Open(Tree(value, self._location(event)), event.anchor))
-        elif isinstance(event, yaml.CollectionEndEvent):
-            done = self._stack.pop()
-            if done.tree.location.end_column is not None:  # in brackets: up to the closing one
-                done.tree.location = self._span(done.tree.location, event)
-            self._place(done.tree, done.anchor, done.size, done.depth)
-        elif isinstance(event, yaml.AliasEvent):
-            self._alias(event)
-        elif isinstance(event, yaml.DocumentStartEvent):
-            self._documents += 1
-            if self._documents == 2:
-                self._problem("a graph file holds one document; this '---' starts another", event)
+    def build(self, events: Iterable[Any]) -> None:
+        """Builds the tree of all events; most are scalars, so the way of a scalar is short."""
+        take, source, stack, resolved = self._take, self.source, self._stack, dict(_WORDS)
+        items: list[Tree] | None = None  # of the innermost list or dict, if it is a list
+        for event in events:
+            if type(event) is not _SCALAR or event.anchor is not None or event.tag is not None:
+                take[type(event)](self, event)
+                items = stack[-1].value if stack and type(stack[-1].value) is list else None
+                continue
+            value = event.value
+            if event.implicit[0]:
+                try:
+                    value = resolved[value]
+                except KeyError:
+                    value = resolved[value] = resolve(value)
+            tree = Tree(value, source, event.start_mark.index << 32 | event.end_mark.index)
+            if items is not None:
+                items.append(tree)
+            else:
+                self._place(tree, 0)
+
+    def _scalar(self, event: Any) -> None:
+        """A scalar with a tag or an anchor."""
+        self._refuse_tag(event)
+        tree = Tree(resolve(event.value) if event.implicit[0] else event.value, self.source, _span(event))
+        self._name(event.anchor, tree, 1, 0)
+        self._place(tree, 0)
+
+    def _start(self, event: Any) -> None:
+        self._refuse_tag(event)
+        self._check_depth(1, event)
+        is_dict = type(event) is yaml.MappingStartEvent
+        tree = Tree({} if is_dict else [], self.source, _span(event), {} if is_dict else None)
+        last = event.end_mark.index - 1  # `[a: 1]` begins a mapping without a bracket
+        bracket = last if event.flow_style and self.source.text[last] in "{[" else None
+        self._stack.append(_Open(tree, event.anchor, bracket))
+
+    def _end(self, event: Any) -> None:
+        done = self._stack.pop()
+        tree = done.tree
+        if done.bracket is not None:
+            tree.reach(event.end_mark.index)
+        size = done.size + len(done.value)
+        self._name(done.anchor, tree, size, done.depth)
+        self._place(tree, done.depth, size - 1)
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
             inside = any(each.anchor == event.anchor for each in self._stack)
-            self._problem(
-                f"the alias *{event.anchor} stands {'inside its own anchor' if inside else 'before its anchor'}",
-                event,
-            )
-            self._place(Tree(None, self._location(event)))
+            where = "inside its own anchor" if inside else "before its anchor"
+            self._problem(f"the alias *{event.anchor} stands {where}", event)
+            self._place(Tree(None, self.source, _span(event)), 0)
         else:
             tree, size, depth = self._anchors[event.anchor]
-            self._check_depth(depth, self._location(event))
-            self._place(Tree(tree.value, self._location(event), tree.keys), None, size, depth)
+            self._check_depth(depth, event)
+            self._place(Tree(tree.value, self.source, _span(event), tree.keys), depth, size - 1)
 
-    def _check_depth(self, depth: int, location: Location) -> None:
-        if len(self._stack) + depth > MAX_DEPTH:
-            raise _TooMuchError(Problem(f"nested more than {MAX_DEPTH} levels deep", location=location))
+    def _document(self, event: Any) -> None:
+        self._documents += 1
+        if self._documents == 2:
+            raise self._too_much("a graph file holds one document; this '---' starts another", event)
 
-    def _place(self, tree: Tree, anchor: str | None = None, size: int = 1, depth: int = 0) -> None:
-        """Puts a finished value where it belongs; `size` counts the values in it, `depth` its levels of nesting."""
+    def _name(self, anchor: str | None, tree: Tree, size: int, depth: int) -> None:
         if anchor is not None:
-            self._anchors[anchor] = (tree, size, depth)
+            self._anchors[anchor] = tree, size, depth
+
+    def _check_depth(self, depth: int, event: Any) -> None:
+        if len(self._stack) + depth > MAX_DEPTH:
+            raise self._too_much(f"nested more than {MAX_DEPTH} levels deep", event)
+
+    def _place(self, tree: Tree, depth: int, more: int = 0) -> None:
+        """Puts a finished value where it belongs; it has `depth` levels of nesting, and `more` values inside it."""
         if not self._stack:
-            if self.root is None:
-                self.root = tree
+            self.root = self.root or tree
             return
         parent = self._stack[-1]
-        parent.size += size
+        parent.size += more
         parent.depth = max(parent.depth, depth + 1)
-        if parent.size > MAX_NODES:
+        if parent.size > self._limit:
             raise _TooMuchError(
                 Problem(
-                    f"the aliases here unfold to more than {MAX_NODES} values",
+                    f"the aliases here unfold to more than {self._limit} values",
                     location=tree.location,
                     hint="write the values out",
                 )
             )
-        if isinstance(parent.tree.value, list):
-            parent.tree.value.append(tree)
+        if type(parent.value) is list:
+            parent.value.append(tree)
         elif parent.key is _NO_KEY:
-            self._key(parent, tree)
+            parent.key = self._key(parent.tree, tree)
         else:
             key, parent.key = parent.key, _NO_KEY
-            if parent.key_location is not None and tree.value is None and ":" in key:
-                key, tree = self._split(key, parent.key_location)
-            if parent.key_location is not None:  # else a problem with the key was reported: its value is dropped
-                parent.tree.value[key] = tree
-                parent.tree.keys[key] = parent.key_location
+            if key is not None:  # else the value of a key that was refused
+                name = key.value
+                if tree.value is None and ":" in name:
+                    name, tree = self._split(key)
+                parent.value[name], parent.tree.keys[name] = tree, key
 
-    def _key(self, parent: _Open, tree: Tree) -> None:
-        parent.key, parent.key_location = tree.value, tree.location
-        if not isinstance(tree.value, str):
-            problem = Problem("a key must be text", got=tree.plain, location=tree.location, hint="write it in quotes")
-        elif tree.value in parent.tree.value:
-            first = parent.tree.keys[tree.value]
+    def _key(self, parent: Tree, key: Tree) -> Tree | None:
+        """The key, None where it cannot be one."""
+        name = key.value
+        if not isinstance(name, str):
+            problem = Problem("a key must be text", got=key.plain, location=key.location, hint="write it in quotes")
+        elif name in parent.value:
             problem = Problem(
-                f"the key '{tree.value}' is given twice",
-                location=tree.location,
-                hint=f"first in line {first.line}",
+                f"the key '{shorten(name)}' is given twice",
+                location=key.location,
+                hint=f"first in line {parent.keys[name].location.line}",
             )
         else:
-            return
-        self.problems.append(problem)
-        parent.key, parent.key_location = None, None
+            return key
+        self.problems.add(problem)
+        return None
 
-    def _split(self, key: str, location: Location) -> tuple[str, Tree]:
+    def _split(self, key: Tree) -> tuple[str, Tree]:
         """`key:value`, which YAML takes for a key without a value, as what was surely meant; a problem all the same."""
-        meant, _, value = key.partition(":")
-        hint = f"write '{meant}: {value}'" if value else None
-        self.problems.append(Problem(f"a space is missing after the ':' of '{key}'", location=location, hint=hint))
-        return meant, Tree(resolve(value), location)
+        meant, _, value = key.value.partition(":")
+        hint = f"write '{shorten(meant)}: {shorten(value)}'" if value else None
+        message = f"a space is missing after the ':' of '{shorten(key.value)}'"
+        self.problems.add(Problem(message, location=key.location, hint=hint))
+        return meant, key.with_value(resolve(value))
 
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:
-            tag = event.tag.replace("tag:yaml.org,2002:", "!!")  # as it is written
+            tag = shorten(event.tag.replace("tag:yaml.org,2002:", "!!"))  # as it is written
             self._problem(f"the tag {tag} is not allowed: a graph file holds plain values only", event)
 
     def _problem(self, message: str, event: Any) -> None:
-        self.problems.append(Problem(message, location=self._location(event)))
+        self.problems.add(Problem(message, location=self.source.location(_span(event))))
 
-    def _location(self, event: Any) -> Location:
-        """From an event's first character to behind its last, where that is on the same line."""
-        start, end = event.start_mark, event.end_mark
-        line, column = start.line, start.column
-        source = self.lines[line] if line < len(self.lines) else None
-        end_column = end.column + 1 if end.line == line and end.column > column else None
-        return Location(self.file, line + 1, column + 1, end_column, source)
+    def _too_much(self, message: str, event: Any) -> _TooMuchError:
+        return _TooMuchError(Problem(message, location=self.source.location(_span(event))))
 
-    def _span(self, start: Location, end: Any) -> Location:
-        """From a place to behind the last character of an event."""
-        same = end.end_mark.line == start.line - 1
-        return dataclasses.replace(start, end_column=end.end_mark.column + 1 if same else None)
+    _take: ClassVar[Mapping[type, Callable[[_Builder, Any], None]]] = {
+        yaml.ScalarEvent: _scalar,
+        yaml.SequenceStartEvent: _start,
+        yaml.MappingStartEvent: _start,
+        yaml.SequenceEndEvent: _end,
+        yaml.MappingEndEvent: _end,
+        yaml.AliasEvent: _alias,
+        yaml.DocumentStartEvent: _document,
+        **dict.fromkeys((yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentEndEvent), lambda *_: None),
+    }
+
+
+def _span(event: Any) -> int:
+    """From an event's first character to behind its last."""
+    start: int = event.start_mark.index
+    stop: int = event.end_mark.index
+    return start << 32 | stop

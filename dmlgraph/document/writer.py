@@ -6,17 +6,17 @@ import io
 import math
 import os
 import pathlib
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import yaml
 
-from dmlgraph.document.arrays import to_stored
+from dmlgraph.document.arrays import file_name, to_stored
 from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.document.tree import resolve
 from dmlgraph.errors import GraphError
+from dmlgraph.files import NewFiles
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
@@ -38,9 +38,12 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     path = pathlib.Path(path)
     with enough_memory("write", graph):
         text, files = _document(graph, path.stem)
-    for name, array in files.items():
-        np.save(path.parent / name, array)
-    path.write_text(text, encoding="utf-8")
+    with NewFiles() as new:
+        for name, array in files.items():
+            with new.open(path.parent / name) as stream:
+                np.save(stream, array)
+        with new.open(path) as stream:
+            stream.write(text.encode())
 
 
 def dumps(graph: Graph) -> str:
@@ -97,9 +100,7 @@ def _constant(node: ConstantNode, stem: str, files: dict[str, np.ndarray[Any, An
     if node.desc.element_count <= INLINE_ELEMENTS:
         data = [Scalar.of(each, node.desc.dtype).plain for each in node.data.ravel()]
         return {"dtype": dtype, "sizes": sizes, "data": data}
-    name = f"{stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', node.name)}.npy"
-    while name in files:
-        name = name.replace(".npy", "_.npy")
+    name = f"{stem}.{file_name(node.name)}.npy"
     files[name] = to_stored(node.data, node.desc.dtype)
     return {"file": name, "dtype": dtype, "sizes": sizes}
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dmlgraph.dxdispatch.buffers import Buffer
 from dmlgraph.dxdispatch.descs import OperatorDesc
 from dmlgraph.errors import DmlGraphError, GraphError, plural
+from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
+from dmlgraph.nodes import paths_of
 from dmlgraph.tensor import TensorDesc
 from dmlgraph.value import Value
 
@@ -75,15 +76,22 @@ class Binder:
         self._inputs: dict[str, Value] = {}
         self._constants: dict[tuple[str, int, TensorDesc], Value] = {}  # by resource, offset, and how it is read
         self._read: set[tuple[str, int]] = set()
-        self._taken: set[str] = set()
-        self._names = {resource: self.free_name(name) for resource, name in names.items()}
+        self._free = FreeNames()
+        self._names = {resource: self._free.take(name) for resource, name in names.items()}
 
-    def free_name(self, base: str) -> str:
-        """The name, or the first of name_1, name_2, … that is not taken; it is taken from now on."""
-        names = itertools.chain([base], (f"{base}_{index}" for index in itertools.count(1)))
-        name = next(each for each in names if each not in self._taken)
-        self._taken.add(name)
-        return name
+    def initial(self, resource: str) -> Value:
+        """What a resource that no operator writes holds: an input or a constant.
+
+        Raises:
+            GraphError: the model does not say what tensor it is.
+        """
+        tensor = self.buffers[resource].tensor
+        if resource in self._inputs:
+            return self._inputs[resource]
+        if tensor is None:
+            raise GraphError("is no output: no operator writes it", field="resource", got=resource)
+        source = Source(resource, 0, "resource")
+        return self._value(_Reading(source, tensor, None, tensor), tensor)
 
     def unread(self) -> Iterator[tuple[str, Value]]:
         """The resources, and what they hold in the end, that no operator reads."""
@@ -96,7 +104,7 @@ class Binder:
         outputs: Mapping[str, list[Source]],
         name: str,
     ) -> None:
-        """Adds the node of one dispatch.
+        """Adds the node of one dispatch, called `name` or nearly so.
 
         Raises:
             GraphError: a binding that a graph cannot express; fields are paths in the command.
@@ -115,6 +123,9 @@ class Binder:
             if source is not None and each is not None:
                 self._check_target(source, each, [other for other, _ in targets if other is not None])
         tensors = self._tensors(desc, readings)
+        arrays = desc.operator.output_arrays
+        paths = paths_of({field: len(_listed(desc.outputs[field])) if arrays[field] else None for field in arrays})
+        name = self._free.take(name, {"", *paths})  # nothing else is called as one of its outputs
         values = self.graph.add(desc.operator, tensors, desc.attributes, self._asked(desc, tensors), name)
         self._read |= {
             (value.node, value.port) for each in tensors.values() for value in _listed(each) if value is not None
@@ -203,7 +214,7 @@ class Binder:
         if key not in self._constants:
             name = self._names[source.resource]
             if any(resource == source.resource for resource, _, _ in self._constants):
-                name = self.free_name(name)  # the same bytes as another tensor
+                name = self._free.take(name)  # the same bytes as another tensor
             content = self.buffers[source.resource].content(source.offset, source.offset + plan.total_bytes)
             self._constants[key] = self.graph.constant(name, plan.unpack(content))
         return self._constants[key]

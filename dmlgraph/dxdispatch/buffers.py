@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.document.arrays import find_file, load_file
+from dmlgraph.document.arrays import converted, find_file, load_file
 from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.descs import at, number, read_tensor
 from dmlgraph.dxdispatch.names import DATA_TYPE, enumerator
-from dmlgraph.errors import DmlGraphError, OperatorError, Problem, plural
+from dmlgraph.errors import MOST_PROBLEMS, DmlGraphError, Gathered, OperatorError, Problem, plural
 from dmlgraph.plain_files import read_file
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
@@ -150,30 +150,46 @@ def _known(dtype: DataType | None, content: Bytes) -> _Initial:
 
 
 def _array(tree: Tree, dtype: DataType) -> Bytes:
+    array = converted([number(item) for item in tree.value], dtype)
+    if array is not None:
+        return array.view(np.uint8)
     bits = bytearray()
+    found = Gathered()
     for index, item in enumerate(tree.value):
-        with at(index):
+        with found, at(index):
             bits += _bits(item, dtype)
+        if len(found.problems) > MOST_PROBLEMS:
+            break
+    found.settle(OperatorError)
     return np.frombuffer(bytes(bits), np.uint8)
 
 
 def _mixed(tree: Tree) -> Bytes:
     """Values of one type each: `{"type": "UINT32", "value": 42}`."""
     bits = bytearray()
+    found = Gathered()
     for index, item in enumerate(tree.value):
-        with at(index):
-            if not isinstance(item.value, dict):
-                hint = 'such as {"type": "FLOAT32", "value": 1}; or give initialValuesDataType'
-                raise OperatorError("must be an object", got=item.plain, hint=hint)
-            for key in ("type", "value"):
-                if key not in item.value:
-                    raise OperatorError("must be given", field=key)
-            dtype = _data_type(item.value["type"], "type")
-            if dtype is None:
-                raise OperatorError("must be known", field="type", got=item.value["type"].plain)
-            with at("value"):
-                bits += _bits(item.value["value"], dtype)
+        with found, at(index):
+            bits += _typed(item)
+        if len(found.problems) > MOST_PROBLEMS:
+            break
+    found.settle(OperatorError)
     return np.frombuffer(bytes(bits), np.uint8)
+
+
+def _typed(tree: Tree) -> bytes:
+    """The bytes of one value with its type."""
+    if not isinstance(tree.value, dict):
+        hint = 'such as {"type": "FLOAT32", "value": 1}; or give initialValuesDataType'
+        raise OperatorError("must be an object", got=tree.plain, hint=hint)
+    missing = [Problem("must be given", field=key) for key in ("type", "value") if key not in tree.value]
+    if missing:
+        raise OperatorError(missing)
+    dtype = _data_type(tree.value["type"], "type")
+    if dtype is None:
+        raise OperatorError("must be known", field="type", got=tree.value["type"].plain)
+    with at("value"):
+        return _bits(tree.value["value"], dtype)
 
 
 def _file(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _Initial:

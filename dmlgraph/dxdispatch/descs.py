@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.names import MEMBERS, data_type, enumeration_name, enumerator, operator_class
-from dmlgraph.errors import DmlGraphError, OperatorError, Problem, listing, nearest, suggestion
+from dmlgraph.errors import (
+    DmlGraphError,
+    Gathered,
+    OperatorError,
+    Problem,
+    TensorError,
+    listing,
+    nearest,
+    suggestion,
+)
 from dmlgraph.operators.fields import Kind
 from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.struct import Member
@@ -192,25 +202,20 @@ def _buffer_tensor(tree: Tree) -> TensorDesc:
     if problems:
         raise OperatorError(problems)
     plain = tree.plain
-    with at("DataType"):
+    found = Gathered()
+    dtype, named = DataType.UINT8, [""]
+    with found, at("DataType"):
         dtype = data_type(plain["DataType"])
-    flags = plain.get("Flags", [])
-    with at("Flags"):
-        named = [enumerator(each, "DML_TENSOR_FLAG", TENSOR_FLAGS) for each in _listed(flags)]
-    try:
+    with found, at("Flags"):
+        named = [enumerator(each, "DML_TENSOR_FLAG", TENSOR_FLAGS) for each in _listed(plain.get("Flags", []))]
+    with found, _in_members():
         desc = TensorDesc(
             dtype=dtype,
             sizes=plain["Sizes"],
             strides=plain.get("Strides") or None,  # the runner makes a null pointer of an empty list
             owned="OWNED_BY_DML" in named,
         )
-    except DmlGraphError as error:
-        raise OperatorError(
-            dataclasses.replace(problem, field=".".join(MEMBERS.get(part, part) for part in problem.field.split(".")))
-            if problem.field
-            else problem
-            for problem in error.problems
-        ) from None
+    found.settle(OperatorError)
     count, total = plain.get("DimensionCount", desc.rank), plain.get("TotalTensorSizeInBytes", 0)
     if count != desc.rank:
         raise OperatorError("must be the length of Sizes", field="DimensionCount", got=count, allowed=str(desc.rank))
@@ -224,6 +229,20 @@ def _buffer_tensor(tree: Tree) -> TensorDesc:
     return desc
 
 
+@contextlib.contextmanager
+def _in_members() -> Iterator[None]:
+    """Problems of a description are told of the members its fields are."""
+    try:
+        yield
+    except TensorError as error:
+        raise OperatorError(
+            dataclasses.replace(problem, field=".".join(MEMBERS.get(part, part) for part in problem.field.split(".")))
+            if problem.field
+            else problem
+            for problem in error.problems
+        ) from None
+
+
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
@@ -235,9 +254,11 @@ def _list_of(read: Callable[[Tree], Any]) -> Callable[[Tree, type[Operator], Mem
         if not isinstance(tree.value, list):
             raise OperatorError("must be a list", got=tree.plain)
         items = []
+        found = Gathered()
         for index, item in enumerate(tree.value):
-            with at(index):
+            with found, at(index):
                 items.append(read(item))
+        found.settle(OperatorError)
         return items
 
     return reader

@@ -16,7 +16,8 @@ from dmlgraph.dxdispatch.buffers import Buffer, read_buffer
 from dmlgraph.dxdispatch.descs import UNKNOWN_MEMBER, OperatorDesc, read_operator
 from dmlgraph.dxdispatch.names import member_path
 from dmlgraph.dxdispatch.text import parse
-from dmlgraph.errors import DmlGraphError, DocumentError, GraphError, OperatorError, Problem, listing, suggestion
+from dmlgraph.errors import DmlGraphError, GraphError, OperatorError, Problem, Problems, listing, suggestion
+from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.operators.operator import Operator
@@ -84,20 +85,15 @@ def _read(
     inputs: Collection[str],
     constants: Collection[str],
 ) -> Graph:
-    reader = _Reader(parse(text, file), Graph(name), folder)
-    reader.read(inputs, constants)
-    if reader.problems:
-        raise DocumentError(sorted(reader.problems, key=_by_place))
-    return reader.graph
-
-
-def _by_place(problem: Problem) -> tuple[int, int]:
-    return (problem.location.line, problem.location.column) if problem.location else (0, 0)
+    graph, problems = Graph(name), Problems()
+    with problems.gathering():
+        _Reader(parse(text, file), graph, folder, problems).read(inputs, constants)
+    return graph
 
 
 def _name(text: str) -> str:
-    """The text as a name in a graph: printable, without dots and spaces at its ends; it may be empty."""
-    return "".join(each if each.isprintable() and each != "." else "_" for each in text).strip()
+    """The text as a name in a graph: printable, without spaces at its ends; it may be empty."""
+    return "".join(each if each.isprintable() else "_" for each in text).strip()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -110,21 +106,45 @@ class _Dispatch:
     inputs: dict[str, list[Source]]  # by field, one source for each tensor
     outputs: dict[str, list[Source]]
 
+    @property
+    def reads(self) -> dict[str, None]:
+        """The resources it reads, in order."""
+        return dict.fromkeys(source.resource for sources in self.inputs.values() for source in sources)
+
+    @property
+    def writes(self) -> set[str]:
+        """The resources it writes."""
+        return {source.resource for sources in self.outputs.values() for source in sources}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Show:
-    """A command that prints a resource or writes it to a file, and what the output is called."""
+    """A command that prints a resource or writes it to a file, and what the output is called.
 
+    `is_output`: the model says so itself, in a member of ours; then it may be an input, a constant, or once more
+    what is another output.
+    """
+
+    tree: Tree
     resource: str
     name: str
+    is_output: bool
+
+    @property
+    def reads(self) -> dict[str, None]:
+        """The resource, if it must be there."""
+        return {self.resource: None} if self.is_output else {}
+
+    @property
+    def writes(self) -> set[str]:
+        return set()
 
 
 class _Reader:
     """Reads the sections one by one, noting what is wrong; what depends on it is passed over in silence."""
 
-    def __init__(self, tree: Tree, graph: Graph, folder: pathlib.Path | None) -> None:
-        self.tree, self.graph, self.folder = tree, graph, folder
-        self.problems: list[Problem] = []
+    def __init__(self, tree: Tree, graph: Graph, folder: pathlib.Path | None, problems: Problems) -> None:
+        self.tree, self.graph, self.folder, self.problems = tree, graph, folder, problems
         self.buffers: dict[str, Buffer | None] = {}  # None: broken
         self.descs: dict[str, OperatorDesc | None] = {}
 
@@ -150,31 +170,42 @@ class _Reader:
 
     def _build(self, commands: list[_Dispatch | _Show], inputs: Collection[str], constants: Collection[str]) -> None:
         """The nodes of the dispatches and the outputs that are shown, in order."""
-        dispatches = [command for command in commands if isinstance(command, _Dispatch)]
-        if not dispatches:
+        if not any(isinstance(command, _Dispatch) or command.is_output for command in commands):
             self._problem("no operator is dispatched", self.tree, field="commands")
             return
         buffers = {name: buffer for name, buffer in self.buffers.items() if buffer is not None}
         are_inputs = {name for name, each in buffers.items() if each.is_blank} - set(constants) | set(inputs)
-        binder = Binder(
-            self.graph, buffers, are_inputs, {name: _name(name) or "buffer" for name in _read_first(dispatches)}
-        )
-        shown: dict[tuple[str, int], tuple[str, Value]] = {}
+        names = {name: _name(name) or "buffer" for name in _read_first(commands)}
+        binder = Binder(self.graph, buffers, are_inputs, names)
+        outputs: list[tuple[str, Value]] = []
+        broken: set[str] = set()  # what dispatches would have written that cannot be
         for command in commands:
-            if isinstance(command, _Show):
-                value = binder.written.get(command.resource)
-                if value is not None:  # else what is printed is what the model itself says
-                    shown.setdefault((value.node, value.port), (command.name, value))
-                continue
-            with self._noting(command.tree, command.name, command.desc):
-                name = binder.free_name(_name(command.name) or "node")
-                binder.dispatch(command.desc, command.inputs, command.outputs, name)
+            if not broken.isdisjoint(command.reads):
+                broken |= command.writes
+            elif isinstance(command, _Dispatch):
+                broken |= command.writes
+                with self._noting(command.tree, command.name, command.desc):
+                    binder.dispatch(command.desc, command.inputs, command.outputs, _name(command.name) or "node")
+                    broken -= command.writes
+            else:
+                with self._noting(command.tree):
+                    outputs += self._shown(command, binder, [value for _, value in outputs])
         if self.problems:
             return
-        for name, value in list(shown.values()) or binder.unread():
-            self.graph.output(_unused(_name(name) or "output", self.graph.outputs), value)
+        free = FreeNames()
+        for name, value in outputs or binder.unread():
+            self.graph.output(free.take(_name(name) or "output"), value)
         if not self.graph.outputs:
             self._problem("every result is read by another dispatch", self.tree, hint="print the one that is wanted")
+
+    @staticmethod
+    def _shown(command: _Show, binder: Binder, shown: Collection[Value]) -> Iterator[tuple[str, Value]]:
+        """The output that a resource is, if it is one: each value once, but every output that is called so."""
+        value = binder.written.get(command.resource)
+        if command.is_output:
+            yield command.name, binder.initial(command.resource) if value is None else value
+        elif value is not None and not any((value.node, value.port) == (each.node, each.port) for each in shown):
+            yield command.name, value  # what no operator has written is what the model itself says
 
     def _check_roles(self, inputs: Collection[str], constants: Collection[str]) -> None:
         for option, names in (("inputs", inputs), ("constants", constants)):
@@ -210,7 +241,8 @@ class _Reader:
         if kind.lower() in ("print", "writefile"):
             name = self._known(tree.plain.get("resource"), self.buffers, "resource")
             output = tree.plain.get("output")  # ours: the runner passes it over
-            return _Show(name, output if isinstance(output, str) else name)
+            is_output = isinstance(output, str)
+            return _Show(tree, name, output if is_output else name, is_output)
         raise OperatorError(
             "is not a command", field="type", got=kind, allowed=listing(_COMMANDS), hint=suggestion(kind, _COMMANDS)
         )
@@ -320,10 +352,10 @@ class _Reader:
     def _note(self, error: DmlGraphError, tree: Tree, node: str | None) -> None:
         for problem in error.problems:
             place = tree.find(problem.field, key=problem.message in (UNKNOWN_MEMBER, _UNKNOWN_TENSOR))
-            self.problems.append(dataclasses.replace(problem, node=node, location=place))
+            self.problems.add(dataclasses.replace(problem, node=node, location=place.location))
 
     def _problem(self, message: str, tree: Tree, **fields: Any) -> None:
-        self.problems.append(Problem(message, location=tree.location, **fields))
+        self.problems.add(Problem(message, location=tree.location, **fields))
 
 
 def _other(tree: Tree) -> str | None:
@@ -332,17 +364,11 @@ def _other(tree: Tree) -> str | None:
     return _OTHER_DISPATCHABLES.get(kind.lower()) if isinstance(kind, str) else None
 
 
-def _read_first(dispatches: list[_Dispatch]) -> list[str]:
-    """The resources some dispatch reads before any has written them."""
+def _read_first(commands: list[_Dispatch | _Show]) -> list[str]:
+    """The resources that are read before any operator has written them."""
     written: set[str] = set()
     first: dict[str, None] = {}
-    for dispatch in dispatches:
-        for sources in dispatch.inputs.values():
-            first |= dict.fromkeys(source.resource for source in sources if source.resource not in written)
-        written |= {source.resource for sources in dispatch.outputs.values() for source in sources}
+    for command in commands:
+        first |= dict.fromkeys(name for name in command.reads if name not in written)
+        written |= command.writes
     return list(first)
-
-
-def _unused(base: str, taken: Collection[str]) -> str:
-    names = (f"{base}_{index}" if index else base for index in range(len(taken) + 1))
-    return next(name for name in names if name not in taken)

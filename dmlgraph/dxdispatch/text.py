@@ -6,21 +6,27 @@ model is not looked at.
 
 from __future__ import annotations
 
-import bisect
 import json
 import math
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from dmlgraph.document.tree import MAX_DEPTH, MAX_DIGITS, Tree
-from dmlgraph.errors import DocumentError, Location
+from dmlgraph.document.tree import MAX_DEPTH, MAX_DIGITS, Source, Tree
+from dmlgraph.errors import DocumentError, shorten
 
-_SPACE = re.compile(r"(?:[ \t\r\n]|//[^\n]*|/\*[\s\S]*?\*/)*")
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?(?![0-9A-Za-z_.])")
-_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+# One token behind what may stand between tokens: spaces and comments.
+_TOKEN = re.compile(
+    r"(?:[ \t\r\n]+|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+    r"(?:(?P<mark>[{}\[\],:])"
+    r'|(?P<string>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+")'
+    r"|(?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![0-9A-Za-z_.]))"
+    r"|(?P<word>[A-Za-z_][A-Za-z_0-9]*)"
+    r"|(?P<other>[\s\S])|\Z)"
+)
 _WORDS = {"true": True, "false": False, "null": None}
+_LINE = re.compile("\r?\n")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse(text: str, file: str) -> Tree:
@@ -29,110 +35,110 @@ def parse(text: str, file: str) -> Tree:
     Raises:
         DocumentError: the first place where it is not JSON, or one of the limits is passed.
     """
-    return _Parser(text, file).value(0)
+    return _Parser(text, file).parse()
 
 
 class _Parser:
-    """Walks the text from left to right; `position` is the next character to be read."""
+    """Walks the text from left to right; `kind`, `text`, `start` and `stop` are of the token that is next."""
 
     def __init__(self, text: str, file: str) -> None:
-        self.text, self.file, self.position = text, file, 0
-        self.lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._match = _TOKEN.match
+        self._whole, self._source = text, Source(file, text, _LINE)
+        self.kind, self.text, self.start, self.stop = "", "", 0, 0
+        self._advance()
 
-    def value(self, depth: int) -> Tree:
-        self._skip()
-        start, character = self.position, self._peek()
-        if character and character in "{[":
+    def parse(self) -> Tree:
+        return self._value(0)
+
+    def _advance(self) -> None:
+        """Goes on to the next token; its kind is that of the mark itself, or of the group it is in."""
+        match = self._match(self._whole, self.stop)
+        assert match is not None
+        kind = match.lastgroup
+        if kind is None:
+            self.kind, self.text, self.start, self.stop = "end", "", match.end(), match.end()
+            return
+        self.start, self.stop = match.span(kind)
+        self.text = match[kind]
+        self.kind = self.text if kind == "mark" else kind
+
+    def _value(self, depth: int) -> Tree:
+        kind, start = self.kind, self.start
+        tree = Tree(None, self._source, start << 32 | self.stop)
+        if kind == "number":
+            tree.value = self._number()
+        elif kind == "string":
+            tree.value = self._string()
+        elif kind in ("{", "["):
             if depth == MAX_DEPTH:
-                raise self._error(f"nested more than {MAX_DEPTH} levels deep", start)
-            return self._object(depth + 1) if character == "{" else self._array(depth + 1)
-        if character == '"':
-            return Tree(self._string(), self._location(start))
-        if match := _NUMBER.match(self.text, start):
-            self.position = match.end()
-            return Tree(self._number(match), self._location(start))
-        word = _WORD.match(self.text, start)
-        if word is None or word[0] not in _WORDS:
-            hint = 'write "nan", "inf" or "-inf", in quotes' if word and word[0].lower() in ("nan", "inf") else None
-            raise self._unexpected("a value", hint)
-        self.position = word.end()
-        return Tree(_WORDS[word[0]], self._location(start))
+                raise self._error(f"nested more than {MAX_DEPTH} levels deep")
+            (self._object if kind == "{" else self._array)(tree, depth + 1)
+            return tree
+        elif kind == "word" and self.text in _WORDS:
+            tree.value = _WORDS[self.text]
+        else:
+            is_number = kind == "word" and self.text.lower() in ("nan", "inf")
+            raise self._unexpected("a value", 'write "nan", "inf" or "-inf", in quotes' if is_number else None)
+        self._advance()
+        return tree
 
-    def _object(self, depth: int) -> Tree:
-        tree = Tree({}, self._location(self.position))
-        while self._next_item("}", first=not tree.value):
-            start = self.position
-            if self._peek() != '"':
+    def _object(self, tree: Tree, depth: int) -> None:
+        values: dict[str, Tree] = {}
+        keys: dict[str, Tree] = {}
+        tree.value, tree.keys = values, keys
+        while self._next_item("}", first=not values):
+            if self.kind != "string":
                 raise self._unexpected("a key in quotes")
-            key = self._string()
-            if key in tree.value:
-                first = tree.keys[key]
-                raise self._error(f"the key '{key}' is given twice", start, hint=f"first in line {first.line}")
-            self._skip()
-            if self._peek() != ":":
+            name, key = self._string(), Tree(None, self._source, self.start << 32 | self.stop)
+            if name in values:
+                hint = f"first in line {keys[name].location.line}"
+                raise self._error(f"the key '{shorten(name)}' is given twice", hint=hint)
+            self._advance()
+            if self.kind != ":":
                 raise self._unexpected("':'")
-            self.position += 1
-            tree.value[key], tree.keys[key] = self.value(depth), self._location(start)
-        return tree
+            self._advance()
+            values[name], keys[name] = self._value(depth), key
 
-    def _array(self, depth: int) -> Tree:
-        tree = Tree([], self._location(self.position))
-        while self._next_item("]", first=not tree.value):
-            tree.value.append(self.value(depth))
-        return tree
+    def _array(self, tree: Tree, depth: int) -> None:
+        values: list[Tree] = []
+        tree.value = values
+        while self._next_item("]", first=not values):
+            values.append(self._value(depth))
 
     def _next_item(self, end: str, *, first: bool) -> bool:
         """Whether another item follows; passes the bracket or comma in front of it, or the bracket behind the last."""
         if first:
-            self.position += 1
-        self._skip()
-        if not first and self._peek() != end:
-            if self._peek() != ",":
+            self._advance()
+        elif self.kind != end:
+            if self.kind != ",":
                 raise self._unexpected(f"',' or '{end}'")
-            self.position += 1
-            self._skip()
-        if self._peek() == end:
-            self.position += 1
+            self._advance()
+        if self.kind == end:
+            self._advance()
             return False
         return True
 
     def _string(self) -> str:
-        match = _STRING.match(self.text, self.position)
-        if match is None:
-            raise self._error("not JSON: the text in quotes does not end, or has a control character", self.position)
-        text: str = json.loads(match[0])
-        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-            raise self._error("not JSON: half of a surrogate pair", self.position)
-        self.position = match.end()
+        text: str = json.loads(self.text) if "\\" in self.text else self.text[1:-1]
+        if not text.isascii() and _SURROGATE.search(text):
+            raise self._error("not JSON: half of a surrogate pair")
         return text
 
-    def _number(self, match: re.Match[str]) -> int | float:
-        if match[1] is None and match[2] is None and len(match[0]) <= MAX_DIGITS:
-            return int(match[0])
-        number = float(match[0])
+    def _number(self) -> int | float:
+        if self.text.removeprefix("-").isdecimal() and len(self.text) <= MAX_DIGITS:
+            return int(self.text)
+        number = float(self.text)
         if not math.isfinite(number):
-            raise self._error("the number is beyond every data type", match.start())
+            raise self._error("the number is beyond every data type")
         return number
 
-    def _skip(self) -> None:
-        space = _SPACE.match(self.text, self.position)
-        assert space is not None
-        self.position = space.end()
-
-    def _peek(self) -> str:
-        return self.text[self.position : self.position + 1]
-
     def _unexpected(self, wanted: str, hint: str | None = None) -> DocumentError:
-        word = _WORD.match(self.text, self.position)
-        got = word[0] if word else self._peek() or "the end of the text"
-        return self._error("not JSON", self.position, got=got, allowed=wanted, hint=hint)
+        if self.text == '"':
+            return self._error("not JSON: the text in quotes does not end, or has a control character")
+        return self._error("not JSON", got=self.text or "the end of the text", allowed=wanted, hint=hint)
 
-    def _error(self, message: str, position: int, **fields: Any) -> DocumentError:
-        return DocumentError(message, location=self._location(position), **fields)
-
-    def _location(self, position: int) -> Location:
-        line = bisect.bisect_right(self.lines, position)
-        return Location(self.file, line, position - self.lines[line - 1] + 1)
+    def _error(self, message: str, **fields: Any) -> DocumentError:
+        return DocumentError(message, location=self._source.location(self.start << 32 | self.start), **fields)
 
 
 # What takes several lines, one for each item: by key, "*" being any.

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import pathlib
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from dmlgraph.document.arrays import file_name
 from dmlgraph.document.writer import INLINE_ELEMENTS
 from dmlgraph.dxdispatch.binding import same_addresses
 from dmlgraph.dxdispatch.buffers import sequence
@@ -18,10 +17,11 @@ from dmlgraph.dxdispatch.fields import members, plain_number, tensor
 from dmlgraph.dxdispatch.names import operator_type
 from dmlgraph.dxdispatch.text import layout
 from dmlgraph.errors import BindingError, DmlGraphError, GraphError, ToldOf, listing, suggestion
+from dmlgraph.files import NewFiles
+from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.operator import Operator
 from dmlgraph.scalar import Scalar, array_of
 from dmlgraph.tensor import DataType, TensorDesc
@@ -34,7 +34,7 @@ def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any
     """Writes the graph as a DxDispatch model; large arrays go into .npy files beside it.
 
     Every operator that an output depends on becomes a dispatchable and a dispatch command, every value a buffer;
-    the outputs are printed.  An output that is an input, a constant or another output is copied by an identity.
+    the outputs are printed.
 
     Args:
         graph: with at least one output.
@@ -50,9 +50,12 @@ def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any
     files: dict[str, Array] = {}
     with enough_memory("write", graph):
         text = layout(_Writer(graph, inputs or {}, path.stem, files).model())
-    for name, array in files.items():
-        np.save(path.parent / name, array)
-    path.write_text(text, encoding="utf-8")
+    with NewFiles() as new:
+        for name, array in files.items():
+            with new.open(path.parent / name) as stream:
+                np.save(stream, array)
+        with new.open(path) as stream:
+            stream.write(text.encode())
 
 
 def dumps(graph: Graph, *, inputs: Mapping[str, Any] | None = None) -> str:
@@ -71,6 +74,7 @@ class _Writer:
         self.resources: dict[str, Any] = {}
         self.dispatchables: dict[str, Any] = {}
         self.commands: list[Any] = []
+        self._free_resources, self._free_dispatchables = FreeNames(), FreeNames()
         self.buffers: dict[tuple[str, int], str] = {}  # the resource of each value
         self.outputs: dict[tuple[str, int], str] = {}  # the values that are outputs themselves, by their first name
         for name, value in graph.outputs.items():
@@ -92,8 +96,8 @@ class _Writer:
         for node in nodes:
             if isinstance(node, OperatorNode):
                 self._dispatch(node)
-        shown = {name: self._shown(name, value) for name, value in self.graph.outputs.items()}
-        self.commands += [_print(name, resource) for name, resource in shown.items()]
+        for name, value in self.graph.outputs.items():
+            self.commands.append(self._shown(name, value))
         return {"resources": self.resources, "dispatchables": self.dispatchables, "commands": self.commands}
 
     def _operator(self, name: str) -> Operator:
@@ -112,7 +116,7 @@ class _Writer:
 
     def _add_buffer(self, base: str, node: str, port: int, desc: TensorDesc, data: Any = None) -> str:
         """A resource for a value; without data it is filled with zeros, by which an input is known."""
-        name = _free(base, self.resources)
+        name = self._free_resources.take(base)
         self.buffers[node, port] = name
         if data is None:
             zeros = {"valueCount": _stored(desc, None).size, "value": 0}
@@ -133,7 +137,7 @@ class _Writer:
             if generated is not None:
                 return generated
             if self.files is not None:
-                file = _free(f"{self.stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', name)}", self.files, ".npy")
+                file = f"{self.stem}.{file_name(name)}.npy"
                 self.files[file] = values
                 return {"sourcePath": file}
         return [plain_number(Scalar.of(each, dtype)) for each in values]
@@ -168,30 +172,25 @@ class _Writer:
         }
         with ToldOf(name):
             desc = members(operator)
-        name = _free(name, self.dispatchables)
+        name = self._free_dispatchables.take(name)
         self.dispatchables[name] = {"type": operator_type(type(operator)), "desc": desc}
         if owned:
             self.dispatchables[name]["bindings"] = {key: bound[key] for key in bound if key in owned}
         bindings = {key: each for key, each in bound.items() if key not in owned}
         self.commands.append({"type": "dispatch", "dispatchable": name, "bindings": bindings})
 
-    def _shown(self, name: str, value: Value) -> str:
-        """The resource an output is printed from: the value's own, or a copy of it."""
-        resource = self.buffers[value.node, value.port]
-        if self.outputs.get((value.node, value.port)) == name:
-            return resource
-        try:
-            identity = Identity(input=value.desc)
-        except DmlGraphError as error:
-            raise error.at(f"{name}_identity") from None
-        copy = self._add_buffer(name, f"{name} ", 0, identity.output)  # no node's name ends in a space
-        self._add_dispatch(f"{name}_identity", identity, {0: resource}, {0: copy})
-        return copy
+    def _shown(self, name: str, value: Value) -> dict[str, Any]:
+        """The command that prints an output.
 
-
-def _print(output: str, resource: str) -> dict[str, Any]:
-    """A print command; `output`, which the runner passes over, where the resource has another name."""
-    return {"type": "print", "resource": resource} | ({} if output == resource else {"output": output})
+        `output`, which the runner passes over, is there where the resource has another name, and where it is not
+        plain that it is an output: no operator writes it.  Then it says, too, which tensor it is.
+        """
+        key = value.node, value.port
+        resource = self.buffers[key]
+        if key not in self.outputs:
+            self.resources[resource]["tensor"] = tensor(value.desc)
+        plain = self.outputs.get(key) == name == resource
+        return {"type": "print", "resource": resource} | ({} if plain else {"output": name})
 
 
 def _by_member(operator: Operator, fields: tuple[str, ...], resources: Mapping[int, str | None]) -> dict[str, Any]:
@@ -213,11 +212,6 @@ def _tensors(operator: Operator, name: str) -> Iterator[TensorDesc]:
     member = next(member for member in operator.members if member.name == name)
     value = getattr(operator, member.field or "")
     yield from value if isinstance(value, tuple) else (value,)
-
-
-def _free(base: str, taken: Mapping[str, Any], suffix: str = "") -> str:
-    names = itertools.chain([base], (f"{base}_{index}" for index in itertools.count(1)))
-    return next(name + suffix for name in names if name + suffix not in taken)
 
 
 def _fitting(name: str, desc: TensorDesc, data: Any) -> Array:

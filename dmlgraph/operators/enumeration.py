@@ -6,10 +6,11 @@ import enum
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import core_schema
 
 from dmlgraph.elsewhere import MEMBERS
 from dmlgraph.errors import Problem, listing, suggestion
+from dmlgraph.tensor import refusal
 
 
 class Enumeration(enum.Enum):
@@ -27,7 +28,7 @@ class Enumeration(enum.Enum):
             return cls[value.upper()]
         hint = suggestion(value.lower(), cls.names(), cls._elsewhere()) if isinstance(value, str) else None
         problem = Problem("is not one of the names", got=value, allowed=listing(cls.names()), hint=hint)
-        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
+        raise refusal(problem)
 
     @classmethod
     def _elsewhere(cls) -> dict[str, str]:

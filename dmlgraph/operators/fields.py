@@ -34,7 +34,7 @@ from pydantic_core import PydanticCustomError
 from dmlgraph.errors import Problem, ScalarError
 from dmlgraph.operators.numerics import convert
 from dmlgraph.scalar import Scalar, check_number
-from dmlgraph.tensor import DataType, DataTypeField, TensorDesc, problems_of
+from dmlgraph.tensor import DataType, DataTypeField, TensorDesc, problems_of, refusal
 
 
 class Kind(enum.Enum):
@@ -177,11 +177,18 @@ class ScaleBias(BaseModel):
     scale: Float = 1.0
     bias: Float = 0.0
 
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether it is a scale of 1 and a bias of 0, which are as none: −0.0 and large integers stay (measured)."""
+        return self.scale == 1 and self.bias == 0
+
     def apply(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """x · scale + bias, rounded after each step: in float32 or wider.
 
         Measured: integers are scaled in float32 and become 32-bit integers again, cut and saturated.
         """
+        if self.changes_nothing:
+            return x
         if x.dtype.kind == "f":
             floats: np.ndarray[Any, Any] = x * x.dtype.type(self.scale) + x.dtype.type(self.bias)
             return floats
@@ -190,8 +197,7 @@ class ScaleBias(BaseModel):
 
 
 def _refuse(message: str, got: object, allowed: str | None = None) -> PydanticCustomError:
-    problem = Problem(message, got=got, allowed=allowed)
-    return PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
+    return refusal(Problem(message, got=got, allowed=allowed))
 
 
 def _integer(low: int, high: int) -> BeforeValidator:
@@ -213,7 +219,7 @@ def _float(value: object) -> float:
     try:
         return float(Scalar.of(check_number(value), DataType.FLOAT32).value)
     except ScalarError as error:
-        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": error.problems[0]}) from None
+        raise refusal(*error.problems) from None
 
 
 def _boolean(value: object) -> bool:
@@ -231,8 +237,7 @@ def _one_for_all(value: object, validate: Callable[[object], object]) -> object:
     try:
         entries: Any = validate((value,))
     except ValidationError as error:
-        problem = dataclasses.replace(problems_of(error, ())[0], field=None)
-        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem}) from None
+        raise refusal(dataclasses.replace(problems_of(error, ())[0], field=None)) from None
     return Everywhere(entries[0])
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from pydantic import BeforeValidator
-from pydantic_core import PydanticCustomError
 
 from dmlgraph.errors import OperatorError, Problem, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.fields import Kind, as_list
-from dmlgraph.operators.operator import REGISTRY, Array, Operator, find
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.registry import REGISTRY, find
+from dmlgraph.tensor import DataType, refusal
 
 
 def activation_hint(name: str) -> str:
@@ -30,15 +31,15 @@ def _parse_activation(value: object) -> Operator | None:
     attributes = {"op": value} if isinstance(value, str) else value
     if not isinstance(attributes, Mapping) or not isinstance(attributes.get("op"), str):
         problem = Problem("must be the name of an activation, or {op: name, …}", got=value)
-        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
+        raise refusal(problem)
     activation = find(attributes["op"])
     if activation is None:
         problem = Problem("is not an operator", got=attributes["op"], hint=activation_hint(attributes["op"]))
-        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": problem})
+        raise refusal(problem)
     try:
         return activation.fused(**{key: each for key, each in attributes.items() if key != "op"})
     except OperatorError as error:
-        raise PydanticCustomError("dmlgraph", "{problem}", {"problem": error.problems[0]}) from None
+        raise refusal(*error.problems) from None
 
 
 OptionalActivation = Annotated[Operator | None, BeforeValidator(_parse_activation), Kind.OPERATOR]
@@ -77,6 +78,6 @@ def activation_level_problems(activation: Operator | None, level: FeatureLevel) 
         yield from (problem.within("fused_activation") for problem in activation.level_constraints(level))
 
 
-def activate(activation: Operator | None, x: Array) -> Array:
-    """The activation applied to a result before it is stored, if there is one."""
-    return x if activation is None else activation.apply(x)
+def activate(activation: Operator | None, x: Array, dtype: DataType) -> Array:
+    """The activation, if there is one, applied to a result before it is stored in a tensor of this data type."""
+    return x if activation is None else activation.apply_fused(x, dtype)

@@ -15,21 +15,20 @@ constraints.  Its tensors are `TensorDesc`s; which values flow in and out is the
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import keyword
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlgraph.errors import OperatorError, Problem, ScalarError, TensorError, plural
+from dmlgraph.errors import Gathered, OperatorError, Problem, ScalarError, TensorError, plural
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.completion import completed, left_out
 from dmlgraph.operators.enumeration import Enumeration
 from dmlgraph.operators.fields import Kind, Missing, Number, Role
 from dmlgraph.operators.outputs import Given, Outcome, complete, take_given
+from dmlgraph.operators.registry import function_name
 from dmlgraph.operators.struct import Member, members_of
 from dmlgraph.operators.support import OperatorSupport, support
 from dmlgraph.scalar import Scalar
@@ -44,7 +43,7 @@ Array = np.ndarray[Any, Any]
 class Operator(BaseModel):
     """One DirectML operator with all its fields: the Python form of a DML_OPERATOR_DESC."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
     dml: ClassVar[str]  # the name without DML_OPERATOR_
     name: ClassVar[str]  # in Python and YAML: without ELEMENT_WISE_, lower case
@@ -80,8 +79,6 @@ class Operator(BaseModel):
         tensors = cls.input_fields + cls.output_fields
         cls.attribute_fields = tuple(name for name in cls.model_fields if name not in tensors)
         cls.members_to_complete = tuple(m for m in cls.members if m.entries or m.axes or m.rank_of)
-        REGISTRY[cls.name] = cls
-        _ALIASES.update(dict.fromkeys(cls.aliases, cls))
 
     def __init__(self, /, **data: Any) -> None:
         """All fields by name.  Outputs may be left out or given in part (`{"strides": …}`).
@@ -89,11 +86,7 @@ class Operator(BaseModel):
         Raises:
             OperatorError: every problem found, each with its field.
         """
-        given = take_given(self.output_arrays, data)
-        try:
-            super().__init__(**{name: value for name, value in data.items() if not left_out(type(self), name, value)})
-        except ValidationError as error:
-            raise OperatorError(problems_of(error, tuple(type(self).model_fields))) from None
+        given = self._take_fields(data)
         self.__dict__.update(completed(self, given))
         self.__dict__.update(self.fill_in())
         _check_array_lengths(self)
@@ -108,6 +101,32 @@ class Operator(BaseModel):
         problems = [*self._unequal_tensors(), *self._overlapping_outputs(), *self._owned_inputs(), *self.constraints()]
         if problems:
             raise OperatorError(problems)
+
+    def _take_fields(self, data: dict[str, Any]) -> Given:
+        """Takes every field by itself, and returns what is asked of the outputs.
+
+        Raises:
+            OperatorError: every problem found.
+        """
+        found = Gathered()
+        given: Given = {}
+        with found:
+            given = take_given(self.output_arrays, data)
+        try:
+            super().__init__(**{name: value for name, value in data.items() if not left_out(type(self), name, value)})
+        except ValidationError as error:
+            found.problems += problems_of(error, tuple(type(self).model_fields))
+        found.settle(OperatorError)
+        return given
+
+    @classmethod
+    def field_problems(cls, /, **data: Any) -> Sequence[Problem]:
+        """What is wrong with the fields, each taken by itself, where they do not make an operator together."""
+        try:
+            cls.__new__(cls)._take_fields(data)
+        except OperatorError as error:
+            return error.problems
+        return ()
 
     # What a class may define.
 
@@ -151,6 +170,10 @@ class Operator(BaseModel):
         """The function on arrays in the type it is computed in; element-wise operators and activations have it."""
         raise NotImplementedError
 
+    def apply_fused(self, x: Array, dtype: DataType) -> Array:
+        """The function, fused into an operator whose output has this data type, on the result before it is stored."""
+        return self.apply(x)
+
     # What follows from the declaration.
 
     @classmethod
@@ -171,8 +194,8 @@ class Operator(BaseModel):
 
     @classmethod
     def function_name(cls) -> str:
-        """The name in Python: the operator's, with an underscore behind it where Python reserves the word."""
-        return f"{cls.name}_" if keyword.iskeyword(cls.name) else cls.name
+        """The name in Python; see `dmlgraph.operators.registry`."""
+        return function_name(cls.name)
 
     @classmethod
     def is_source(cls) -> bool:
@@ -236,23 +259,31 @@ class Operator(BaseModel):
             value = self.__dict__[member.field or member.counts or ""]
             yield member, value if member.field else len(value)
 
-    def native(self) -> _native.OperatorDesc:
-        """The operator for the native module, which makes the C struct of it."""
+    def native(self, buffers: Mapping[int, int] | None = None) -> _native.OperatorDesc:
+        """The operator for the native module, which makes the C struct of it.
+
+        Args:
+            buffers: the bytes of the buffers that inputs lie in, by port, where they reach beyond what is read.
+        """
         from dmlgraph.operators.native import operator_desc  # only devices that run natively need the module
 
-        return operator_desc(self)
+        return operator_desc(self, buffers)
 
     def level_problems(self, level: FeatureLevel) -> list[Problem]:
         """Why the operator is not legal at `level`: each says what is allowed and from which level it is legal."""
-        problems = []
-        for field, tensor in self._named_tensors():
-            found = _level_problem(
-                type(self), level, field.partition(".")[0], tensor.dtype, tensor.rank, self._function
-            )
-            if found:
-                if found.field is None:  # the operator itself: said once
-                    return [found]
-                problems.append(dataclasses.replace(found, field=f"{field}.{found.field}"))
+        problems: list[Problem] = []
+        told: set[tuple[str, Problem]] = set()  # by field: its tensors share what is refused
+        for path, tensor in self._named_tensors():
+            field = path.partition(".")[0]
+            found = _level_problem(type(self), level, field, tensor.dtype, tensor.rank, self._function)
+            if found is None:
+                continue
+            if found.field is None:  # the operator itself: said once
+                return [found]
+            if (field, found) not in told:
+                problems.append(found.within(path))
+            what = "DataType" if found.field == "dtype" else "DimensionCount"
+            told |= {(each, found) for each in (field, *_alike(type(self), field, what))}
         return problems + list(self.level_constraints(level))
 
     @property
@@ -333,13 +364,9 @@ class Operator(BaseModel):
         return hash((type(self), *self.__dict__.values()))
 
 
-REGISTRY: dict[str, type[Operator]] = {}
-_ALIASES: dict[str, type[Operator]] = {}
-
-
-def find(name: str) -> type[Operator] | None:
-    """The operator class of a name as YAML has it: `multiply`, `element_wise_multiply`, or an alias."""
-    return REGISTRY.get(name) or REGISTRY.get(name.removeprefix("element_wise_")) or _ALIASES.get(name)
+# Pydantic evaluates the annotations of every base for every class, which takes long where they are text.  It knows
+# by now that those of the base are class variables.
+Operator.__annotations__.clear()
 
 
 def broadcast_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -370,7 +397,12 @@ def _same_rules(cls: type[Operator]) -> tuple[tuple[frozenset[str], tuple[str, .
 
 def same_dtype_fields(cls: type[Operator], field: str) -> list[str]:
     """The fields whose data type must be that of `field`."""
-    groups = (fields for fields, properties in _same_rules(cls) if "DataType" in properties and field in fields)
+    return _alike(cls, field, "DataType")
+
+
+def _alike(cls: type[Operator], field: str, what: str) -> list[str]:
+    """The fields that must have the same of a property as `field`."""
+    groups = (fields for fields, properties in _same_rules(cls) if what in properties and field in fields)
     return sorted(set().union(*groups))
 
 

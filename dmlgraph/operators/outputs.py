@@ -7,8 +7,8 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dmlgraph.errors import OperatorError, TensorError, listing, suggestion
-from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.errors import Gathered, OperatorError, Problem, TensorError, listing, suggestion
+from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,23 +40,29 @@ class OutputSpec:
             return cls(value.dtype, value.sizes, value.strides, wanted=True)
         if not isinstance(value, Mapping):
             raise TensorError("must say dtype, sizes or strides", got=value, allowed="{dtype: …, sizes: …, strides: …}")
-        for key in value:
-            if key not in cls.MEMBERS:
-                raise TensorError(
-                    "is not known here",
-                    field=str(key),
-                    allowed=listing(cls.MEMBERS),
-                    hint=suggestion(str(key), cls.MEMBERS),
-                )
+        found = Gathered()
+        found.problems = [
+            Problem(
+                "is not known here",
+                field=str(key),
+                allowed=listing(cls.MEMBERS),
+                hint=suggestion(str(key), cls.MEMBERS),
+            )
+            for key in value
+            if key not in cls.MEMBERS
+        ]
         # A description with stand-ins for what is missing checks what is there.
         sizes = value.get("sizes")
         strides = value.get("strides")
-        stand_in = [1] * len(strides) if isinstance(strides, Sequence) and not isinstance(strides, str) else [1]
-        desc = TensorDesc(
-            dtype=value["dtype"] if value.get("dtype") is not None else DataType.UINT8,
-            sizes=sizes if sizes is not None else stand_in,
-            strides=strides,
-        )
+        is_list = isinstance(strides, Sequence) and not isinstance(strides, str)
+        stand_in = [1] * min(len(strides), MAX_RANK + 1) if is_list else [1]  # type: ignore[arg-type]
+        with found:
+            desc = TensorDesc(
+                dtype=value["dtype"] if value.get("dtype") is not None else DataType.UINT8,
+                sizes=sizes if sizes is not None else stand_in,
+                strides=strides,
+            )
+        found.settle(TensorError)
         return cls(
             desc.dtype if value.get("dtype") is not None else None,
             desc.sizes if sizes is not None else None,
@@ -73,26 +79,34 @@ def take_given(fields: Mapping[str, bool], data: dict[str, Any]) -> dict[str, An
     """Takes the outputs out of `data` as what is asked of them; absent ones ask nothing.
 
     `fields` says of each output whether it is an array of outputs.
+
+    Raises:
+        OperatorError: every problem of all outputs.
     """
     given: dict[str, Any] = {}
+    problems: list[Problem] = []
     for name, is_array in fields.items():
         value = data.pop(name, None)
-        try:
-            if is_array and isinstance(value, (list, tuple)):
-                given[name] = [_size_or_spec(each) for each in value]
-            elif is_array:
-                given[name] = OutputSpec() if value is None else _size_or_spec(value)
-            else:
-                given[name] = OutputSpec() if value is None else OutputSpec.of(value)
-        except TensorError as error:
-            raise OperatorError(problem.within(name) for problem in error.problems) from None
+        if value is None:
+            given[name] = OutputSpec()
+        elif is_array and isinstance(value, (list, tuple)):
+            given[name] = [_spec(each, f"{name}.{index}", problems) for index, each in enumerate(value)]
+        else:
+            given[name] = _spec(value, name, problems, is_array=is_array)
+    if problems:
+        raise OperatorError(problems)
     return given
 
 
-def _size_or_spec(value: object) -> int | OutputSpec:
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+def _spec(value: object, path: str, problems: list[Problem], *, is_array: bool = True) -> int | OutputSpec:
+    """What is asked of an output; of an array and each in it, a number says enough."""
+    if is_array and isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return int(value)
-    return OutputSpec.of(value)
+    try:
+        return OutputSpec.of(value)
+    except TensorError as error:
+        problems += [problem.within(path) for problem in error.problems]
+        return OutputSpec()
 
 
 def asked_sizes(given: Given, field: str) -> tuple[int, ...]:

@@ -66,12 +66,3 @@ def test_other_commands_warn_on_stderr_and_go_on(command: str, folder: pathlib.P
     assert result.exit_code == 0
     assert result.stderr.startswith("odd.yaml:2:8: warning: field 'dims.N': nothing uses this dim\n")
     assert "warning" not in result.stdout
-
-
-def test_what_only_lowering_shows_has_its_place_in_the_file(folder: pathlib.Path) -> None:
-    (folder / "g.yaml").write_text(
-        'dmlgraph: 1\ntarget: "2.0"\ninputs: {x: {dtype: float64, sizes: [1, 1, 1, 1]}}\noutputs: [x]\n'
-    )
-    result = call("check", "g.yaml")
-    assert result.exit_code == 1
-    assert "does not take float64" in result.stderr

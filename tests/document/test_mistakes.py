@@ -158,7 +158,7 @@ def test_missing_keys_are_told_at_the_declaration() -> None:
         ("inputs: {i: {dtype: ^5, sizes: [1]}}", "node 'i', field 'dtype': not a data type of DirectML; got 5"),
         ("inputs: {i: {dtype: int8, sizes: ^3}}", "node 'i', field 'sizes': must be a list of integers; got 3"),
         ("inputs: {i: {dtype: int8, sizes: [1, ^0]}}", "node 'i', field 'sizes.1': a size must be at least 1"),
-        ("inputs: {i: {dtype: int8, sizes: ^[1.5]}}", "node 'i', field 'sizes': must be a list of integers; got 1.5"),
+        ("inputs: {i: {dtype: int8, sizes: [^1.5]}}", "node 'i', field 'sizes.0': must be an integer; got 1.5"),
         (
             "inputs: {i: {dtype: int8, sizes: [1], owned: ^yes}}",
             "node 'i', field 'owned': must be true or false; got yes (YAML 1.2 takes yes, no, on and off for text)",
@@ -166,7 +166,7 @@ def test_missing_keys_are_told_at_the_declaration() -> None:
         ("name: ^5", "field 'name': is not a name; got 5; allowed: printable text"),
         ("target: ^5.0", "field 'target': not a DirectML feature level; got 5.0; allowed: 1.0, 2.0"),
         ("dims: {N: ^0}", "field 'dims.N': a dim is a whole number of at least 1; got 0"),
-        ("inputs: {^a.b: {dtype: int8, sizes: [1]}}", "node 'a.b': is not a name; got a.b"),
+        ('inputs: {^"a\\tb": {dtype: int8, sizes: [1]}}', "node 'a\tb': is not a name; got a\tb"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_told_at_its_place(section: str, text: str) -> None:
@@ -213,7 +213,7 @@ def test_a_wrong_field_of_a_node_is_told_at_its_place(fields: str, text: str) ->
         ("[^3]", "must be the name of an input, constant or node; got 3"),
         ("[x, ^x]", "there is already an output of this name"),
         ("[^y]", "there is no input, constant or node called 'y'"),
-        ("{^a.b: x}", "is not a name; got a.b"),
+        ('{^" a": x}', "is not a name; got  a"),
         ("{^a: x.output}", "'x' has one output; got x.output; allowed: x"),
     ],
 )
@@ -221,11 +221,9 @@ def test_wrong_outputs_are_told_at_their_place(outputs: str, text: str) -> None:
     assert at_mark(f"{HEAD}{X}outputs: {outputs}\n").startswith(f"field 'outputs': {text}")
 
 
-def test_one_of_several_outputs_wants_a_name_of_its_own() -> None:
+def test_one_of_several_outputs_is_called_as_it_is_referred_to() -> None:
     parts = f"{HEAD}{X}nodes: {{p: {{op: split, input: x, axis: 1, outputs: [1, 2]}}}}\n"
-    assert at_mark(f"{parts}outputs: [^p.outputs.1]\n") == (
-        "field 'outputs': needs a name of its own; got p.outputs.1 (outputs: {name: p.outputs.1})"
-    )
+    assert list(dg.loads(f"{parts}outputs: [p.outputs.1]\n").outputs) == ["p.outputs.1"]
     assert "'p' has several outputs; got p; allowed: p.outputs.0, p.outputs.1" in at_mark(f"{parts}outputs: [^p]\n")
     assert list(dg.loads(f"{parts}outputs: {{last: p.outputs.1}}\n").outputs) == ["last"]
 
@@ -551,3 +549,95 @@ def test_a_place_says_what_stands_there() -> None:
     assert location is not None
     assert location.source == "  x: {dtype: int5, sizes: [2]}"
     assert location.source[location.column - 1 : (location.end_column or 0) - 1] == "int5"
+
+
+# Every error of a list, of a mapping, and of several fields.
+
+
+def places(text: str) -> list[str]:
+    """The fields of all problems, in the order they are told."""
+    with pytest.raises(dg.DocumentError) as caught:
+        dg.loads(f"{HEAD}{text}")
+    return [f"{each.node}: {each.field}" for each in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        (
+            "inputs: {i: {dtype: f, sizes: [2.5, two, 0], strides: [-1, x, 1], owned: 1}}",
+            "dtype sizes.0 sizes.1 sizes.2 strides.0 strides.1 owned",
+        ),
+        ("constants: {i: {dtype: f, sizes: [2.5, two], data: [1]}}", "dtype sizes.0 sizes.1"),
+        ("constants: {i: {dtype: int8, sizes: [3], data: [a, 300, 1.5]}}", "data.0 data.1 data.2"),
+        ("constants: {i: {dtype: int8, sizes: [2, 2], data: [[a, 1], [2, b]]}}", "data.0.0 data.1.1"),
+        ("constants: {i: {file: no.npy, dtype: f, sizes: [a, 0]}}", "file dtype sizes.0 sizes.1"),
+        (
+            "nodes: {i: {op: reduce, input: x, axes: [1.5, a, -9], function: summ, output: {sizes: [a, 0], dtype: f}}}",
+            "axes.0 axes.1 function output.sizes.0 output.sizes.1 output.dtype",
+        ),
+        (
+            "nodes: {i: {op: fill_value_constant, output: {sizes: [a, b], strides: [1.5, c], dtype: f}, value: 1}}",
+            "output.sizes.0 output.sizes.1 output.strides.0 output.strides.1 output.dtype",
+        ),
+        (
+            "nodes: {i: {op: split, input: x, axis: a, outputs: [{dtype: f}, {sizes: [0, z]}]}}",
+            "axis outputs.0.dtype outputs.1.sizes.0 outputs.1.sizes.1",
+        ),
+        ("nodes: {i: {op: gemm, a: x, b: nothing, c: none, alpha: a, trans_a: b}}", "b c alpha trans_a"),
+        (
+            "nodes: {i: {op: gemm, a: x, b: x, alpha: a, fused_activation: {op: activation_elu, alpha: b, foo: 1}}}",
+            "alpha fused_activation.alpha fused_activation.foo",
+        ),
+        (
+            "nodes: {i: {op: identity, input: x, scale_bias: {scale: a, bias: b, foo: 1}}}",
+            "scale_bias.scale scale_bias.bias scale_bias.foo",
+        ),
+        ("nodes: {i: {op: join, inputs: [x, nothing, none], axis: a}}", "inputs inputs axis"),
+    ],
+)
+def test_everything_wrong_with_one_declaration_is_told(text: str, fields: str) -> None:
+    x = "" if text.startswith("inputs") else X
+    assert places(f"{x}{text}\noutputs: [i]\n") == [f"i: {field}" for field in fields.split()]
+
+
+def test_the_fields_of_a_node_that_reads_a_broken_one_are_checked() -> None:
+    nodes = "a: {op: negate, input: nothing}, b: {op: clip, input: a, min: low, max: 1}, c: {op: negate, input: b}"
+    assert places(f"nodes: {{{nodes}}}\noutputs: [c]\n") == ["a: input", "b: min"]
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "sizes", "node", "field"),
+    [
+        ("6.4", "float64", "[2, 2]", "{op: add, a: x, b: x}", "a.dtype"),
+        ("2.0", "float32", "[2, 2]", "{op: add, a: x, b: x}", "a.sizes"),
+        ("2.0", "int32", "[1, 1, 2, 2]", "{op: gemm, a: x, b: x, c: x}", "a.dtype"),
+        ("6.4", "int4", "[2, 2]", "{op: join, inputs: [x, x], axis: 0}", "inputs.0.dtype"),
+    ],
+)
+def test_a_type_that_all_tensors_share_is_refused_once(
+    target: str, dtype: str, sizes: str, node: str, field: str
+) -> None:
+    x = f"inputs: {{x: {{dtype: {dtype}, sizes: {sizes}}}}}\n"
+    assert places(f'target: "{target}"\n{x}nodes: {{n: {node}}}\noutputs: [n]\n') == [f"n: {field}"]
+
+
+def test_types_that_differ_are_refused_each() -> None:
+    inputs = "inputs: {x: {dtype: float64, sizes: [2]}, i: {dtype: float16, sizes: [2]}}\n"
+    node = "nodes: {n: {op: gather, input: x, indices: i, axis: 0, index_dimensions: 1}}\n"
+    assert places(f'target: "2.1"\n{inputs}{node}outputs: [n]\n')[1:2] == ["n: indices.dtype"]
+
+
+@pytest.mark.parametrize(
+    ("node", "mistake"),
+    [
+        ("op: join, inputs: ^x, axis: 0", "node 'n', field 'inputs': takes a list of values, not one; got x"),
+        ("op: negate, input: ^[x]", "node 'n', field 'input': takes one value, not a list of them; got 1 value"),
+        (
+            "op: dequantize, input: x, quantizations: ^x, quantization_type: scale",
+            "node 'n', field 'quantizations': takes a list of values, not one; got x",
+        ),
+    ],
+)
+def test_one_value_is_no_list_of_values(node: str, mistake: str) -> None:
+    assert at_mark(f"{HEAD}{X}nodes: {{n: {{{node}}}}}\noutputs: [n]\n") == mistake

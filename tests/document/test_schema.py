@@ -9,6 +9,7 @@ import pytest
 
 from dmlgraph.document.schema import schema
 from dmlgraph.document.tree import parse
+from dmlgraph.errors import Problems
 from dmlgraph.operators import REGISTRY
 
 EXAMPLES = pathlib.Path(__file__).parent.parent.parent / "examples"
@@ -22,7 +23,8 @@ def validator() -> jsonschema.Draft202012Validator:
 
 
 def errors(validator: jsonschema.Draft202012Validator, text: str) -> list[str]:
-    tree, problems = parse(text, "test.yaml")
+    problems = Problems()
+    tree = parse(text, "test.yaml", problems)
     assert tree is not None
     assert not problems
     return [error.message for error in validator.iter_errors(tree.plain)]

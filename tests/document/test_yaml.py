@@ -11,6 +11,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.document.tree import MAX_DEPTH, parse, resolve
+from dmlgraph.errors import Problems
 
 
 def problems(text: str) -> list[tuple[int, int, str]]:
@@ -22,7 +23,8 @@ def problems(text: str) -> list[tuple[int, int, str]]:
 
 
 def tree(text: str) -> Any:
-    root, found = parse(text, "file")
+    found = Problems()
+    root = parse(text, "file", found)
     assert root is not None
     assert not found
     return root.plain
@@ -148,8 +150,8 @@ def test_an_alias_bomb_is_refused_where_it_grows_too_large() -> None:
     lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30)]
     ((line, _, message),) = problems("dmlgraph: 1\n" + "\n".join(lines))
-    assert line == 8
-    assert message == "the aliases here unfold to more than 10000000 values"
+    assert line == 6
+    assert message.startswith("the aliases here unfold to more than ")
 
 
 def test_aliases_do_not_get_round_the_depth_limit() -> None:

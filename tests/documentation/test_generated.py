@@ -17,7 +17,7 @@ import generate_elsewhere_docs
 import generate_passes_docs
 import pictures
 
-from dmlgraph.cli import main
+from dmlgraph.cli import COMMANDS
 from dmlgraph.document.schema import schema
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.passes import RULES
@@ -44,7 +44,7 @@ def test_the_picture_of_the_readme_is_up_to_date() -> None:
 
 
 def test_every_command_is_in_the_first_table_of_the_commands() -> None:
-    for name in main.commands:
+    for name in COMMANDS:
         assert f"| `dmlgraph {name}" in PAGES["commands.md"]
 
 
@@ -63,7 +63,7 @@ def test_every_rule_has_a_section_with_its_effect() -> None:
 
 
 def test_every_command_has_a_section() -> None:
-    for name in main.commands:
+    for name in COMMANDS:
         assert f"\n## dmlgraph {name}\n" in PAGES["commands.md"]
 
 

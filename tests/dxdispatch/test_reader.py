@@ -246,9 +246,9 @@ def test_names_become_names_of_a_graph():
             f"{dispatch('', InputTensor=' ', OutputTensor=' ')}",
         )
     )
-    assert [node.name for node in graph.nodes] == ["layer_0", "layer_0_1", "node"]
+    assert [node.name for node in graph.nodes] == ["layer.0", "layer.0_1", "node"]
     assert list(graph.outputs) == ["output"]
-    assert run(graph, layer_0=[1, -2, 3, -4]) == {"output": [1, 0, 3, 0]}
+    assert run(graph, **{"layer.0": [1, -2, 3, -4]}) == {"output": [1, 0, 3, 0]}
 
 
 def test_the_graph_asks_of_outputs_only_what_does_not_follow():
@@ -454,3 +454,31 @@ def test_no_value_breaks_the_reader(data: st.DataObject, broken: dict[str, Any],
         places = [problem.location for problem in error.problems]
     assert places
     assert None not in places
+
+
+def test_what_reads_the_result_of_a_dispatch_that_cannot_be_is_passed_over() -> None:
+    text = model(
+        f"{room('x')}, {room('t')}, {room('u')}, {room('y')}",
+        f"{unary('wrong', 'ACTIVATION_SOFTMAX1')}, {RELU}",
+        f"{dispatch('wrong', InputTensor='x', OutputTensor='t')}, "
+        f"{dispatch('relu', InputTensor='t', OutputTensor='u')}, {dispatch('relu', InputTensor='u', OutputTensor='y')}",
+    ).replace('"ACTIVATION_SOFTMAX1", "desc": {', '"ACTIVATION_SOFTMAX1", "desc": {"Axes": [7], ')
+    with pytest.raises(DocumentError) as caught:
+        loads(text)
+    assert [problem.node for problem in caught.value.problems] == ["wrong"]
+
+
+def test_every_error_of_a_list_is_told() -> None:
+    tensor = '{"DataType": "FLOAT", "Flags": ["OWNED"], "Sizes": [0, 2.5, "a"]}'
+    text = model(
+        f"{buffer('x', '[1, null, 2, true]')}, {buffer('k', '[1e39]')}",
+        unary("relu", tensor=tensor),
+        dispatch("relu", InputTensor="x"),
+    )
+    with pytest.raises(DocumentError) as caught:
+        loads(text)
+    inner = ["DataType", "Flags", "Sizes.0", "Sizes.1", "Sizes.2"]
+    assert [problem.field for problem in caught.value.problems] == [
+        *("initialValues.1", "initialValues.3", "initialValues.0"),
+        *(f"desc.{member}.{field}" for member in ("InputTensor", "OutputTensor") for field in inner),
+    ]

@@ -51,9 +51,9 @@ def test_integers_stay_integers_and_floats_floats():
 
 def test_values_and_keys_remember_where_they_stand():
     tree = parse('{\n  "a": [1,\n    {"b": 2}]\n}', "f.json")
-    assert str(tree.find("a.1.b")) == "f.json:3:11"
-    assert str(tree.find("a.1.b", key=True)) == "f.json:3:6"
-    assert str(tree.find("a.0")) == "f.json:2:9"
+    assert str(tree.find("a.1.b").location) == "f.json:3:11"
+    assert str(tree.find("a.1.b", key=True).location) == "f.json:3:6"
+    assert str(tree.find("a.0").location) == "f.json:2:9"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph import _native
-from dmlgraph.devices.cpu.plan import make_plan
+from dmlgraph.devices.cpu.plan import make_plan, with_plain_copies
 from dmlgraph.devices.executable import Array, Executable, Step, by_name
 from dmlgraph.lowering import GraphDesc
 from dmlgraph.memory import described, enough_memory
@@ -28,6 +28,7 @@ class CpuExecutable(Executable):
     """
 
     def __init__(self, graph: GraphDesc, device: str, reason: str, *, threads: int | None = None) -> None:
+        graph = with_plain_copies(graph)
         super().__init__(graph, device, reason)
         threads = threads or _native.cpu_default_threads()
         plan = make_plan(graph, threads)
@@ -98,12 +99,8 @@ class CpuExecutable(Executable):
         return results
 
     def _profile(self, inputs: Sequence[Array]) -> list[Step]:
-        self._native.set_timed(True)
-        try:
-            self._run(inputs, {})
-            measured = self._native.timed_steps()
-        finally:
-            self._native.set_timed(False)
+        ready = [_ready(array, slot.desc) for array, slot in zip(inputs, self.graph.inputs, strict=True)]
+        measured = self._native.profile(ready, [None] * len(self.graph.outputs))
         starts = itertools.accumulate((seconds for _, _, seconds, _ in measured), initial=0.0)
         return [
             Step(nodes, how, start, seconds, size)

@@ -32,7 +32,8 @@ from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
 from dmlgraph.devices.executable import Array
 from dmlgraph.errors import DeviceError, DmlGraphError
-from dmlgraph.lowering import ConstantDescNode, GraphDesc, OperatorDescNode
+from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
+from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.operator import Operator
 from dmlgraph.tensor import DataType, TensorDesc
@@ -59,6 +60,28 @@ def _fill(operator: FillValueConstant) -> Payload | None:
 # How operators run that are not element-wise; what is not here, or gets None, runs
 # what FAST has for it, or its `evaluate`.
 WAYS: Mapping[type[Operator], Way] = {FillValueConstant: _fill, **MOVEMENTS, **INDEXING, **REDUCTIONS}
+
+
+def with_plain_copies(graph: GraphDesc) -> GraphDesc:
+    """The graph with identities in place of copies word by word: here every data type has an identity.
+
+    `dmlgraph.lowering` copies so what DirectML has no identity for; 4-bit tensors are no words here.
+    """
+    nodes, outputs = list(graph.nodes), list(graph.outputs)
+    sources: dict[int, TensorDesc] = {edge.to_node: graph.inputs[edge.input].desc for edge in graph.input_edges}
+    for inner in graph.intermediate_edges:
+        source = graph.nodes[inner.from_node]
+        if isinstance(source, ConstantDescNode):
+            sources[inner.to_node] = source.desc
+    for edge in graph.output_edges:
+        node, slot = nodes[edge.from_node], graph.outputs[edge.output]
+        if isinstance(node, OperatorDescNode) and type(node.operator) is Identity:
+            output = node.operator.output
+            if (output.dtype, output.sizes) != (slot.desc.dtype, slot.desc.sizes):
+                identity = Identity(input=sources[edge.from_node])
+                nodes[edge.from_node] = OperatorDescNode(node.name, identity)
+                outputs[edge.output] = GraphOutput(slot.name, identity.output)
+    return dataclasses.replace(graph, nodes=tuple(nodes), outputs=tuple(outputs))
 
 
 def make_plan(graph: GraphDesc, threads: int = 1) -> Plan:
@@ -136,7 +159,7 @@ def _with_activation_apart(operator: Operator, name: str, threads: int) -> Paylo
     (output,) = operator.output_descs
     assert output is not None
     code = Code()
-    activated = activate(code, activation, Value(0, DataType.FLOAT32))
+    activated = activate(code, activation, Value(0, DataType.FLOAT32), output.dtype)
     if activated is None:  # softmax, which GEMM takes: `evaluate` has it
         return None
     code.convert(activated, output.dtype)

@@ -1,0 +1,475 @@
+"""Damaged documents: graph files, models of DxDispatch and .npy files, broken as accidents and hands break them.
+
+Each ends as a legal graph, or as an error all of whose problems have a place in the file: never as another
+exception, and never in more time or memory than its length allows.  A case is a batch of documents; a failure names
+the document's number in it, and `document(seed, number)` makes it again.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import io
+import json
+import math
+import pathlib
+import random
+import re
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import yaml
+
+import dmlgraph as dg
+from campaigns.campaign import Campaign
+from dmlgraph import dxdispatch
+from dmlgraph.cli.messages import lines as told
+from dmlgraph.cli.messages import located
+from dmlgraph.document.writer import dumps
+from dmlgraph.errors import Problem
+from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.examples import example
+
+BATCH = 100  # documents of a case
+SECONDS = 1.0  # of processor time for a document of no length
+SECONDS_PER_MEGABYTE = 2.0  # a second, on a processor that is shared
+MEGABYTES = 400  # that a document of no length may take at its most
+MEGABYTES_PER_MEGABYTE = 1500
+
+_TESTS = pathlib.Path(__file__).parent.parent
+_EXAMPLES = _TESTS.parent / "examples"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Document:
+    """A document's text or bytes, how it is read, and what was done to it."""
+
+    kind: str  # "graph", "model" or "array"
+    content: str | bytes
+    damage: tuple[str, ...]
+
+
+# ---- Whole documents
+
+
+@functools.cache
+def graph_files() -> tuple[str, ...]:
+    """The graph files of the examples, of every operator, and of the files broken by hand."""
+    files = [*_EXAMPLES.rglob("*.yaml"), *(_TESTS / "documents" / "broken").glob("*.yaml")]
+    texts = [path.read_text("utf-8") for path in sorted(files)]
+    operators = [dumps(dg.loads(example(each))) for each in REGISTRY.values()]
+    return tuple(text for text in [*texts, *operators] if len(text) < 3000)
+
+
+@functools.cache
+def models() -> tuple[str, ...]:
+    """A model of every graph that has one."""
+    made = []
+    for text in graph_files():
+        try:
+            made.append(dxdispatch.dumps(dg.loads(text)))
+        except dg.DmlGraphError:
+            continue
+    return tuple(text for text in made if len(text) < 3000)
+
+
+@functools.cache
+def arrays() -> tuple[bytes, ...]:
+    """The bytes of .npy files."""
+    made = []
+    for dtype in ("float32", "float16", "uint8", "int64", "bool", "complex64", "U3", ">i2", "M8[s]"):
+        stream = io.BytesIO()
+        np.save(stream, np.zeros((2, 3), dtype))
+        made.append(stream.getvalue())
+    return tuple(made)
+
+
+# ---- Damage to text
+
+_WORDS = (
+    *("{", "}", "[", "]", ":", ": ", ",", "- ", "#", "&a ", "*a", "*b", "!", "!!str ", "|", ">", "'", '"', "%TAG ! x"),
+    *(
+        "\n",
+        "\r\n",
+        "\r",
+        "\t",
+        "  ",
+        "\0",
+        "\x1b",
+        "\x7f",
+        "\x85",
+        "\u2028",
+        "\ufeff",
+        "\ufffe",
+        "é",
+        "入",
+        "😀",
+        "\u202e",
+    ),
+    *(
+        "---\n",
+        "...\n",
+        "? ",
+        "<<: ",
+        "@",
+        "`",
+        "~",
+        "null",
+        "true",
+        "yes",
+        ".inf",
+        "-.inf",
+        ".nan",
+        "0x",
+        "0o9",
+        "1_0",
+    ),
+    *(
+        "-1",
+        "0",
+        "1",
+        "2",
+        "4294967295",
+        "4294967296",
+        "18446744073709551616",
+        "-9223372036854775809",
+        "1e308",
+        "1e999",
+    ),
+    *("-0.0", "0.5", "9" * 30, "9" * 500, "1e-400", "float32", "int4", "uint64", "x", "y", "N", "x.y", "x.output", "."),
+    *("sizes", "strides", "dtype", "owned", "op", "input", "output", "outputs", "file: ..", "file", "data", "dims"),
+)
+
+
+def _place(chance: random.Random, text: Sequence[Any]) -> int:
+    return chance.randrange(len(text) + 1)
+
+
+def _span(chance: random.Random, text: Sequence[Any], longest: int = 40) -> tuple[int, int]:
+    start = _place(chance, text)
+    return start, min(len(text), start + chance.randint(1, longest))
+
+
+def insert(chance: random.Random, text: str) -> str:
+    at = _place(chance, text)
+    return text[:at] + chance.choice(_WORDS) + text[at:]
+
+
+def replace(chance: random.Random, text: str) -> str:
+    start, stop = _span(chance, text, 8)
+    return text[:start] + chance.choice(_WORDS) + text[stop:]
+
+
+def replace_word(chance: random.Random, text: str) -> str:
+    """A number or name becomes something else."""
+    words = list(re.finditer(r"[\w.+-]+", text))
+    if not words:
+        return text
+    word = chance.choice(words)
+    other = chance.choice([chance.choice(_WORDS), chance.choice(words)[0]])
+    return text[: word.start()] + other + text[word.end() :]
+
+
+def misspell(chance: random.Random, text: str) -> str:
+    at = _place(chance, text)
+    return text[:at] + chance.choice("abcdefghijklmnopqrstuvwxyz_.0123456789 ") + text[at + chance.randint(0, 1) :]
+
+
+def remove(chance: random.Random, text: str) -> str:
+    start, stop = _span(chance, text)
+    return text[:start] + text[stop:]
+
+
+def double(chance: random.Random, text: str) -> str:
+    start, stop = _span(chance, text, 200)
+    return text[:stop] + text[start:stop] * chance.choice((1, 1, 2, 10)) + text[stop:]
+
+
+def move(chance: random.Random, text: str) -> str:
+    start, stop = _span(chance, text)
+    rest = text[:start] + text[stop:]
+    at = _place(chance, rest)
+    return rest[:at] + text[start:stop] + rest[at:]
+
+
+def truncate(chance: random.Random, text: str) -> str:
+    return text[: _place(chance, text)]
+
+
+def shuffle_lines(chance: random.Random, text: str) -> str:
+    """A line is moved, doubled, removed, or indented by another number of spaces."""
+    lines = text.splitlines(keepends=True) or [""]
+    line = lines.pop(chance.randrange(len(lines)))
+    at = _place(chance, lines)
+    line = chance.choice(("", line, line * 2, " " * chance.randint(0, 4) + line.lstrip(" "), line.lstrip(" ")))
+    return "".join([*lines[:at], line, *lines[at:]])
+
+
+def nest(chance: random.Random, text: str) -> str:
+    at = _place(chance, text)
+    opening, closing = chance.choice((("[", "]"), ("{a: ", "}"), ('{"a": ', "}"), ("[", ""), ("- ", "")))
+    depth = chance.choice((3, 30, 63, 64, 65, 200, 3000))
+    return text[:at] + opening * depth + "1" + closing * depth + text[at:]
+
+
+def repeat(chance: random.Random, text: str) -> str:
+    """A piece many times over."""
+    start, stop = _span(chance, text, 30)
+    count = chance.choice((100, 1000, 10_000))
+    return text[:stop] + text[start:stop] * count + text[stop:]
+
+
+_TEXT = (insert, replace, replace_word, replace_word, misspell, misspell, remove, double, move, shuffle_lines)
+_RARE = (truncate, nest, insert)
+
+
+def damaged_bytes(chance: random.Random, content: bytes) -> bytes:
+    """Bytes flipped, cut out, put in, doubled or cut off."""
+    data = bytearray(content)
+    for _ in range(chance.randint(1, 4)):
+        start, stop = _span(chance, data, 12)
+        match chance.randrange(6):
+            case 0 if start < len(data):
+                data[start] ^= 1 << chance.randrange(8)
+            case 1:
+                data[start:stop] = b""
+            case 2:
+                data[start:start] = chance.randbytes(chance.randint(1, 8))
+            case 3:
+                data[stop:stop] = data[start:stop]
+            case 4 if chance.random() < 0.3:
+                del data[start:]
+            case _:
+                data[start:stop] = chance.randbytes(stop - start)
+    return bytes(data)
+
+
+# ---- Damage to trees
+
+
+def _strange(chance: random.Random) -> Any:
+    """A value that is seldom right."""
+    return chance.choice(
+        (
+            *(None, True, False, 0, 1, 2, -1, 8, 9, 255, 2**31, 2**32, 2**63, 2**64, -(2**63) - 1, 10**40, 0.5, -0.0),
+            *(math.inf, -math.inf, math.nan, 1e308, 1e-320, "", " ", "x", "y", "N", "float32", "int4", "a.b", "x.0"),
+            *([], {}, [1], [[1]], [None], ["x"], [1] * 9, [2.5, "two"], {"op": "relu"}, {"bits": "0x7f"}, {"a": 1}),
+            *(
+                [2**32 - 1],
+                [65536, 65536],
+                [4, 4, 4, 4],
+                {"dtype": "int8", "sizes": [1]},
+                {"scale": 1},
+                "é\u202e",
+                "\0",
+            ),
+            *("activation_relu", "sum", "../x.npy", "a" * 300, "/", "x.npy"),
+        )
+    )
+
+
+_Slot = tuple[Any, Any]  # a list or dict and the index or key in it
+
+
+def _slots(tree: Any) -> list[_Slot]:
+    """Every place of a tree that holds a value."""
+    found: list[_Slot] = []
+    waiting = [tree]
+    while waiting:
+        each = waiting.pop()
+        keys = list(each) if isinstance(each, dict) else range(len(each)) if isinstance(each, list) else ()
+        found += [(each, key) for key in keys]
+        waiting += [each[key] for key in keys]
+    return found
+
+
+def _change_tree(chance: random.Random, tree: Any) -> str:
+    """One change; says which."""
+    slots = _slots(tree)
+    if not slots:
+        return "nothing"
+    holder, key = chance.choice(slots)
+    other, other_key = chance.choice(slots)
+    what = chance.choice(("replace", "replace", "swap", "share", "copy", "remove", "add", "rename", "wrap", "unwrap"))
+    if what == "replace":
+        holder[key] = _strange(chance)
+    elif what == "wrap":
+        holder[key] = chance.choice(([holder[key]], {key: holder[key]}))
+    elif what == "unwrap" and isinstance(holder[key], list | dict) and holder[key]:
+        holder[key] = next(iter(holder[key].values() if isinstance(holder[key], dict) else holder[key]))
+    elif what == "swap":
+        holder[key], other[other_key] = copy.deepcopy((other[other_key], holder[key]))
+    elif what == "share":  # becomes an alias in YAML
+        holder[key] = other[other_key]
+        if _is_endless(tree):
+            holder[key] = _strange(chance)
+    elif what == "copy":
+        holder[key] = copy.deepcopy(other[other_key])
+    elif what == "remove":
+        del holder[key]
+    elif isinstance(holder, list):
+        holder.insert(key, _strange(chance))
+    elif what == "add":
+        name = chance.choice([other_key if isinstance(other_key, str) else "x", f"{key}_", f"{key}.0", "axis"])
+        holder[name] = _strange(chance)
+    else:
+        name = chance.choice(
+            [other_key if isinstance(other_key, str) else "x", f"{key}s", str(key)[1:], str(key).upper()]
+        )
+        holder[name] = holder.pop(key)
+    return what
+
+
+def _is_endless(tree: Any) -> bool:
+    try:
+        json.dumps(tree, default=str)
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
+def damaged_tree(chance: random.Random, tree: Any, write: Callable[[Any], str]) -> tuple[str, list[str]]:
+    tree = copy.deepcopy(tree)
+    done = [_change_tree(chance, tree) for _ in range(chance.choice((1, 1, 1, 2, 3, 5)))]
+    return write(tree), done
+
+
+@functools.cache
+def _yaml_tree(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        return None
+
+
+@functools.cache
+def _json_tree(text: str) -> Any:
+    return json.loads(text)
+
+
+def _to_yaml(tree: Any) -> str:
+    return yaml.dump(tree, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False, allow_unicode=True)
+
+
+# ---- Cases
+
+
+def document(seed: int, number: int) -> Document:
+    """The document of a batch."""
+    chance = random.Random(f"{seed}/{number}")
+    kind = chance.choices(("graph", "model", "array"), (70, 25, 5))[0]
+    if kind == "array":
+        return Document(kind, damaged_bytes(chance, chance.choice(arrays())), ("bytes",))
+    text = chance.choice(graph_files() if kind == "graph" else models())
+    tree = _yaml_tree(text) if kind == "graph" else _json_tree(text)
+    done: list[str] = []
+    if tree is not None and chance.random() < 0.6:
+        text, done = damaged_tree(chance, tree, _to_yaml if kind == "graph" else json.dumps)
+    if not done or chance.random() < 0.15:
+        for _ in range(chance.choice((1, 1, 1, 2, 4, 8))):
+            damage = chance.choice(_RARE if chance.random() < 0.1 else _TEXT)
+            text = damage(chance, text)
+            done.append(damage.__name__)
+        if chance.random() < 0.004:
+            text = repeat(chance, text)[:400_000]
+            done.append("repeat")
+    if chance.random() < 0.05:
+        return Document(kind, damaged_bytes(chance, text.encode("utf-8", "replace")), (*done, "bytes"))
+    return Document(kind, text, tuple(done))
+
+
+def one_case(seed: int) -> str | None:
+    with tempfile.TemporaryDirectory(prefix="documents") as name:
+        folder = pathlib.Path(name)
+        for number in range(BATCH):
+            each = document(seed, number)
+            problem = check(each, folder)
+            if problem is not None:
+                content = each.content if len(each.content) < 4000 else each.content[:4000]
+                return f"document {number}, {each.kind}, {', '.join(each.damage)}: {problem}\n{content!r}"
+    return None
+
+
+def check(each: Document, folder: pathlib.Path) -> str | None:
+    """What is wrong with how a document is read, if anything is."""
+    megabytes = len(each.content) / 1e6
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin = time.process_time()
+    problem = _read(each, folder)
+    seconds = time.process_time() - begin
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1e3
+    if problem is None and seconds > SECONDS + SECONDS_PER_MEGABYTE * megabytes:
+        return f"took {seconds:.1f} s"
+    if problem is None and grown > MEGABYTES + MEGABYTES_PER_MEGABYTE * megabytes:
+        return f"took {grown:.0f} MB"
+    return problem
+
+
+def _read(each: Document, folder: pathlib.Path) -> str | None:
+    text, file = each.content, "<text>"
+    try:
+        if each.kind == "array":
+            assert isinstance(text, bytes)
+            (folder / "x.npy").write_bytes(text)
+            text = "dmlgraph: 1\nconstants: {c: {file: x.npy}}\noutputs: [c]\n"
+            graph = dg.loads(text, folder=folder)
+        elif isinstance(text, bytes):
+            path = folder / "document"
+            path.write_bytes(text)
+            file, text = str(path), text.decode("utf-8-sig", "replace")
+            graph = dg.load(path) if each.kind == "graph" else dxdispatch.load(path)
+        else:
+            graph = (dg.loads if each.kind == "graph" else dxdispatch.loads)(text, folder=folder)
+    except dg.DmlGraphError as error:
+        return _without_place(error.problems, text, file, _BREAKS[each.kind])
+    return _use(graph, text, file, is_read=each.kind == "graph")
+
+
+# Where YAML and JSON begin a new line.
+_BREAKS = {**dict.fromkeys(("graph", "array"), "\r\n|[\n\r\x85\u2028\u2029]"), "model": "\n"}
+
+
+def _use(graph: dg.Graph, text: str, file: str, *, is_read: bool) -> str | None:
+    """A legal graph is looked at as `dmlgraph check` does, and written and read again."""
+    try:
+        with located(graph):
+            graph.lower(fuse=False)
+    except dg.DmlGraphError as error:
+        if is_read:
+            return _without_place(error.problems, text, file, _BREAKS["graph"])
+    graph.warnings()
+    try:
+        again = dumps(graph)
+    except dg.DmlGraphError as error:
+        return None if "need files" in str(error) else f"cannot be written: {error}"
+    if dumps(dg.loads(again)) != again:
+        return "is another graph when it is written and read again"
+    return None
+
+
+def _without_place(problems: Sequence[Problem], text: str, file: str, breaks: str) -> str | None:
+    lines = re.split(breaks, text.removeprefix("\ufeff"))
+    for problem in problems[:50]:
+        place = problem.location
+        if place is None:
+            return f"no place: {problem}"
+        inside = place.file == file and 1 <= place.line <= len(lines)
+        if not inside or not 1 <= place.column <= len(lines[place.line - 1]) + 2:
+            return f"no place in the file: {place}: {problem}"
+        written = "\n".join(told(problem))
+        if not written.strip() or len(written) > 20_000:
+            return f"not a message: {written[:1000]}"
+    return None
+
+
+CAMPAIGN = Campaign(
+    "documents",
+    f"damaged graph files, models and .npy files, {BATCH} a case: a message with a place each",
+    one_case,
+    600,
+)
