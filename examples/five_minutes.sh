@@ -26,7 +26,7 @@ dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy | tee first.txt
 says first.txt "[18.   0.   6.5]"
 
 # See its picture.
-dmlgraph show examples/ramp.yaml --before-after -o ramp.svg
+dmlgraph show examples/ramp.yaml -o ramp.svg
 says ramp.svg "</svg>"
 
 # Break it, and read how to mend it.

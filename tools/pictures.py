@@ -6,7 +6,7 @@ A page asks for one by a comment, `<!-- picture: FILE WHAT -->`: FILE is a graph
 block of the page; WHAT is "source", the graph as it stands; "all", before and after fusion; or the name of one rule.
 This script writes the picture as Mermaid below the comment, in all pages; a test fails where that is not up to date.
 
-It also draws docs/ramp.svg, the README's picture, as `dmlgraph show examples/ramp.yaml --before-after` does.
+It also draws docs/ramp.svg, the README's picture, as `dmlgraph show examples/ramp.yaml` does.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def _graph(page: str, source: str) -> dg.Graph:
 
 
 def readme_picture() -> str:
-    """The README's first graph before and after fusion, as SVG."""
-    return picture.render(dg.load(README_GRAPH), "svg", view="both")
+    """The README's first graph as SVG."""
+    return picture.render(dg.load(README_GRAPH), "svg")
 
 
 if __name__ == "__main__":

@@ -64,6 +64,8 @@ def prove(device: str) -> None:
     if done.returncode == 0:
         return
     said = done.stderr.strip().splitlines()
+    if any(line.startswith("Traceback ") for line in said):
+        said = said[-1:]
     if done.returncode < 0:  # the number of a signal
         said = [*said[-1:], f"the process ended by signal {-done.returncode}"]
     raise LibraryError(
