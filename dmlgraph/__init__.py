@@ -9,76 +9,94 @@
 
 Operators are functions of their tensors (`dg.multiply`, `dg.reduce`, `dg.gemm`, …; `dmlgraph operators` lists
 them); sources are methods of `Graph`.
+
+Importing this package is quick: what is in it is imported when it is first used, a module or a family of operators
+at a time.
 """
 
+import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph import functions
-from dmlgraph.document import load, loads
-from dmlgraph.dxdispatch import load as load_dxdispatch
-from dmlgraph.dxdispatch import save as save_dxdispatch
-from dmlgraph.errors import (
-    BindingError,
-    DeviceError,
-    DmlGraphError,
-    DocumentError,
-    GraphError,
-    Location,
-    NotEnoughMemoryError,
-    OperatorError,
-    Problem,
-    ScalarError,
-    Severity,
-    TensorError,
-)
-from dmlgraph.functions import *  # noqa: F403 - its __all__ names them
-from dmlgraph.graph import Graph
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.lowering import GraphDesc
-from dmlgraph.operators import ScaleBias
-from dmlgraph.scalar import Scalar
-from dmlgraph.tensor import DataType, TensorDesc
-from dmlgraph.value import Value
+from dmlgraph.operators.registry import FUNCTIONS
 
-__all__ = [
-    "BindingError",
-    "DataType",
-    "DeviceError",
-    "DmlGraphError",
-    "DocumentError",
-    "FeatureLevel",
-    "Graph",
-    "GraphDesc",
-    "GraphError",
-    "Location",
-    "NotEnoughMemoryError",
-    "OperatorError",
-    "Problem",
-    "Scalar",
-    "ScalarError",
-    "ScaleBias",
-    "Severity",
-    "TensorDesc",
-    "TensorError",
-    "Value",
-    "load",
-    "load_dxdispatch",
-    "loads",
-    "save_dxdispatch",
-]
-__all__ += functions.__all__
+if TYPE_CHECKING:  # what _MODULES says, for type checkers and editors
+    from dmlgraph.document import load as load
+    from dmlgraph.document import loads as loads
+    from dmlgraph.dxdispatch import load as load_dxdispatch  # noqa: F401 - public
+    from dmlgraph.dxdispatch import save as save_dxdispatch  # noqa: F401 - public
+    from dmlgraph.errors import BindingError as BindingError
+    from dmlgraph.errors import DeviceError as DeviceError
+    from dmlgraph.errors import DmlGraphError as DmlGraphError
+    from dmlgraph.errors import DocumentError as DocumentError
+    from dmlgraph.errors import GraphError as GraphError
+    from dmlgraph.errors import Location as Location
+    from dmlgraph.errors import NotEnoughMemoryError as NotEnoughMemoryError
+    from dmlgraph.errors import OperatorError as OperatorError
+    from dmlgraph.errors import Problem as Problem
+    from dmlgraph.errors import ScalarError as ScalarError
+    from dmlgraph.errors import Severity as Severity
+    from dmlgraph.errors import TensorError as TensorError
+    from dmlgraph.functions import *  # noqa: F403 - its __all__ names them
+    from dmlgraph.graph import Graph as Graph
+    from dmlgraph.levels import FeatureLevel as FeatureLevel
+    from dmlgraph.lowering import GraphDesc as GraphDesc
+    from dmlgraph.operators import ScaleBias as ScaleBias
+    from dmlgraph.scalar import Scalar as Scalar
+    from dmlgraph.tensor import DataType as DataType
+    from dmlgraph.tensor import TensorDesc as TensorDesc
+    from dmlgraph.value import Value as Value
 
+_MODULES = {
+    "BindingError": "errors",
+    "DataType": "tensor",
+    "DeviceError": "errors",
+    "DmlGraphError": "errors",
+    "DocumentError": "errors",
+    "FeatureLevel": "levels",
+    "Graph": "graph",
+    "GraphDesc": "lowering",
+    "GraphError": "errors",
+    "Location": "errors",
+    "NotEnoughMemoryError": "errors",
+    "OperatorError": "errors",
+    "Problem": "errors",
+    "Scalar": "scalar",
+    "ScalarError": "errors",
+    "ScaleBias": "operators",
+    "Severity": "errors",
+    "TensorDesc": "tensor",
+    "TensorError": "errors",
+    "Value": "value",
+    "load": "document",
+    "load_dxdispatch": "dxdispatch",
+    "loads": "document",
+    "save_dxdispatch": "dxdispatch",
+    **dict.fromkeys(FUNCTIONS, "functions"),
+}
 __version__: str
 
 if not TYPE_CHECKING:  # for which any name would be an attribute
+    __all__ = list(_MODULES)
 
     def __getattr__(name: str) -> Any:
-        """The version, looked up where it is asked for; else an error that says what was meant."""
+        """What is public, a module, or the version, imported when it is first used; else an error with a hint."""
+        module = _MODULES.get(name)
+        if module is not None:
+            found = getattr(importlib.import_module(f"{__name__}.{module}"), name.removesuffix("_dxdispatch"))
+            return globals().setdefault(name, found)
         if name == "__version__":
             from importlib.metadata import version
 
             return globals().setdefault(name, version(__name__))
-        from dmlgraph.operators.names import attribute_hint
+        hint = None
+        if not name.startswith("_"):
+            if importlib.util.find_spec(f"{__name__}.{name}") is not None:
+                return importlib.import_module(f"{__name__}.{name}")
+            from dmlgraph.operators.names import attribute_hint
 
-        hint = None if name.startswith("_") else attribute_hint(name, __all__)
+            hint = attribute_hint(name, __all__)
         raise AttributeError(f"module 'dmlgraph' has no attribute '{name}'{f': {hint}' if hint else ''}", name=name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, "__version__"})

@@ -174,6 +174,14 @@ class GraphDesc:
             intermediate_edges: (from node, from port, to node, to port).
         """
 
+class Cancellation:
+    """Asks a run to end soon, from any thread.  Adapters that cannot end it go on."""
+
+    def __init__(self) -> None: ...
+    def cancel(self) -> None: ...
+    @property
+    def cancelled(self) -> bool: ...
+
 class HostTensor(Buffer):
     """Bytes of an executable's tensor; stays valid after the executable is closed."""
 
@@ -188,13 +196,22 @@ class Executable:
     """
 
     def __init__(self, device: Device, graph: GraphDesc, flags: int = 0) -> None: ...
-    def initialize(self, data: Sequence[np.ndarray[Any, Any] | bytes | None]) -> None:
+    def initialize(
+        self, data: Sequence[np.ndarray[Any, Any] | bytes | None], cancellation: Cancellation | None = None
+    ) -> None:
         """Takes the owned inputs' bytes (None for the others) into the persistent resource.
 
-        Before the first execution, and again whenever an owned input changes.
+        Before the first execution, and again whenever an owned input changes, or an initialisation fails.
+
+        Raises:
+            CancelledError: it was given up.
         """
-    def execute(self) -> None:
-        """Runs the graph on what stands in the inputs; returns when the outputs are written."""
+    def execute(self, cancellation: Cancellation | None = None) -> None:
+        """Runs the graph on what stands in the inputs; returns when the outputs are written.
+
+        Raises:
+            CancelledError: it was given up.
+        """
     def input(self, index: int) -> HostTensor:
         """Memory to write an input into that is not owned."""
     def output(self, index: int) -> HostTensor: ...
@@ -238,14 +255,14 @@ class CpuExecutable:
         self, arrays: Sequence[np.ndarray[Any, Any]], outputs: Sequence[np.ndarray[Any, Any] | None]
     ) -> dict[str, np.ndarray[Any, Any]]:
         """The outputs by name, from arrays that have been checked, in slot order; None: a new array."""
+    def profile(
+        self, arrays: Sequence[np.ndarray[Any, Any]], outputs: Sequence[np.ndarray[Any, Any] | None]
+    ) -> list[tuple[tuple[str, ...], str, float, int]]:
+        """Runs as `execute` does: (nodes, how they run, seconds, bytes read and written) of each step."""
     def bind(
         self, arrays: Sequence[np.ndarray[Any, Any]], outputs: Sequence[np.ndarray[Any, Any] | None]
     ) -> BoundRun: ...
     def close(self) -> None: ...
-    def set_timed(self, timed: bool) -> None:
-        """Whether the runs to come measure the time of each step."""
-    def timed_steps(self) -> list[tuple[tuple[str, ...], str, float, int]]:
-        """(nodes, how they run, seconds, bytes read and written) of each step of the last run that was timed."""
     @property
     def stats(self) -> dict[str, Any]: ...
 

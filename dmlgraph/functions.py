@@ -1,7 +1,28 @@
-"""The operators as functions of their tensors; functions.pyi holds their signatures for type checkers and editors."""
+"""The operators as functions of their tensors; functions.pyi holds their signatures for type checkers and editors.
 
-from dmlgraph.operators.functions import all_functions, all_outputs_types
+A function is made when it is first used.
+"""
 
-_functions = all_functions()
-globals().update(_functions, **{each.__name__: each for each in all_outputs_types()})
-__all__ = sorted(_functions)  # noqa: PLE0605 - a list of text
+from typing import Any
+
+from dmlgraph.operators.index import OPERATORS, SEVERAL_OUTPUTS
+from dmlgraph.operators.registry import FUNCTIONS, REGISTRY
+
+_OUTPUTS_TYPES = {f"{OPERATORS[name][1]}Outputs": name for name in SEVERAL_OUTPUTS}
+__all__ = sorted(FUNCTIONS)  # noqa: PLE0605 - a list of text
+
+
+def __getattr__(name: str) -> Any:
+    if name not in FUNCTIONS and name not in _OUTPUTS_TYPES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name)
+    from dmlgraph.operators.functions import make_function, outputs_type
+
+    if name in FUNCTIONS:
+        made: Any = make_function(REGISTRY[FUNCTIONS[name]])
+    else:
+        made = outputs_type(REGISTRY[_OUTPUTS_TYPES[name]])
+    return globals().setdefault(name, made)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *FUNCTIONS, *_OUTPUTS_TYPES})

@@ -3,6 +3,7 @@
 
 PYBIND11_MODULE(_native, module) {
     module.doc() = "Native parts of dmlgraph.";
+    dmlgraph::init_gil(module);
     dmlgraph::init_operator_desc(module);
     dmlgraph::init_directml(module);
     dmlgraph::init_cpu(module);

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from sketches import ACTIVATIONS, FLOATS, PLAIN, TYPES, Choices, Dice, Sample, Sketch, Value
+from sketches import ACTIVATIONS, FLOATS, PLAIN, TYPES, Choices, Dice, Sample, Sketch, Value, transposed_strides
+from view_steps import any_reader, copied, joined, reader, window
 
 import dmlgraph as dg
 from dmlgraph.nodes import OperatorNode
@@ -162,7 +163,7 @@ def copies(sketch: Sketch) -> None:
         ),
         lambda value: dg.join([value], axis=last),
         lambda value: dg.split(value, axis=last, outputs=[value.sizes[last]])[0],
-        lambda value: dg.identity(value, output={"strides": list(_reversed_strides(value.sizes))}),
+        lambda value: dg.identity(value, output={"strides": transposed_strides(value.sizes)}),
     ]
     for _ in range(sketch.integer(1, 2)):
         x = sketch.pick(steps)(x)
@@ -372,20 +373,13 @@ def _constant(sketch: Sketch) -> Callable[[DataType, Sequence[int]], Value]:
     return lambda dtype, sizes: sketch.constant(sketch.array(dtype, sizes))
 
 
-def _reversed_strides(sizes: Sequence[int]) -> list[int]:
-    strides, step = [], 1
-    for size in sizes:
-        strides.append(step)
-        step *= size
-    return strides
-
-
 # Whole graphs.
 
 _SINGLE: tuple[Step, ...] = (plain_operator, any_operator, any_operator)
 _NUMBERS: tuple[Step, ...] = (lines, bounds, neutral, integer_lines, powers)
 _MOVING: tuple[Step, ...] = (copies, movements, repeated)
 _CONSTANT: tuple[Step, ...] = (constants_only, constants_only, chosen, movements)
+_VIEWS: tuple[Step, ...] = (window, window, window, joined, joined, copied, reader, reader, reader, any_reader)
 _HEAVY: tuple[Step, ...] = (products, convolutions, sums, normalizations)
 
 FOCUSES: dict[str, tuple[Step, ...]] = {
@@ -394,6 +388,7 @@ FOCUSES: dict[str, tuple[Step, ...]] = {
     "movements": (*_MOVING, plain_operator),
     "constants": (*_CONSTANT, plain_operator),
     "products": (*_HEAVY, lines),
+    "views": (*_VIEWS, any_operator),
     "formulas": (formulas, formulas, lines, bounds),
     "everything": (*_SINGLE, *_NUMBERS, *_MOVING, *_CONSTANT, *_HEAVY, formulas),
 }

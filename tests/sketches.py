@@ -84,6 +84,7 @@ class Sketch:
         self.tame = self.chance(2, 3)
         rank = self.pick((4, 4, 4, 4, 5, 2, 3, 1) if self.level >= FeatureLevel.V4_0 else (4, 5))
         self.sizes = tuple(self.integer(1, 3) for _ in range(rank))
+        self.outputs = (1, 8)  # how many of the values that others read are outputs of the graph
 
     @property
     def level(self) -> FeatureLevel:
@@ -223,7 +224,7 @@ class Sketch:
         }
         outputs = {"output": {"dtype": self.pick(TYPES)}} if operator.output_keywords == ("dtype",) else {}
         if outputs == {} and self.chance(1, 12):
-            outputs = {operator.output_fields[0]: {"strides": _transposed_strides(sizes)}}
+            outputs = {operator.output_fields[0]: {"strides": transposed_strides(sizes)}}
         given = {field: value for field, value in attributes.items() if value is not None}
         self.keep(*self.graph.add(operator, tensors, given, outputs))
 
@@ -295,7 +296,7 @@ class Sketch:
             value = dg.identity(self.input(DataType.FLOAT32, self.sizes))
             values = {(value.node, 0): value}
         for index, (key, value) in enumerate(values.items()):
-            if key not in read or self.chance(1, 8):
+            if key not in read or self.chance(*self.outputs):
                 self.graph.output(f"y{index}", value)
         return Sample(self.graph, self.data, self.tame)
 
@@ -316,7 +317,7 @@ def _wrapped(number: float, dtype: DataType) -> Any:
     return np.array(int(number) & ((1 << dtype.bits) - 1), f"u{dtype.bits // 8}").view(dtype.numpy)[()]
 
 
-def _transposed_strides(sizes: Sequence[int]) -> list[int]:
+def transposed_strides(sizes: Sequence[int]) -> list[int]:
     """The strides of packed elements in the opposite order of dimensions."""
     strides, step = [], 1
     for size in sizes:

@@ -12,7 +12,7 @@ from dmlgraph.devices import choose
 from dmlgraph.elsewhere import DEVICES, FIELDS, LIBRARIES, MEMBERS, OPERATORS, entries, plain
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.enumeration import Enumeration
-from dmlgraph.operators.operator import find
+from dmlgraph.operators.registry import find
 
 
 def enumerations(cls: type[Enumeration] = Enumeration) -> list[type[Enumeration]]:

@@ -134,13 +134,14 @@ def test_a_huge_intact_array(folder: pathlib.Path) -> None:
 def test_what_nobody_expected_is_a_line_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    from dmlgraph import cli
+    from dmlgraph.cli import main
+    from dmlgraph.cli.operators import operators
 
     def fail(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(cli.operators, "callback", fail)
-    result = CliRunner().invoke(cli.main, ["operators"])
+    monkeypatch.setattr(operators, "callback", fail)
+    result = CliRunner().invoke(main, ["operators"])
     assert (result.exit_code, result.stderr) == (1, "error: not enough memory to finish the command\n")
 
 

@@ -67,9 +67,9 @@ def test_commands_answer_as_shown(command: str, output: str):
 
 
 def test_every_command_is_in_the_table():
-    from dmlgraph.cli import main
+    from dmlgraph.cli import COMMANDS
 
-    for name in main.commands:
+    for name in COMMANDS:
         assert f"`dmlgraph {name}" in README
 
 

@@ -36,8 +36,14 @@ def page() -> str:
 def _page() -> Iterator[str]:
     yield BEFORE
     context = click.Context(main, info_name="dmlgraph")
-    for name in main.list_commands(context):
-        yield from _command(main.commands[name], click.Context(main.commands[name], context, info_name=name))
+    yield from _commands(main, context)
+
+
+def _commands(group: click.Group, context: click.Context) -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield from _command(command, click.Context(command, context, info_name=name))
 
 
 def _command(command: click.Command, context: click.Context) -> Iterator[str]:
@@ -49,8 +55,7 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
         else:
             yield f"{paragraph}\n"
     if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            yield from _command(command.commands[name], click.Context(command.commands[name], context, info_name=name))
+        yield from _commands(command, context)
         return
     yield f"```text\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```\n"
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]

@@ -2,7 +2,7 @@
 
     python tools/generate_function_stubs.py
 
-The functions are made from the operators' classes when dmlgraph is imported; this is what they look like from
+The functions are made from the operators' classes when they are first used; this is what they look like from
 outside.  A test fails when the file is not what this script makes.
 """
 
@@ -12,8 +12,9 @@ import inspect
 import pathlib
 
 from dmlgraph.operators.fields import Missing
-from dmlgraph.operators.functions import all_functions, outputs_type, result_type, signature
-from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.operators.functions import outputs_type, result_type, signature
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import FUNCTIONS, REGISTRY
 
 STUBS = pathlib.Path(__file__).parent.parent / "dmlgraph" / "functions.pyi"
 
@@ -97,9 +98,8 @@ def _definition(name: str, operator: type[Operator], types: dict[str, str], resu
 
 def stubs() -> str:
     """The whole file."""
-    by_name = {operator.function_name(): operator for operator in REGISTRY.values()}
-    functions = [stub(name, by_name[name]) for name in sorted(all_functions())]
-    names = "".join(f'    "{name}",\n' for name in sorted(all_functions()))
+    functions = [stub(name, REGISTRY[FUNCTIONS[name]]) for name in sorted(FUNCTIONS)]
+    names = "".join(f'    "{name}",\n' for name in sorted(FUNCTIONS))
     several = sorted(filter(outputs_type, REGISTRY.values()), key=lambda each: each.name)
     classes = [outputs_class(operator) for operator in several]
     return f"{HEADER}__all__ = [\n{names}]\n\n" + "\n".join(classes + functions)

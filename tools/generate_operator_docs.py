@@ -14,8 +14,9 @@ from collections.abc import Iterator
 
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.reference import field_rows, level_rows
+from dmlgraph.operators.registry import REGISTRY
 
 PAGES = pathlib.Path(__file__).parent.parent / "docs" / "operators"
 

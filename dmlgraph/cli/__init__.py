@@ -1,4 +1,7 @@
-"""The `dmlgraph` command: one module a command.
+"""The `dmlgraph` command: one module a command, imported when the command is asked for.
+
+To import such a module must be quick, since help and completion do so: it imports what the command works with, NumPy
+above all, where the command is run.
 
 Exit status: 0 fine, 1 the graph or its data is wrong (or a device failed), 2 wrong usage, 130 Ctrl-C.
 """
@@ -6,34 +9,47 @@ Exit status: 0 fine, 1 the graph or its data is wrong (or a device failed), 2 wr
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from dmlgraph.cli.bench import bench
-from dmlgraph.cli.check import check
-from dmlgraph.cli.completion import completion
-from dmlgraph.cli.devices import devices
-from dmlgraph.cli.diff import diff
-from dmlgraph.cli.directml import directml
-from dmlgraph.cli.dxdispatch import dxdispatch
-from dmlgraph.cli.lower import lower
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.new import new
-from dmlgraph.cli.operators import operators
-from dmlgraph.cli.run import run
-from dmlgraph.cli.schema import schema
-from dmlgraph.cli.show import show
+from dmlgraph.command import INTERRUPTED
 from dmlgraph.errors import DmlGraphError, Problem
 from dmlgraph.memory import not_enough_memory
 from dmlgraph.plain_files import what_failed
-from dmlgraph_command import INTERRUPTED
+
+COMMANDS = (
+    "bench",
+    "check",
+    "completion",
+    "devices",
+    "diff",
+    "directml",
+    "dxdispatch",
+    "lower",
+    "new",
+    "operators",
+    "run",
+    "schema",
+    "show",
+)
 
 
 class Commands(click.Group):
-    """A group that tells our errors as a compiler does."""
+    """A group of commands that are imported when they are asked for; it tells our errors as a compiler does."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        return command
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         with _without_traceback():
@@ -75,8 +91,3 @@ def main() -> None:
     Example:
       dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy
     """
-
-
-COMMANDS = (new, run, check, lower, show, bench, diff, operators, devices, schema, directml, dxdispatch, completion)
-for command in COMMANDS:
-    main.add_command(command)

@@ -1,5 +1,5 @@
 """`python -m dmlgraph.cli`."""
 
-from dmlgraph_command import main
+from dmlgraph.command import main
 
 main()

@@ -6,6 +6,7 @@ import json
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +14,10 @@ from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs, writing
 from dmlgraph.cli.table import lines, show_bytes, show_seconds
-from dmlgraph.document import load
-from dmlgraph.measure.bench import Measurement, measure
-from dmlgraph.measure.trace import trace as make_trace
+from dmlgraph.files import write_text
+
+if TYPE_CHECKING:
+    from dmlgraph.measure.bench import Measurement
 
 SHOWN_STEPS = 20  # of the slowest
 NAMED_NODES = 3  # a step of more nodes is shown by the first of them
@@ -83,6 +85,10 @@ def bench(
       dmlgraph bench examples/ramp.yaml --dim N=4096 --device reference --device cpu
       dmlgraph bench examples/ramp.yaml --repeats 100 --trace trace.json
     """
+    from dmlgraph.document import load
+    from dmlgraph.measure.bench import measure
+    from dmlgraph.measure.trace import trace as make_trace
+
     for device in devices:
         check_device(device)
     graph = load(file, dims=dims)
@@ -103,7 +109,7 @@ def bench(
             measurements.append(measure(graph, device, arrays, fuse=not no_fuse, repeats=repeats))
     if trace is not None:
         with writing(trace):
-            trace.write_text(json.dumps(make_trace(measurements)), encoding="utf-8")
+            write_text(trace, json.dumps(make_trace(measurements)))
     if as_json:
         result = {"graph": graph.name, "fused": not no_fuse, "devices": [each.as_json() for each in measurements]}
         click.echo(json.dumps(result, indent=2))

@@ -8,7 +8,6 @@ import click
 
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, with_dims
-from dmlgraph.document import load
 from dmlgraph.errors import GraphError, plural
 
 
@@ -27,6 +26,8 @@ def check(file: pathlib.Path, strict: bool, dims: dict[str, int]) -> None:
       dmlgraph check examples/ramp.yaml
       dmlgraph check --strict examples/ramp.yaml
     """
+    from dmlgraph.document import load
+
     graph = load(file, dims=dims)
     with located(graph):
         desc = graph.lower(fuse=False)

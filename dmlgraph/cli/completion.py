@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from dmlgraph.devices import list_devices
-from dmlgraph.operators.operator import REGISTRY
+from dmlgraph.operators.index import OPERATORS
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -33,10 +32,12 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 def complete_devices(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The devices of this machine."""
+    from dmlgraph.devices import list_devices
+
     descriptions = {"auto": "the best there is"} | {each.name: each.description for each in list_devices()}
     return [CompletionItem(name, help=text) for name, text in descriptions.items() if name.startswith(incomplete)]
 
 
 def complete_operators(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The operators, by their short names."""
-    return [CompletionItem(name) for name in REGISTRY if name.startswith(incomplete.lower())]
+    return [CompletionItem(name) for name in OPERATORS if name.startswith(incomplete.lower())]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-from dmlgraph.devices import choose, list_devices
-
 
 @click.command()
 def devices() -> None:
@@ -15,6 +13,8 @@ def devices() -> None:
     Example:
       dmlgraph devices
     """
+    from dmlgraph.devices import choose, list_devices
+
     automatic = choose("auto")
     for device in list_devices():
         state = f"missing: {device.missing}" if device.missing else device.description

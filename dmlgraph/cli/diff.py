@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pathlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +13,12 @@ from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs
 from dmlgraph.cli.table import lines
-from dmlgraph.document import load
 from dmlgraph.errors import Problem
-from dmlgraph.graph import Graph
-from dmlgraph.measure.diff import Difference, Finding, Side
-from dmlgraph.measure.diff import diff as find_difference
-from dmlgraph.measure.ulp import Comparison, Tolerance, show_number
+
+if TYPE_CHECKING:
+    from dmlgraph.graph import Graph
+    from dmlgraph.measure.diff import Difference, Finding
+    from dmlgraph.measure.ulp import Comparison
 
 
 def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
@@ -90,6 +91,11 @@ def diff(
       dmlgraph diff examples/ramp.yaml --device reference --device cpu --relative 1e-3 --absolute 1e-6
       dmlgraph diff examples/ramp.yaml --device cpu
     """
+    from dmlgraph.document import load
+    from dmlgraph.measure.diff import Side
+    from dmlgraph.measure.diff import diff as find_difference
+    from dmlgraph.measure.ulp import Tolerance
+
     if len(devices) > 2:
         raise click.BadParameter(f"takes one or two devices, not {len(devices)}", param_hint="--device")
     if len(devices) == 1 and no_fuse:
@@ -144,6 +150,8 @@ def _summary(comparison: Comparison) -> tuple[str, str, str]:
 
 
 def _finding(graph: Graph, finding: Finding) -> Iterator[str]:
+    from dmlgraph.measure.ulp import show_number
+
     comparison = finding.comparison
     place = graph.located(Problem("", node=finding.node)).location
     operators = " and ".join(dict.fromkeys(finding.operators))

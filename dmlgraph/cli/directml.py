@@ -7,8 +7,6 @@ import sys
 
 import click
 
-from dmlgraph.devices import directml_install, directml_library, list_devices
-
 
 @click.group()
 def directml() -> None:
@@ -38,6 +36,8 @@ def install(wheel: pathlib.Path | None) -> None:
       dmlgraph directml install
       dmlgraph directml install --from torch_directml-0.2.5.dev240914-cp311-cp311-manylinux2010_x86_64.whl
     """
+    from dmlgraph.devices import directml_install
+
     with click.progressbar(length=1, label="DirectML", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
         def progress(done: int, total: int) -> None:
@@ -56,6 +56,8 @@ def info() -> None:
     Example:
       dmlgraph directml info
     """
+    from dmlgraph.devices import directml_library, list_devices
+
     found = directml_library.find_directml()
     direct3d = directml_library.find_direct3d()
     click.echo(f"DirectML:    {found.path} ({found.origin})")

@@ -6,9 +6,7 @@ import pathlib
 
 import click
 
-from dmlgraph import document
 from dmlgraph.cli.options import FILE, ArrayFile, as_declared, parse_arrays, with_dims, writing
-from dmlgraph.dxdispatch import reader, writer
 
 OUTPUT = click.Path(dir_okay=False, path_type=pathlib.Path)
 
@@ -56,6 +54,9 @@ def import_(
       dmlgraph dxdispatch import model.json
       dmlgraph dxdispatch import model.json --input x -o graph.yaml
     """
+    from dmlgraph import document
+    from dmlgraph.dxdispatch import reader
+
     graph = reader.load(file, inputs=inputs, constants=constants, folder=folder)
     if output is None:
         click.echo(document.dumps(graph), nl=False)
@@ -92,6 +93,9 @@ def export(
       dmlgraph dxdispatch export examples/ramp.yaml
       dmlgraph dxdispatch export examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 -o ramp.json
     """
+    from dmlgraph import document
+    from dmlgraph.dxdispatch import writer
+
     graph = document.load(file, dims=dims)
     arrays = as_declared(graph, inputs)
     if output is None:

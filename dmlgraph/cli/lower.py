@@ -10,10 +10,6 @@ import click
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, check_device, with_dims
-from dmlgraph.devices import choose, fuse_for
-from dmlgraph.document import load
-from dmlgraph.lowering import lower as lower_graph
-from dmlgraph.passes import fuse
 
 
 @click.command()
@@ -38,6 +34,11 @@ def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, 
       dmlgraph lower examples/ramp.yaml --no-fuse
       dmlgraph lower examples/ramp.yaml --explain --device cpu
     """
+    from dmlgraph.devices import choose, fuse_for
+    from dmlgraph.document import load
+    from dmlgraph.lowering import lower as lower_graph
+    from dmlgraph.passes import fuse
+
     if device is not None:
         check_device(device)
     graph = load(file, dims=dims)

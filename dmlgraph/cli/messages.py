@@ -16,11 +16,14 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from dmlgraph.errors import MOST_PROBLEMS, DmlGraphError, Location, Problem, Severity, plural
-from dmlgraph.graph import Graph
+
+if TYPE_CHECKING:
+    from dmlgraph.graph import Graph
 
 WIDTH = 100  # columns of a source line that are shown; a longer one is cut around the offending part
 TAB = 4  # columns a tab takes

@@ -5,9 +5,6 @@ from __future__ import annotations
 import click
 
 from dmlgraph.cli.completion import complete_operators
-from dmlgraph.operators.names import operator_hint
-from dmlgraph.operators.operator import find
-from dmlgraph.operators.reference import describe, overview
 
 
 @click.command()
@@ -22,6 +19,10 @@ def operators(name: str | None) -> None:
       dmlgraph operators
       dmlgraph operators fill_value_sequence
     """
+    from dmlgraph.operators.names import operator_hint
+    from dmlgraph.operators.reference import describe, overview
+    from dmlgraph.operators.registry import find
+
     if name is None:
         click.echo(overview())
         return

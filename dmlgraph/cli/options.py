@@ -7,18 +7,18 @@ import dataclasses
 import pathlib
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from dmlgraph.devices import choose
-from dmlgraph.document.arrays import from_stored, read_array
 from dmlgraph.errors import BindingError, DeviceError, DmlGraphError, NotEnoughMemoryError, listing, suggestion
-from dmlgraph.graph import Graph
-from dmlgraph.measure.inputs import SEED, complete
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dmlgraph.graph import Graph
+
+    Array = np.ndarray[Any, Any]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
 
@@ -44,6 +44,10 @@ class ArrayFile:
 
 def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, ArrayFile]:
     """`x=x.npy` pairs, loaded; nothing is ever unpickled."""
+    if not values:
+        return {}
+    from dmlgraph.document.arrays import read_array
+
     arrays: dict[str, ArrayFile] = {}
     for value in values:
         name, equals, file = value.partition("=")
@@ -81,6 +85,8 @@ def with_inputs(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def check_device(name: str) -> None:
     """A name that is no device's is wrong usage; a device that cannot be used here is an error."""
+    from dmlgraph.devices import choose
+
     try:
         choose(name)
     except DeviceError as error:
@@ -96,6 +102,8 @@ def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
     Raises:
         BindingError: an array that is for no input, or of another data type or shape; the file is named.
     """
+    from dmlgraph.document.arrays import from_stored
+
     slots = {node.name: node.desc for node in graph.inputs}
     arrays = {}
     for name, file in files.items():
@@ -164,6 +172,8 @@ def writing(path: pathlib.Path) -> Iterator[None]:
 
 def complete_inputs(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array]:
     """An array for every input; says which are made of random numbers."""
+    from dmlgraph.measure.inputs import SEED, complete
+
     inputs, made = complete(graph, as_declared(graph, files))
     if made:
         click.echo(f"random numbers (seed {SEED}) for: {', '.join(made)}", err=True)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pathlib
 import textwrap
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
 from dmlgraph.cli.options import FILE, ArrayFile, check_device, every_input, with_dims, with_inputs, writing
-from dmlgraph.devices import compile_graph
-from dmlgraph.document import load
-from dmlgraph.document.arrays import file_name, to_stored
+from dmlgraph.files import NewFiles
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dmlgraph.graph import Graph
 
 SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 
@@ -51,6 +54,9 @@ def run(
       dmlgraph run examples/positional_encoding.yaml
       dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 --output-dir results
     """
+    from dmlgraph.devices import compile_graph
+    from dmlgraph.document import load
+
     check_device(device)
     graph = load(file, dims=dims)
     tell(graph.warnings())
@@ -59,20 +65,30 @@ def run(
         executable = compile_graph(graph, device, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
     results = executable.run(arrays)
-    if output_dir is not None:
-        with writing(output_dir):
-            output_dir.mkdir(parents=True, exist_ok=True)
     for name, array in results.items():
         dtype = graph.outputs[name].dtype
         click.echo(f"{name}: {dtype} {list(array.shape)}")
         click.echo(textwrap.indent(_values(array), "  ", predicate=lambda line: True))
-        if output_dir is not None:
-            path = output_dir / f"{file_name(name)}.npy"
-            with writing(path):
-                np.save(path, to_stored(array, dtype))
+    if output_dir is not None:
+        with writing(output_dir):
+            _save(results, graph, output_dir)
+
+
+def _save(results: Mapping[str, np.ndarray[Any, Any]], graph: Graph, folder: pathlib.Path) -> None:
+    import numpy as np
+
+    from dmlgraph.document.arrays import file_name, to_stored
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with NewFiles() as files:
+        for name, array in results.items():
+            with writing(path := folder / f"{file_name(name)}.npy"), files.open(path) as stream:
+                np.save(stream, to_stored(array, graph.outputs[name].dtype))
 
 
 def _values(array: np.ndarray[Any, Any]) -> str:
     """All values of a small array, the corners of a large one."""
+    import numpy as np
+
     with np.printoptions(threshold=SHOWN_ELEMENTS, edgeitems=2, linewidth=100):
         return str(array)

@@ -6,8 +6,6 @@ import json
 
 import click
 
-from dmlgraph.document.schema import schema as make_schema
-
 
 @click.command()
 def schema() -> None:
@@ -17,4 +15,6 @@ def schema() -> None:
     Example:
       dmlgraph schema > graph.schema.json
     """
+    from dmlgraph.document.schema import schema as make_schema
+
     click.echo(json.dumps(make_schema(), indent=2, ensure_ascii=False))

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import pathlib
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph import picture
 from dmlgraph.cli.messages import located
 from dmlgraph.cli.options import FILE, with_dims, writing
-from dmlgraph.document import load
 from dmlgraph.errors import plural
+from dmlgraph.files import write_text
 
+if TYPE_CHECKING:
+    from dmlgraph.picture import View
+
+FORMATS = ("svg", "html", "dot", "mermaid")  # those of dmlgraph.picture, which takes long to import
 PRINTED = "mermaid"  # without a file and a format: what can be read, and pasted into Markdown
 
 
 def _check_name(_: click.Context, __: click.Parameter, value: pathlib.Path | None) -> pathlib.Path | None:
-    if value is not None and value.suffix.lower() not in picture.SUFFIXES:
-        raise click.BadParameter(f"the name '{value}' ends in none of {', '.join(picture.SUFFIXES)}")
+    if value is None:
+        return None
+    from dmlgraph.picture import SUFFIXES
+
+    if value.suffix.lower() not in SUFFIXES:
+        raise click.BadParameter(f"the name '{value}' ends in none of {', '.join(SUFFIXES)}")
     return value
 
 
@@ -31,7 +39,7 @@ def _check_name(_: click.Context, __: click.Parameter, value: pathlib.Path | Non
     callback=_check_name,
     help="The picture to write, of the format of its name: .svg, .html, .dot or .mmd.",
 )
-@click.option("--format", "format_", type=click.Choice(list(picture.FORMATS)), help="Print the picture in this format.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="Print the picture in this format.")
 @click.option("--fused", "view", flag_value="fused", help="Draw what fusion makes of the graph.")
 @click.option("--before-after", "view", flag_value="both", help="Draw the graph and, beside it, the fused one.")
 @with_dims
@@ -39,7 +47,7 @@ def show(
     file: pathlib.Path,
     output: pathlib.Path | None,
     format_: str | None,
-    view: picture.View | None,
+    view: View | None,
     dims: dict[str, int],
 ) -> None:
     """Draw a graph.
@@ -54,6 +62,9 @@ def show(
       dmlgraph show examples/digits/digits.yaml --before-after -o digits.html
       dmlgraph show examples/ramp.yaml --format dot
     """
+    from dmlgraph import picture
+    from dmlgraph.document import load
+
     if output is not None and format_ is not None:
         raise click.UsageError("-o says the format by its name; leave --format away")
     graph = load(file, dims=dims)
@@ -62,7 +73,7 @@ def show(
         text = picture.render(graph, format_, view=view or "source")
     if output is not None:
         with writing(output):
-            output.write_text(text, encoding="utf-8")
+            write_text(output, text)
         click.echo(f"{output}: {plural(len(text.encode()), 'byte', ',')}", err=True)
         return
     click.echo(text, nl=False)

@@ -6,11 +6,12 @@ the system's on Windows, this package's on Linux.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import itertools
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +20,17 @@ import numpy as np
 from dmlgraph import _native
 from dmlgraph.devices import directml_library
 from dmlgraph.devices.device import Device
-from dmlgraph.devices.directml_errors import AdapterError, DeviceRemovedError, DirectMLError
+from dmlgraph.devices.directml_edit import DescEdit
+from dmlgraph.devices.directml_errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
+from dmlgraph.devices.directml_faults import make_safe
 from dmlgraph.devices.directml_library import Direct3D, Found
 from dmlgraph.devices.directml_refusal import explained, find
-from dmlgraph.devices.directml_sequences import make_safe
 from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.devices.interrupts import Watch, interruptible, take_kept
 from dmlgraph.errors import DmlGraphError, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput
+from dmlgraph.memory import not_enough_memory
 
 Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -86,12 +90,20 @@ class _OpenDevices:
     ) -> _native.Device:
         """The adapter's device; a new one where there is none yet or it was lost."""
         key = (adapter.luid, debug, share_memory)
-        with self._lock:
+
+        def find() -> _native.Device | None:
             device = self._devices.get(key)
-            if device is None or device.lost:
-                device = _native.Device(runtime.library, adapter, debug=debug, share_memory=share_memory)
-                self._devices[key] = device
-            return device
+            return None if device is None or device.lost else device
+
+        def make() -> _native.Device:
+            with self._lock:
+                device = find()
+                if device is None:
+                    device = _native.Device(runtime.library, adapter, debug=debug, share_memory=share_memory)
+                    self._devices[key] = device
+                return device
+
+        return find() or interruptible(make)
 
 
 _open_devices = _OpenDevices()
@@ -154,13 +166,16 @@ class DirectMLDevice(Device):
             DirectMLError: DirectML refuses the graph, or a buffer is too large, or the device is lost.  Of a refused
                 graph it names the nodes of the smallest part that is refused.
         """
-        native, graph = self._open(debug=debug), make_safe(graph)
+        native = self._open(debug=debug)
+        safe, added = make_safe(graph)
         try:
-            return DirectMLExecutable(graph, self.name, reason, native, flags)
+            executable = DirectMLExecutable(safe, self.name, reason, native, flags)
         except DirectMLError as error:
             if error.call != "CompileGraph" or isinstance(error, DeviceRemovedError):
                 raise
-            raise self._explained(error, graph, flags) from None
+            raise self._explained(error, safe, flags) from None
+        executable.stats["added_copies"] = added
+        return executable
 
     def _explained(self, error: DirectMLError, graph: GraphDesc, flags: ExecutionFlag) -> DirectMLError:
         """A refusal of CompileGraph with the nodes that are refused.
@@ -172,7 +187,7 @@ class DirectMLDevice(Device):
 
             def refuses(part: GraphDesc) -> bool:
                 try:
-                    own.try_compile(_native_graph(make_safe(part)), int(flags))
+                    own.try_compile(_native_graph(make_safe(part)[0]), int(flags))
                 except DirectMLError as refused:
                     if isinstance(refused, DeviceRemovedError):
                         raise
@@ -184,12 +199,27 @@ class DirectMLDevice(Device):
             return error
 
 
+@contextlib.contextmanager
+def _carrying_interruptions() -> Iterator[None]:
+    """Raises what interrupted the software adapter's compiler instead of what DirectML made of it."""
+    take_kept()
+    try:
+        yield
+    except DirectMLError:
+        interruption = take_kept()
+        if interruption is None:
+            raise
+        if isinstance(interruption, MemoryError):
+            raise not_enough_memory("compile a shader", interruption) from None
+        raise interruption from None
+
+
 class DirectMLExecutable(Executable):
     """A compiled graph on a DirectML device.  Safe to use from several threads, which take turns.
 
-    `stats` holds descriptor_count, temporary_bytes, persistent_bytes, compile_seconds, initialize_seconds,
-    run_seconds (of the last run), runs, and, of a software adapter, dispatches (of the last run) and
-    initialize_dispatches.
+    `stats` holds added_copies (a dispatch each, against DirectML's faults), descriptor_count, temporary_bytes,
+    persistent_bytes, compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and, of a software
+    adapter, dispatches (of the last run) and initialize_dispatches.
     """
 
     def __init__(
@@ -197,23 +227,40 @@ class DirectMLExecutable(Executable):
     ) -> None:
         super().__init__(graph, device, reason)
         self._lock = threading.Lock()
-        self._native = _native.Executable(native, _native_graph(graph), int(flags))
-        self._inputs = [
-            None if slot.desc.owned else _HostTensor(slot, self._native.input(index))
-            for index, slot in enumerate(graph.inputs)
-        ]
-        self._outputs = [_HostTensor(slot, self._native.output(index)) for index, slot in enumerate(graph.outputs)]
+        self._watch = Watch()
+        self._cancellation = _native.Cancellation()  # of the run whose turn it is
         self._initialized_with: list[Array] | None = None
-        owned = [slot for slot in graph.inputs if slot.desc.owned]
-        if all(slot.data is not None for slot in owned):
-            self._initialize([slot.data for slot in owned if slot.data is not None])
+        interruptible(lambda: self._prepare(native, flags), lambda _: self._cancellation.cancel())
         self.stats = dict(self._native.stats)
 
+    def _prepare(self, native: _native.Device, flags: ExecutionFlag) -> None:
+        with _carrying_interruptions():
+            self._native = _native.Executable(native, _native_graph(self.graph), int(flags))
+        self._inputs = [
+            None if slot.desc.owned else _HostTensor(slot, self._native.input(index))
+            for index, slot in enumerate(self.graph.inputs)
+        ]
+        self._outputs = [_HostTensor(slot, self._native.output(index)) for index, slot in enumerate(self.graph.outputs)]
+        owned = [slot for slot in self.graph.inputs if slot.desc.owned]
+        if all(slot.data is not None for slot in owned):
+            self._initialize([slot.data for slot in owned if slot.data is not None])
+
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
-        with self._lock:  # from writing the inputs until the outputs are copied
-            return super()._run(arrays, targets)
+        cancellation = _native.Cancellation()
+        return self._watch.call(lambda: self._take_turn(arrays, targets, cancellation), lambda _: cancellation.cancel())
+
+    def _take_turn(
+        self, arrays: Sequence[Array], targets: Mapping[str, Array], cancellation: _native.Cancellation
+    ) -> dict[str, Array]:
+        try:
+            with self._lock:  # from writing the inputs until the outputs are copied
+                self._cancellation = cancellation
+                return super()._run(arrays, targets)
+        finally:
+            self._give_back()
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        self._check_wanted()
         owned = [array for array, host in zip(inputs, self._inputs, strict=True) if host is None]
         if self._initialized_with is None or any(
             new is not old for new, old in zip(owned, self._initialized_with, strict=True)
@@ -222,7 +269,9 @@ class DirectMLExecutable(Executable):
         for array, host in zip(inputs, self._inputs, strict=True):
             if host is not None:
                 host.write(array)
-        self._native.execute()
+        with _carrying_interruptions():
+            self._native.execute(self._cancellation)
+        self._check_wanted()
         self.stats.update(self._native.stats)
         return [host.read() for host in self._outputs]
 
@@ -230,14 +279,27 @@ class DirectMLExecutable(Executable):
         """Hands the owned inputs to DirectML, which keeps them in its persistent resource."""
         remaining = iter(owned)
         data = [slot.desc.pack(next(remaining)) if slot.desc.owned else None for slot in self.graph.inputs]
-        self._native.initialize(data)
+        self._initialized_with = None
+        with _carrying_interruptions():
+            self._native.initialize(data, self._cancellation)
         self._initialized_with = list(owned)
 
+    def _check_wanted(self) -> None:
+        if self._cancellation.cancelled:
+            raise CancelledError("the run is cancelled", graph=self.graph.name)
+
     def close(self) -> None:
-        with self._lock:
-            super().close()
-            self._native.close()
-            self._inputs, self._outputs = [], []  # they keep the memory alive
+        super().close()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Gives back what a closed executable holds: now, or after the run whose turn it is."""
+        if self._closed and self._lock.acquire(blocking=False):
+            try:
+                self._native.close()
+                self._inputs, self._outputs = [], []  # they keep the memory alive
+            finally:
+                self._lock.release()
 
 
 class _HostTensor:
@@ -261,18 +323,35 @@ class _HostTensor:
 
 
 def _native_graph(graph: GraphDesc) -> _native.GraphDesc:
+    buffers = _buffer_bytes(graph)
     return _native.GraphDesc(
         graph.name,
         [(slot.name, slot.desc.total_bytes, slot.desc.owned) for slot in graph.inputs],
         [(slot.name, slot.desc.total_bytes) for slot in graph.outputs],
         [
-            (node.name, node.data if isinstance(node, ConstantDescNode) else node.operator.native())
-            for node in graph.nodes
+            (node.name, node.data if isinstance(node, ConstantDescNode) else node.operator.native(buffers[index]))
+            for index, node in enumerate(graph.nodes)
         ],
         [(edge.input, edge.to_node, edge.to_port) for edge in graph.input_edges],
         [(edge.from_node, edge.from_port, edge.output) for edge in graph.output_edges],
         [(edge.from_node, edge.from_port, edge.to_node, edge.to_port) for edge in graph.intermediate_edges],
     )
+
+
+def _buffer_bytes(graph: GraphDesc) -> list[dict[int, int]]:
+    """For each node the bytes of the buffers it reads, by port, where it reads less than all of them.
+
+    DirectML gives a tensor's buffer the size that the first of its readers states, so all of them state the same.
+    """
+    edit = DescEdit(graph)
+    found: list[dict[int, int]] = [{} for _ in graph.nodes]
+    if not edit.is_whole():
+        return found
+    for reader, value in edit.sources.items():
+        desc, whole = edit.read_desc(reader), edit.desc(value).total_bytes
+        if desc is not None and desc.total_bytes < whole:
+            found[reader.node][reader.port] = whole
+    return found
 
 
 def _choose(adapters: Sequence[_native.Adapter], choice: str) -> _native.Adapter:

@@ -71,6 +71,10 @@ class DeviceRemovedError(DirectMLError):
     """The device is lost with all it held; compiling again makes a new one."""
 
 
+class CancelledError(DirectMLError):
+    """A run was given up, because somebody asked for it or its shaders' compiler was interrupted."""
+
+
 _CLASSES: dict[str, type[DirectMLError]] = {
     "library": LibraryError,
     "adapter": AdapterError,
@@ -78,6 +82,7 @@ _CLASSES: dict[str, type[DirectMLError]] = {
     "debug_layer": DebugLayerError,
     "too_large": BufferTooLargeError,
     "device_removed": DeviceRemovedError,
+    "cancelled": CancelledError,
 }
 
 _HINTS = {

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from dmlgraph.devices.overlap import overlap, overlaps_itself
 from dmlgraph.errors import BindingError, DeviceError, listing, plural, suggestion
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
 from dmlgraph.memory import enough_memory
@@ -76,7 +77,8 @@ class Executable(abc.ABC):
         Args:
             inputs: an array for every input, by name; any strides, read-only too.  An input declared `owned` must
                 be given the first time; from then on the device keeps it until another is given.
-            out: arrays to write outputs into, by name; outputs that are not named are new arrays.
+            out: arrays to write outputs into, by name; outputs that are not named are new arrays.  They may be
+                inputs, too, or share memory with some: every input is read as it was before the run.
 
         Returns:
             An array for every output, by name; those of `out` are the caller's own.
@@ -198,10 +200,15 @@ class Executable(abc.ABC):
             if not value.flags.writeable:
                 raise BindingError("cannot be written into: the array is read-only", field=name)
             _checked(value, self._slots[name], "output")
-            if any(size > 1 and stride == 0 for size, stride in zip(value.shape, value.strides, strict=True)):
-                raise BindingError("cannot be written into: elements of the array share memory", field=name)
+            if overlaps_itself(value):
+                raise BindingError(
+                    "cannot be written into: elements of the array share memory",
+                    field=name,
+                    got=f"strides of {list(value.strides)} bytes",
+                    hint="a new array, such as np.empty makes, has a place for each",
+                )
         for one, other in itertools.combinations(out, 2):
-            if np.shares_memory(out[one], out[other]):
+            if overlap(out[one], out[other]):
                 raise BindingError(f"cannot be written into: the array shares memory with that of '{one}'", field=other)
         return dict(out)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.executable import Array, Executable, Step, tensor_bytes
+from dmlgraph.devices.interrupts import Watch, end_python
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import ConstantDescNode, GraphDesc
 
@@ -37,6 +38,7 @@ class ReferenceExecutable(Executable):
 
     def __init__(self, graph: GraphDesc, device: str, reason: str) -> None:
         super().__init__(graph, device, reason)
+        self._watch = Watch()
         # For every node its input bindings: (port, source), a source being ("input", slot) or (node, port).
         self._sources: list[dict[int, tuple[Any, int]]] = [{} for _ in graph.nodes]
         self._last_reader: dict[tuple[Any, int], int] = {}
@@ -56,14 +58,17 @@ class ReferenceExecutable(Executable):
         self._last_reader[source] = max(node, self._last_reader.get(source, 0))
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
-        return self._walk(inputs)
+        return self._evaluate(inputs)
 
     def _profile(self, inputs: Sequence[Array]) -> list[Step]:
         steps: list[Step] = []
-        self._walk(inputs, steps)
+        self._evaluate(inputs, steps)
         return steps
 
-    def _walk(self, inputs: Sequence[Array], steps: list[Step] | None = None) -> Sequence[Array]:
+    def _evaluate(self, inputs: Sequence[Array], steps: list[Step] | None = None) -> Sequence[Array]:
+        return self._watch.call(lambda: self._walk(inputs, steps), end_python)
+
+    def _walk(self, inputs: Sequence[Array], steps: list[Step] | None) -> Sequence[Array]:
         start = time.perf_counter()
         buffers: dict[tuple[Any, int], Buffer] = {
             ("input", slot): given.desc.pack(array)

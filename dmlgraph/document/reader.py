@@ -29,7 +29,8 @@ from dmlgraph.graph import NOT_A_DIM, Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import may_have_output, readings, reference_hint
 from dmlgraph.operators.names import operator_hint
-from dmlgraph.operators.operator import Operator, find
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import find
 from dmlgraph.plain_files import read_file
 
 FORMAT_VERSION = 1

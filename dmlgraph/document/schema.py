@@ -8,7 +8,8 @@ from typing import Any
 from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.fields import Kind
-from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.operators.struct import Member
 from dmlgraph.tensor import MAX_RANK, DataType
 

@@ -16,6 +16,7 @@ from dmlgraph.document.arrays import file_name, to_stored
 from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.document.tree import resolve
 from dmlgraph.errors import GraphError
+from dmlgraph.files import NewFiles
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
@@ -37,9 +38,12 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     path = pathlib.Path(path)
     with enough_memory("write", graph):
         text, files = _document(graph, path.stem)
-    for name, array in files.items():
-        np.save(path.parent / name, array)
-    path.write_text(text, encoding="utf-8")
+    with NewFiles() as new:
+        for name, array in files.items():
+            with new.open(path.parent / name) as stream:
+                np.save(stream, array)
+        with new.open(path) as stream:
+            stream.write(text.encode())
 
 
 def dumps(graph: Graph) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from dmlgraph.errors import OperatorError, listing, suggestion
 from dmlgraph.operators.enumeration import Enumeration
-from dmlgraph.operators.operator import REGISTRY, Operator, find
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import REGISTRY, find
 from dmlgraph.tensor import DataType
 
 DATA_TYPE = "DML_TENSOR_DATA_TYPE"

@@ -17,6 +17,7 @@ from dmlgraph.dxdispatch.fields import members, plain_number, tensor
 from dmlgraph.dxdispatch.names import operator_type
 from dmlgraph.dxdispatch.text import layout
 from dmlgraph.errors import BindingError, DmlGraphError, GraphError, ToldOf, listing, suggestion
+from dmlgraph.files import NewFiles
 from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
@@ -49,9 +50,12 @@ def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any
     files: dict[str, Array] = {}
     with enough_memory("write", graph):
         text = layout(_Writer(graph, inputs or {}, path.stem, files).model())
-    for name, array in files.items():
-        np.save(path.parent / name, array)
-    path.write_text(text, encoding="utf-8")
+    with NewFiles() as new:
+        for name, array in files.items():
+            with new.open(path.parent / name) as stream:
+                np.save(stream, array)
+        with new.open(path) as stream:
+            stream.write(text.encode())
 
 
 def dumps(graph: Graph, *, inputs: Mapping[str, Any] | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -9,12 +10,15 @@ import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators import shader
 from dmlgraph.operators.element_wise import ElementWise, Unary
 from dmlgraph.operators.fields import Float, Input, Output, inferred
 from dmlgraph.operators.numerics import accurately, convert, erf, greater
 from dmlgraph.operators.operator import Array
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.tensor import DataType
+
+_LINE = 88.0  # softplus of more is a line: e^89 is infinite in float32
 
 
 class ActivationIdentity(Unary, dml="ACTIVATION_IDENTITY"):
@@ -35,6 +39,9 @@ class ActivationLinear(Unary, dml="ACTIVATION_LINEAR"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.alpha * wide + self.beta, x)
 
+    def half(self, x: Array) -> Array:
+        return np.float16(self.alpha) * x + np.float16(self.beta)
+
 
 class ActivationRelu(Unary, dml="ACTIVATION_RELU"):
     """The rectified linear unit: max(0, x)."""
@@ -51,14 +58,32 @@ class ActivationLeakyRelu(Unary, dml="ACTIVATION_LEAKY_RELU"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.where(wide >= 0, wide, self.alpha * wide), x)
 
+    def half(self, x: Array) -> Array:
+        return np.where(x >= 0, x, np.float16(self.alpha) * x)
+
 
 class ActivationThresholdedRelu(Unary, dml="ACTIVATION_THRESHOLDED_RELU"):
-    """x above alpha, else 0."""
+    """x above alpha, else 0.
+
+    float32 gives 0 where x ≤ alpha, float16 where not x > alpha (measured): NaN stays NaN in float32, and is 0 in
+    float16.
+    """
 
     alpha: Float = 1.0
 
     def function(self, x: Array) -> Array:
-        return np.where(x > self.alpha, x, x.dtype.type(0))
+        return self.above(x, self.input.dtype)
+
+    def apply_fused(self, x: Array, dtype: DataType) -> Array:
+        return self.above(x, dtype)
+
+    def above(self, x: Array, dtype: DataType) -> Array:
+        """The function on x, which is computed for a tensor of this data type."""
+        passes = x > self.alpha if dtype is DataType.FLOAT16 else ~(x <= self.alpha)
+        return np.where(passes, x, x.dtype.type(0))
+
+    def half(self, x: Array) -> Array:
+        return np.where(x > np.float16(self.alpha), x, np.float16(0))
 
 
 class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_RELU"):
@@ -84,6 +109,9 @@ class ActivationElu(Unary, dml="ACTIVATION_ELU"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.where(wide >= 0, wide, self.alpha * np.expm1(wide)), x)
 
+    def half(self, x: Array) -> Array:
+        return np.where(x >= 0, x, np.float16(self.alpha) * (shader.exp(x) - np.float16(1)))
+
 
 class ActivationCelu(Unary, dml="ACTIVATION_CELU"):
     """max(0, x) + min(0, alpha · (e^(x / alpha) − 1)); for NaN 0 (measured)."""
@@ -92,6 +120,11 @@ class ActivationCelu(Unary, dml="ACTIVATION_CELU"):
 
     def function(self, x: Array) -> Array:
         return accurately(self._bent, x)
+
+    def half(self, x: Array) -> Array:
+        alpha, zero = np.float16(self.alpha), np.float16(0)
+        below = (shader.exp(x / alpha) - np.float16(1)) * alpha
+        return np.asarray(np.where(x > 0, x, zero) + np.where(below < 0, below, zero))
 
     def _bent(self, x: Array) -> Array:
         below = self.alpha * np.expm1(x / self.alpha)
@@ -107,12 +140,19 @@ class ActivationScaledElu(Unary, dml="ACTIVATION_SCALED_ELU"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.gamma * np.where(wide >= 0, wide, self.alpha * np.expm1(wide)), x)
 
+    def half(self, x: Array) -> Array:
+        below = np.float16(self.alpha) * (shader.exp(x) - np.float16(1))
+        return np.where(x >= 0, x, below) * np.float16(self.gamma)
+
 
 class ActivationSigmoid(Unary, dml="ACTIVATION_SIGMOID"):
     """The logistic function: 1 / (1 + e^−x)."""
 
     def function(self, x: Array) -> Array:
         return accurately(_sigmoid, x)
+
+    def half(self, x: Array) -> Array:
+        return shader.sigmoid(x)
 
 
 class ActivationHardSigmoid(Unary, dml="ACTIVATION_HARD_SIGMOID"):
@@ -124,12 +164,18 @@ class ActivationHardSigmoid(Unary, dml="ACTIVATION_HARD_SIGMOID"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: _unit(self.alpha * wide + self.beta), x)
 
+    def half(self, x: Array) -> Array:
+        return _unit(np.float16(self.alpha) * x + np.float16(self.beta))
+
 
 class ActivationTanh(Unary, dml="ACTIVATION_TANH"):
     """The hyperbolic tangent of x."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.tanh, x)
+
+    def half(self, x: Array) -> Array:
+        return shader.tanh(x)
 
 
 class ActivationScaledTanh(Unary, dml="ACTIVATION_SCALED_TANH"):
@@ -141,23 +187,35 @@ class ActivationScaledTanh(Unary, dml="ACTIVATION_SCALED_TANH"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.alpha * np.tanh(self.beta * wide), x)
 
+    def half(self, x: Array) -> Array:
+        return shader.tanh(x, self.beta) * np.float16(self.alpha)
+
 
 class ActivationSoftplus(Unary, dml="ACTIVATION_SOFTPLUS"):
     """ln(1 + e^(steepness · x)) / steepness; below feature level 6.4 the steepness is at least 1."""
 
+    half_type: ClassVar = np.float32
+
     steepness: Float = 1.0
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        if self.steepness < 1 and level < FeatureLevel.V6_4:
+        if not self.steepness >= 1 and level < FeatureLevel.V6_4:
             message = f"must be at least 1 at feature level {level}; less is legal from 6.4"
             yield Problem(message, field="steepness", got=self.steepness, allowed="1 or more")
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.logaddexp(0, self.steepness * wide) / self.steepness, x)
 
+    def half(self, x: Array) -> Array:
+        steepness = np.float16(self.steepness).astype(np.float32)
+        steep = steepness * x
+        return np.where(steep > _LINE, x, shader.log(shader.exp(steep) + np.float32(1)) / steepness)
+
 
 class ActivationParametricSoftplus(Unary, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
     """A softplus of any slope and height: alpha · ln(1 + e^(beta · x))."""
+
+    half_type: ClassVar = np.float32
 
     example_attributes: ClassVar = {"alpha": "1", "beta": "2"}
 
@@ -167,12 +225,21 @@ class ActivationParametricSoftplus(Unary, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.alpha * np.logaddexp(0, self.beta * wide), x)
 
+    def half(self, x: Array) -> Array:
+        alpha, beta = (float(np.float16(number)) for number in (self.alpha, self.beta))
+        steep = np.float32(beta) * x
+        bent = shader.log(shader.exp(x, beta) + np.float32(1), alpha)
+        return np.where(steep > _LINE, steep * np.float32(alpha), bent)
+
 
 class ActivationSoftsign(Unary, dml="ACTIVATION_SOFTSIGN"):
     """x brought between −1 and 1: x / (1 + |x|)."""
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide / (1 + np.abs(wide)), x)
+
+    def half(self, x: Array) -> Array:
+        return np.asarray(x / (np.abs(x) + np.float16(1)))
 
 
 class ActivationShrink(Unary, dml="ACTIVATION_SHRINK"):
@@ -193,12 +260,21 @@ class ActivationShrink(Unary, dml="ACTIVATION_SHRINK"):
             return convert(shrunk, DataType.INT32 if x.dtype.kind == "i" else DataType.UINT32)
         return shrunk
 
+    def half(self, x: Array) -> Array:
+        return _shrink(x, np.float16(self.bias), np.float16(self.threshold))
+
 
 class ActivationGelu(Unary, dml="ACTIVATION_GELU"):
     """The Gaussian error linear unit: ½ x (1 + erf(x / √2))."""
 
+    half_type: ClassVar = np.float32
+
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: 0.5 * wide * (1 + erf(wide / np.sqrt(2))), x)
+
+    def half(self, x: Array) -> Array:
+        share = shader.erf(x * np.float32(math.sqrt(0.5))) + np.float32(1)
+        return np.asarray(x * np.float32(0.5) * share)
 
 
 class ActivationSwish(Unary, dml="ACTIVATION_SWISH"):
@@ -211,6 +287,9 @@ class ActivationSwish(Unary, dml="ACTIVATION_SWISH"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide * _sigmoid(self.sigmoid_input_scale * wide), x)
 
+    def half(self, x: Array) -> Array:
+        return shader.sigmoid(x, self.sigmoid_input_scale) * x
+
 
 class ActivationHardSwish(Unary, dml="ACTIVATION_HARD_SWISH"):
     """x times a hard sigmoid of it: x · max(0, min(alpha · x + beta, 1))."""
@@ -222,6 +301,9 @@ class ActivationHardSwish(Unary, dml="ACTIVATION_HARD_SWISH"):
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide * _unit(self.alpha * wide + self.beta), x)
+
+    def half(self, x: Array) -> Array:
+        return _unit(np.float16(self.alpha) * x + np.float16(self.beta)) * x
 
 
 def _sigmoid(x: Array) -> Array:

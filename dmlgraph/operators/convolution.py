@@ -267,7 +267,8 @@ outputs: [y]
             if bias is not None:
                 result = result + bias.astype(np.float64)
             result = np.pad(result, [(0, 0), (0, 0), *((0, more) for more in self.output_padding)])
-            return (convert(activate(self.fused_activation, result), self.output.dtype),)
+            dtype = self.output.dtype
+            return (convert(activate(self.fused_activation, result, dtype), dtype),)
 
 
 class ConvolutionInteger(FilteredWindows, dml="CONVOLUTION_INTEGER"):

@@ -1,19 +1,21 @@
 """Element-wise arithmetic: each element of the output comes from the elements at the same place of the inputs.
 
-Sizes broadcast like NumPy's, by zero strides.  float16 is computed in float32 and rounded once; integers wrap
-modulo 2^N.  Functions such as exp are computed in float64 and rounded, so the reference is right to half a
-unit in the last place.
+Sizes broadcast like NumPy's, by zero strides.  Integers wrap modulo 2^N.  float16 is computed in float32 and rounded
+once, but some functions are computed in float16, where every step is rounded, as DirectML does it: see `Unary.half`.
+Functions of float32 such as exp are computed in float64 and rounded, so the reference is right to half a unit in the
+last place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators import shader
 from dmlgraph.operators.enums import RoundingMode
 from dmlgraph.operators.fields import (
     Float,
@@ -56,22 +58,38 @@ class ElementWise(Operator):
 
 
 class Unary(ElementWise):
-    """Base of f(x)."""
+    """Base of f(x).
+
+    Attributes:
+        half_type: what DirectML computes the function of a float16 tensor in (measured).
+    """
+
+    half_type: ClassVar[type[np.floating[Any]]] = np.float16
 
     input: Input
     output: Output = inferred()
 
     def apply(self, *arrays: Array) -> Array:
-        return self.function(arrays[0])
+        x = arrays[0]
+        return self.half(x.astype(self.half_type)) if self.of_half else self.function(x)
+
+    @property
+    def of_half(self) -> bool:
+        """Whether the input is a float16 tensor.  A fused activation has none: it works on its host's float result."""
+        tensor: TensorDesc | None = self.input
+        return tensor is not None and tensor.dtype is DataType.FLOAT16
 
     def function(self, x: Array) -> Array:
         raise NotImplementedError
 
+    def half(self, x: Array) -> Array:
+        """The function of a float16 tensor, given in `half_type`, as DirectML computes it; by default in float32."""
+        return convert(self.function(x.astype(np.float32)), DataType.FLOAT32)
+
     def bound(self, value: float, x: Array) -> Array:
         """A FLOAT attribute as `finite_bound` in the tensor's type, which x is computed from."""
-        # A fused activation has no tensor of its own: it works on its host's float result.
         tensor: TensorDesc | None = self.input
-        if tensor is None:
+        if tensor is None:  # a fused activation's
             return convert(np.float32(value), DataType.parse(x.dtype))
         return finite_bound(value, tensor.dtype)
 
@@ -87,25 +105,20 @@ def finite_bound(value: float, dtype: DataType) -> Array:
 
 
 class ScaledUnary(Unary):
-    """Base of f(x · scale + bias); what comes of float16 is rounded to float16 before the function (measured)."""
+    """Base of f(x · scale + bias); of float16 that is in the function's `half_type` (measured)."""
 
     scale_bias: OptionalScaleBias = None
 
     def apply(self, *arrays: Array) -> Array:
-        x = arrays[0]
-        if self.scale_bias is not None:
-            x = self.scale_bias.apply(x)
-            if self.input.dtype is DataType.FLOAT16:
-                x = working(convert(x, DataType.FLOAT16))
-        return self.function(x)
+        return super().apply(arrays[0] if self.scale_bias is None else self.scale_bias.apply(arrays[0]))
 
     def constraints(self) -> Iterator[Problem]:
         return scale_bias_problems(self.scale_bias, self.input)
 
 
 def scale_bias_problems(scale_bias: ScaleBias | None, tensor: TensorDesc) -> Iterator[Problem]:
-    """Measured: DirectML creates no operator with a scale and bias for 64-bit types."""
-    if scale_bias is not None and tensor.dtype.bits == 64:
+    """Measured: DirectML creates no operator with a scale and bias for 64-bit types, but for one that does nothing."""
+    if scale_bias is not None and not scale_bias.changes_nothing and tensor.dtype.bits == 64:
         message = "cannot be given for 64-bit types"
         yield Problem(message, field="scale_bias", got=str(tensor.dtype), allowed="types of at most 32 bits")
 
@@ -127,8 +140,13 @@ class Abs(ScaledUnary, dml="ELEMENT_WISE_ABS"):
 class Exp(ScaledUnary, dml="ELEMENT_WISE_EXP"):
     """The exponential function: e^x."""
 
+    half_type: ClassVar = np.float32
+
     def function(self, x: Array) -> Array:
         return accurately(np.exp, x)
+
+    def half(self, x: Array) -> Array:
+        return shader.exp(x)
 
 
 class Log(ScaledUnary, dml="ELEMENT_WISE_LOG"):
@@ -136,6 +154,9 @@ class Log(ScaledUnary, dml="ELEMENT_WISE_LOG"):
 
     def function(self, x: Array) -> Array:
         return accurately(np.log, x)
+
+    def half(self, x: Array) -> Array:
+        return shader.log(x)
 
 
 class Sqrt(ScaledUnary, dml="ELEMENT_WISE_SQRT"):
@@ -170,8 +191,13 @@ class Recip(ScaledUnary, dml="ELEMENT_WISE_RECIP"):
 class Erf(ScaledUnary, dml="ELEMENT_WISE_ERF"):
     """The error function, 2/√π ∫ e^(−t²) dt from 0 to x; measured: DirectML approximates it within 5e-7."""
 
+    half_type: ClassVar = np.float32
+
     def function(self, x: Array) -> Array:
         return accurately(erf, x)
+
+    def half(self, x: Array) -> Array:
+        return shader.erf(x)
 
 
 class Floor(ScaledUnary, dml="ELEMENT_WISE_FLOOR"):
@@ -242,12 +268,17 @@ class ConstantPow(ScaledUnary, dml="ELEMENT_WISE_CONSTANT_POW"):
     0, and 1 to the power of ±∞ are NaN, and −0 counts as 0.
     """
 
+    half_type: ClassVar = np.float32
+
     example_attributes: ClassVar = {"exponent": "2"}
 
     exponent: Float
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: power(wide, np.asarray(self.exponent)), x)
+
+    def half(self, x: Array) -> Array:
+        return half_power(x, np.asarray(self.exponent, np.float32))
 
 
 class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
@@ -328,7 +359,7 @@ class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
         return activation_level_problems(self.fused_activation, level)
 
     def function(self, a: Array, b: Array) -> Array:
-        return activate(self.fused_activation, a + b)
+        return activate(self.fused_activation, a + b, self.output.dtype)
 
 
 class Subtract(Binary, dml="ELEMENT_WISE_SUBTRACT"):
@@ -468,8 +499,9 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     Two integers give an exact power modulo 2^32, stored in the output's type: 16 bits keep the low ones, 8 bits
     saturate.  Otherwise it is 2^(exponent · log2 |input|), with the sign of a negative input where the exponent is
     odd, and NaN where it is not whole.  So 0^0, NaN^0, infinity^0 and 1^NaN are NaN.  The scale and bias go to
-    both the input and the exponent.  All this is measured.  Below feature level 3.0 the exponent must have the
-    input's data type.
+    both the input and the exponent; what comes of a 16-bit type is that type again, integers saturating.  Where one of
+    the two has 8 bits, it is not: then 16-bit results saturate.  All this is measured.  Below feature level 3.0 the
+    exponent must have the input's data type.
     """
 
     input: Annotated[Input, NumberType("exponent")]
@@ -492,11 +524,26 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     def apply(self, *arrays: Array) -> Array:
         x, exponent = arrays
         if self.scale_bias is not None:
-            x, exponent = self.scale_bias.apply(x), self.scale_bias.apply(exponent)
+            x, exponent = self._scaled(x, self.input.dtype), self._scaled(exponent, self.exponent.dtype)
+        if self.input.dtype is DataType.FLOAT16:
+            return half_power(x, exponent.astype(np.float32))
         if x.dtype.kind == "f" or exponent.dtype.kind == "f":
             result = power(x.astype(np.float64), exponent.astype(np.float64))
             return result if x.dtype.kind == "f" else result.astype(np.float32)  # rounded before it is cut
-        return _integer_power(x, exponent)
+        result = _integer_power(x, exponent)
+        return np.clip(result, *self.input.dtype.range) if self.typed and self.input.dtype.bits == 16 else result
+
+    @property
+    def typed(self) -> bool:
+        """Whether one of the tensors has 8 bits: DirectML then reads and writes all through typed views (measured)."""
+        return 8 in (self.input.dtype.bits, self.exponent.dtype.bits)
+
+    def _scaled(self, x: Array, dtype: DataType) -> Array:
+        """x · scale + bias, of 16-bit types in the type itself."""
+        assert self.scale_bias is not None
+        if dtype.bits != 16 or self.typed:
+            return self.scale_bias.apply(x)
+        return working(convert(self.scale_bias.apply(x.astype(np.float32)), dtype))
 
 
 class If(ElementWise, dml="ELEMENT_WISE_IF"):
@@ -518,12 +565,23 @@ def for_typed_store(x: Array) -> Array:
     return x.astype(np.int32) if x.dtype == np.int8 else x
 
 
-def power(base: Array, exponent: Array) -> Array:
-    """base ^ exponent as a shader computes it, on float64; infinite exponents are not whole."""
-    magnitude = np.exp2(exponent * np.log2(np.abs(base)))
+def power(
+    base: Array,
+    exponent: Array,
+    exp2: Callable[[Array], Array] = np.exp2,
+    log2: Callable[[Array], Array] = np.log2,
+) -> Array:
+    """base ^ exponent as a shader computes it, in the type of its arrays; infinite exponents are not whole."""
+    magnitude = exp2(exponent * log2(np.abs(base)))
     whole = (np.trunc(exponent) == exponent) & np.isfinite(exponent)
     odd = whole & (np.fmod(exponent, 2) != 0)
     return np.where(base < 0, np.where(whole, np.where(odd, -magnitude, magnitude), np.nan), magnitude)
+
+
+def half_power(base: Array, exponent: Array) -> Array:
+    """base ^ exponent of float16 tensors, given in float32 (measured): infinite beyond 65504, even by a little."""
+    result = power(base, exponent, shader.exp2, shader.log2)
+    return np.where(np.abs(result) > FLOAT16_MAX, np.copysign(np.float32(np.inf), result), result)
 
 
 def _integer_power(base: Array, exponent: Array) -> Array:

@@ -177,11 +177,18 @@ class ScaleBias(BaseModel):
     scale: Float = 1.0
     bias: Float = 0.0
 
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether it is a scale of 1 and a bias of 0, which are as none: −0.0 and large integers stay (measured)."""
+        return self.scale == 1 and self.bias == 0
+
     def apply(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """x · scale + bias, rounded after each step: in float32 or wider.
 
         Measured: integers are scaled in float32 and become 32-bit integers again, cut and saturated.
         """
+        if self.changes_nothing:
+            return x
         if x.dtype.kind == "f":
             floats: np.ndarray[Any, Any] = x * x.dtype.type(self.scale) + x.dtype.type(self.bias)
             return floats

@@ -16,7 +16,8 @@ from dmlgraph.elsewhere import FIELDS
 from dmlgraph.errors import OperatorError, listing, plural, suggestion
 from dmlgraph.operators.annotations import Annotation, annotated
 from dmlgraph.operators.fields import Kind, Number
-from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import REGISTRY
 
 if TYPE_CHECKING:
     from dmlgraph.graph import Graph
@@ -199,14 +200,3 @@ def _graph_of(tensors: Any, function: str) -> Graph:
             if graph is not None:
                 return graph
     raise OperatorError("needs at least one value of a graph", node=function)
-
-
-def all_functions() -> dict[str, Callable[..., Any]]:
-    """Every operator that is a function of its tensors, by its Python name."""
-    return {each.function_name(): make_function(each) for each in REGISTRY.values() if not each.is_source()}
-
-
-def all_outputs_types() -> list[type[tuple[Any, ...]]]:
-    """The named tuples that functions return."""
-    types = map(outputs_type, REGISTRY.values())
-    return [each for each in types if each is not None]

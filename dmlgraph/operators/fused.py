@@ -10,8 +10,9 @@ from pydantic import BeforeValidator
 from dmlgraph.errors import OperatorError, Problem, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.fields import Kind, as_list
-from dmlgraph.operators.operator import REGISTRY, Array, Operator, find
-from dmlgraph.tensor import refusal
+from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.registry import REGISTRY, find
+from dmlgraph.tensor import DataType, refusal
 
 
 def activation_hint(name: str) -> str:
@@ -81,6 +82,6 @@ def activation_level_problems(activation: Operator | None, level: FeatureLevel) 
         yield from (problem.within("fused_activation") for problem in activation.level_constraints(level))
 
 
-def activate(activation: Operator | None, x: Array) -> Array:
-    """The activation applied to a result before it is stored, if there is one."""
-    return x if activation is None else activation.apply(x)
+def activate(activation: Operator | None, x: Array, dtype: DataType) -> Array:
+    """The activation, if there is one, applied to a result before it is stored in a tensor of this data type."""
+    return x if activation is None else activation.apply_fused(x, dtype)

@@ -85,7 +85,8 @@ outputs: [y]
             result = self.alpha * (left @ right)
             if c is not None:
                 result = result + self.beta * c.astype(np.float64)
-            return (convert(activate(self.fused_activation, result), self.output.dtype),)
+            dtype = self.output.dtype
+            return (convert(activate(self.fused_activation, result, dtype), dtype),)
 
     @staticmethod
     def _shape(matrix: TensorDesc, transform: MatrixTransform) -> tuple[int, int]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Collection
 
 from dmlgraph.elsewhere import Entry, entries, plain
 from dmlgraph.errors import nearest
-from dmlgraph.operators.operator import REGISTRY, Operator, find
+from dmlgraph.operators.index import OPERATORS
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import REGISTRY, full_name
 from dmlgraph.tensor import DataType
 
 _PREFIX = "activation_"
 _ENTRIES = {
     name: entry
     for name, entry in entries().items()
-    if not find(name) and _PREFIX + name not in REGISTRY  # which mean our own
+    if full_name(name) is None and _PREFIX + name not in OPERATORS  # which mean our own
 }
 
 # Names of other libraries, without case and underscores, whose operator is called quite differently here.
@@ -24,13 +25,13 @@ ELSEWHERE = {name: entry.operator for name, entry in _ENTRIES.items() if entry.o
 def meant(name: str) -> Entry | None:
     """What a name that is no operator's stands for, or is likely a misspelling of."""
     short = name.lower().removeprefix("dml_operator_").removeprefix("element_wise_").removeprefix("elementwise_")
-    own = find(short) or REGISTRY.get(_PREFIX + short)
+    own = full_name(short) or full_name(_PREFIX + short)
     if own is not None:
-        return Entry(own.name)
+        return Entry(own)
     found = _ENTRIES.get(plain(short))
     if found is not None:
         return found
-    near = nearest(short, REGISTRY)
+    near = nearest(short, OPERATORS)
     return None if near is None else Entry(near)
 
 
@@ -83,10 +84,8 @@ def attribute_hint(name: str, known: Collection[str]) -> str | None:
     """
     if name in {str(dtype) for dtype in DataType}:
         return f"data types are written as text, as in dtype='{name}'"
-    if importlib.util.find_spec(f"dmlgraph.{name}") is not None:
-        return f"write import dmlgraph.{name} first"
-    others = [each for each in known if find(each.removesuffix("_")) is None]
+    others = [each for each in known if full_name(each.removesuffix("_")) is None]
     near = nearest(name, others)
-    if near is not None and plain(name) not in _ENTRIES and nearest(name, [near, *REGISTRY]) == near:
+    if near is not None and plain(name) not in _ENTRIES and nearest(name, [near, *OPERATORS]) == near:
         return f"did you mean dg.{near}?"
     return function_hint(name)

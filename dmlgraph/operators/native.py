@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph import _native
@@ -13,18 +13,44 @@ from dmlgraph.tensor import TensorDesc
 OWNED_BY_DML = 1  # DML_TENSOR_FLAG_OWNED_BY_DML
 
 
-def tensor_desc(desc: TensorDesc | None) -> _native.TensorDesc | None:
-    """A DML_BUFFER_TENSOR_DESC; None stays None, a null pointer."""
+def tensor_desc(desc: TensorDesc | None, buffer_bytes: int = 0) -> _native.TensorDesc | None:
+    """A DML_BUFFER_TENSOR_DESC; None stays None, a null pointer.
+
+    Args:
+        buffer_bytes: of the buffer it lies in, where that may reach beyond its last element.
+    """
     if desc is None:
         return None
     flags = OWNED_BY_DML if desc.owned else 0
-    return _native.TensorDesc(desc.dtype.value, flags, desc.sizes, desc.strides, desc.total_bytes)
+    total = max(desc.total_bytes, buffer_bytes)
+    return _native.TensorDesc(desc.dtype.value, flags, desc.sizes, desc.strides, total)
 
 
-def operator_desc(operator: Operator) -> _native.OperatorDesc:
-    """A DML_OPERATOR_DESC."""
-    fields = [(member.kind.native, _convert(member.kind, value)) for member, value in operator.struct_values()]
+def operator_desc(operator: Operator, buffers: Mapping[int, int] | None = None) -> _native.OperatorDesc:
+    """A DML_OPERATOR_DESC.
+
+    Args:
+        buffers: the bytes of the buffers that inputs lie in, by port.
+    """
+    bound = _inputs(operator, buffers) if buffers else {}
+    fields = [
+        (member.kind.native, bound[member.field] if member.field in bound else _convert(member.kind, value))
+        for member, value in operator.struct_values()
+    ]
     return _native.OperatorDesc(operator.support().value, fields)
+
+
+def _inputs(operator: Operator, buffers: Mapping[int, int]) -> dict[str | None, object]:
+    """The input fields, each tensor with the bytes of its buffer."""
+    converted: dict[str | None, object] = {}
+    port = 0
+    for field in operator.input_fields:
+        value = getattr(operator, field)
+        several = value if isinstance(value, tuple) else (value,)
+        descs = [tensor_desc(desc, buffers.get(port + index, 0)) for index, desc in enumerate(several)]
+        converted[field] = descs if isinstance(value, tuple) else descs[0]
+        port += len(several)
+    return converted
 
 
 def _convert(kind: Kind, value: Any) -> object:

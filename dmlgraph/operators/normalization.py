@@ -14,10 +14,11 @@ from dmlgraph.errors import Problem
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.fields import Axis, AxisList, Bool, Float, Input, OptionalInput, Output, UInt, inferred
 from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
-from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.numerics import convert, in_range
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.quantized import as_channels
+from dmlgraph.tensor import DataType
 
 
 def wide(*arrays: Array | None) -> tuple[Array | None, ...]:
@@ -66,7 +67,8 @@ class Normalization(Operator):
         """activation(normalized · scale + bias), what is absent left out, in the output's data type."""
         result = normalized if scale is None else normalized * scale
         result = result if bias is None else result + bias
-        return convert(activate(self.__dict__["fused_activation"], result), self.__dict__["output"].dtype)
+        dtype = self.__dict__["output"].dtype
+        return convert(activate(self.__dict__["fused_activation"], result, dtype), dtype)
 
 
 class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
@@ -353,9 +355,10 @@ class LocalResponse(Operator):
             x = np.lib.stride_tricks.sliding_window_view(np.pad(x, padding), size, axis).sum(-1)
         return x
 
-    def bases(self, x: Array) -> Array:
-        """bias + alpha / size · Σ x² over the neighbourhoods."""
-        return np.asarray(self.__dict__["bias"] + self.alpha_share * self.local_sums(np.square(x)))
+    def bases(self, x: Array, dtype: DataType) -> Array:
+        """bias + alpha / size · Σ x² over the neighbourhoods; a sum beyond the type's range is infinite (measured)."""
+        sums = in_range(self.local_sums(np.square(x)), dtype)
+        return np.asarray(self.__dict__["bias"] + self.alpha_share * sums)
 
     @property
     def alpha_share(self) -> float:
@@ -394,13 +397,17 @@ outputs: [y]
         (x,) = wide(*inputs)
         assert x is not None
         with np.errstate(all="ignore"):
-            return (convert(x / self.bases(x) ** self.beta, self.output.dtype),)
+            bases = self.bases(x, DataType.FLOAT32)
+            # Measured: powers are made by logarithms, which a base below 0 has none of.
+            powers = np.where(bases > 0, bases**self.beta, np.exp2(self.beta * np.log2(bases)))
+            return (convert(x / powers, self.output.dtype),)
 
 
 class LpNormalization(Operator, dml="LP_NORMALIZATION"):
     """input / √(norm² + epsilon), the norm along the axis being Σ |x| for p = 1 and √Σ x² for p = 2.
 
-    The documentation has no formula; this one is measured.
+    The documentation has no formula; this one is measured.  The sum and, for p = 1, its square are each kept in the
+    tensor's type: rounded to float16, infinite beyond float32.
     """
 
     example: ClassVar = """
@@ -428,5 +435,11 @@ outputs: [y]
         (x,) = wide(*inputs)
         assert x is not None
         with np.errstate(all="ignore"):
-            norm = np.linalg.norm(x, ord=self.p, axis=self.axis, keepdims=True)
-            return (convert(x / np.sqrt(np.square(norm) + self.epsilon), self.output.dtype),)
+            terms = np.abs(x) if self.p == 1 else np.square(x)
+            square = self._kept(terms.sum(self.axis, keepdims=True))
+            square = self._kept(np.square(square)) if self.p == 1 else square
+            return (convert(x / np.sqrt(square + self.epsilon), self.output.dtype),)
+
+    def _kept(self, x: Array) -> Array:
+        dtype = self.output.dtype
+        return convert(x, dtype).astype(np.float64) if dtype is DataType.FLOAT16 else in_range(x, dtype)

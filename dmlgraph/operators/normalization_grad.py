@@ -61,7 +61,7 @@ class BatchGradient(Operator):
             inverse = 1 / np.sqrt(variance + self.epsilon)
             results = (
                 scale * inverse * self.passed(x - mean, gradient, variance, axes),
-                (gradient * (x - mean) * inverse).sum(axes, keepdims=True),
+                (gradient * (x - mean)).sum(axes, keepdims=True) * inverse,
                 gradient.sum(axes, keepdims=True),
             )
         dtype: DataType = self.input.dtype
@@ -152,7 +152,7 @@ outputs: [y]
         assert x is not None
         assert gradient is not None
         with np.errstate(all="ignore"):
-            bases = self.bases(x)
+            bases = self.bases(x, self.input.dtype)
             through_sums = self.local_sums(gradient * x * bases ** (-self.beta - 1))
             result = gradient * bases**-self.beta - 2 * self.alpha_share * self.beta * x * through_sums
             return (convert(result, self.output_gradient.dtype),)

@@ -42,6 +42,12 @@ def lesser(a: Array, b: Array) -> Array:
     return np.asarray(np.where((a < b) | np.isnan(b), a, b))
 
 
+def in_range(x: Array, dtype: DataType) -> Array:
+    """Float64 values with the range of a narrower float type: infinite or zero where they are in it, else exact."""
+    kept = x.astype(dtype.numpy)
+    return np.where(np.isinf(kept) | (kept == 0), kept, x)
+
+
 def convert(values: Array | np.generic, dtype: DataType) -> Array:
     """Values in another type as CAST has it.
 

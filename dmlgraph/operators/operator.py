@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import keyword
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -29,6 +28,7 @@ from dmlgraph.operators.completion import completed, left_out
 from dmlgraph.operators.enumeration import Enumeration
 from dmlgraph.operators.fields import Kind, Missing, Number, Role
 from dmlgraph.operators.outputs import Given, Outcome, complete, take_given
+from dmlgraph.operators.registry import function_name
 from dmlgraph.operators.struct import Member, members_of
 from dmlgraph.operators.support import OperatorSupport, support
 from dmlgraph.scalar import Scalar
@@ -43,7 +43,7 @@ Array = np.ndarray[Any, Any]
 class Operator(BaseModel):
     """One DirectML operator with all its fields: the Python form of a DML_OPERATOR_DESC."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
     dml: ClassVar[str]  # the name without DML_OPERATOR_
     name: ClassVar[str]  # in Python and YAML: without ELEMENT_WISE_, lower case
@@ -79,8 +79,6 @@ class Operator(BaseModel):
         tensors = cls.input_fields + cls.output_fields
         cls.attribute_fields = tuple(name for name in cls.model_fields if name not in tensors)
         cls.members_to_complete = tuple(m for m in cls.members if m.entries or m.axes or m.rank_of)
-        REGISTRY[cls.name] = cls
-        _ALIASES.update(dict.fromkeys(cls.aliases, cls))
 
     def __init__(self, /, **data: Any) -> None:
         """All fields by name.  Outputs may be left out or given in part (`{"strides": …}`).
@@ -172,6 +170,10 @@ class Operator(BaseModel):
         """The function on arrays in the type it is computed in; element-wise operators and activations have it."""
         raise NotImplementedError
 
+    def apply_fused(self, x: Array, dtype: DataType) -> Array:
+        """The function, fused into an operator whose output has this data type, on the result before it is stored."""
+        return self.apply(x)
+
     # What follows from the declaration.
 
     @classmethod
@@ -192,8 +194,8 @@ class Operator(BaseModel):
 
     @classmethod
     def function_name(cls) -> str:
-        """The name in Python: the operator's, with an underscore behind it where Python reserves the word."""
-        return f"{cls.name}_" if keyword.iskeyword(cls.name) else cls.name
+        """The name in Python; see `dmlgraph.operators.registry`."""
+        return function_name(cls.name)
 
     @classmethod
     def is_source(cls) -> bool:
@@ -257,11 +259,15 @@ class Operator(BaseModel):
             value = self.__dict__[member.field or member.counts or ""]
             yield member, value if member.field else len(value)
 
-    def native(self) -> _native.OperatorDesc:
-        """The operator for the native module, which makes the C struct of it."""
+    def native(self, buffers: Mapping[int, int] | None = None) -> _native.OperatorDesc:
+        """The operator for the native module, which makes the C struct of it.
+
+        Args:
+            buffers: the bytes of the buffers that inputs lie in, by port, where they reach beyond what is read.
+        """
         from dmlgraph.operators.native import operator_desc  # only devices that run natively need the module
 
-        return operator_desc(self)
+        return operator_desc(self, buffers)
 
     def level_problems(self, level: FeatureLevel) -> list[Problem]:
         """Why the operator is not legal at `level`: each says what is allowed and from which level it is legal."""
@@ -358,13 +364,9 @@ class Operator(BaseModel):
         return hash((type(self), *self.__dict__.values()))
 
 
-REGISTRY: dict[str, type[Operator]] = {}
-_ALIASES: dict[str, type[Operator]] = {}
-
-
-def find(name: str) -> type[Operator] | None:
-    """The operator class of a name as YAML has it: `multiply`, `element_wise_multiply`, or an alias."""
-    return REGISTRY.get(name) or REGISTRY.get(name.removeprefix("element_wise_")) or _ALIASES.get(name)
+# Pydantic evaluates the annotations of every base for every class, which takes long where they are text.  It knows
+# by now that those of the base are class variables.
+Operator.__annotations__.clear()
 
 
 def broadcast_inputs(inputs: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class AdamOptimizer(Operator, dml="ADAM_OPTIMIZER"):
         alpha = learning_rate · √(1 − beta2^T) / (1 − beta1^T)
         X = X − alpha · M / (√V + epsilon)
 
-    T is the training step, one element, which the first step has as 1: at 0 the formula divides by zero.
+    T is the training step, one element, which the first step has as 1; at 0 alpha is the learning rate (measured).
 
     Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2014), in the form of section 2's end.
     """
@@ -77,6 +77,9 @@ outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_m
         with np.errstate(all="ignore"):
             first = self.beta1 * first + (1 - self.beta1) * gradient
             second = self.beta2 * second + (1 - self.beta2) * gradient**2
-            alpha = self.learning_rate * np.sqrt(1 - self.beta2**step) / (1 - self.beta1**step)
+            # Powers are made by logarithms (measured): a negative beta has none.
+            powers = [beta**step if beta >= 0 else np.nan for beta in (self.beta1, self.beta2)]
+            correction = np.sqrt(1 - powers[1]) / (1 - powers[0])
+            alpha = self.learning_rate * np.where(step == 0, 1, correction)
             parameters = parameters - alpha * first / (np.sqrt(second) + self.epsilon)
             return tuple(convert(each, self.output_parameters.dtype) for each in (parameters, first, second))

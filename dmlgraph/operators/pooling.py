@@ -152,8 +152,9 @@ class QuantizedLinearAveragePooling(Averages, DilatedWindow, QuantizedPooled, dm
 
     output = clamp(round(mean / output_scale) + output_zero_point), halves to even, the mean being that of
     AVERAGE_POOLING1 of (input − input_zero_point) · input_scale; each step is rounded to float32 (measured).
-    Padding counts as the number zero.  A zero point that is left out is 0; scales and zero points are one number or
-    {1, C, 1, …}, as which a tensor of one dimension is read.
+    Padding counts as the number zero.  The mean of nothing but padding, where that is not included, is the greatest
+    number without an output_zero_point, and the least with one (measured).  A zero point that is left out is 0; scales
+    and zero points are one number or {1, C, 1, …}, as which a tensor of one dimension is read.
     """
 
     example: ClassVar = """
@@ -196,7 +197,13 @@ outputs: [y]
         with np.errstate(all="ignore"):
             numbers = (centred(x, x_zero) * along(x_scale, 1, x.ndim)).astype(np.float32)
             means = averages(self.window, numbers, self.include_padding)
-            return (quantize(means / along(scale, 1, x.ndim), zero, self.output.dtype),)
+            return (quantize(self.steps(means, scale, zero), zero, self.output.dtype),)
+
+    @staticmethod
+    def steps(means: Array, scale: Array, zero_point: Array | None) -> Array:
+        """The means in steps of the output; the mean of no elements is infinite without a zero point (measured)."""
+        steps = np.asarray(means / along(scale, 1, means.ndim))
+        return np.where(np.isnan(steps), np.float32(np.inf), steps) if zero_point is None else steps
 
 
 class LpNorms(Pooling):
@@ -252,6 +259,18 @@ def maxima(window: Windows, x: Array) -> tuple[Array, Array]:
     return np.take_along_axis(views, first, -1)[..., 0], np.take_along_axis(indices, first, -1)[..., 0]
 
 
+def or_infinite(window: Windows, x: Array, greatest: Array) -> Array:
+    """The maxima, but −infinity where one window is all of x, in which nothing is greater.
+
+    Measured, of poolings that are not asked for indices: DirectML runs them as REDUCE.
+    """
+    whole = window.taps == x.shape[2:] and not any((*window.start, *window.end))
+    if not whole or x.dtype.kind != "f":
+        return greatest
+    spatial = tuple(range(2, x.ndim))
+    return np.where((x > -np.inf).any(spatial, keepdims=True), greatest, greatest.dtype.type(-np.inf))
+
+
 class Maxima(Pooling):
     """Base of the max poolings."""
 
@@ -268,13 +287,16 @@ class Maxima(Pooling):
         (x,) = required(inputs)
         greatest, indices = maxima(self.window, x)
         asked: TensorDesc | None = self.__dict__.get("output_indices")
-        outputs = (convert(greatest, DataType.parse(x.dtype)), np.maximum(indices, 0))
-        return outputs[:1] if asked is None else (outputs[0], outputs[1].astype(asked.dtype.numpy))
+        output = convert(greatest, DataType.parse(x.dtype))
+        if asked is None:
+            return (or_infinite(self.window, x, output),)
+        return output, np.maximum(indices, 0).astype(asked.dtype.numpy)
 
 
 class MaxPooling(Maxima, Pooled, dml="MAX_POOLING"):
     """The greatest element of each window.  A NaN is passed over, and −infinity counts as the least finite number.
 
+    Where one window is the whole input, −infinity stays, and is what NaN alone gives (measured).
     Shapes: {N, C, (D,) H, W}; a spatial size of the output is (padded − window) / stride + 1, cut to an integer.
     """
 

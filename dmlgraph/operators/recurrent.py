@@ -3,13 +3,18 @@
 T time steps, B sequences, D directions (2 if bidirectional), I numbers a step, H hidden numbers; tensors have 4
 dimensions.  Everything is computed in float64, and rounded once when an output is stored.
 
-Sequence lengths are 1 to T.  Others are undefined: DirectML takes output_single of the forward direction from the step
-before the end wherever that lies, and gives 0 there (measured); here a length of 0 leaves the initial state, and one
-beyond T counts as T.
+Sequence lengths are 1 to T.  Others are undefined: here a length of 0 leaves the initial state, and one beyond T counts
+as T.  Forward, DirectML takes output_single from the step before the end wherever that lies, and gives 0 there; and
+output_cell_single after one step where the length is 0 (measured).
+
+RNN and LSTM clip what f and g are given to ± the greatest float32, or to the threshold, so that NaN is the least of
+that; of float16 the bound is infinite (measured).  GRU keeps NaN.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -31,8 +36,10 @@ from dmlgraph.operators.fields import (
 )
 from dmlgraph.operators.fused import Activations
 from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import REGISTRY, Array, Operator
+from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.registry import REGISTRY
+from dmlgraph.tensor import DataType
 
 State = tuple[Array, ...]  # what one step hands to the next, each {B, H}; the hidden numbers first
 Function = Callable[[Array], Array]
@@ -192,11 +199,23 @@ class Recurrent(Operator):
     def _functions(self, direction: int) -> list[Function]:
         """The activations f, g, h of a direction."""
         start = direction * self.functions
-        return [each.apply for each in self.__dict__["activation_descs"][start : start + self.functions]]
+        dtype = self.__dict__["input"].dtype
+        chosen = self.__dict__["activation_descs"][start : start + self.functions]
+        return [functools.partial(each.apply_fused, dtype=dtype) for each in chosen]
 
     def _step(self, given: dict[str, Array | None], direction: int) -> Step:
         """What happens in one time step of a direction."""
         raise NotImplementedError
+
+
+def _clipped(function: Function, bound: float) -> Function:
+    """The function of a number clipped to ±bound, where NaN becomes −bound; a bound that is NaN bounds nothing."""
+    return lambda x: function(np.fmin(np.fmax(x, -bound), bound))
+
+
+def _largest(dtype: DataType) -> float:
+    """The greatest float32 in a data type."""
+    return math.inf if dtype is DataType.FLOAT16 else float(np.finfo(np.float32).max)
 
 
 def _is_function(operator: type[Operator]) -> bool:
@@ -244,7 +263,8 @@ class Rnn(Recurrent, dml="RNN"):
 
     def _step(self, given: dict[str, Array | None], direction: int) -> Step:
         (weights,), (bias,) = self._recurrence(given, direction)
-        (f,) = self._functions(direction)
+        (function,) = self._functions(direction)
+        f = _clipped(function, _largest(self.input.dtype))
         return lambda inputs, state: (f(inputs[0] + state[0] @ weights + bias),)
 
 
@@ -259,8 +279,8 @@ class Lstm(Recurrent, dml="LSTM"):
     o = f(Wo · X_t + Ro · H_(t−1) + Po ∘ C_t + Wbo + Rbo)
     H_t = o ∘ h(C_t)
     With `use_clip_threshold` (if left out: where `clip_threshold` is given) what f and g are given is clipped to
-    ±`clip_threshold` first; what h is given is not (measured).  Where the documentation has Po ∘ C_(t−1), it is
-    Po ∘ C_t (measured).
+    ±`clip_threshold` first; what h is given is not (measured).  NaN becomes the lower bound.  Where the documentation
+    has Po ∘ C_(t−1), it is Po ∘ C_t (measured).
 
     Shapes: input {1, T, B, I}, weight {1, D, 4H, I} and recurrence {1, D, 4H, H} (gates i, o, F, c), bias
     {1, 1, D, 8H} (Wb, then Rb), hidden_init and cell_mem_init {1, D, B, H} (zeros if left out), sequence_lengths
@@ -314,33 +334,27 @@ class Lstm(Recurrent, dml="LSTM"):
         return super()._sizes() | {"peephole": (*front, 1, directions, 3 * self.recurrence.sizes[-1])}
 
     def _functions(self, direction: int) -> list[Function]:
-        functions = super()._functions(direction)
-        if not self.use_clip_threshold:
-            return functions
-        bound = self.clip_threshold
-
-        def clipped(function: Function) -> Function:
-            return lambda x: function(np.clip(x, -bound, bound))
-
-        f, g, h = functions
-        return [clipped(f), clipped(g), h]
+        bound = self.clip_threshold if self.use_clip_threshold else _largest(self.input.dtype)
+        f, g, h = super()._functions(direction)
+        return [_clipped(f, bound), _clipped(g, bound), h]
 
     def _step(self, given: dict[str, Array | None], direction: int) -> Step:
         weights, biases = self._recurrence(given, direction)
         f, g, h = self._functions(direction)
         peephole = given["peephole"]
-        if peephole is None:
-            to_input, to_output, to_forget = np.zeros((3, 1))
-        else:
-            to_input, to_output, to_forget = peephole[0, 0, direction].astype(np.float64).reshape(3, -1)
+        peepholes = [None] * 3 if peephole is None else peephole[0, 0, direction].astype(np.float64).reshape(3, -1)
+        to_input, to_output, to_forget = peepholes
+
+        def gate(sums: Array, weight: Array | None, cell: Array) -> Array:
+            return f(sums if weight is None else sums + weight * cell)
 
         def step(inputs: Array, state: State) -> State:
             hidden, cell = state
             for_input, for_output, for_forget, for_cell = inputs + hidden @ weights + biases
-            taken = f(for_input + to_input * cell)
-            kept = 1 - taken if self.couple_input_forget else f(for_forget + to_forget * cell)
+            taken = gate(for_input, to_input, cell)
+            kept = 1 - taken if self.couple_input_forget else gate(for_forget, to_forget, cell)
             new = kept * cell + taken * g(for_cell)
-            return f(for_output + to_output * new) * h(new), new
+            return gate(for_output, to_output, new) * h(new), new
 
         return step
 

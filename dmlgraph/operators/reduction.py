@@ -23,15 +23,21 @@ _FUNCTIONS: dict[ReduceFunction, Callable[[Array], Array]] = {
     ReduceFunction.ARGMIN: lambda x: index_of(np.argmin, x, np.inf),
     ReduceFunction.AVERAGE: lambda x: x.mean(-1),
     ReduceFunction.L1: lambda x: np.abs(x).sum(-1, dtype=x.dtype),
-    ReduceFunction.L2: lambda x: np.sqrt(_in_range(x * x).sum(-1)),
+    ReduceFunction.L2: lambda x: np.sqrt(_terms(x * x).sum(-1)),
     ReduceFunction.LOG_SUM: lambda x: np.log(x.sum(-1)),
-    ReduceFunction.LOG_SUM_EXP: lambda x: np.log(_in_range(np.exp(x)).sum(-1)),
-    ReduceFunction.MAX: lambda x: np.fmax.reduce(x, -1, initial=-np.inf if x.dtype.kind == "f" else None),
-    ReduceFunction.MIN: lambda x: np.fmin.reduce(x, -1, initial=np.inf if x.dtype.kind == "f" else None),
+    ReduceFunction.LOG_SUM_EXP: lambda x: np.log(_terms(np.exp(x)).sum(-1)),
+    ReduceFunction.MAX: lambda x: _extreme(np.argmax, x, -np.inf),
+    ReduceFunction.MIN: lambda x: _extreme(np.argmin, x, np.inf),
     ReduceFunction.MULTIPLY: lambda x: x.prod(-1, dtype=x.dtype),
     ReduceFunction.SUM: lambda x: x.sum(-1, dtype=x.dtype),
-    ReduceFunction.SUM_SQUARE: lambda x: _in_range(x * x).sum(-1, dtype=x.dtype),
+    ReduceFunction.SUM_SQUARE: lambda x: _terms(x * x).sum(-1, dtype=x.dtype),
 }
+
+
+def _extreme(find: Callable[..., Array], x: Array, start: float) -> Array:
+    """The extreme along the last axis: of NaN alone `start`, of zeros of either sign the first."""
+    numbers = np.where(np.isnan(x), start, x) if x.dtype.kind == "f" else x
+    return np.take_along_axis(numbers, find(numbers, axis=-1)[..., None], -1)[..., 0]
 
 
 def index_of(find: Callable[..., Array], x: Array, last_choice: float) -> Array:
@@ -45,7 +51,7 @@ def index_of(find: Callable[..., Array], x: Array, last_choice: float) -> Array:
     return np.where(np.isnan(x[..., 0]), 0, found)
 
 
-def _in_range(x: Array) -> Array:
+def _terms(x: Array) -> Array:
     """Terms of a sum, infinite beyond float32's range: they are computed in float32 (measured)."""
     return x.astype(np.float32).astype(np.float64) if x.dtype.kind == "f" else x
 
@@ -54,7 +60,8 @@ class Reduce(Operator, dml="REDUCE"):
     """Reduces the elements along `axes` (all axes, if left out) to one, whose sizes become 1.
 
     argmin and argmax give the row-major index inside the reduced axes, of the first if there are several; their
-    output is uint32 unless another integer type is asked for.  max and min pass NaN over.  Integers wrap modulo 2^N.
+    output is uint32 unless another integer type is asked for.  max and min pass NaN over; of zeros of either sign they
+    give the first, DirectML one or the other.  Integers wrap modulo 2^N.
     """
 
     output_keywords: ClassVar = ("dtype",)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dmlgraph.operators.examples import example
 from dmlgraph.operators.fields import Kind, Missing, Number, Role
 from dmlgraph.operators.number_types import describe_sources
-from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.operators.struct import Member
 
 _WORDS = {

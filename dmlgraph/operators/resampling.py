@@ -8,7 +8,7 @@ every step of that is rounded to float32 (measured).  Elements beyond the input'
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ InputOffsets = Annotated[FloatPerDimension, Entries(default=_MIDDLES[0])]
 OutputOffsets = Annotated[FloatPerDimension, Entries(default=_MIDDLES[1])]
 _ANTIALIASED_FROM = 2.0  # 1 / scale above which a dimension is antialiased
 _UINT_MAX = 2**32 - 1
+_LEAST_SCALE = 2.0**-23  # DirectML refuses less (measured)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,14 +41,14 @@ class Taps:
         """Whether the output is the input, `size` elements long."""
         return self.indices.shape == (size, 1) and bool((self.indices[:, 0] == np.arange(size)).all())
 
-    def gather(self, x: Array, axis: int) -> Array:
-        """The resampled array."""
+    def gather(self, x: Array, axis: int, dtype: type[np.floating[Any]]) -> Array:
+        """The resampled array, computed in a float type."""
         if self.weights.shape[1] == 1:  # nothing is weighed: elements are copied, whatever they are
             return x.take(self.indices[:, 0], axis)
         # The weights add up to one.  Written so, as DirectML has it, an infinite element makes its neighbours NaN.
-        first = x.take(self.indices[:, 0], axis).astype(np.float64)
+        first = x.take(self.indices[:, 0], axis).astype(dtype)
         result = first
-        for indices, weights in zip(self.indices.T[1:], self.weights.T[1:], strict=True):
+        for indices, weights in zip(self.indices.T[1:], self.weights.T[1:].astype(dtype), strict=True):
             result = result + weights.reshape((-1,) + (1,) * (x.ndim - axis - 1)) * (x.take(indices, axis) - first)
         return np.asarray(result)
 
@@ -60,10 +61,14 @@ class Taps:
         return np.moveaxis(total, 0, axis)
 
 
-def coordinates(count: int, scale: float, offsets: Sequence[float]) -> Array:
-    """Where the input is read for each of `count` output elements, in float32; offsets are (input, output)."""
-    into, out_of = map(np.float32, offsets)
-    return (np.arange(count, dtype=np.float32) - out_of) * (1 / np.float32(scale)) - into
+def coordinates(count: int, scale: float, offset: float) -> Array:
+    """Where each of `count` output elements stands in the input, but for its pixel offset, in float32."""
+    return (np.arange(count, dtype=np.float32) - np.float32(offset)) * (1 / np.float32(scale))
+
+
+def elements(places: Array, size: int) -> Array:
+    """Whole places as indices, beyond the ends those at the ends; NaN is the first (measured)."""
+    return np.clip(np.where(np.isnan(places), 0, places), 0, size - 1).astype(np.int64)
 
 
 def nearest(where: Array, size: int, direction: AxisDirection | None) -> Taps:
@@ -72,8 +77,7 @@ def nearest(where: Array, size: int, direction: AxisDirection | None) -> Taps:
         rounded = np.ceil(where)
     else:
         rounded = np.floor(where if direction is AxisDirection.DECREASING else where + np.float32(0.5))
-    indices = np.clip(rounded, 0, size - 1).astype(np.int64)
-    return Taps(indices[:, None], np.ones((len(where), 1)))
+    return Taps(elements(rounded[:, None], size), np.ones((len(where), 1)))
 
 
 def linear(where: Array, size: int) -> Taps:
@@ -81,9 +85,22 @@ def linear(where: Array, size: int) -> Taps:
     where = np.clip(where, 0, size - 1).astype(np.float64)
     below = np.floor(where)
     part = where - below
-    indices = np.minimum(below[:, None] + [0, 1], size - 1).astype(np.int64)
-    if not part.any():
-        return Taps(indices[:, :1], np.ones((len(where), 1)))
+    return Taps(elements(below[:, None] + [0, 1], size), np.stack([1 - part, part], axis=1))
+
+
+def extrapolated(places: Array, offset: float, size: int, *, copied: bool) -> Taps:
+    """Two elements by their nearness to a coordinate, which is the place less the offset.
+
+    Measured: the forward operators take those beside the place less the offset clipped to 0 to 1.  So with an offset
+    beyond, they are not beside the coordinate, and are extrapolated; or, along a dimension that is copied, the first of
+    them is taken.
+    """
+    below = np.floor(places - np.float32(min(max(offset, 0), 1)))
+    part = (places - np.float32(offset)).astype(np.float64) - below
+    indices = elements(below[:, None] + [0, 1], size)
+    part = np.where((indices[:, 0] == indices[:, 1]) & np.isfinite(part), 0, part)
+    if copied or size == 1:
+        return Taps(indices[:, :1], np.ones((len(places), 1)))
     return Taps(indices, np.stack([1 - part, part], axis=1))
 
 
@@ -91,9 +108,9 @@ def antialiased(where: Array, size: int, scale: float) -> Taps:
     """All elements nearer to a coordinate than 1 / scale, by their nearness; weights add up to one."""
     reach = 1 / scale
     first = np.floor(where - reach) + 1
-    indices = (first[:, None] + np.arange(int(np.ceil(2 * reach)))).astype(np.int64)
+    indices = first[:, None] + np.arange(int(np.ceil(2 * reach)))
     weights = np.maximum(0, 1 - np.abs(indices - where[:, None]) / reach)
-    return Taps(np.clip(indices, 0, size - 1), weights / weights.sum(1, keepdims=True))
+    return Taps(elements(indices, size), weights / weights.sum(1, keepdims=True))
 
 
 class Resampling(Operator):
@@ -101,6 +118,7 @@ class Resampling(Operator):
 
     output_keywords: ClassVar[tuple[str, ...]] = ("sizes",)
     offset_fields: ClassVar = ("input_pixel_offsets", "output_pixel_offsets")  # of the forward input, output
+    extrapolates: ClassVar = True  # where an offset is below 0 or above 1 (measured)
 
     def taps(self, sizes: Sizes, counts: Sizes) -> Iterator[tuple[int, Taps]]:
         """(axis, taps) along every dimension that is not just copied, from tensors of `sizes` to `counts`."""
@@ -112,11 +130,14 @@ class Resampling(Operator):
         for axis, (size, count, scale, *both) in enumerate(
             zip(sizes, counts, self.scale_of_dimensions, *offsets, strict=True)
         ):
-            where = coordinates(count, scale, both)
+            places = coordinates(count, scale, both[1])
+            where = places - np.float32(both[0])
             if fields["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
                 taps = nearest(where, size, self.direction)
             elif fields.get("antialiased") and 1 / scale > _ANTIALIASED_FROM:
                 taps = antialiased(where.astype(np.float64), size, scale)
+            elif self.extrapolates:
+                taps = extrapolated(places, both[0], size, copied=scale == 1 and sum(both) == 0)
             else:
                 taps = linear(where, size)
             if not taps.copies(size):
@@ -136,17 +157,17 @@ class Resampling(Operator):
         return scales
 
     def check_scales(self) -> None:
-        """Raises an OperatorError where there are scales, and one is not above zero."""
-        scales: tuple[float, ...] | None = self.__dict__["scales"]
-        if scales is None:
+        """Raises an OperatorError where there are scales, and one of them is too small."""
+        if self.__dict__["scales"] is None:
             return
-        problems = [
-            Problem("must be above zero, and finite", field=f"scales.{axis}", got=scale)
-            for axis, scale in enumerate(scales)
-            if not 0 < scale < np.inf
-        ]
+        problems = list(self.constraints())
         if problems:
             raise OperatorError(problems)
+
+    def constraints(self) -> Iterator[Problem]:
+        for axis, scale in enumerate(self.__dict__.get("scales", ())):
+            if not scale >= _LEAST_SCALE:
+                yield Problem("is too small", field=f"scales.{axis}", got=scale, allowed=f"{_LEAST_SCALE} or more")
 
 
 class Resampled(Operator):
@@ -169,6 +190,8 @@ class ForwardResampling(Resampling):
                 raise OperatorError("must be given, or else the scales", field="output.sizes")
             # In float32, where 10 times the nearest to 0.7 is 7 and no less.
             stretched = np.array(tensor.sizes, np.float32) * np.array(scales, np.float32)
+            if np.isinf(stretched).any():
+                raise OperatorError("must be given where a scale is infinite", field="output.sizes")
             sizes = tuple(max(1, int(size)) for size in stretched)
         return {"output": tensor.like(sizes=sizes)}
 
@@ -182,9 +205,10 @@ class ForwardResampling(Resampling):
         (x,) = required(inputs)
         output: TensorDesc = self.__dict__["output"]
         result = x
+        wide = np.float64 if output.dtype.is_float else np.float32  # what is cut in the end shows how it is rounded
         with np.errstate(all="ignore"):
             for axis, taps in self.taps(x.shape, output.sizes):
-                result = taps.gather(result, axis)
+                result = taps.gather(result, axis, wide)
             return (convert(result, output.dtype),)
 
 
@@ -342,6 +366,7 @@ class BackwardResampling(Resampling):
 
     # Measured: an offset belongs to the tensor that has its name, the input gradient being the forward output.
     offset_fields: ClassVar = ("output_pixel_offsets", "input_pixel_offsets")
+    extrapolates: ClassVar = False
 
     def infer(self, given: Given) -> Outcome:
         self.check_scales()

@@ -27,7 +27,7 @@ from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.windows import Sizes
-from dmlgraph.tensor import TensorDesc
+from dmlgraph.tensor import DataType, TensorDesc
 
 _EXAMPLE = """
 inputs:
@@ -117,7 +117,9 @@ outputs: [y]
         x = np.fmax(x, np.finfo(x.dtype).min)  # a maximum starts from the least number (measured)
         result = np.zeros(self.output.sizes, x.dtype)
         for index, (batch, *corners) in enumerate(regions.reshape(-1, 5).astype(np.float32)):
-            left, top, right, bottom = (int(np.rint(corner * np.float32(self.spatial_scale))) for corner in corners)
+            with np.errstate(all="ignore"):
+                places = np.rint(np.array(corners) * np.float32(self.spatial_scale))
+            left, top, right, bottom = convert(places, DataType.INT32).tolist()
             image = x[int(np.clip(batch, 0, x.shape[0] - 1))]
             rows = list(_cells(top, max(bottom - top + 1, 1), height, x.shape[2]))
             columns = list(_cells(left, max(right - left + 1, 1), width, x.shape[3]))
@@ -147,9 +149,9 @@ class Samples:
 
     Attributes:
         places: coordinates in the input, those that make one output element one after the other.
-        indices: {places, 2}: the elements below and above each place.
-        weights: {places, 2}: how much each of them counts.
-        inside: whether a place is inside the input.
+        indices: {places, taps}: the elements below and above each place, or the nearest.
+        weights: {places, taps}: how much each of them counts.
+        inside: whether a place is inside the input; NaN is, at the first element (measured).
     """
 
     places: Array
@@ -157,13 +159,14 @@ class Samples:
     weights: Array
     inside: Array
 
-    def beside(self, size: int) -> Array:
-        """{places, 2}: the elements below and above each place, whichever are weighed."""
-        return np.asarray(np.clip(np.floor(self.places)[:, None] + [0, 1], 0, size - 1), np.int64)
+    @property
+    def taps(self) -> range:
+        """The elements that a sample is interpolated from: the nearest, or the two beside it."""
+        return range(self.indices.shape[1])
 
     def interpolate(self, image: Array, columns: Samples) -> Array:
         """The samples {C, rows, columns} of an image {C, H, W}, these being the rows."""
-        corners = itertools.product((0, 1), (0, 1))
+        corners = itertools.product(self.taps, columns.taps)
         return np.asarray(
             sum(
                 image[:, self.indices[:, i, None], columns.indices[:, j]]
@@ -171,6 +174,12 @@ class Samples:
                 for i, j in corners
             )
         )
+
+
+def beside(places: Array, size: int) -> Array:
+    """{places, 2}: the elements below and above each place; NaN stands at the first."""
+    below = np.where(np.isnan(places), 0, np.floor(places))
+    return np.asarray(np.clip(below[:, None] + [0, 1], 0, size - 1), np.int64)
 
 
 class Aligning(Operator):
@@ -205,6 +214,10 @@ class Aligning(Operator):
         function = fields["reduction_function"]
         if function not in (ReduceFunction.AVERAGE, ReduceFunction.MAX):
             yield Problem("is not for regions", field="reduction_function", got=str(function), allowed="average, max")
+        for field in ("spatial_scale_x", "spatial_scale_y"):
+            scale = fields[field]
+            if scale < 0 or scale == np.inf:
+                yield Problem("must not be negative or infinite", field=field, got=scale, allowed="0 or more, finite")
         least, most = fields["minimum_samples_per_output"], fields["maximum_samples_per_output"]
         if least == 0:
             yield Problem("must be at least 1", field="minimum_samples_per_output", got=0)
@@ -219,14 +232,14 @@ class Aligning(Operator):
     def regions(
         self, regions: Array, batches: Array, image: Sizes, outputs: Sizes
     ) -> Iterator[tuple[Samples, Samples, int]]:
-        """(rows, columns, batch) sampled for each region; a batch beyond the last is the last."""
+        """(rows, columns, batch) sampled for each region."""
         fields = self.__dict__
         scales = np.array([fields["spatial_scale_x"], fields["spatial_scale_y"]] * 2)
         for corners, batch in zip(regions.reshape(-1, 4), batches.ravel(), strict=True):
             left, top, right, bottom = corners.astype(np.float64) * scales
             rows = self.samples(top, bottom, image[2], outputs[0])
             columns = self.samples(left, right, image[3], outputs[1])
-            yield rows, columns, min(int(batch), image[0] - 1)
+            yield rows, columns, int(batch)
 
     def samples(self, start: float, end: float, size: int, count: int) -> Samples:
         """Where a region is sampled for `count` output elements along a dimension of the input."""
@@ -234,7 +247,7 @@ class Aligning(Operator):
         into, out_of = fields.get("input_pixel_offset", 0.5), fields.get("output_pixel_offset", -0.5)
         length = end - start
         least, most = fields["minimum_samples_per_output"], fields["maximum_samples_per_output"]
-        per_output = int(np.clip(np.ceil(abs(length) / count), least, most))
+        per_output = least if np.isnan(length) else int(np.clip(np.ceil(abs(length) / count), least, most))
         total = count * per_output
         steps = np.arange(total) - out_of
         if not fields.get("align_regions_to_corners"):
@@ -243,16 +256,13 @@ class Aligning(Operator):
             places = steps * (length / (total - 1)) + start - into
         else:
             places = np.array([start + length / 2 - into])
-        if fields["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
-            below, part = np.floor(places + 0.5), np.zeros(total)
-        else:
-            below = np.floor(places)
-            part = places - below
-        indices = np.clip(below[:, None] + [0, 1], 0, size - 1).astype(np.int64)
         # Aligned to corners, the edges are the outermost elements; else they go on for less than one element.
         aligned = fields.get("align_regions_to_corners")
-        inside = (places >= 0) & (places <= size - 1) if aligned else (places > -1) & (places < size)
-        return Samples(places, indices, np.stack([1 - part, part], 1), inside)
+        outside = (places < 0) | (places > size - 1) if aligned else (places <= -1) | (places >= size)
+        if fields["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
+            return Samples(places, beside(places + 0.5, size)[:, :1], np.ones((total, 1)), ~outside)
+        part = np.where(outside, 0, places - np.floor(places))
+        return Samples(places, beside(places, size), np.stack([1 - part, part], 1), ~outside)
 
 
 class AligningForward(Aligning):
@@ -275,6 +285,7 @@ class AligningForward(Aligning):
             )
         return {"output": tensor.like(sizes=sizes)}
 
+    @np.errstate(all="ignore")
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         x, regions, batches = required(inputs)
         output: TensorDesc = self.__dict__["output"]
@@ -282,10 +293,14 @@ class AligningForward(Aligning):
         height, width = output.sizes[2:]
         result = np.zeros(output.sizes)
         for index, (rows, columns, batch) in enumerate(self.regions(regions, batches, x.shape, (height, width))):
-            values = rows.interpolate(x[batch].astype(np.float64), columns)
+            # A batch beyond the last is the last.
+            values = rows.interpolate(x[min(batch, len(x) - 1)].astype(np.float64), columns)
             values = np.where(rows.inside[:, None] & columns.inside, values, outside)
             cells = values.reshape(len(values), height, -1, width, len(columns.places) // width)
-            result[index] = cells.mean((2, 4)) if function is ReduceFunction.AVERAGE else cells.max((2, 4))
+            if function is ReduceFunction.AVERAGE:
+                result[index] = cells.mean((2, 4))
+            else:  # measured: a maximum starts from the least number, and passes NaN over
+                result[index] = np.fmax.reduce(cells, (2, 4), initial=np.finfo(output.dtype.numpy).min)
         return (convert(result, output.dtype),)
 
 
@@ -449,6 +464,7 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
                 allowed=f"[{', '.join(map(str, regions))}, …]",
             )
 
+    @np.errstate(all="ignore")
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         x, gradient, regions, batches = inputs
         assert gradient is not None
@@ -461,15 +477,15 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         image, moved = np.zeros(sizes), np.zeros((len(gradient), 4))
         for index, (rows, columns, batch) in enumerate(self.regions(regions, batches, sizes, (height, width))):
             inside = rows.inside[:, None] & columns.inside
-            shares = self._shares(
-                gradient[index].astype(np.float64), rows, columns, inside, None if x is None else x[batch]
-            )
-            for i, j in itertools.product((0, 1), (0, 1)):
+            read = None if x is None else x[min(batch, len(x) - 1)]
+            shares = self._shares(gradient[index].astype(np.float64), rows, columns, inside, read)
+            # Measured: what goes to a batch beyond the last is dropped.
+            for i, j in itertools.product(rows.taps, columns.taps) if batch < sizes[0] else ():
                 weights = rows.weights[:, i, None] * columns.weights[:, j]
                 place: Any = (slice(None), rows.indices[:, i, None], columns.indices[:, j])
                 np.add.at(image[batch], place, shares * weights)
-            if x is not None:
-                moved[index] = self._moved(shares, rows, columns, x[batch].astype(np.float64))
+            if read is not None:
+                moved[index] = self._moved(shares, rows, columns, read.astype(np.float64))
         results = {"output_gradient": image, "output_roi_gradient": moved}
         return tuple(
             convert(results[field].reshape(desc.sizes), desc.dtype)
@@ -496,7 +512,9 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         """The gradient of a region's corners (x1, y1, x2, y2); the slope is bilinear in both modes (measured)."""
 
         def corner(i: int, j: int) -> Array:
-            return image[:, rows.beside(image.shape[1])[:, i, None], columns.beside(image.shape[2])[:, j]]
+            return image[
+                :, beside(rows.places, image.shape[1])[:, i, None], beside(columns.places, image.shape[2])[:, j]
+            ]
 
         y, x = (rows.places - np.floor(rows.places))[:, None], columns.places - np.floor(columns.places)
         along_y = (1 - x) * (corner(1, 0) - corner(0, 0)) + x * (corner(1, 1) - corner(0, 1))
@@ -512,7 +530,8 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
 
         height, width = self.input_gradient.sizes[2:]
         (bottom, top), (right, left) = reach(rows, height, image.shape[1]), reach(columns, width, image.shape[2])
-        along_x, along_y = along_x * shares, along_y * shares
+        inside = rows.inside[:, None] & columns.inside
+        along_x, along_y = (np.where(inside, along * shares, 0) for along in (along_x, along_y))
         return [
             (along_x * left).sum(),
             (along_y * top[:, None]).sum(),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
+from dmlgraph.operators import shader
 from dmlgraph.operators.element_wise import Binary, ScaledUnary
 from dmlgraph.operators.numerics import accurately
 from dmlgraph.operators.operator import Array
@@ -63,12 +66,16 @@ class Atan(ScaledUnary, dml="ELEMENT_WISE_ATAN"):
 class Sinh(ScaledUnary, dml="ELEMENT_WISE_SINH"):
     """The hyperbolic sine of x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
 
+    half_type: ClassVar = np.float32
+
     def function(self, x: Array) -> Array:
         return accurately(np.sinh, x)
 
 
 class Cosh(ScaledUnary, dml="ELEMENT_WISE_COSH"):
     """The hyperbolic cosine of x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
+
+    half_type: ClassVar = np.float32
 
     def function(self, x: Array) -> Array:
         return accurately(np.cosh, x)
@@ -77,8 +84,13 @@ class Cosh(ScaledUnary, dml="ELEMENT_WISE_COSH"):
 class Tanh(ScaledUnary, dml="ELEMENT_WISE_TANH"):
     """The hyperbolic tangent of x."""
 
+    half_type: ClassVar = np.float32
+
     def function(self, x: Array) -> Array:
         return accurately(np.tanh, x)
+
+    def half(self, x: Array) -> Array:
+        return shader.tanh(x)
 
 
 class Asinh(ScaledUnary, dml="ELEMENT_WISE_ASINH"):
@@ -87,8 +99,13 @@ class Asinh(ScaledUnary, dml="ELEMENT_WISE_ASINH"):
     So digits cancel out below zero, −infinity gives NaN, and the square overflows beyond 1.8e19.
     """
 
+    half_type: ClassVar = np.float32
+
     def function(self, x: Array) -> Array:
         return accurately(np.log, x + np.sqrt(x * x + x.dtype.type(1)))
+
+    def half(self, x: Array) -> Array:
+        return shader.log(x + np.sqrt(x * x + np.float32(1)))
 
 
 class Acosh(ScaledUnary, dml="ELEMENT_WISE_ACOSH"):
@@ -97,8 +114,13 @@ class Acosh(ScaledUnary, dml="ELEMENT_WISE_ACOSH"):
     So the square overflows beyond 1.8e19, and where x² − 1 rounds to x², the result below zero is −infinity.
     """
 
+    half_type: ClassVar = np.float32
+
     def function(self, x: Array) -> Array:
         return accurately(np.log, x + np.sqrt(x * x - x.dtype.type(1)))
+
+    def half(self, x: Array) -> Array:
+        return shader.log(x + np.sqrt(x * x - np.float32(1)))
 
 
 class Atanh(ScaledUnary, dml="ELEMENT_WISE_ATANH"):
@@ -107,9 +129,15 @@ class Atanh(ScaledUnary, dml="ELEMENT_WISE_ATANH"):
     It is computed by this formula in float32 as it stands (measured).
     """
 
+    half_type: ClassVar = np.float32
+
     def function(self, x: Array) -> Array:
         one = x.dtype.type(1)
         return np.asarray(0.5 * accurately(np.log, (one + x) / (one - x)))
+
+    def half(self, x: Array) -> Array:
+        one = np.float32(1)
+        return shader.log((one + x) / (one - x), 0.5)
 
 
 class AtanYx(Binary, dml="ELEMENT_WISE_ATAN_YX"):

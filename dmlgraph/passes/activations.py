@@ -13,7 +13,8 @@ from typing import Any
 
 from dmlgraph.operators.activation import ActivationHardSigmoid, ActivationLinear, ActivationRelu, ActivationTanh
 from dmlgraph.operators.element_wise import Add, Add1, Clip, Threshold
-from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, affine, line_of
 from dmlgraph.passes.draft import Draft, DraftNode
@@ -36,7 +37,8 @@ FUSABLE: tuple[type[Operator], ...] = (
 @rule(
     *FUSABLE,
     effect="bit-exact, but a fused RELU keeps NaN and makes −0.0 of what is below zero; where hosts hand over more "
-    "digits (float16, the reference) at most 1/2 ULP of the argument; a hard sigmoid made of CLIP gives 0 for NaN",
+    "digits (float16, the reference) at most 1/2 ULP of the argument; of float16 an activation alone rounds its steps "
+    "to float16, a fused one to float32; a hard sigmoid made of CLIP gives 0 for NaN",
 )
 def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
     """activation(host) → host with FusedActivation; activation(a + b) → ADD1.

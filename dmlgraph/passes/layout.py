@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.shape import Tile
 from dmlgraph.operators.slicing import Slice, Slice1
 from dmlgraph.passes.draft import Draft, DraftNode
@@ -37,6 +38,9 @@ def slice_to_strides(draft: Draft, node: DraftNode) -> Outcome:
         offsets, steps = operator.input_window_offsets, operator.input_window_strides
     if any(offsets) or any(step < 0 for step in steps):
         return Declined("it does not begin at the first element")
+    for user, _ in draft.users(Source(node.name, 0)):
+        if isinstance(user.operator, Identity) and user.operator.scale_bias is None:
+            return Declined(f"'{user.name}' copies it: one copy is needed")
     desc = operand.desc
     strides = tuple(stride * step for stride, step in zip(desc.effective_strides, steps, strict=True))
     view = TensorDesc(dtype=desc.dtype, sizes=node.output_desc().sizes, strides=strides, owned=desc.owned)

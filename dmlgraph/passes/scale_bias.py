@@ -18,7 +18,8 @@ import numpy as np
 from dmlgraph.operators.activation import ActivationIdentity, ActivationRelu, ActivationTanh
 from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, ScaledUnary, Subtract, Threshold
 from dmlgraph.operators.fill import FillValueConstant
-from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, Affine, Line, affine, compose, compose_as_reals, line_of
 from dmlgraph.passes.draft import Draft, DraftNode

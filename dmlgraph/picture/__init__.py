@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from dmlgraph.errors import DmlGraphError, listing, suggestion
+from dmlgraph.files import write_text
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import OperatorNode
@@ -104,4 +105,4 @@ def format_of(path: str | pathlib.Path) -> str:
 def save(graph: Graph, path: str | pathlib.Path, *, view: View = "source") -> None:
     """Writes a picture of a graph; the suffix of the file says which: .svg, .html, .dot or .mmd."""
     text = render(graph, format_of(path), view=view)
-    pathlib.Path(path).write_text(text, encoding="utf-8")
+    write_text(path, text)

@@ -1,6 +1,8 @@
 #include "bind/cpu_arrays.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <vector>
 
 #include "cpu/buffer_pool.h"
@@ -75,11 +77,31 @@ std::optional<Array> read_array(PyObject* object, const TensorDesc& desc, bool w
             return std::nullopt;
         }
         result.strides[d] = array->strides[d];
-        if (writable && array->strides[d] == 0 && desc.sizes[d] > 1) {
-            return std::nullopt;
-        }
     }
     return result;
+}
+
+bool surely_lie_apart(const Array& array, const TensorDesc& desc) {
+    if (array.packed) {
+        return true;
+    }
+    struct Axis {
+        std::int64_t stride = 0;
+        std::int64_t size = 1;
+    };
+    std::array<Axis, max_rank> axes{};
+    for (int d = 0; d < desc.rank; ++d) {
+        axes[d] = {std::abs(array.strides[d]), desc.sizes[d]};
+    }
+    std::ranges::sort(axes, {}, &Axis::stride);
+    auto end = static_cast<std::int64_t>(item_size(desc.type));  // behind the elements along the axes so far
+    for (const auto& [stride, size] : axes) {
+        if (size > 1 && stride < end) {
+            return false;
+        }
+        end += stride * (size - 1);
+    }
+    return true;
 }
 
 py::array new_array(const TensorDesc& desc) {

@@ -21,6 +21,9 @@ py::dtype numpy_dtype(DataType type);
 // output, one that can be written into.
 std::optional<Array> read_array(PyObject* object, const TensorDesc& desc, bool writable);
 
+// Whether no two elements of an array share memory. False, too, for some whose elements lie apart all the same.
+bool surely_lie_apart(const Array& array, const TensorDesc& desc);
+
 // A new packed array for an output.
 py::array new_array(const TensorDesc& desc);
 

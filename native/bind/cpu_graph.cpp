@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bind/cpu_arrays.h"
+#include "bind/gil.h"
 #include "cpu/steps/registry.h"
 
 namespace dmlgraph::cpu {
@@ -18,13 +19,11 @@ public:
     PythonStep(py::object function, std::vector<View> inputs, std::vector<View> outputs)
         : function_(std::move(function)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
     ~PythonStep() override {
-        const py::gil_scoped_acquire gil;
-        function_ = {};
+        acquired([&] { function_ = {}; });
     }
 
     void run(RunContext& context) const override {
-        const py::gil_scoped_acquire gil;
-        function_(arrays(context, inputs_, false), arrays(context, outputs_, true));
+        acquired([&] { call_python(function_, arrays(context, inputs_, false), arrays(context, outputs_, true)); });
     }
     Kind kind() const override { return Kind::python; }
     double cost() const override { return 0; }  // it holds the GIL anyway
@@ -127,15 +126,27 @@ Py_ssize_t length(PyObject* tuple) {
     return PyTuple_GET_SIZE(tuple);
 }
 
+using Types = std::array<PyObject*, data_type_count>;
+
+// The members of Python's DataType, found once: they live as long as Python. Not a static of its own, whose
+// initialisation would wait for the interpreter lock while others wait for it.
+const Types& members() {
+    static Types found{};
+    static bool complete = false;
+    if (!complete) {
+        Types types{};
+        for (const py::handle member : py::module_::import("dmlgraph.tensor").attr("DataType")) {
+            types.at(member.attr("value").cast<std::size_t>()) = member.ptr();
+        }
+        found = types;
+        complete = true;
+    }
+    return found;
+}
+
 // Reads the parts of a graph. Objects of Python's DataType are told apart by their addresses.
 class Reader {
 public:
-    Reader() {
-        for (const py::handle member : py::module_::import("dmlgraph.tensor").attr("DataType")) {
-            types_.at(member.attr("value").cast<std::size_t>()) = member.ptr();
-        }
-    }
-
     DataType type(PyObject* object) const {
         for (std::size_t i = 1; i < types_.size(); ++i) {
             if (types_[i] == object) {
@@ -366,7 +377,7 @@ private:
         node.make_step = std::make_unique<NativeStepMaker>(*kind, std::move(integers), std::move(reals));
     }
 
-    std::array<PyObject*, data_type_count> types_{};
+    const Types& types_ = members();
     py::str dtype_ = py::reinterpret_steal<py::str>(check(PyUnicode_InternFromString("dtype")));
     py::str sizes_ = py::reinterpret_steal<py::str>(check(PyUnicode_InternFromString("sizes")));
     py::str strides_ = py::reinterpret_steal<py::str>(check(PyUnicode_InternFromString("strides")));

@@ -8,6 +8,7 @@ void init_cpu(pybind11::module_& module);
 void init_cpu_kernels(pybind11::module_& module);
 void init_cpu_products(pybind11::module_& module);
 void init_directml(pybind11::module_& module);
+void init_gil(pybind11::module_& module);
 void init_operator_desc(pybind11::module_& module);
 
 }  // namespace dmlgraph

@@ -12,6 +12,7 @@
 
 #include "bind/cpu_arrays.h"
 #include "bind/cpu_graph.h"
+#include "bind/gil.h"
 #include "bind/init.h"
 #include "cpu/buffer_pool.h"
 #include "cpu/executable.h"
@@ -29,6 +30,9 @@ namespace py = pybind11;
 // Runs that touch fewer bytes keep the interpreter lock: they are over before it would have been given away.
 constexpr double worth_releasing = 64 << 10;
 
+// A run that may take longer than this, in seconds, is done where signals can interrupt it.
+constexpr double worth_watching = 0.02;
+
 [[noreturn]] void raise_device_error(const std::string& message, const char* name = "DeviceError") {
     const py::object error = py::module_::import("dmlgraph.errors").attr(name);
     PyErr_SetObject(error.ptr(), error(message).ptr());
@@ -37,7 +41,7 @@ constexpr double worth_releasing = 64 << 10;
 
 using Targets = std::vector<py::object>;  // outputs by slot; null: a new array
 
-class Runner {
+class Runner : public std::enable_shared_from_this<Runner> {
 public:
     Runner(std::string name, const py::sequence& inputs, const py::sequence& nodes, const py::sequence& outputs,
            std::vector<py::str> input_names, std::vector<py::str> output_names, const py::sequence& constants,
@@ -67,8 +71,11 @@ public:
         double cost = 0;
         for (const auto& step : program().steps) {
             cost += step->cost();
+            can_last_ = can_last_ || step->kind() == Step::Kind::python;
         }
         releases_ = cost >= worth_releasing;
+        can_last_ = can_last_ || releases_;
+        may_last_ = can_last_;
     }
 
     const cpu::Program& program() const { return executable_.program(); }
@@ -106,7 +113,8 @@ public:
                     continue;
                 }
                 const auto found = cpu::read_array(array, program().outputs[slot], true);
-                if (!found || (named > 0 && !found->packed)) {
+                if (!found || (named > 0 && !found->packed) ||
+                    !cpu::surely_lie_apart(*found, program().outputs[slot])) {
                     return py::none();
                 }
                 binding.outputs[slot] = *found;
@@ -117,17 +125,26 @@ public:
                 return py::none();
             }
         }
-        return finish(use);
+        return finish(std::move(use));
     }
 
     // The results for arrays in slot order (constants too) and outputs by slot (None: a new array), all of them checked.
     py::object execute(const py::sequence& arrays, const py::sequence& outputs) {
-        Use use(*this);
-        read(arrays, outputs, use.binding(), use.targets());
-        for (const py::handle array : arrays) {
-            use.hold(array.ptr());
+        return finish(checked(arrays, outputs));
+    }
+
+    // Runs as `execute` does: (names, how it runs, seconds, bytes) of each step.
+    py::list profile(const py::sequence& arrays, const py::sequence& outputs) {
+        std::vector<double> seconds;
+        finish(checked(arrays, outputs), &seconds);
+        constexpr std::array how{"region", "native", "python"};
+        py::list result;
+        for (std::size_t s = 0; s < seconds.size(); ++s) {
+            const Step& step = *program().steps[s];
+            result.append(py::make_tuple(py::tuple(py::cast(step.nodes)), how[static_cast<std::size_t>(step.kind())],
+                                         seconds[s], step.bytes));
         }
-        return finish(use);
+        return result;
     }
 
     // Sets the arrays of a binding.
@@ -152,11 +169,13 @@ public:
         }
     }
 
-    py::object run_bound(const Binding& binding, const Targets& targets) {
+    // `arrays`: what the binding points into.
+    py::object run_bound(const Binding& binding, const Targets& targets, const py::object& arrays) {
         Use use(*this);
         use.binding() = binding;
         use.targets() = targets;
-        return finish(use);
+        use.hold(arrays.ptr());
+        return finish(std::move(use));
     }
 
     Binding base() const { return base_; }
@@ -170,21 +189,6 @@ public:
         executable_.trim();
         inputs_.assign(inputs_.size(), py::object());
         base_ = Binding(inputs_.size(), program().outputs.size());
-    }
-
-    // Whether runs measure the time of each step.
-    void set_timed(bool timed) { executable_.timed = timed; }
-
-    // (names, how it runs, seconds, bytes) of each step of the last run that was timed.
-    py::list timed_steps() const {
-        constexpr std::array how{"region", "native", "python"};
-        py::list result;
-        for (std::size_t s = 0; s < step_seconds_.size(); ++s) {
-            const Step& step = *program().steps[s];
-            result.append(py::make_tuple(py::tuple(py::cast(step.nodes)), how[static_cast<std::size_t>(step.kind())],
-                                         step_seconds_[s], step.bytes));
-        }
-        return result;
     }
 
     py::dict stats() const {
@@ -237,8 +241,13 @@ private:
                 spare_->binding = runner.base_;
             }
             spare_->targets.resize(runner.output_names_.size());
+            spare_->context->renew();
         }
+        Use(Use&&) = default;
         ~Use() {
+            if (!spare_) {
+                return;
+            }
             spare_->targets.clear();
             spare_->held.clear();
             if (runner_.closed_) {
@@ -248,8 +257,6 @@ private:
                 runner_.spares_.push_back(std::move(spare_));
             }
         }
-        Use(const Use&) = delete;
-        Use& operator=(const Use&) = delete;
 
         Executable::Context& context() { return *spare_->context; }
         Binding& binding() { return spare_->binding; }
@@ -259,6 +266,26 @@ private:
     private:
         Runner& runner_;
         std::unique_ptr<Spare> spare_;
+    };
+
+    // A run that another thread does, with all that it needs.
+    struct Job {
+        Job(std::shared_ptr<Runner> runner, Use use) : runner(std::move(runner)), use(std::move(use)) {}
+        ~Job() { given_up -= cancelled ? 1 : 0; }
+
+        void cancel(unsigned long thread) {
+            given_up += cancelled ? 0 : 1;
+            cancelled = true;
+            use.context().cancel();
+            PyThreadState_SetAsyncExc(thread, PyExc_SystemExit);  // for the steps that run Python
+        }
+
+        static inline int given_up = 0;  // jobs that are cancelled and still there: they may write into the caller's arrays
+
+        std::shared_ptr<Runner> runner;
+        Use use;
+        std::vector<double> step_seconds;
+        bool cancelled = false;
     };
 
     void set_input(std::size_t slot, const py::object& array, Array& to) const {
@@ -286,8 +313,17 @@ private:
         return false;
     }
 
-    // Makes the outputs that are not given, runs, and returns all by name.
-    py::object finish(Use& use) {
+    Use checked(const py::sequence& arrays, const py::sequence& outputs) {
+        Use use(*this);
+        read(arrays, outputs, use.binding(), use.targets());
+        for (const py::handle array : arrays) {
+            use.hold(array.ptr());
+        }
+        return use;
+    }
+
+    // Makes the outputs that are not given, runs, and returns all by name; with `step_seconds`, measures each step.
+    py::object finish(Use use, std::vector<double>* step_seconds = nullptr) {
         Binding& binding = use.binding();
         Targets& targets = use.targets();
         try {
@@ -302,7 +338,10 @@ private:
                 binding.outputs[slot].data = static_cast<std::byte*>(made.mutable_data());
                 targets[slot] = std::move(made);
             }
-            run_steps(use.context(), binding);
+            if (may_last_ || Job::given_up > 0) {
+                return run_watched(std::move(use), step_seconds);
+            }
+            run_steps(use, step_seconds);
         } catch (const std::bad_alloc&) {
             out_of_memory();
         } catch (const py::error_already_set& error) {
@@ -311,6 +350,10 @@ private:
             }
             throw;
         }
+        return by_name(targets);
+    }
+
+    py::object by_name(const Targets& targets) const {
         PyObject* const results = PyDict_New();
         if (results == nullptr) {
             throw py::error_already_set();
@@ -324,25 +367,27 @@ private:
         return result;
     }
 
-    void run_steps(Executable::Context& context, const Binding& binding) {
+    // A run that a signal may interrupt: then it is cancelled, and keeps what it uses for as long as it needs that.
+    py::object run_watched(Use use, std::vector<double>* step_seconds) {
+        const auto job = std::make_shared<Job>(shared_from_this(), std::move(use));
+        const bool timed = step_seconds != nullptr;
+        const py::cpp_function work(
+            [job, timed] { job->runner->run_steps(job->use, timed ? &job->step_seconds : nullptr); });
+        const py::cpp_function cancel([job](unsigned long thread) { job->cancel(thread); });
+        call_python(py::module_::import("dmlgraph.devices.interrupts").attr("interruptible"), work, cancel);
+        if (timed) {
+            *step_seconds = job->step_seconds;
+        }
+        return by_name(job->use.targets());
+    }
+
+    void run_steps(Use& use, std::vector<double>* step_seconds) {
         using Clock = std::chrono::steady_clock;
         const auto start = Clock::now();
-        if (releases_) {
-            PyThreadState* const state = PyEval_SaveThread();
-            try {
-                executable_.run(context, binding);
-            } catch (const std::exception&) {
-                PyEval_RestoreThread(state);
-                throw;
-            }
-            PyEval_RestoreThread(state);
-        } else {
-            executable_.run(context, binding);
-        }
+        const auto run = [&] { executable_.run(use.context(), use.binding(), step_seconds); };
+        releases_ ? released(run) : run();
         seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
-        if (executable_.timed) {
-            step_seconds_ = context.step_seconds;
-        }
+        may_last_ = can_last_ && seconds_ > worth_watching;
     }
 
     [[noreturn]] void out_of_memory() const {
@@ -359,9 +404,10 @@ private:
     std::vector<std::unique_ptr<Spare>> spares_;
     std::size_t spare_count_ = 0;
     bool releases_ = false;
+    bool can_last_ = false;  // whether there is a size or a Python function that may make a run long
+    bool may_last_ = false;  // … and the last run was long, or there was none yet
     bool closed_ = false;
     double seconds_ = 0;
-    std::vector<double> step_seconds_;
 };
 
 // A run of fixed arrays.
@@ -372,7 +418,7 @@ public:
         runner_->read(arrays, outputs, binding_, targets_);
     }
 
-    py::object operator()() const { return runner_->run_bound(binding_, targets_); }
+    py::object operator()() const { return runner_->run_bound(binding_, targets_, arrays_); }
 
 private:
     std::shared_ptr<Runner> runner_;
@@ -398,8 +444,7 @@ void init_cpu(py::module_& module) {
             },
             py::arg("arrays"), py::arg("outputs"))
         .def("close", &Runner::close)
-        .def("set_timed", &Runner::set_timed, py::arg("timed"))
-        .def("timed_steps", &Runner::timed_steps)
+        .def("profile", &Runner::profile, py::arg("arrays"), py::arg("outputs"))
         .def_property_readonly("stats", &Runner::stats);
     py::class_<BoundRun>(module, "BoundRun", "Runs an executable on arrays that are fixed.")
         .def("__call__", &BoundRun::operator());

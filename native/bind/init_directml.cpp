@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "bind/gil.h"
 #include "bind/init.h"
 #include "bind/read_value.h"
 #include "directml/adapter.h"
@@ -18,36 +19,16 @@
 namespace dmlgraph {
 namespace {
 
-// Calls a function while other threads may run Python. A thread that comes back when Python has ended is
-// ended by Python through this frame, as an exception that may not be stopped: so no destructor takes the GIL
-// again.
-template <class Function>
-auto released(Function function) {
-    PyThreadState* const state = PyEval_SaveThread();
-    try {
-        if constexpr (std::is_void_v<decltype(function())>) {
-            function();
-            PyEval_RestoreThread(state);
-        } else {
-            auto result = function();
-            PyEval_RestoreThread(state);
-            return result;
-        }
-    } catch (const std::exception&) {
-        PyEval_RestoreThread(state);
-        throw;
-    }
-}
-
 // Shared ownership in which the last owner lets other threads run while the object is taken down: that may
-// wait for work on the adapter, and a software adapter's work may wait for Python.
+// wait for work on the adapter, and a software adapter's work may wait for Python. What is left when Python ends under
+// threads at work is not taken down: they may be inside it.
 template <class T, class... Arguments>
 std::shared_ptr<T> make_released(Arguments&&... arguments) {
     const auto destroy = [](T* object) {
-        if (Py_IsInitialized() && PyGILState_Check()) {
-            released([object] { delete object; });
-        } else {
+        if (!Py_IsInitialized() || !PyGILState_Check()) {
             delete object;
+        } else if (!ends_under_threads()) {
+            released([object] { delete object; });
         }
     };
     return released(
@@ -64,7 +45,7 @@ auto releasing(Result (Class::*method)(Parameters...)) {
 
 // Raises the Python exception that dmlgraph.devices.directml_errors makes of the error.
 void raise(const Error& error) {
-    const auto text = [](const std::string& bytes) {
+    const auto text = [](std::string_view bytes) {
         return py::reinterpret_steal<py::object>(
             PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
     };
@@ -72,10 +53,10 @@ void raise(const Error& error) {
     for (const std::string& message : error.debug_messages) {
         messages.append(text(message));
     }
-    const auto make = py::module_::import("dmlgraph.devices.directml_errors").attr("from_native");
-    const py::object exception =
-        make(name(error.kind), text(error.message), text(error.call), static_cast<std::uint32_t>(error.code),
-             describe(error.code), text(error.graph), text(error.node), messages);
+    const py::object exception = call_python(
+        py::module_::import("dmlgraph.devices.directml_errors").attr("from_native"), text(name(error.kind)),
+        text(error.message), text(error.call), py::int_(static_cast<std::uint32_t>(error.code)),
+        text(describe(error.code)), text(error.graph), text(error.node), messages);
     PyErr_SetObject(py::type::of(exception).ptr(), exception.ptr());
 }
 
@@ -151,9 +132,9 @@ private:
     std::vector<std::span<const std::byte>> spans_;
 };
 
-void initialize(Executable& executable, const py::sequence& data) {
+void initialize(Executable& executable, const py::sequence& data, const Cancellation* cancellation) {
     const HeldBuffers buffers(data);
-    released([&] { executable.initialize(buffers.spans()); });
+    released([&] { executable.initialize(buffers.spans(), cancellation); });
 }
 
 py::buffer_info buffer_of(const HostTensor& tensor) {
@@ -244,6 +225,11 @@ void init_device(py::module_& module) {
 }
 
 void init_executable(py::module_& module) {
+    py::class_<Cancellation>(module, "Cancellation", "Asks a run to end soon, from any thread.")
+        .def(py::init<>())
+        .def("cancel", &Cancellation::cancel)
+        .def_property_readonly("cancelled", &Cancellation::cancelled);
+
     py::class_<HostTensor>(module, "HostTensor", py::buffer_protocol(),
                            "Bytes of an executable's tensor; stays valid after the executable is closed.")
         .def_buffer(&buffer_of);
@@ -255,10 +241,11 @@ void init_executable(py::module_& module) {
                                                   static_cast<abi::DML_EXECUTION_FLAGS>(flags));
              }),
              py::arg("device"), py::arg("graph"), py::arg("flags") = 0)
-        .def("initialize", &initialize, py::arg("data"),
+        .def("initialize", &initialize, py::arg("data"), py::arg("cancellation") = nullptr,
              "Takes the owned inputs' bytes (None for the others) into the persistent resource.")
         .def_property_readonly("device", &Executable::device)
-        .def("execute", releasing(py::overload_cast<>(&Executable::execute)))
+        .def("execute", releasing(py::overload_cast<const Cancellation*>(&Executable::execute)),
+             py::arg("cancellation") = nullptr)
         .def("input", releasing(&Executable::input), py::arg("index"))
         .def("output", releasing(&Executable::output), py::arg("index"))
         .def("close", releasing(&Executable::close))

@@ -139,19 +139,21 @@ void Executable::place(Context& context, const Binding& binding) const {
     }
 }
 
-void Executable::run(Context& context, const Binding& binding) const {
+void Executable::run(Context& context, const Binding& binding, std::vector<double>* step_seconds) const {
     place(context, binding);
-    if (timed) {
+    if (step_seconds != nullptr) {
         using Clock = std::chrono::steady_clock;
-        context.step_seconds.resize(program_.steps.size());
-        for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+        step_seconds->clear();
+        for (const auto& step : program_.steps) {
             const auto start = Clock::now();
-            program_.steps[s]->run(context);
-            context.step_seconds[s] = std::chrono::duration<double>(Clock::now() - start).count();
+            step->run(context);
+            context.throw_if_cancelled();
+            step_seconds->push_back(std::chrono::duration<double>(Clock::now() - start).count());
         }
     } else {
         for (const auto& step : program_.steps) {
             step->run(context);
+            context.throw_if_cancelled();
         }
     }
     const std::size_t inputs = program_.inputs.size();

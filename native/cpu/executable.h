@@ -43,12 +43,11 @@ public:
     // Frees the memory of contexts that are not in use.
     void trim();
 
-    // Throws what steps throw, and std::bad_alloc.
-    void run(Context& context, const Binding& binding) const;
+    // Throws what steps throw, std::bad_alloc, and Cancelled. With `step_seconds`, measures how long each step takes.
+    void run(Context& context, const Binding& binding, std::vector<double>* step_seconds = nullptr) const;
 
     const Program& program() const { return program_; }
     int threads() const { return threads_; }
-    bool timed = false;  // whether runs measure the seconds of each step
 
 private:
     void place(Context& context, const Binding& binding) const;
@@ -63,8 +62,6 @@ private:
 class Executable::Context : public RunContext {
 public:
     Context(const Program& program, int threads);
-
-    std::vector<double> step_seconds;  // of the last timed run
 
 private:
     friend class Executable;

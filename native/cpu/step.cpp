@@ -26,7 +26,11 @@ Tensor RunContext::tensor(const View& view) const {
 }
 
 void RunContext::parallel(std::int64_t count, double cost, ParallelTask task) {
-    run_parallel(count, cost < worth_sharing ? 1 : workers, task, cost >= worth_waking);
+    if (cost < worth_sharing) {  // over too soon to be stopped
+        run_parallel(count, 1, task);
+    } else {
+        run_parallel(count, workers, task, cost >= worth_waking, &cancelled_);
+    }
 }
 
 }  // namespace dmlgraph::cpu

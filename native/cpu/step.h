@@ -1,8 +1,10 @@
 // A step of a plan, and what it is given when it runs.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,6 +15,12 @@
 namespace dmlgraph::cpu {
 
 class RunContext;
+
+// Thrown by a run that somebody has cancelled; what it has written is of no use.
+class Cancelled : public std::exception {
+public:
+    const char* what() const noexcept override { return "the run is cancelled"; }
+};
 
 // Something that reads and writes views on the plan's buffers. A step is immutable once planned: several runs may
 // be inside it at the same time.
@@ -48,6 +56,15 @@ class RunContext {
 public:
     virtual ~RunContext() = default;
 
+    // Asks the run to end soon, from any thread; `renew` makes the context ready for another one.
+    void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+    void renew() { cancelled_.store(false, std::memory_order_relaxed); }
+    void throw_if_cancelled() const {
+        if (cancelled_.load(std::memory_order_relaxed)) {
+            throw Cancelled();
+        }
+    }
+
     // The memory of a view; the caller's arrays may have other strides than the plan expects.
     Tensor tensor(const View& view) const;
     // The first element of a view.
@@ -74,6 +91,9 @@ public:
     std::byte* scratch_base = nullptr;
     std::size_t scratch_stride = 0;
     int workers = 1;
+
+private:
+    std::atomic<bool> cancelled_{false};
 };
 
 }  // namespace dmlgraph::cpu

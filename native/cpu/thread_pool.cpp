@@ -170,18 +170,18 @@ int default_threads() {
     return count;
 }
 
-void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake) {
+void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake, const std::atomic<bool>* stop) {
     workers = static_cast<int>(std::min<std::int64_t>(workers, count));
     if (workers > 1) {
         Shared& state = shared_pool();
         const std::unique_lock lock(state.mutex, std::try_to_lock);
         if (lock) {
-            Job job{Pieces(count, workers), task, workers - 1};
+            Job job{Pieces(count, workers, stop), task, workers - 1};
             state.pool.run(job, wake);
             return;
         }
     }
-    Chunks chunks(count);
+    Chunks chunks(count, stop);
     task(0, chunks);
 }
 

@@ -55,6 +55,10 @@ constexpr std::array<BufferTraits, 4> buffer_traits{{
      D3D12_RESOURCE_STATE_COMMON},
 }};
 
+int is_cancelled(const void* cancellation) {
+    return static_cast<const Cancellation*>(cancellation)->cancelled() ? 1 : 0;
+}
+
 std::string level_text(DML_FEATURE_LEVEL level) {
     return std::to_string(level >> 12) + "." + std::to_string((level >> 8) & 0xf);
 }
@@ -155,13 +159,16 @@ ComPtr<ID3D12Resource> Device::create_buffer(BufferKind kind, std::uint64_t byte
     return buffer;
 }
 
-void Device::execute(ID3D12CommandList& list, Place place) {
+void Device::execute(ID3D12CommandList& list, Place place, const Cancellation* cancellation) {
     require_alive(place);
     std::uint64_t value;
+    bool given_up;
     {
         const std::lock_guard lock(submission_);
         ID3D12CommandList* lists[] = {&list};
+        library_->begin_submission(cancellation ? is_cancelled : nullptr, cancellation);
         queue_->ExecuteCommandLists(1, lists);
+        given_up = library_->end_submission();
         value = ++fence_value_;
         check(queue_->Signal(fence_.get(), value), "ID3D12CommandQueue::Signal", place);
     }
@@ -169,6 +176,11 @@ void Device::execute(ID3D12CommandList& list, Place place) {
     check(fence_->SetEventOnCompletion(value, nullptr), "ID3D12Fence::SetEventOnCompletion", place);
     if (failed(d3d12_->GetDeviceRemovedReason()) || failed(directml_->GetDeviceRemovedReason())) {
         fail_removed("ExecuteCommandLists", place);
+    }
+    if (given_up) {
+        Error error(ErrorKind::cancelled, "the run is cancelled");
+        error.graph = place.graph;
+        throw error;
     }
 }
 

@@ -33,6 +33,16 @@ struct DeviceOptions {
     bool share_memory = true;  // where processor and adapter have one memory, nothing is copied between them
 };
 
+// Asks a run to end soon, from any thread. Adapters that cannot end it go on.
+class Cancellation {
+public:
+    void cancel() { cancelled_ = true; }
+    bool cancelled() const { return cancelled_; }
+
+private:
+    std::atomic<bool> cancelled_{false};
+};
+
 // Safe to use from several threads.
 class Device {
 public:
@@ -58,8 +68,9 @@ public:
     abi::ComPtr<abi::ID3D12Resource> create_buffer(BufferKind kind, std::uint64_t bytes,
                                                    std::string_view what, Place place);
 
-    // Submits a closed list and waits until the adapter has finished it.
-    void execute(abi::ID3D12CommandList& list, Place place);
+    // Submits a closed list and waits until the adapter has finished it. Throws Error (cancelled) where the adapter
+    // gives it up, which leaves all in order except what the list wrote.
+    void execute(abi::ID3D12CommandList& list, Place place, const Cancellation* cancellation = nullptr);
 
     // Throws when the code is a failure: Error (device_removed) when the device is lost, else Error (call).
     void check(abi::HRESULT code, std::string_view call, Place place = {});

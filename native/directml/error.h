@@ -18,6 +18,7 @@ enum class ErrorKind {
     too_large,       // a buffer exceeds what Direct3D 12 can bind
     device_removed,  // the device is lost
     call,            // any other failing HRESULT
+    cancelled,       // somebody has asked the run to end
     use,             // the caller's own mistake: wrong index, wrong order
 };
 

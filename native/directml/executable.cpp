@@ -16,6 +16,8 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+constexpr double worth_cancelling = 0.01;  // seconds
+
 constexpr DML_BINDING_DESC no_binding{DML_BINDING_TYPE_NONE, nullptr};
 
 DML_BINDING_DESC binding_desc(const DML_BUFFER_BINDING& binding) {
@@ -109,6 +111,7 @@ struct Executable::Held {
     WorkBuffer temporary;
     WorkBuffer persistent;
     std::optional<Recording> execution;  // recorded once the operator is initialised
+    bool initialized = false;
 };
 
 Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, DML_EXECUTION_FLAGS flags)
@@ -173,7 +176,7 @@ std::size_t Executable::position(std::size_t input) const {
                       [&](const GraphInput& other) { return other.owned == owned; }));
 }
 
-void Executable::initialize(std::span<const std::span<const std::byte>> data) {
+void Executable::initialize(std::span<const std::span<const std::byte>> data, const Cancellation* cancellation) {
     const std::lock_guard lock(mutex_);
     Held& held = this->held();
     if (data.size() != graph_.inputs.size()) {
@@ -229,10 +232,12 @@ void Executable::initialize(std::span<const std::span<const std::byte>> data) {
     owned.record_copies(recording.list());
     recording.dispatch();
     recording.close();
-    execute(recording.list(), stats_.initialize_dispatches);
+    held.initialized = false;
+    execute(recording.list(), stats_.initialize_dispatches, cancellation);
     if (!held.execution) {
         record_execution(held);
     }
+    held.initialized = true;
     stats_.initialize_seconds = seconds_since(start);
 }
 
@@ -270,18 +275,22 @@ void Executable::record_execution(Held& held) const {
     held.execution.emplace(std::move(recording));
 }
 
-void Executable::execute() {
+void Executable::execute(const Cancellation* cancellation) {
     const std::lock_guard lock(mutex_);
     Held& held = this->held();
-    if (!held.execution) {
+    if (!held.initialized) {
         throw Error(ErrorKind::use, "an executable is initialised before it is executed");
     }
-    stats_.run_seconds = execute(held.execution->list(), stats_.dispatches);
+    // What is over soon need not be looked after.
+    const bool may_last = stats_.runs == 0 || stats_.run_seconds > worth_cancelling;
+    stats_.run_seconds =
+        execute(held.execution->list(), stats_.dispatches, may_last ? cancellation : nullptr);
     ++stats_.runs;
 }
 
 // Returns the seconds it took.
-double Executable::execute(ID3D12CommandList& list, std::optional<std::uint64_t>& dispatches) {
+double Executable::execute(ID3D12CommandList& list, std::optional<std::uint64_t>& dispatches,
+                           const Cancellation* cancellation) {
     Library& library = device_->library();
     std::unique_lock counting(library.counting, std::defer_lock);
     if (library.has_counters()) {
@@ -289,7 +298,7 @@ double Executable::execute(ID3D12CommandList& list, std::optional<std::uint64_t>
     }
     const std::uint64_t before = library.counter("dispatches");
     const auto start = Clock::now();
-    device_->execute(list, place());
+    device_->execute(list, place(), cancellation);
     const double seconds = seconds_since(start);
     if (counting) {
         dispatches = library.counter("dispatches") - before;

@@ -43,11 +43,12 @@ public:
     ~Executable();
 
     // Initialises the operator with its owned inputs: before the first execution, and again whenever one of
-    // them changes. data has one element per graph input; those of inputs that are not owned are empty.
-    void initialize(std::span<const std::span<const std::byte>> data);
+    // them changes, or an initialisation fails. data has one element per graph input; those of inputs that are not owned
+    // are empty.
+    void initialize(std::span<const std::span<const std::byte>> data, const Cancellation* cancellation = nullptr);
 
     // Runs the graph on what stands in the inputs; returns when the outputs are written.
-    void execute();
+    void execute(const Cancellation* cancellation = nullptr);
 
     // A tensor as the processor sees it, in the layout of its desc; of the inputs, those that are not owned.
     HostTensor input(std::size_t index);
@@ -67,7 +68,8 @@ private:
     std::vector<std::uint64_t> input_bytes(bool owned) const;
     std::size_t position(std::size_t input) const;
     void record_execution(Held& held) const;
-    double execute(abi::ID3D12CommandList& list, std::optional<std::uint64_t>& dispatches);
+    double execute(abi::ID3D12CommandList& list, std::optional<std::uint64_t>& dispatches,
+                   const Cancellation* cancellation);
 
     std::shared_ptr<Device> device_;
     GraphDesc graph_;              // names, inputs and outputs; nodes and edges are dropped once compiled

@@ -36,17 +36,30 @@ public:
     // UINT64_MAX for a counter there is not.
     std::uint64_t counter(const char* name) const { return counter_ ? counter_(name) : UINT64_MAX; }
 
+    // A software adapter gives up what this thread submits between these two once cancelled(context) is not 0;
+    // null: never. The second one says whether it did.
+    void begin_submission(int (*cancelled)(const void* context), const void* context) const {
+        if (begin_ && end_) {
+            begin_(cancelled, context);
+        }
+    }
+    bool end_submission() const { return begin_ && end_ && end_() != 0; }
+
 private:
     explicit Library(const LibraryPaths& paths)
         : paths_(paths), d3d12_(paths.d3d12), dxcore_(paths.dxcore), directml_(paths.directml) {}
 
     using CounterFunction = std::uint64_t(const char* name);
+    using BeginFunction = void(int (*cancelled)(const void*), const void* context);
+    using EndFunction = int();
 
     LibraryPaths paths_;
     SharedLibrary d3d12_;
     SharedLibrary dxcore_;
     SharedLibrary directml_;
     CounterFunction* counter_ = d3d12_.find<CounterFunction>("sw_counter");
+    BeginFunction* begin_ = d3d12_.find<BeginFunction>("sw_begin");
+    EndFunction* end_ = d3d12_.find<EndFunction>("sw_end");
 
 public:
     // The functions that are called; the debug interface is null where there is none.

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <new>
 
 #include "software_adapter/counters.h"
 #include "software_adapter/pipeline.h"
+#include "software_adapter/submission.h"
 #include "software_adapter/thread_pool.h"
 
 namespace dmlgraph::software {
@@ -37,6 +39,27 @@ void* group_shared_memory(uint64_t bytes) {
     return memory.get();
 }
 
+// Calls run(first, last) for ranges that cover first <= i < last. What may be cancelled is run in pieces that take a
+// moment each, until it is.
+template <class Run>
+void run_until_given_up(Submission& submission, uint64_t first, uint64_t last, const Run& run) {
+    using Clock = std::chrono::steady_clock;
+    constexpr auto moment = std::chrono::milliseconds(1);
+    if (!submission.can_be_cancelled()) {
+        run(first, last);
+        return;
+    }
+    for (uint64_t size = 1; first < last && !submission.given_up();) {
+        const uint64_t end = first + std::min(size, last - first);
+        const auto start = Clock::now();
+        run(first, end);
+        first = end;
+        if (Clock::now() - start < moment) {
+            size *= 2;
+        }
+    }
+}
+
 // Calls piece(first, last) for ranges of bytes that cover 0 <= i < size.
 template <class Piece>
 void for_each_piece(uint64_t size, const Piece& piece) {
@@ -59,8 +82,12 @@ void DispatchCommand::run() const {
     }
     auto* arguments =
         const_cast<SwView**>(views.data());  // the kernel's interface has no const; it writes none
+    Submission& submission = Submission::current();
     parallel_for(groups, [&](uint64_t first, uint64_t last) {
-        kernel->function(arguments, grid, first, last, group_shared_memory(kernel->shared_bytes));
+        void* const shared = group_shared_memory(kernel->shared_bytes);
+        run_until_given_up(submission, first, last, [&](uint64_t from, uint64_t to) {
+            kernel->function(arguments, grid, from, to, shared);
+        });
     });
     counters.thread_groups += groups;
 }
@@ -96,7 +123,11 @@ void TimestampCommand::run() const {
 }
 
 void run(const Commands& commands) {
+    Submission& submission = Submission::current();
     for (const auto& command : commands) {
+        if (submission.given_up()) {
+            return;
+        }
         std::visit([](const auto& each) { each.run(); }, command);
     }
 }

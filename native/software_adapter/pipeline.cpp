@@ -1,9 +1,14 @@
 #include "software_adapter/pipeline.h"
 
+#include <cxxabi.h>
+
 #include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "software_adapter/log.h"
+#include "software_adapter/submission.h"
 
 namespace dmlgraph::software {
 namespace {
@@ -16,6 +21,19 @@ constexpr uint32_t typed_buffer = 10;
 
 // The compiler's reason, with its NUL.
 using ErrorText = char[1024];
+
+// Calls the compiler, whose language may end a thread that is inside it by pthread_exit when the process ends. To
+// unwind the caller's stack is not ours, and what it holds may be needed: the thread rests until the process is gone.
+template <class Function>
+int outlive(const Function& function) {
+    try {
+        return function();
+    } catch (__cxxabiv1::__forced_unwind&) {
+        while (true) {
+            std::this_thread::sleep_for(std::chrono::hours(1));
+        }
+    }
+}
 
 std::string register_name(const SwResourceRange& range) {
     constexpr char letters[] = "tubs";  // by resource class
@@ -60,7 +78,14 @@ const SwKernel* PipelineState::compile(std::vector<uint32_t> formats) {
     const auto compiler = compile_shader.load();
     SwKernel kernel{};
     ErrorText error = "no compiler is registered";
-    if (!compiler || !compiler(dxbc_.data(), dxbc_.size(), formats.data(), &kernel, error, sizeof error)) {
+    const int result = !compiler ? 0 : outlive([&] {
+        return compiler(dxbc_.data(), dxbc_.size(), formats.data(), &kernel, error, sizeof error);
+    });
+    if (result < 0) {
+        Submission::current().give_up();
+        return nullptr;
+    }
+    if (result == 0) {
         device_state().remove(DXGI_ERROR_DRIVER_INTERNAL_ERROR, std::string("compiling a kernel: ") + error);
         return nullptr;
     }
@@ -80,7 +105,8 @@ HRESULT create_compute_pipeline(const DeviceOwner& owner, const D3D12_COMPUTE_PI
     const auto describe = describe_shader.load();
     SwShaderInfo info{};
     ErrorText error = "no compiler is registered";
-    if (!describe || !describe(dxbc.data(), dxbc.size(), &info, error, sizeof error)) {
+    if (!describe ||
+        !outlive([&] { return describe(dxbc.data(), dxbc.size(), &info, error, sizeof error); })) {
         log(std::string("creating a pipeline: ") + error);
         return E_NOTIMPL;
     }

@@ -24,8 +24,9 @@ public:
     std::span<const SwResourceRange> ranges() const { return {info_.ranges, info_.range_count}; }
     std::span<const RootBinding> bindings() const { return bindings_; }
 
-    // The kernel for views of these formats, one for each range; compiled when it is needed first. Null, and
-    // the device lost, where it cannot be compiled.
+    // The kernel for views of these formats, one for each range; compiled when it is needed first. Null where it
+    // cannot be compiled, and the device is lost, or where the compiler is interrupted, and the submission is given
+    // up.
     const SwKernel* kernel(SwView* const* views);
 
 private:

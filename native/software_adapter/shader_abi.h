@@ -43,8 +43,8 @@ struct SwKernel {
     uint64_t shared_bytes;
 };
 
-// Both take a DXBC container and return 1, or 0 after writing a reason with its NUL into `error`. SwDescribe
-// runs when a pipeline is created. SwCompile runs on whatever thread executes the first dispatch that needs
+// Both take a DXBC container and return 1, or 0 after writing a reason with its NUL into `error`. SwCompile may
+// return -1, too: it was interrupted, and the next dispatch may try again. SwDescribe runs when a pipeline is created. SwCompile runs on whatever thread executes the first dispatch that needs
 // this combination of view formats: one DXGI_FORMAT for each range, 0 where the range is not typed.
 typedef int (*SwDescribe)(const void* dxbc, uint64_t size, SwShaderInfo* info, char* error,
                           uint64_t error_size);
@@ -63,6 +63,12 @@ SW_EXPORT void sw_reset_counters(void);
 SW_EXPORT void sw_set_threads(uint32_t count);
 // While on, dispatches are counted but do nothing.
 SW_EXPORT void sw_suppress_dispatches(int on);
+// What this thread submits until sw_end is given up once cancelled(context) is not 0, or when the compiler is
+// interrupted: what is left of it is not run. `cancelled` is called by several threads; null: never cancelled.
+typedef int (*SwCancelled)(const void* context);
+SW_EXPORT void sw_begin(SwCancelled cancelled, const void* context);
+// Whether something was given up.
+SW_EXPORT int sw_end(void);
 // Every device that exists now is lost: it reports DXGI_ERROR_DEVICE_REMOVED from here on.
 SW_EXPORT void sw_remove_device(void);
 

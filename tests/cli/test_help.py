@@ -13,13 +13,19 @@ from click.testing import CliRunner
 from dmlgraph.cli import main
 
 
+def subcommand(group: click.Group, name: str) -> click.Command:
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    return command
+
+
 def commands(
     command: click.Command = main, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
-            yield from commands(inner, (*path, name))
+        for name in command.list_commands(click.Context(command)):
+            yield from commands(subcommand(command, name), (*path, name))
 
 
 ALL = dict(commands())
@@ -36,7 +42,7 @@ def test_every_command_has_an_example_that_its_options_allow(path: tuple[str, ..
         assert tuple(words[: len(path)]) == path
         command, inner = main, words
         while isinstance(command, click.Group):
-            command, inner = command.commands[inner[0]], inner[1:]
+            command, inner = subcommand(command, inner[0]), inner[1:]
         options = {name for parameter in command.params for name in parameter.opts}
         assert {word for word in inner if word.startswith("-")} <= options
 

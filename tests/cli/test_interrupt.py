@@ -1,4 +1,4 @@
-"""Ctrl-C: exit status 130 and no traceback, whatever the command is doing, from its first import on."""
+"""Ctrl-C: exit status 130 and no traceback, whatever the command is doing, from its first long import on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from dmlgraph.cli import main
-from dmlgraph_command import INTERRUPTED
+from dmlgraph.cli.operators import operators
+from dmlgraph.command import INTERRUPTED
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
 ROOT = pathlib.Path(__file__).parents[2]
@@ -24,13 +25,13 @@ dmlgraph: 1
 nodes: {y: {op: fill_value_constant, output: {dtype: float32, sizes: [4]}, value: 1}}
 outputs: [y]
 """
-# The command's script as an installer makes it; it says when the package is about to be imported.
+# The command's script as an installer makes it; it says when what takes long is about to be imported.
 SCRIPT = """
 import sys
 
 class Told:
     def find_spec(self, name, *_):
-        if name == "dmlgraph":
+        if name == "dmlgraph.cli":
             sys.meta_path.remove(self)
             print("begun", flush=True)
 
@@ -94,7 +95,6 @@ def test_without_a_process(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    command = main.commands["operators"]
-    monkeypatch.setattr(command, "invoke" if where == "a command" else "make_context", interrupt)
+    monkeypatch.setattr(operators, "invoke" if where == "a command" else "make_context", interrupt)
     result = CliRunner().invoke(main, ["operators"])
     assert (result.exit_code, result.stdout, result.stderr) == (INTERRUPTED, "", "")

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from dmlgraph import document, picture
 from dmlgraph.cli import main
+from dmlgraph.cli.show import FORMATS
 
 GRAPH = """\
 dmlgraph: 1
@@ -93,3 +94,7 @@ def test_a_broken_file_and_a_folder_that_is_not_there(file: str) -> None:
     result = show(file, "-o", "nowhere/graph.svg")
     assert result.exit_code == 1
     assert "nowhere" in result.stderr
+
+
+def test_the_formats_are_those_of_the_pictures() -> None:
+    assert list(FORMATS) == list(picture.FORMATS)

@@ -475,16 +475,14 @@ class TestErrors:
     """Each failure has a class, and a text that says where and what to do."""
 
     def test_refused_operator_is_named(self, directml: DirectMLDevice) -> None:
-        class Broken:
-            input_descs = output_descs = (SMALL,)
-
-            def native(self) -> Any:
+        class Broken(Identity):
+            def native(self, buffers: Any = None) -> Any:
                 other = _native.TensorDesc(1, 0, [5], None, 20)
                 fields = [("tensor", _native.TensorDesc(1, 0, [4], None, 16)), ("tensor", other)]
                 return _native.OperatorDesc(1, [*fields, ("scale_bias", None)])
 
         with pytest.raises(DirectMLError) as caught:
-            directml.compile(single(Broken()), reason="asked for")
+            directml.compile(single(Broken(input=SMALL)), reason="asked for")
         error = caught.value
         assert (error.graph, error.node, error.call) == ("wrong", "the_node", "CreateOperator")
         assert error.code == 0x80070057

@@ -40,6 +40,17 @@ def lowered(device: DirectMLDevice, operator: str, inputs: Sequence[Array], **at
     return lower(graph, device.level)
 
 
+def lowered_with_gap(device: DirectMLDevice, operator: str, inputs: Sequence[Array], **attributes: Any) -> GraphDesc:
+    """A recurrent network of input, weight, recurrence and, by their data type, lengths or an initial state."""
+    graph = dg.Graph("one")
+    tensors = [graph.input(f"x{i}", sizes=x.shape, dtype=x.dtype) for i, x in enumerate(inputs)]
+    more = {"sequence_lengths" if x.dtype.is_float is False else "hidden_init": x for x in tensors[3:]}
+    results = getattr(dg, operator)(*tensors[:3], **more, name="node", **attributes)
+    for index, value in enumerate(results):
+        graph.output(f"y{index}", value)
+    return lower(graph, device.level)
+
+
 def changed(desc: GraphDesc, change: Change) -> GraphDesc:
     """The graph with fields of its node changed, unchecked."""
     nodes = [
@@ -152,11 +163,89 @@ class TestDiffers:
         np.testing.assert_array_equal(alone, [[0], [0], [0], [2]])
         assert not np.signbit(alone).any()
 
-    def test_which_of_two_zeros_max_takes(self, directml: DirectMLDevice, dtype: str) -> None:
-        """The second in float32, the first in float16."""
-        inputs = [np.array([0.0, -0.0], dtype), np.array([-0.0, 0.0], dtype)]
+    @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 8])
+    def test_which_of_two_zeros_max_takes(self, directml: DirectMLDevice, dtype: str, count: int) -> None:
+        """The first where elements are worked on together: four of float32, two of float16; else the second."""
+        zeros = np.resize(np.array([0.0, -0.0], dtype), count)
+        inputs = [zeros, -zeros]
         (got,) = run(directml, lowered(directml, "max", inputs), inputs)
-        assert np.signbit(got).tolist() == np.signbit(inputs[dtype == "float32"]).tolist()
+        second = count % (4 if dtype == "float32" else 2) != 0
+        assert np.signbit(got).tolist() == np.signbit(inputs[second]).tolist()
+
+    def test_which_of_many_zeros_a_maximum_takes(self, directml: DirectMLDevice, dtype: str) -> None:
+        """One or the other, where the reference has the first."""
+        x = np.random.default_rng(0).choice([0.0, -0.0], (1, 1, 16, 64)).astype(dtype)
+        seen: set[bool] = set()
+        desc = lowered(directml, "reduce", [x], function="max", axes=[3])
+        window = {"window_size": [1, 4], "strides": [1, 4], "start_padding": [0, 0], "end_padding": [0, 0]}
+        for each in (desc, lowered(directml, "max_pooling", [x], **window)):
+            (got,) = run(directml, each, [x])
+            assert (got == 0).all()
+            firsts = x[..., :: 64 // got.shape[-1]]
+            seen.update((np.signbit(got) == np.signbit(firsts)).ravel().tolist())
+        assert seen == {False, True}
+
+    @pytest.mark.parametrize("operator", ["activation_log_softmax", "activation_log_softmax1"])
+    def test_log_softmax_beside_nan_and_infinity(self, directml: DirectMLDevice, dtype: str, operator: str) -> None:
+        """The logarithm is that of at least 1e-20, which is 0 in float16, where the sum is NaN."""
+        x = np.array([[NAN, 1, 2], [INF, 1, 2]], dtype)
+        axes = {"axes": [1]} if operator.endswith("1") else {}
+        (got,) = run(directml, lowered(directml, operator, [x], **axes), [x])
+        rest = INF if dtype == "float16" else -np.log(np.float32(1e-20))
+        beside = NAN if dtype == "float16" else -INF
+        np.testing.assert_allclose(got, [[NAN, rest - 1, rest], [NAN, beside, beside]], rtol=1e-6)
+
+    @pytest.mark.parametrize("operator", ["rnn", "lstm", "gru"])
+    def test_an_absent_initial_state_is_not_multiplied(
+        self, directml: DirectMLDevice, dtype: str, operator: str
+    ) -> None:
+        """Beside infinite weights; zeros that are given are."""
+        gates, functions = {"rnn": (1, 1), "lstm": (4, 3), "gru": (3, 2)}[operator]
+        x, weight = np.ones([1] * 4, dtype), np.ones([1, 1, gates, 1], dtype)
+        fields: dict[str, Any] = {"direction": "forward", "activation_descs": ["activation_identity"] * functions}
+        if operator == "lstm":
+            fields |= {"clip_threshold": 0, "use_clip_threshold": False, "couple_input_forget": False}
+        elif operator == "gru":
+            fields |= {"linear_before_reset": True}
+        finite = []
+        for hidden in ([], [np.zeros([1] * 4, dtype)]):
+            inputs = [x, weight, np.full_like(weight, INF), *hidden]
+            given = lowered_with_gap(directml, operator, inputs, **fields)
+            finite.append(abs(run(directml, given, inputs)[0].item()) < 3e38)
+        assert finite == [True, False]
+
+    @pytest.mark.parametrize("operator", ["rnn", "lstm", "gru"])
+    def test_a_length_of_0(self, directml: DirectMLDevice, dtype: str, operator: str) -> None:
+        """Forward, output_single is 0, and output_cell_single is that of a length of 1."""
+        gates, functions = {"rnn": (1, 1), "lstm": (4, 3), "gru": (3, 2)}[operator]
+        lengths = np.array([0, 1, 3], "uint32").reshape(1, 1, 1, 3)
+        x = np.ones([1, 3, 3, 1], dtype)
+        weight = np.ones([1, 1, gates, 1], dtype)
+        fields: dict[str, Any] = {"direction": "forward", "activation_descs": ["activation_tanh"] * functions}
+        if operator == "lstm":
+            fields |= {"clip_threshold": 0, "use_clip_threshold": False, "couple_input_forget": False}
+        elif operator == "gru":
+            fields |= {"linear_before_reset": False}
+        inputs = [x, weight, weight, lengths]
+        desc = lowered_with_gap(directml, operator, inputs, **fields)
+        sequence, last, *cells = run(directml, desc, inputs)
+        last = last.ravel()
+        assert last.tolist() == [0, sequence[0, 0, 1, 0], sequence[2, 0, 2, 0]]
+        for cell in cells:
+            assert cell.ravel()[0] == cell.ravel()[1] != 0
+
+    def test_celu_of_a_large_alpha(self, directml: DirectMLDevice, dtype: str) -> None:
+        """e^(x / alpha) is 1, of which nothing is left."""
+        x = np.array([-3, -0.5, 2], dtype)
+        (got,) = run(directml, lowered(directml, "activation_celu", [x], alpha=1e30), [x])
+        np.testing.assert_array_equal(got, [0, 0, 2])
+
+    def test_the_first_of_a_running_sum(self, directml: DirectMLDevice, dtype: str) -> None:
+        """0.0 where it is −0.0: it is added to 0."""
+        x = np.array([[-0.0, -0.0]], dtype)
+        fields = {"axis": 1, "axis_direction": "increasing", "has_exclusive_sum": False}
+        (got,) = run(directml, lowered(directml, "cumulative_summation", [x], **fields), [x])
+        assert not np.signbit(got).any()
 
     @pytest.mark.parametrize("count", [1, 2, 3, 4])
     def test_the_sum_of_a_mean_in_float16(self, directml: DirectMLDevice, dtype: str, count: int) -> None:
@@ -213,13 +302,56 @@ class TestDiffers:
             assert np.flatnonzero(hard).tolist() == [place]
 
 
+class TestConversions:
+    """What C++ leaves undefined, or a type's own way."""
+
+    @pytest.mark.parametrize(
+        ("dtype", "bound"),
+        [("int8", 0), ("int16", 0), ("int32", -(2**31)), ("int64", -(2**63)), ("uint8", 0), ("uint32", 0)],
+    )
+    def test_a_bound_that_is_nan(self, directml: DirectMLDevice, dtype: str, bound: int) -> None:
+        """It is converted as x86 does it: the least int32 or int64, cut to the type; the reference has 0."""
+        x = np.array([5] if dtype.startswith("u") else [-5], dtype)
+        (got,) = run(directml, lowered(directml, "clip", [x], min=NAN, max=100), [x])
+        assert got.tolist() == [max(int(x[0]), bound)]
+        (got,) = run(directml, lowered(directml, "clip_grad", [x, x], min=NAN, max=100), [x, x])
+        assert got.tolist() == [x[0] if x[0] > bound else 0]
+        if dtype in ("int32", "int64"):
+            padded = x.reshape(1, 1, 1, 1)
+            sides = {"start_padding": [0] * 4, "end_padding": [0, 0, 0, 1]}
+            desc = lowered(directml, "padding", [padded], padding_mode="constant", padding_value=NAN, **sides)
+            (got,) = run(directml, desc, [padded])
+            assert got.ravel().tolist() == [-5, bound]
+
+    def test_float32_to_the_power_of_8_bits(self, directml: DirectMLDevice) -> None:
+        """A power beyond float16's range is infinite, though nothing here is a float16."""
+        inputs = [np.array([255, 257], "float32"), np.array([2, 2], "uint8")]
+        (got,) = run(directml, lowered(directml, "pow", inputs), inputs)
+        np.testing.assert_allclose(got, [65025, INF], rtol=1e-5)
+
+    def test_an_integer_to_the_power_of_a_float(self, directml: DirectMLDevice) -> None:
+        """2^(y log2 x) may lie below what it is exactly, and is cut; the reference has the exact power."""
+        inputs = [np.array([5, 8], "int32"), np.array([3, 3], "float32")]
+        (got,) = run(directml, lowered(directml, "pow", inputs), inputs)
+        assert got.tolist() == [124, 512]
+
+    @pytest.mark.parametrize(("dtype", "least"), [("int8", -128), ("uint8", 0)])
+    def test_what_nan_is_quantized_to(self, directml: DirectMLDevice, dtype: str, least: int) -> None:
+        """0 without a zero point, and where NaN comes of a scale; else, as in the reference, the least number."""
+        x, scale, zero = np.array([[[[NAN]]]], "float32"), np.ones([1] * 4, "float32"), np.zeros([1] * 4, dtype)
+        (got,) = run(directml, lowered(directml, "quantize_linear", [x, scale], output={"dtype": dtype}), [x, scale])
+        assert got.item() == 0
+        (got,) = run(directml, lowered(directml, "quantize_linear", [x, scale, zero]), [x, scale, zero])
+        assert got.item() == least
+
+
 SEQUENCE = """
 import sys
 import dmlgraph as dg
 import dmlgraph.devices.directml as directml
 from dmlgraph.devices.directml import DirectMLDevice
 from dmlgraph.lowering import lower
-directml.make_safe = lambda graph: graph
+directml.make_safe = lambda graph: (graph, 0)
 device = DirectMLDevice("software")
 graph = dg.Graph("sequence")
 count, read = int(sys.argv[1]), sys.argv[2] == "read"

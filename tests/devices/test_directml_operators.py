@@ -18,7 +18,8 @@ from dmlgraph.devices.directml import DirectMLDevice
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.operator import REGISTRY, Operator
+from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,8 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.devices.directml import DirectMLDevice
-from dmlgraph.devices.directml_sequences import LARGEST_SEQUENCE_BYTES, make_safe
+from dmlgraph.devices.directml_faults import make_safe
+from dmlgraph.devices.directml_sequences import LARGEST_SEQUENCE_BYTES
 from dmlgraph.lowering import lower
 
 AWKWARD = [
@@ -97,7 +98,7 @@ def test_graphs_without_dangerous_sequences_stay_as_they_are():
     x = g.input("x", sizes=[2, 3], dtype="float32")
     g.output("y", x * g.fill_value_sequence(sizes=[2, 3], dtype="float32", value_start=1, value_delta=1))
     desc = lower(g)
-    assert make_safe(desc) == desc
+    assert make_safe(desc) == (desc, 0)
 
 
 def test_edges_lead_to_the_same_nodes_once_a_sequence_has_become_an_input():
@@ -108,7 +109,8 @@ def test_edges_lead_to_the_same_nodes_once_a_sequence_has_become_an_input():
     left, right = dg.split(x - steps, axis=0, outputs=[1, count - 1])
     g.output("left", left)
     g.output("right", dg.activation_relu(right))
-    safe = make_safe(lower(g))
+    safe, added = make_safe(lower(g))
+    assert added == 0
     assert [slot.name for slot in safe.inputs] == ["x", "fill_value_sequence"]
     assert safe.inputs[1].desc.owned
     assert [node.name for node in safe.nodes] == ["subtract", "split", "activation_relu"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -81,3 +82,23 @@ def test_directml_cannot_tell_nodes_apart(directml_path: Any) -> None:
 
 def test_compiling_is_told_in_its_stages(executable: Executable) -> None:
     assert all(executable.stats[f"{stage}_seconds"] > 0 for stage in ("fuse", "lower", "compile"))
+
+
+def test_profiles_on_several_threads_while_others_run() -> None:
+    for _ in range(20):
+        executable = graph().compile("cpu", fuse=False)
+        executable.run(INPUTS)
+        begin = threading.Barrier(4)
+        found: list[list[tuple[str, ...]] | None] = []
+
+        def profile(executable: Executable = executable, begin: threading.Barrier = begin, found: Any = found) -> None:
+            begin.wait()
+            steps = executable.profile(INPUTS)
+            found.append(steps and sorted(step.nodes for step in steps))
+
+        threads = [threading.Thread(target=profile) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [[("four",), ("large",), ("small",)]] * 4

@@ -16,7 +16,7 @@ import generate_command_docs
 import generate_passes_docs
 import pictures
 
-from dmlgraph.cli import main
+from dmlgraph.cli import COMMANDS
 from dmlgraph.document.schema import schema
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.passes import RULES
@@ -50,7 +50,7 @@ def test_every_rule_has_a_section_with_its_effect() -> None:
 
 
 def test_every_command_has_a_section() -> None:
-    for name in main.commands:
+    for name in COMMANDS:
         assert f"\n## dmlgraph {name}\n" in PAGES["commands.md"]
 
 

@@ -6,6 +6,9 @@ ACTIVATION_THRESHOLDED_RELU: x above alpha, else 0.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import dmlgraph as dg
@@ -13,7 +16,7 @@ import dmlgraph as dg
 from . import exact
 from .activations import INTEGER_LEVELS, OLD_LEVELS, ActivationTests, formula_cases, leaky_relu
 from .checks import BroadcastTests, UnaryTests
-from .harness import FLOATS, INF, NAN, SIGNED, array, assert_same, case, each_dtype, operator_class, refused, run
+from .harness import FLOATS, INF, NAN, SIGNED, array, assert_same, case, each_dtype, operator_class, refused, run_all
 
 
 class TestActivationLeakyRelu(ActivationTests):
@@ -38,11 +41,27 @@ class TestActivationThresholdedRelu(UnaryTests):
         *each_dtype(FLOATS, "alpha itself is not above", [[2.5, 2.75]], [0, 2.75], alpha=2.5),
         *each_dtype(FLOATS, "a negative alpha lets more pass", [[-3, -2, -1, 0, 1]], [0, 0, -1, 0, 1], alpha=-2),
         *each_dtype(FLOATS, "infinities", [[INF, -INF]], [INF, 0]),
+        case("what is not at or below alpha stays", [[NAN, 1]], [NAN, 0]),
+        case("what is not above alpha is 0", [[NAN, 1]], [0, 0], "float16"),
+        case("nothing is at or below NaN", [[NAN, 1, -INF]], [NAN, 1, -INF], alpha=NAN),
+        case("nothing is above NaN", [[NAN, 1, INF]], [0, 0, 0], "float16", alpha=NAN),
     )
 
-    def test_nan_is_not_above(self) -> None:
-        """The documented formula, and DirectML in float16; in float32 its NaN stays NaN."""
-        assert_same(run(self.operator, [array([NAN], "float32")]), array([0], "float32"))
+    @pytest.mark.parametrize("dtype", FLOATS)
+    @pytest.mark.parametrize("host", ["add1", "gemm", "convolution", "rnn"])
+    def test_fused_it_is_that_of_the_tensors_type(self, host: str, dtype: str, device: str) -> None:
+        x, one, zero = (array(each, dtype) for each in ([[[[NAN], [1], [2]]]], [[[[1]]]], [[[[0]]]]))
+        activation = {"fused_activation": self.operator}
+        hosts: dict[str, tuple[list[Any], dict[str, Any]]] = {
+            "add1": ([x, np.zeros_like(x)], activation),
+            "gemm": ([x, one], activation),
+            "convolution": ([x, one], {**activation, "mode": "cross_correlation", "direction": "forward"}),
+            "rnn": ([x, one, zero], {"activation_descs": [self.operator], "direction": "forward"}),
+        }
+        inputs, fields = hosts[host]
+        got = run_all(host, inputs, device=device, **fields)[-1]
+        # An RNN is given no NaN: it clips what the function is given.
+        assert_same(got.ravel(), array([NAN if dtype == "float32" and host != "rnn" else 0, 0, 2], dtype))
 
 
 class TestActivationParameterizedRelu(BroadcastTests):

@@ -35,6 +35,10 @@ class TestActivationSoftplus(ActivationTests):
             assert (error.field, error.got, error.allowed) == ("steepness", 0.5, "1 or more")
             assert f"at feature level {level}; less is legal from 6.4" in str(error)
 
+    def test_a_steepness_of_nan_is_not_1_or_more(self) -> None:
+        error = refused(self.operator, [array([[[[1]]]], "float32")], target="6.2", steepness=NAN)
+        assert (error.field, error.allowed) == ("steepness", "1 or more")
+
     def test_a_steepness_below_1(self) -> None:
         for row in formula_cases("gentle", softplus, [0, 1, -1, 0.5, 3.25, -5, 12], steepness=0.3):
             self.test_gives(row, "reference")

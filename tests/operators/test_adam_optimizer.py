@@ -11,7 +11,7 @@ import pytest
 
 import dmlgraph as dg
 
-from .harness import FLOATS, Case, array, case, refused, run_all, ulps
+from .harness import FLOATS, NAN, Case, array, case, refused, run_all, ulps
 from .shaped import ShapedTests
 
 
@@ -63,6 +63,11 @@ class TestAdamOptimizer(ShapedTests):
             for dtype in FLOATS
         ),
         *(
+            row("step 0: alpha is the learning rate", [[[1, 2]], [[0, 4]], [[9, 9]], [[2, -4]]], 0,
+                [[[0.5, 2]], [[1, 0]], [[4, 16]]], dtype, **EXACT)
+            for dtype in FLOATS
+        ),
+        *(
             # beta2 = 3/4: V = 3/4 · 4 + 1/4 · 4 = 4; alpha = √(1 − 3/4) / (1 − 1/2) = 1.
             row("the second moment", [[[3]], [[2]], [[4]], [[2]]], 1, [[[2]], [[2]], [[4]]], dtype,
                 learning_rate=1.0, beta1=0.5, beta2=0.75, epsilon=0.0)
@@ -72,6 +77,11 @@ class TestAdamOptimizer(ShapedTests):
             # T = 2: alpha = √(1 − 0) / (1 − 1/4) · 3/4 = 1.
             row("the second step", [[[3]], [[2]], [[9]], [[2]]], 2, [[[2]], [[2]], [[4]]], dtype,
                 learning_rate=0.75, beta1=0.5, beta2=0.0, epsilon=0.0)
+            for dtype in FLOATS
+        ),
+        *(
+            row("a negative beta has no power", [[[3]], [[2]], [[9]], [[2]]], 1, [[[NAN]], [[2]], [[9]]], dtype,
+                learning_rate=1.0, beta1=-1.0, beta2=1.0, epsilon=0.0)
             for dtype in FLOATS
         ),
         *(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from . import exact
 from .checks import ScaledTests
@@ -41,6 +42,13 @@ class TestIdentity(ScaledTests):
             scale_bias={"scale": 1 + 2.0**-23, "bias": -(1 + 2.0**-22)},
         ),
     )
+
+    @pytest.mark.parametrize("dtype", ["int32", "int64", "uint64", "float64", "float32"])
+    def test_a_scale_of_1_and_a_bias_of_0_are_none(self, dtype: str, device: str) -> None:
+        """Not a rounding to float32, not −0.0 + 0.0, not a refusal."""
+        x = array([2**24 + 1, 3] if "int" in dtype else [-0.0, 3], dtype)
+        got = run("identity", [x], device=device, scale_bias={"scale": 1, "bias": 0})
+        np.testing.assert_array_equal(bits_of(got), bits_of(x))
 
     def test_64_bit_types_take_no_scale_and_bias(self) -> None:
         for dtype in ("int64", "uint64", "float64"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
@@ -9,7 +10,7 @@ from typing import ClassVar
 from . import exact
 from .checks import ScaledTests
 from .exact_functions import float32
-from .harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
+from .harness import FLOATS, INF, NAN, Case, case, each_dtype, rounded_cases
 
 
 def by_root(x: Fraction, one: int) -> Decimal:
@@ -31,6 +32,12 @@ def atanh(x: Fraction) -> Decimal:
     return exact.log(float32(float32(1 + x) / float32(1 - x))) / 2
 
 
+def scaled_far(function: Callable[[Fraction], Decimal]) -> Case:
+    """A float16 that the scale takes beyond its range: it is not rounded before the function."""
+    result = exact.rounded(function(Fraction(4 * 10**8)), "float16")
+    return case("a scaled float16 is a float32", [[4]], [result], "float16", scale_bias={"scale": 1e8})
+
+
 class InverseTests(ScaledTests):
     levels = "2.0: 4D F32 F16 | 3.0: 1-8D F32 F16"
     ulp: ClassVar = {"directml:software": 1}
@@ -47,6 +54,7 @@ class TestAsinh(InverseTests):
         *rounded_cases("digits cancel below zero", asinh, [-9.75, -100, -1000]),
         *each_dtype(FLOATS, "all of them at last", [[-60000]], [-INF]),
         case("the square overflows", [[1e18, 2e19]], [exact.rounded(asinh(float32(Fraction(10**18))), "float32"), INF]),
+        scaled_far(asinh),
     )
 
 
@@ -60,6 +68,7 @@ class TestAcosh(InverseTests):
         *rounded_cases("ln(x + √(x² − 1))", acosh, [1.5, 2, 3, 100, 1.001, 60000]),
         *each_dtype(FLOATS, "−∞ where −x − x is left of the root", [[-60000]], [-INF]),
         case("the square overflows", [[1e18, 2e19]], [exact.rounded(acosh(float32(Fraction(10**18))), "float32"), INF]),
+        scaled_far(acosh),
     )
 
 

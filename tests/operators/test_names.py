@@ -6,7 +6,7 @@ import pytest
 
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.names import ELSEWHERE, operator_hint
-from dmlgraph.operators.operator import find
+from dmlgraph.operators.registry import find
 
 
 def test_what_is_called_otherwise_elsewhere_is_no_operator_and_means_one() -> None:

@@ -11,8 +11,23 @@ import pytest
 
 import dmlgraph as dg
 
+from . import exact
 from .checks import OperatorTests, UnaryTests
-from .harness import FLOATS, NAN, Array, Case, add_node, array, assert_same, build, case, operator_class, refused, run
+from .harness import (
+    FLOATS,
+    INF,
+    NAN,
+    Array,
+    Case,
+    add_node,
+    array,
+    assert_same,
+    build,
+    case,
+    operator_class,
+    refused,
+    run,
+)
 from .harness_windows import SeveralOutputs
 from .literal import Index, along, filled, mean, number, root, some, step
 from .onnx_model import evaluate
@@ -374,7 +389,19 @@ class TestLocalResponseNormalization(UnaryTests):
         local_case("another alpha", alpha=3),
         local_case("another beta", beta=2),
         local_case("another bias", bias=0.25),
-    )
+        case(
+            "the sum of squares overflows in float32",
+            [[[[[1e20]], [[4]], [[-1e20]]]]],
+            [[[[0]], [[1]], [[-0.0]]]],
+            cross_channel=True, local_size=1, alpha=1, beta=0.5, bias=0,
+        ),
+        case("a base that is not positive has no power", [[[[[1]], [[2]], [[3]]]]], [[[[NAN]], [[NAN]], [[0.75]]]],
+             cross_channel=True, local_size=1, alpha=1, beta=1, bias=-5),
+        case("nor has 0 to the power of 0", [[[[[1]], [[2]]]]], [[[[NAN]], [[NAN]]]],
+             cross_channel=True, local_size=1, alpha=0, beta=0, bias=0),
+        case("it does not in float16", [[[[[256]]]]], [[[[1]]]], "float16",
+             cross_channel=True, local_size=1, alpha=1, beta=0.5, bias=0),
+    )  # fmt: skip
 
     def test_a_neighbourhood_has_an_element(self) -> None:
         fields = {**self.sample.fields, "local_size": 0}
@@ -395,8 +422,12 @@ def lp_case(why: str, of: str = "float32", x: Array = X, **fields: Any) -> Case:
 
     def element(at: Index) -> Decimal:
         line = [number(x, place) for place in along(at, x.shape, [fields["axis"]])]
-        squared = sum(map(abs, line), Decimal(0)) ** 2 if fields["p"] == 1 else sum(each**2 for each in line)
-        return number(x, at) / root(squared + step(fields["epsilon"]))
+        squared = kept(sum(map(abs, line), Decimal(0))) ** 2 if fields["p"] == 1 else sum(each**2 for each in line)
+        return number(x, at) / root(kept(squared) + step(fields["epsilon"]))
+
+    def kept(total: Any) -> Decimal:
+        """A sum or its square in the buffer it is kept in: float16 shows that."""
+        return Decimal(exact.rounded(total, of)) if of == "float16" else Decimal(total)
 
     return case(why, [x], filled(x.shape, element, of), of, **fields)
 
@@ -413,6 +444,12 @@ class TestLpNormalization(UnaryTests):
         lp_case("one dimension", x=some([5]), axis=0),
         lp_case("zeros stay", x=array([[0, 0], [3, 4]], "float32"), axis=1, epsilon=1e-5),
         case("zeros without epsilon", [[[0, 0], [3, 4]]], [[NAN, NAN], [0.6, 0.8]], axis=1, p=2, epsilon=0),
+        *(
+            case(f"p {p}: the square overflows", [[[big, 1]]], [[0, 0]], of, axis=1, p=p, epsilon=0)
+            for p in (1, 2)
+            for of, big in (("float32", 1e20), ("float16", 256))
+        ),
+        *(case(f"p {p}: the square vanishes", [[[1e-30, 0]]], [[INF, NAN]], axis=1, p=p, epsilon=0) for p in (1, 2)),
     )
 
     def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:

@@ -291,6 +291,16 @@ def max_cases(more: dict[str, Any]) -> tuple[Any, ...]:
         ),
         *(
             case(
+                "one window of all elements: −infinity stays, and is what NaN alone gives",
+                [[[[[-INF, -INF]], [[NAN, NAN]], [[NAN, -3]]]]],
+                [[[[-INF]], [[-INF]], [[-3]]]],
+                of,
+                **PLAIN | more | {"window_size": (1, 2)},
+            )
+            for of in FLOATS
+        ),
+        *(
+            case(
                 "nothing but padding is the least number, of 32 bits",
                 [[[[[3, 2]]]]],
                 [[[[least, 3, 2]]]],
@@ -307,6 +317,20 @@ def max_cases(more: dict[str, Any]) -> tuple[Any, ...]:
 
 class MaxTests(PoolingTests):
     per_dimension = STEPS
+
+
+@pytest.mark.parametrize("own", ["reference", "cpu"])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("operator", ["max_pooling", "max_pooling2"])
+def test_of_zeros_of_either_sign_the_first_is_taken(operator: str, dtype: str, own: str) -> None:
+    """DirectML takes one or the other, as its shader's compiler has it."""
+    rng = np.random.default_rng(0)
+    x = rng.choice([0.0, -0.0, -1, NAN], (2, 3, 9, 11), p=[0.3, 0.3, 0.3, 0.1]).astype(dtype)
+    fields = {"window_size": [3, 2], "strides": [2, 1], "start_padding": [1, 0], "end_padding": [1, 1]}
+    got = run(operator, [x], device=own, **fields)
+    padded = np.pad(np.fmax(x, np.finfo(dtype).min), [(0, 0), (0, 0), (1, 1), (0, 1)], constant_values=-INF)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 2), (2, 3))[:, :, ::2].reshape(*got.shape, 6)
+    assert_same(got, np.take_along_axis(windows, windows.argmax(-1)[..., None], -1)[..., 0])
 
 
 class TestMaxPooling(MaxTests):
@@ -641,6 +665,24 @@ class TestQuantizedLinearAveragePooling(PoolingTests):
             "int8",
             include_padding=True,
             **DILATED,
+        ),
+        case(
+            "nothing but padding",
+            [[[[[4, 8]]]], number(1), None, number(1), None],
+            [[[[127, 6, 127]]]],
+            "int8",
+            include_padding=False,
+            **PLAIN | {"window_size": (1, 2), "strides": (1, 2), "start_padding": (0, 2), "end_padding": (0, 2)},
+            dilations=(1, 1),
+        ),
+        case(
+            "nothing but padding, with a zero point",
+            [array([[[[4, 8]]]], "uint8"), number(1), None, number(1), number(3, dtype="uint8")],
+            [[[[0, 9, 0]]]],
+            "uint8",
+            include_padding=False,
+            **PLAIN | {"window_size": (1, 2), "strides": (1, 2), "start_padding": (0, 2), "end_padding": (0, 2)},
+            dilations=(1, 1),
         ),
         case(
             "no zero points, halves to even",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,6 +75,32 @@ class TestPow(BroadcastTests):
             [1, 243, exact.rounded(exact.Fraction(1, 5), "float32")],
             scale_bias={"scale": 2, "bias": -1},
         ),
+        case("4099 − 3 is rounded: an even exponent", [[1], [4099]], [INF], "float16", scale_bias={"bias": -3}),
+        case(
+            "16 bits saturate after the bias",
+            [[32000, 7], [-999, -998]],
+            [32767, exact.wrap(1007**2, "int16")],
+            "int16",
+            scale_bias={"bias": 1000},
+        ),
+        case("0 to a negative power is the greatest", [[3], [1]], [32767], "int16", scale_bias={"bias": -3}),
+        case("8 bits do not saturate", [[-101], [100]], [1], "int8", scale_bias={"bias": 100}),  # (−1)^200, not ^127
+        *(
+            case(
+                f"by an exponent of 8 bits {of} saturates",
+                [array([300, 181, 3], of), array([2, 2, 5], "uint8")],
+                [exact.limits(of)[1], 32761, 243],
+                to=of,
+            )
+            for of in ("int16", "uint16")
+        ),
+        case(
+            "beside 8 bits, a float16 is scaled in float32",
+            [array([1], "float16"), array([0], "int8")],
+            [1],
+            to="float16",
+            scale_bias={"scale": 1e6},
+        ),
     )
 
     def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
@@ -107,3 +134,29 @@ def test_integer_powers_are_exact_modulo_2_to_the_32(data: st.DataObject, dtype:
     got = run("pow", [np.array([base], dtype), np.array([exponent], dtype)])
     wide = exact.wrap(base**exponent, "uint32" if dtype.startswith("u") else "int32")
     assert int(got[0]) == (min(max(wide, low), high) if dtype.endswith("t8") else exact.wrap(wide, dtype))
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_mixed_types_agree(scaled: bool, device: str) -> None:
+    """Every pair of types, with random numbers, scales and biases: to the bit where both are integers."""
+    rng = np.random.default_rng(11)
+    for base, exponent in itertools.product((*SHORT, *FLOATS), repeat=2):
+        x, y = some_numbers(rng, base), some_numbers(rng, exponent)
+        scale = float(rng.choice([1, 0.5, -1, 2, 300])) if scaled else 1.0
+        fields = {"scale_bias": {"scale": scale, "bias": float(rng.choice([0, -3, 0.75, 40]))}} if scaled else {}
+        expected, got = run("pow", [x, y], **fields), run("pow", [x, y], device=device, **fields)
+        if base in SHORT and exponent in SHORT:
+            np.testing.assert_array_equal(got, expected, err_msg=f"{x} ^ {y}, {fields}")
+            continue
+        small = np.abs(expected.astype(np.float64)) < 60000  # float32 to the power of 8 bits overflows there
+        with np.errstate(invalid="ignore"):
+            difference = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+        near = difference <= 1 + 0.01 * np.abs(expected.astype(np.float64))
+        assert (near | ~small | np.isnan(expected) & np.isnan(got)).all(), (x, y, fields, got, expected)
+
+
+def some_numbers(rng: np.random.Generator, dtype: str) -> np.ndarray[Any, Any]:
+    if dtype in FLOATS:
+        return rng.choice([0.5, 1, 2, 3, -1, -2, 1.5], 8).astype(dtype)
+    low, high = exact.limits(dtype)
+    return np.clip(rng.choice([0, 1, 2, 3, 5, 9, 100, 300, -1, -3, low, high], 8), low, high).astype(dtype)

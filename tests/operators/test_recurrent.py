@@ -13,7 +13,7 @@ import pytest
 import dmlgraph as dg
 
 from .checks import OperatorTests
-from .harness import FLOATS, Array, Case, add_node, build, case, operator_class, refused, run_all
+from .harness import FLOATS, INF, NAN, Array, Case, add_node, build, case, operator_class, refused, run_all
 from .harness_windows import SeveralOutputs
 from .literal import some
 from .onnx_model import evaluate
@@ -91,6 +91,7 @@ def gru_step(part: dict[str, Any], x: Sequence[float], hidden: list[float], cell
     return [(1 - gate) * n + gate * old for gate, n, old in zip(z, new, hidden, strict=True)], cell
 
 
+MOST = float(np.finfo(np.float32).max)
 STEPS = {"rnn": rnn_step, "lstm": lstm_step, "gru": gru_step}
 
 
@@ -332,10 +333,27 @@ class RecurrentTests(SeveralOutputs, OperatorTests):
             self.assert_close(each, expected, device)
 
 
+NOT_FINITE = [math.nan, math.inf, -math.inf]
+LARGEST = float(np.finfo("float32").max)
+
+
+def column(of: str, *numbers: float) -> Array:
+    return np.array(numbers, of).reshape(1, 1, -1, 1)
+
+
 class TestRnn(RecurrentTests):
     operator = "rnn"
     sample = row("rnn", "all")
     cases = rows("rnn")
+
+    @pytest.mark.parametrize(("of", "bound"), [("float32", LARGEST), ("float16", math.inf)])
+    def test_what_f_is_given_is_clipped(self, of: str, bound: float, device: str) -> None:
+        """NaN becomes the least."""
+        inputs = [column(of, *NOT_FINITE, 1), column(of, 1), column(of, 0)]
+        fields = self.fields(activation_descs=["activation_identity"])
+        sequence, last = run_all("rnn", inputs, device=device, **fields)
+        for got in (sequence, last):
+            np.testing.assert_array_equal(got.ravel(), [-bound, bound, -bound, 1])
 
 
 class TestLstm(RecurrentTests):
@@ -350,6 +368,29 @@ class TestLstm(RecurrentTests):
         *(row("lstm", "coupled", of, couple_input_forget=True) for of in FLOATS),
         row("lstm", "coupled and clipped", couple_input_forget=True, clip_threshold=0.5, use_clip_threshold=True),
     )
+
+    @pytest.mark.parametrize("of", FLOATS)
+    @pytest.mark.parametrize("bound", [3.0, 0.0])
+    def test_nan_is_clipped_to_the_least(self, of: str, bound: float, device: str) -> None:
+        """With c alone not 0, f = 1: C_1 = c and H_1 = c."""
+        inputs = [column(of, *NOT_FINITE, 1), column(of, 0, 0, 0, 1), column(of, 0, 0, 0, 0)]
+        inputs[0][..., :3, :] = 0  # 0 · NaN is NaN in every gate; so NaN comes by the initial state
+        inputs[2][..., 3, :] = 1
+        hidden = column(of, *NOT_FINITE, 0)
+        functions = ["activation_identity"] * 3
+        fields = self.fields(activation_descs=functions, clip_threshold=bound, use_clip_threshold=True)
+        *_, cell = run_all("lstm", [*inputs, None, hidden], device=device, **fields)
+        # i, o and f are given 0 · x, which is NaN, too, and so clipped: i · c = bound² or −bound².
+        np.testing.assert_array_equal(cell.ravel()[:3], [bound**2, -(bound**2), bound**2])
+
+    def test_an_absent_peephole_is_no_zero(self, device: str) -> None:
+        """Beside infinite cells zeros would make NaN."""
+        zeros = column("float32", 0, 0, 0, 0)
+        cell = column("float32", math.inf)
+        inputs = [column("float32", 1), zeros, zeros, None, None, cell]
+        fields = self.fields(activation_descs=["activation_sigmoid", "activation_tanh", "activation_tanh"])
+        _, hidden, last = run_all("lstm", inputs, device=device, **fields)
+        assert (hidden.item(), last.item()) == (0.5, math.inf)
 
     def test_the_peephole_of_the_output_sees_the_new_cell(self, device: str) -> None:
         """All weights zero but Po: with C_0 = 0 and c = tanh(1), C_1 = 0.5 · c, and o = sigmoid(Po · C_1)."""
@@ -422,3 +463,18 @@ def test_a_large_sequence_is_bound_without_being_owned(device: str) -> None:
     graph.output("y", last)
     got = graph.compile(device=device, fuse=False).run({"x": np.ones([1, 1, 1, count], "float32")})["y"]
     np.testing.assert_allclose(got.item(), math.tanh(sum(range(count)) * 2.0**-36), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_what_activations_are_given_is_clipped_to_float32(dtype: str, device: str) -> None:
+    """NaN becomes the lower bound; a tanh gives −1 for it."""
+    x = np.array([NAN, INF, -INF, 2], dtype).reshape(1, 1, 4, 1)
+    one, zero = (np.full([1] * 4, number, dtype) for number in (1, 0))
+    for function, gives in (
+        ("activation_identity", [-MOST, MOST, -MOST, 2]),
+        ("activation_tanh", [-1, 1, -1, np.tanh(2)]),
+    ):
+        fields = {"direction": "forward", "activation_descs": [function], "output_sequence": False}
+        *_, got = run_all("rnn", [x, one, zero], device=device, output_single=True, **fields)
+        with np.errstate(over="ignore"):  # float16 has infinities there
+            np.testing.assert_allclose(got.ravel(), np.array(gives).astype(dtype), rtol=1e-3)

@@ -181,6 +181,25 @@ class TestReduce(OperatorTests):
         assert graph.node("node").operator.axes == (0, 1, 2)
 
 
+@pytest.mark.parametrize("own", ["reference", "cpu"])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("function", ["max", "min"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_of_zeros_of_either_sign_the_first_is_taken(function: str, dtype: str, axis: int, own: str) -> None:
+    """DirectML takes one or the other, as its shader's compiler has it."""
+    rng = np.random.default_rng(0)
+    lesser = -1 if function == "max" else 1
+    for length in (1, 2, 7, 64, 130, 515, 5000):
+        x = rng.choice([0.0, -0.0, lesser, NAN], (3, length), p=[0.3, 0.3, 0.3, 0.1]).astype(dtype)
+        x[1] = np.where(x[1] == 0, lesser, x[1])
+        x[1, -1] = -0.0
+        firsts = [next((each for each in line if each == 0), None) for line in x]
+        tensor = x if axis == 1 else x.T
+        got = run("reduce", [np.ascontiguousarray(tensor)], device=own, function=function, axes=[axis]).ravel()
+        for each, first in zip(got, firsts, strict=True):
+            assert first is None or (each == 0 and np.signbit(each) == np.signbit(first))
+
+
 @given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=20))
 def test_sums_and_products_wrap_modulo_2_to_the_32(numbers: list[int]) -> None:
     x = array(numbers, "int32")

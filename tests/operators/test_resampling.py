@@ -188,6 +188,37 @@ def offset_cases(ways: tuple[str, ...]) -> tuple[Any, ...]:
     )
 
 
+# Places 0, 1, 2, … of the input; the offset says what is weighed, and is no longer where that lies.
+FAR = tuple(
+    case(
+        f"{why} is extrapolated",
+        [[[[[1, 2, 4, 8]]]]],
+        [[[gives]]],
+        interpolation_mode=LINEAR,
+        scales=[1, 1, 1, 1],
+        input_pixel_offsets=[0, 0, 0, offset],
+        output_pixel_offsets=[0, 0, 0, out_of],
+    )
+    for why, offset, out_of, gives in (
+        ("an offset above 1", 1.5, 0, [1, 0.5, 1, 2]),  # x[p − 1] + (x[p] − x[p − 1]) · (1 − 1.5)
+        ("an offset below 0", -3, 0, [4, 8, 16, 8]),  # x[p] + 3 · (x[p + 1] − x[p])
+        ("an offset below 0 between elements", -0.75, 0.75 - 1, [2, 4, 8, 8]),  # x[p] + (x[p + 1] − x[p])
+    )
+)
+COPIED = tuple(
+    case(
+        f"offsets {offset} and {-offset} copy the elements before",
+        [[[[[1, 2, 4, 8]]]]],
+        [[[gives]]],
+        interpolation_mode=LINEAR,
+        scales=[1, 1, 1, 1],
+        input_pixel_offsets=[0, 0, 0, offset],
+        output_pixel_offsets=[0, 0, 0, -offset],
+    )
+    for offset, gives in ((-0.5, [1, 1, 2, 4]), (-2, [1, 1, 1, 2]), (1.5, [1, 2, 4, 8]))
+)
+
+
 class TestResample1(ResampleTests):
     operator = "resample1"
     levels = f"2.1: 4D F32 F16 | {LEVELS_OF_RESAMPLE}"
@@ -197,10 +228,33 @@ class TestResample1(ResampleTests):
         *INTEGERS_ARE_CUT,
         *INTEGERS_ARE_ROUNDED_DOWN,
         *offset_cases(("",)),
+        *FAR,
+        *COPIED,
     )
 
     def test_sizes_or_scales_must_be_given(self) -> None:
         assert refused(self.operator, [RAMP], interpolation_mode=LINEAR).field == "output.sizes"
+
+    def test_sizes_must_be_given_beside_an_infinite_scale(self, device: str) -> None:
+        """Every element is then read where the first one is."""
+        fields = {"interpolation_mode": NEAREST, "scales": [1, 1, 1, math.inf]}
+        assert refused(self.operator, [RAMP], **fields).field == "output.sizes"
+        got = run(self.operator, [RAMP], device=device, sizes=[1, 1, 1, 3], **fields)
+        np.testing.assert_array_equal(got, np.repeat(RAMP[..., :1], 3, axis=-1))
+
+    @pytest.mark.parametrize("mode", [NEAREST, LINEAR])
+    def test_an_offset_that_is_nan(self, mode: str, device: str) -> None:
+        """It stands at the first element, or between it and the next."""
+        offsets = {"input_pixel_offsets": [0, 0, 0, math.nan], "output_pixel_offsets": [0] * 4}
+        fields = {"interpolation_mode": mode, "scales": [1, 1, 1, 2], **offsets}
+        got = run(self.operator, [RAMP], device=device, sizes=[1, 1, 1, 3], **fields)
+        first = RAMP.ravel()[0] if mode == NEAREST else math.nan
+        np.testing.assert_array_equal(got.ravel(), [first] * 3)
+
+    @pytest.mark.parametrize("scale", [0, -1, math.nan, -math.inf, 2.0**-24, 1e-40])
+    def test_a_scale_is_not_too_small(self, scale: float) -> None:
+        error = refused(self.operator, [RAMP], interpolation_mode=LINEAR, scales=[1, 1, 1, scale], sizes=[1, 1, 1, 3])
+        assert (error.field, error.allowed) == ("scales.3", f"{2.0**-23} or more")
 
     def test_an_infinite_element_makes_what_is_between_nan(self, device: str) -> None:
         got = run(
@@ -221,6 +275,19 @@ class TestResample2(ResampleTests):
         *common_cases(scales=False, way="increasing"),
         *INTEGERS_ARE_CUT,
         *offset_cases(("increasing", "decreasing")),
+        *FAR,
+        *COPIED,
+        case(
+            "the integer that is cut is computed in float32",  # 75 − 15 · 0.33333337, which rounds to 70
+            [array([[[[75, 60]]]], "int8")],
+            [[[[75, 70, 65, 60]]]],
+            "int8",
+            interpolation_mode=LINEAR,
+            scales=[1, 1, 1, 3],
+            output={"sizes": [1, 1, 1, 4]},
+            input_pixel_offsets=[0, 0, 0, 0],
+            output_pixel_offsets=[0, 0, 0, 0],
+        ),
     )
 
 

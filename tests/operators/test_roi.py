@@ -11,7 +11,7 @@ import pytest
 import dmlgraph as dg
 
 from .checks import OperatorTests
-from .harness import FLOATS, Array, add_node, array, assert_same, case, refused, run, run_all
+from .harness import FLOATS, INF, NAN, Array, add_node, array, assert_same, case, refused, run, run_all
 
 IMAGES = (np.arange(2 * 2 * 5 * 6) * 37 % 61 - 30).reshape(2, 2, 5, 6).astype("float32")
 BOXES = array([[[[0, 0, 0, 3, 3], [1, 2, 1, 5, 4], [1, -3, 2, 9, 2], [0, 3, 3, 3, 3]]]], "float32")
@@ -81,6 +81,12 @@ class TestRoiPooling(OperatorTests):
         assert (error.field, error.got, error.allowed) == ("roi.sizes", [1, 1, 4, 4], "[1, 1, regions, 5]")
         error = refused(self.operator, [IMAGES, BOXES.reshape(1, 2, 2, 5)], spatial_scale=1, pooled_size=[1, 1])
         assert error.field == "roi.sizes"
+
+    @pytest.mark.parametrize("scale", [1.0, 0.0, NAN, INF, -1.0, 1e30])
+    def test_regions_that_are_no_numbers(self, scale: float, device: str) -> None:
+        regions = array([[[[0, NAN, 0, 1e30, -INF], [0, INF, INF, 1, 1], [0, 0, 0, 1, 1]]]], "float32")
+        got = run(self.operator, [IMAGES, regions], device=device, spatial_scale=scale, pooled_size=[2, 2])
+        assert np.isfinite(got).all()
 
     def test_pooled_size_is_at_least_1(self) -> None:
         error = refused(self.operator, self.sample.inputs, spatial_scale=1, pooled_size=[1, 0])
@@ -185,10 +191,47 @@ class AlignTests(OperatorTests):
             ({"reduction_function": "sum"}, "reduction_function"),
             ({"minimum_samples_per_output": 0}, "minimum_samples_per_output"),
             ({"minimum_samples_per_output": 3, "maximum_samples_per_output": 2}, "maximum_samples_per_output"),
+            ({"spatial_scale_x": -1.0}, "spatial_scale_x"),
+            ({"spatial_scale_y": math.inf}, "spatial_scale_y"),
+            ({"spatial_scale_y": -math.inf}, "spatial_scale_y"),
         ],
     )
     def test_what_is_not_legal_is_named(self, fields: dict[str, Any], field: str) -> None:
         assert refused(self.operator, self.sample.inputs, sizes=[4, 2, 2, 4], **self.base | fields).field == field
+
+    @pytest.mark.parametrize("function", ["average", "max"])
+    @pytest.mark.parametrize("mode", ["linear", "nearest_neighbor"])
+    def test_regions_that_are_no_numbers(self, function: str, mode: str, device: str) -> None:
+        """NaN, the length of an infinite region too, stands at the first element; what is far stands outside.
+
+        A maximum passes NaN over, and starts from the least number.
+        """
+        x = array([[[[3, 5], [7, 9]]]], "float32")
+        regions = array([[NAN] * 4, [INF, 0, INF, 0], [1e9, 1e9, 1e9, 1e9], [0, 0, 1, 1]], "float32")
+        batches = array([0] * 4, "uint32")
+        fields = self.base | {"reduction_function": function, "interpolation_mode": mode}
+        got = run(self.operator, [x, regions, batches], device=device, sizes=[4, 1, 1, 1], **fields)
+        least = float(np.finfo("float32").min)
+        first = {"nearest_neighbor": 3, "linear": NAN if function == "average" else least}[mode]
+        assert_same(got.ravel(), array([first, first, -8, 3], "float32"))
+
+    def test_a_scale_may_be_zero_or_nan(self, device: str) -> None:
+        for scale in (0.0, NAN):
+            fields = self.base | {"spatial_scale_x": scale, "interpolation_mode": "nearest_neighbor"}
+            got = run(self.operator, self.sample.inputs, device=device, sizes=[4, 2, 1, 1], **fields)
+            assert np.isfinite(got).all()
+
+    def test_a_maximum_passes_nan_over(self, device: str) -> None:
+        x = array([[[[NAN, NAN], [NAN, 2]]]], "float32")
+        inputs = [x, array([[0, 0, 2, 2]], "float32"), array([0], "uint32")]
+        fields = self.base | {
+            "reduction_function": "max",
+            "interpolation_mode": "nearest_neighbor",
+            "minimum_samples_per_output": 2,
+            "maximum_samples_per_output": 2,
+        }
+        got = run(self.operator, inputs, device=device, sizes=[1, 1, 1, 1], **fields)
+        assert_same(got, array([[[[2]]]], "float32"))
 
     def test_leading_sizes_of_1_change_nothing(self) -> None:
         x, regions, batches = self.sample.inputs
@@ -315,6 +358,20 @@ class TestRoiAlignGrad:
         for fields in ({"reduction_function": "max"}, {"output_roi_gradient": True}):
             asked = {"output_gradient": {"sizes": IMAGES.shape}} | GRADIENT | fields
             assert refused("roi_align_grad", [None, dy, REGIONS, BATCHES], **asked).field == "input"
+
+    @pytest.mark.parametrize("field", ["spatial_scale_x", "spatial_scale_y"])
+    @pytest.mark.parametrize("scale", [-1.0, INF, -INF])
+    def test_scales_are_finite_and_not_negative(self, field: str, scale: float) -> None:
+        with pytest.raises(dg.OperatorError) as caught:
+            self.gradients(array([[[[1, 2]]]], "float32"), array([[[[1]]]], "float32"), **{field: scale})
+        assert (caught.value.field, caught.value.got) == (field, scale)
+        assert caught.value.allowed == "0 or more, finite"
+
+    def test_what_goes_beyond_the_last_batch_is_dropped(self, device: str) -> None:
+        inputs = [None, array([[[[5]]], [[[7]]]], "float32"), array([[0, 0, 1, 1]] * 2, "float32")]
+        fields = GRADIENT | {"output_gradient": {"sizes": [1, 1, 1, 1]}, "output_roi_gradient": False}
+        (got,) = run_all("roi_align_grad", [*inputs, array([0, 1], "uint32")], device=device, **fields)
+        assert_same(got, array([[[[5]]]], "float32"))
 
     def test_one_output_must_be_asked_for(self) -> None:
         dy = np.ones((4, 2, 2, 4), "float32")

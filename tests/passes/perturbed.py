@@ -31,6 +31,8 @@ NAN_MAY_BE = (np.inf, -np.inf, 0.0, np.nan)  # by turns, one a run
 # ULP; the most that a rule's effect says is 4.
 AMPLITUDE = {DataType.FLOAT16: 4, DataType.FLOAT32: 4, DataType.FLOAT64: 4}
 MARGIN = 2  # ULP beyond the outermost run
+# ULP by which DirectML's own approximations may be off at every node.
+APPROXIMATIONS = {DataType.FLOAT16: 4, DataType.FLOAT32: 64, DataType.FLOAT64: 64}
 _SUMS = ("convolution", "matrix", "normalization")  # families whose numbers are moved as they are read, too
 
 
@@ -177,6 +179,29 @@ def assert_within(got: Array, runs: Sequence[Array], what: str = "") -> None:
     if not inside.all():
         at = tuple(map(int, np.argwhere(~inside)[0]))
         raise AssertionError(f"{what}: {got[at]!r} at {at}, not between {low[at]!r} and {high[at]!r}; runs:\n{runs}")
+
+
+def approximated(
+    graph: dg.Graph, inputs: Mapping[str, Array], amplitude: Mapping[DataType, int] = APPROXIMATIONS
+) -> list[Outputs]:
+    """Some runs of a graph, each off at every node as DirectML may be, and the last one as the reference is."""
+    every = [node.name for node in graph.nodes if isinstance(node, OperatorNode)]
+    runs = [run(graph, inputs, every, nan=every, seed=seed, amplitude=amplitude) for seed in range(4)]
+    return [*runs, run(graph, inputs)]
+
+
+def assert_near(got: Array, expected: Array, runs: Sequence[Array], what: str) -> None:
+    """Two results of a device differ no more than approximations at every node may make them, told by some runs."""
+    low, high, spread = hull(runs)
+    if got.dtype.kind != "f":
+        differs = np.abs(got.astype(object) - expected.astype(object)) > spread
+    else:
+        # What is not finite in some run is told apart by the bit patterns of other tests.
+        settled = np.isfinite(runs).all(0) & np.isfinite(got) & np.isfinite(expected)
+        with np.errstate(invalid="ignore"):
+            distance = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+        differs = settled & (distance > 2 * spread + 4 * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype))
+    assert not differs.any(), f"{what}:\n{got}\n{expected}"
 
 
 def hull(runs: Sequence[Array]) -> tuple[Array, Array, Array]:

@@ -97,3 +97,12 @@ def test_a_slice_that_is_an_output_stays() -> None:
     x = graph.input("x", sizes=X.shape, dtype="float32")
     graph.output("y", dg.slice(x, offsets=[0] * 4, sizes=[1, 1, 2, 3], strides=[1, 1, 2, 2]))
     assert "output of the graph" in refusal(fused(graph, "slice_to_strides"), "slice_to_strides")
+
+
+def test_a_slice_that_is_copied_is_the_copy() -> None:
+    """Read by an identity, the slice costs what the identity would, which devices can leave out."""
+    graph = dg.Graph("test")
+    x = graph.input("x", sizes=X.shape, dtype="float32")
+    part = dg.slice(x, offsets=[0] * 4, sizes=[1, 1, 2, 3], strides=[1, 1, 2, 2])
+    graph.output("y", dg.identity(part))
+    assert "one copy is needed" in refusal(fused(graph, "slice_to_strides"), "slice_to_strides")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import functools
 import itertools
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -24,14 +23,12 @@ from dmlgraph.passes.pipeline import Rules
 from dmlgraph.passes.rule import Constant, New, Outcome, Rewrite, Rule, rule
 from dmlgraph.passes.verify import verify
 from dmlgraph.tensor import DataType
-from passes.perturbed import assert_fused, hull, is_exact, is_finite, run, ulp
+from passes.perturbed import approximated, assert_fused, assert_near, is_exact, is_finite
 
 EXAMPLES_A_FOCUS = 300  # of 7: 2,100 graphs
 SEEDS = range(150)
 ON_DIRECTML = 16  # graphs a focus
 DIRECTML_LEVEL = "6.2"  # that of the library for Linux
-# ULP by which DirectML's own approximations may be off at every node.
-APPROXIMATIONS = {DataType.FLOAT16: 4, DataType.FLOAT32: 64, DataType.FLOAT64: 64}
 
 
 class Verifier:
@@ -160,23 +157,8 @@ def test_fused_graphs_compute_the_same_on_directml(focus: str):
 def _compare_on_directml(sample: Sample, what: str) -> None:
     """Fused and unfused lie as near to one another as approximations at every node may make them."""
     graph = sample.graph
-    every = [node.name for node in graph.nodes if isinstance(node, OperatorNode)]
-    runs = [run(graph, sample.inputs, every, nan=every, seed=seed, amplitude=APPROXIMATIONS) for seed in range(4)]
-    runs.append(run(graph, sample.inputs))
+    runs = approximated(graph, sample.inputs)
     after = graph.compile("directml:software").run(sample.inputs)
     before = graph.compile("directml:software", fuse=False).run(sample.inputs)
     for name in graph.outputs:
-        _assert_near(after[name], before[name], [each[name] for each in runs], f"{what}: output '{name}'")
-
-
-def _assert_near(got: np.ndarray, expected: np.ndarray, runs: Sequence[np.ndarray], what: str) -> None:
-    low, high, spread = hull(runs)
-    if got.dtype.kind != "f":
-        differs = np.abs(got.astype(object) - expected.astype(object)) > spread
-    else:
-        # What is not finite in some run is told apart by the bit patterns of other tests.
-        settled = np.isfinite(runs).all(0) & np.isfinite(got) & np.isfinite(expected)
-        with np.errstate(invalid="ignore"):
-            distance = np.abs(got.astype(np.float64) - expected.astype(np.float64))
-        differs = settled & (distance > 2 * spread + 4 * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype))
-    assert not differs.any(), f"{what}:\n{got}\n{expected}"
+        assert_near(after[name], before[name], [each[name] for each in runs], f"{what}: output '{name}'")

@@ -46,7 +46,8 @@ def convolution(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
     finite(result)
     if any(operator.output_padding):
         result = np.pad(result, [(0, 0), (0, 0), *((0, more) for more in operator.output_padding)])
-    return (convert(activated(operator.fused_activation, result), operator.output.dtype),)
+    dtype = operator.output.dtype
+    return (convert(activated(operator.fused_activation, result, dtype), dtype),)
 
 
 def convolution_integer(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:

@@ -12,6 +12,8 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dmlgraph._native import cpu_kernels
 from dmlgraph.operators import activation, bitwise, element_wise, gradient, logical, quantization, trigonometric
 from dmlgraph.operators.element_wise import FLOAT16_MAX
@@ -105,12 +107,21 @@ Writer = Callable[[Code, Any], Value | None]
 
 
 def _function(opcode: str, *attributes: str) -> Function:
-    """An opcode of one operand whose immediates are FLOAT attributes."""
+    """An opcode of one operand whose immediates are FLOAT attributes, of a float16 tensor rounded to float16."""
 
-    def write(code: Code, operator: Operator, x: Value) -> Value:
-        return code.add(opcode, x, immediates=tuple([operator.__dict__[name] for name in attributes]))
+    def write(code: Code, operator: Any, x: Value) -> Value:
+        return code.add(opcode, x, immediates=tuple([_attribute(operator, name, x) for name in attributes]))
 
     return write
+
+
+def _attribute(operator: Any, name: str, x: Value) -> float:
+    """A FLOAT attribute; with a float16 tensor it is rounded to float16."""
+    number: float = operator.__dict__[name]
+    if _tensor_type(operator, x) is not DataType.FLOAT16:
+        return number
+    with np.errstate(over="ignore"):
+        return float(np.float16(number))
 
 
 def _same(_code: Code, _operator: Operator, x: Value) -> Value:
@@ -177,14 +188,30 @@ def _constant_pow(code: Code, operator: element_wise.ConstantPow, x: Value) -> V
     return code.add("CONSTANT_POW", x, immediates=(operator.exponent,))
 
 
+def _activation_tanh(code: Code, _operator: Operator, x: Value) -> Value:
+    if x.dtype is DataType.FLOAT16:  # unlike TANH's it has steps of float16
+        return code.add("SCALED_TANH", x, immediates=(1.0, 1.0))
+    return code.add("TANH", x)
+
+
 def _shrink(code: Code, operator: activation.ActivationShrink, x: Value) -> Value:
     if x.dtype.is_float:
-        dtype = _tensor_type(operator, x)
-        return code.add("SHRINK", x, immediates=(_bound(operator.bias, dtype), _bound(operator.threshold, dtype)))
+        return code.add(
+            "SHRINK", x, immediates=tuple([_attribute(operator, name, x) for name in ("bias", "threshold")])
+        )
     # Integers are computed in float32 and rounded; 16 bits keep the low half of a 32-bit integer.
     shrunk = code.add("SHRINK", code.convert(x, DataType.FLOAT32), immediates=(operator.bias, operator.threshold))
     rounded = code.add("ROUND_TO_EVEN", shrunk)
     return code.convert(rounded, _WIDE[x.dtype]) if x.dtype in _WIDE else rounded
+
+
+def _thresholded_relu(code: Code, operator: activation.ActivationThresholdedRelu, x: Value) -> Value:
+    return _above(code, operator, x, operator.input.dtype)
+
+
+def _above(code: Code, operator: activation.ActivationThresholdedRelu, x: Value, dtype: DataType) -> Value:
+    opcode = "ABOVE_OR_ZERO" if dtype is DataType.FLOAT16 else "THRESHOLDED_RELU"
+    return code.add(opcode, x, immediates=(operator.alpha,))
 
 
 def _question(opcode: str) -> Function:
@@ -234,13 +261,13 @@ _FUNCTIONS: dict[type[Operator], Function] = {
     activation.ActivationLinear: _function("LINEAR", "alpha", "beta"),
     activation.ActivationRelu: _function("RELU"),
     activation.ActivationLeakyRelu: _function("LEAKY_RELU", "alpha"),
-    activation.ActivationThresholdedRelu: _function("THRESHOLDED_RELU", "alpha"),
+    activation.ActivationThresholdedRelu: _thresholded_relu,
     activation.ActivationElu: _function("ELU", "alpha"),
     activation.ActivationCelu: _function("CELU", "alpha"),
     activation.ActivationScaledElu: _function("SCALED_ELU", "alpha", "gamma"),
     activation.ActivationSigmoid: _function("SIGMOID"),
     activation.ActivationHardSigmoid: _function("HARD_SIGMOID", "alpha", "beta"),
-    activation.ActivationTanh: _function("TANH"),
+    activation.ActivationTanh: _activation_tanh,
     activation.ActivationScaledTanh: _function("SCALED_TANH", "alpha", "beta"),
     activation.ActivationSoftplus: _function("SOFTPLUS", "steepness"),
     activation.ActivationParametricSoftplus: _function("PARAMETRIC_SOFTPLUS", "alpha", "beta"),
@@ -260,8 +287,10 @@ _FUNCTIONS: dict[type[Operator], Function] = {
 def _scaled(code: Code, operator: Any, x: Value) -> Value:
     """The input after the operator's scale and bias; integers become 32-bit ones."""
     scale_bias = operator.scale_bias
-    if scale_bias is None:
+    if scale_bias is None or scale_bias.changes_nothing:
         return x
+    if x.dtype is DataType.FLOAT16 and getattr(operator, "half_type", None) is np.float32:
+        x = code.convert(x, DataType.FLOAT32)  # it is all one function, rounded at its end
     wide = x.dtype
     if not wide.is_float:
         wide = DataType.INT32 if wide.is_signed else DataType.UINT32
@@ -282,8 +311,10 @@ def _scaled_unary(function: Function) -> Writer:
     return write
 
 
-def activate(code: Code, operator: Operator, x: Value) -> Value | None:
-    """Adds a fused activation of x; None where it has no instructions."""
+def activate(code: Code, operator: Operator, x: Value, dtype: DataType) -> Value | None:
+    """Adds an activation of x, fused into an operator whose output has `dtype`; None where it has no instructions."""
+    if isinstance(operator, activation.ActivationThresholdedRelu):
+        return _above(code, operator, x, dtype)
     function = _FUNCTIONS.get(type(operator))
     return None if function is None else function(code, operator, x)
 
@@ -317,24 +348,39 @@ def _add1(code: Code, operator: element_wise.Add1) -> Value | None:
         return code.add("ADD", a, b)
     # The activation sees the float32 sum.
     total = code.add("ADD", code.convert(a, DataType.FLOAT32), code.convert(b, DataType.FLOAT32))
-    return activate(code, operator.fused_activation, total)
+    return activate(code, operator.fused_activation, total, operator.output.dtype)
 
 
 def _pow(code: Code, operator: element_wise.Pow) -> Value:
     x, exponent = _inputs(operator)
-    if operator.scale_bias is not None:  # of float16 the result is not rounded: it is all one function
+    if operator.typed:
         x, exponent = (
             _scaled(code, operator, code.convert(each, DataType.FLOAT32) if each.dtype.is_float else each)
             for each in (x, exponent)
         )
+    else:
+        x, exponent = (_scaled_in_type(code, operator, each) for each in (x, exponent))
     if not x.dtype.is_float and not exponent.dtype.is_float:
+        saturates = operator.typed and operator.input.dtype in _WIDE
+        x = code.convert(x, _WIDE[operator.input.dtype]) if saturates else x
         power = Value(code.convert(exponent, DataType.INT64).place, x.dtype)
-        return code.add("INTEGER_POW", x, power)
+        result = code.add("INTEGER_POW", x, power)
+        return code.add("CLIP", result, immediates=operator.input.dtype.range) if saturates else result
     if x.dtype is exponent.dtype:
         return code.add("POW", x, exponent)
+    if operator.input.dtype is DataType.FLOAT16:
+        return code.add("POW", *(code.convert(each, DataType.FLOAT32) for each in (x, exponent)))
     power = code.add("POW", code.convert(x, DataType.FLOAT64), code.convert(exponent, DataType.FLOAT64))
     # What becomes an integer is rounded to float32 before it is cut.
     return power if x.dtype.is_float else code.convert(power, DataType.FLOAT32)
+
+
+def _scaled_in_type(code: Code, operator: element_wise.Pow, x: Value) -> Value:
+    """The input or exponent after the scale and bias; 16-bit integers saturate where `_scaled` has 32-bit ones."""
+    scaled = _scaled(code, operator, x)
+    if x.dtype not in _WIDE or scaled is x:
+        return scaled
+    return code.convert(code.add("CLIP", scaled, immediates=x.dtype.range), x.dtype)
 
 
 def _clip_grad(code: Code, operator: gradient.ClipGrad) -> Value:

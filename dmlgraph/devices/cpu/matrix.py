@@ -25,7 +25,8 @@ def gemm(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
         result *= np.float32(operator.alpha)
     if c is not None:
         result += single(c) if operator.beta == 1 else single(c) * np.float32(operator.beta)
-    return (convert(activated(operator.fused_activation, finite(result)), operator.output.dtype),)
+    dtype = operator.output.dtype
+    return (convert(activated(operator.fused_activation, finite(result), dtype), dtype),)
 
 
 def _transformed(matrix: Array, transform: MatrixTransform) -> Array:

@@ -159,7 +159,7 @@ def _with_activation_apart(operator: Operator, name: str, threads: int) -> Paylo
     (output,) = operator.output_descs
     assert output is not None
     code = Code()
-    activated = activate(code, activation, Value(0, DataType.FLOAT32))
+    activated = activate(code, activation, Value(0, DataType.FLOAT32), output.dtype)
     if activated is None:  # softmax, which GEMM takes: `evaluate` has it
         return None
     code.convert(activated, output.dtype)

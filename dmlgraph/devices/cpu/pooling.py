@@ -15,6 +15,7 @@ import numpy as np
 
 from dmlgraph.operators.numerics import convert, required
 from dmlgraph.operators.operator import Array
+from dmlgraph.operators.pooling import or_infinite
 from dmlgraph.operators.quantized import along, centred
 from dmlgraph.operators.windows import Sizes, Windows
 from dmlgraph.tensor import DataType, TensorDesc
@@ -40,7 +41,7 @@ def quantized_linear_average_pooling(operator: Any, *inputs: Array | None) -> tu
     # In float64, where sums of such numbers are exact: what is beside a half decides the result.
     sums = combined(np.add, numbers.astype(np.float64), operator.window, 0)
     means = _averages(sums, operator, numbers)
-    return (clamped(means / along(scale, 1, x.ndim), along(zero, 1, x.ndim), operator.output.dtype),)
+    return (clamped(operator.steps(means, scale, zero), along(zero, 1, x.ndim), operator.output.dtype),)
 
 
 def _averages(sums: Array, operator: Any, x: Array) -> Array:
@@ -86,10 +87,13 @@ def max_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
     dtype = DataType.parse(x.dtype)
     asked: TensorDesc | None = operator.__dict__.get("output_indices")
     if asked is None:
+        if dtype.is_float and (x.view(f"i{x.itemsize}") == np.iinfo(f"i{x.itemsize}").min).any():
+            # Of zeros of either sign the first is taken; fmax takes one or the other.
+            return (maxima(x, operator.window)[0].astype(x.dtype, copy=False),)
         # float16 has no arithmetic of its own: a maximum is the same number in float32.
         wide = single(x) if dtype.is_float else x
         greatest = combined(_greater(wide), wide, operator.window, _least(x))
-        return (_stored(greatest, operator.window, x),)
+        return (or_infinite(operator.window, x, _stored(greatest, operator.window, x)),)
     greatest, indices = maxima(x, operator.window)
     return _stored(greatest, operator.window, x), np.maximum(indices, 0).astype(asked.dtype.numpy)
 

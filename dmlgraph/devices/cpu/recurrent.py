@@ -94,7 +94,7 @@ def _functions(operator: Any, direction: int) -> list[Callable[[Array], Array]]:
     """The activations of a direction; they may overwrite what they are given."""
     start = direction * operator.functions
     chosen: list[Operator] = list(operator.activation_descs[start : start + operator.functions])
-    return [functools.partial(activated, each) for each in chosen]
+    return [functools.partial(activated, each, dtype=operator.input.dtype) for each in chosen]
 
 
 def _rnn(operator: Any, given: Given, direction: int) -> Step:
@@ -121,7 +121,7 @@ def _lstm(operator: Any, given: Given, direction: int) -> Step:
             x += weight * cell
             finite(x)
         if bound is not None:
-            np.clip(x, -bound, bound, out=x)
+            x = np.fmin(np.fmax(x, -bound, out=x), bound, out=x)
         return function(x)
 
     def step(gates: Array, state: State) -> State:

@@ -166,7 +166,7 @@ def _normalize(
     if shift is not None:
         result = code.add("ADD", result, values[-1])
     if activation is not None:
-        activated = activate(code, activation, result)
+        activated = activate(code, activation, result, out.dtype)
         if activated is None:
             return None
         result = activated
@@ -217,15 +217,16 @@ def _batch_normalization(operator: BatchNormalization) -> Payload | None:
 
 
 def _lp_normalization(operator: LpNormalization) -> Payload | None:
-    """x / √(norm² + epsilon), norm² in float64."""
-    parts = Parts()
+    """x / √(norm² + epsilon), norm² and the sum it is made of rounded to the tensor's type."""
+    parts, dtype = Parts(), operator.input.dtype
     x = parts.single(Tensor(0, operator.input))
     norm = parts.reduce("SUM_ABS" if operator.p == 1 else "SUM_SQUARE_WIDE", x, (operator.axis,), DOUBLE)
     code = Code()
-    (square,) = operands(norm)
+    (total,) = operands(norm)
+    square = code.convert(total, dtype)
     if operator.p == 1:
         square = code.add("MULTIPLY", square, square)
-    factor = _inverse_root(parts, code, square, norm, operator.epsilon)
+    factor = _inverse_root(parts, code, code.convert(square, DOUBLE), norm, operator.epsilon)
     return _normalize(parts, x, [factor], None, None, operator.output)
 
 

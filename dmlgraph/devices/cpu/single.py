@@ -22,6 +22,7 @@ from dmlgraph.operators.activation import (
     ActivationTanh,
 )
 from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.tensor import DataType
 
 from .blas import multiply
 
@@ -96,12 +97,15 @@ def exact_type(most: float) -> type[np.floating[Any]]:
     return np.float32 if most <= EXACT else np.float64
 
 
-def activated(activation: Operator | None, x: Array) -> Array:
-    """The activation of x, which is overwritten; a float32 function within 4 units in the last place."""
+def activated(activation: Operator | None, x: Array, dtype: DataType) -> Array:
+    """The activation of x, which is overwritten; a float32 function within 4 units in the last place.
+
+    `dtype` is that of the tensor it is computed for.
+    """
     if activation is None:
         return x
     function = _ACTIVATIONS.get(type(activation))
-    return single(activation.apply(x)) if function is None else function(activation, x)
+    return single(activation.apply_fused(x, dtype)) if function is None else function(activation, x)
 
 
 def _sigmoid(_: Any, x: Array) -> Array:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dmlgraph.devices import software
+from dmlgraph.devices.interrupts import keep
 from dmlgraph.devices.software import llvm
 from dmlgraph.devices.software.compiler import Compiler, Shader
 from dmlgraph.devices.software.errors import SoftwareAdapterError
@@ -72,10 +73,15 @@ SwCompile = ctypes.CFUNCTYPE(
 )
 
 
+# What they return.
+DONE, FAILED, INTERRUPTED = 1, 0, -1
+
+
 class Callbacks:
     """The two functions that the adapter calls, around a compiler.
 
     They keep what they hand out: the adapter holds on to the ranges and the kernels as long as the process lives.
+    An exception that has nothing to do with the shader (Ctrl-C, no memory) is kept for whoever had called the adapter.
     """
 
     def __init__(self, compiler: Compiler) -> None:
@@ -90,7 +96,7 @@ class Callbacks:
             ranges = self._ranges.setdefault(shader, _native_ranges(shader))
             info[0] = SwShaderInfo(shader.description.threads, len(ranges), ranges)
 
-        return _guarded(work, error, error_size)
+        return max(FAILED, self._guarded(work, error, error_size))
 
     def _compile(self, dxbc: int, size: int, formats: Any, kernel: Any, error: int, error_size: int) -> int:
         def work() -> None:
@@ -99,7 +105,25 @@ class Callbacks:
             compiled = self.compiler.compile(container, tuple(formats[place] for place in range(count)))
             kernel[0] = SwKernel(compiled.address, compiled.shared_bytes)
 
-        return _guarded(work, error, error_size)
+        return self._guarded(work, error, error_size)
+
+    def _guarded(self, work: Callable[[], None], error: int, error_size: int) -> int:
+        """DONE; or FAILED or INTERRUPTED, and what `work` raised as text.
+
+        No exception may leave a callback: ctypes would print it and tell the adapter nothing.
+        """
+        try:
+            work()
+        except BaseException as reason:
+            text = str(reason) or type(reason).__name__
+            if error and error_size:
+                data = text.encode()[: error_size - 1]
+                ctypes.memmove(error, data + b"\0", len(data) + 1)
+            if isinstance(reason, Exception) and not isinstance(reason, MemoryError):
+                return FAILED
+            keep(reason)
+            return INTERRUPTED
+        return DONE
 
 
 def _native_ranges(shader: Shader) -> ctypes.Array[SwResourceRange]:
@@ -112,22 +136,6 @@ def _native_ranges(shader: Shader) -> ctypes.Array[SwResourceRange]:
     )
 
 
-def _guarded(work: Callable[[], None], error: int, error_size: int) -> int:
-    """1 where `work` is done; 0, and what it raised as text, where it failed.
-
-    No exception may leave a callback: ctypes would print it and tell the adapter nothing.
-    """
-    try:
-        work()
-    except BaseException as reason:
-        text = str(reason) or type(reason).__name__
-        if error and error_size:
-            data = text.encode()[: error_size - 1]
-            ctypes.memmove(error, data + b"\0", len(data) + 1)
-        return 0
-    return 1
-
-
 # ---- Python's side ----
 
 
@@ -137,6 +145,8 @@ class Adapter:
     def __init__(self, library: ctypes.CDLL, callbacks: Callbacks) -> None:
         self._library = library
         self._callbacks = callbacks
+        # Daemon threads may call them while Python ends and takes down what it can.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(callbacks))
         library.sw_set_compiler.argtypes = [SwDescribe, SwCompile]
         library.sw_set_compiler.restype = None
         library.sw_counter.argtypes = [ctypes.c_char_p]

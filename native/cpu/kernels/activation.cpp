@@ -29,6 +29,11 @@ struct LeakyRelu : Attribute {
 
 struct ThresholdedRelu : Attribute {
     using Attribute::Attribute;
+    float operator()(float x) const { return x <= first ? 0.0f : x; }
+};
+
+struct AboveOrZero : Attribute {
+    using Attribute::Attribute;
     float operator()(float x) const { return x > first ? x : 0.0f; }
 };
 
@@ -133,27 +138,29 @@ struct HardSwish : Attributes {
     }
 };
 
+// Those of float16 that DirectML computes otherwise are in half_functions.cpp.
 const Entry entries[] = {
-    DMLGRAPH_UNARY_FLOATS(LINEAR, Linear)
+    DMLGRAPH_UNARY(float, LINEAR, Linear)
     DMLGRAPH_UNARY_FLOATS(LEAKY_RELU, LeakyRelu)
     DMLGRAPH_UNARY_FLOATS(THRESHOLDED_RELU, ThresholdedRelu)
+    DMLGRAPH_UNARY_FLOATS(ABOVE_OR_ZERO, AboveOrZero)
     DMLGRAPH_SLOW_BINARY_FLOATS(PARAMETERIZED_RELU, ParameterizedRelu)
     DMLGRAPH_SLOW_BINARY(i8, PARAMETERIZED_RELU, ParameterizedRelu)
     DMLGRAPH_SLOW_BINARY(i16, PARAMETERIZED_RELU, ParameterizedRelu)
     DMLGRAPH_SLOW_BINARY(i32, PARAMETERIZED_RELU, ParameterizedRelu)
-    DMLGRAPH_UNARY_FLOATS(ELU, Elu)
-    DMLGRAPH_UNARY_FLOATS(CELU, Celu)
-    DMLGRAPH_UNARY_FLOATS(SCALED_ELU, ScaledElu)
-    DMLGRAPH_UNARY_FLOATS(SIGMOID, Sigmoid)
-    DMLGRAPH_UNARY_FLOATS(HARD_SIGMOID, HardSigmoid)
-    DMLGRAPH_UNARY_FLOATS(SCALED_TANH, ScaledTanh)
-    DMLGRAPH_UNARY_FLOATS(SOFTPLUS, Softplus)
-    DMLGRAPH_UNARY_FLOATS(PARAMETRIC_SOFTPLUS, ParametricSoftplus)
-    DMLGRAPH_UNARY_FLOATS(SOFTSIGN, Softsign)
+    DMLGRAPH_UNARY(float, ELU, Elu)
+    DMLGRAPH_UNARY(float, CELU, Celu)
+    DMLGRAPH_UNARY(float, SCALED_ELU, ScaledElu)
+    DMLGRAPH_UNARY(float, SIGMOID, Sigmoid)
+    DMLGRAPH_UNARY(float, HARD_SIGMOID, HardSigmoid)
+    DMLGRAPH_UNARY(float, SCALED_TANH, ScaledTanh)
+    DMLGRAPH_UNARY(float, SOFTPLUS, Softplus)
+    DMLGRAPH_UNARY(float, PARAMETRIC_SOFTPLUS, ParametricSoftplus)
+    DMLGRAPH_UNARY(float, SOFTSIGN, Softsign)
     DMLGRAPH_UNARY_FLOATS(SHRINK, Shrink)
-    DMLGRAPH_UNARY_FLOATS(GELU, Gelu)
-    DMLGRAPH_UNARY_FLOATS(SWISH, Swish)
-    DMLGRAPH_UNARY_FLOATS(HARD_SWISH, HardSwish)
+    DMLGRAPH_UNARY(float, GELU, Gelu)
+    DMLGRAPH_UNARY(float, SWISH, Swish)
+    DMLGRAPH_UNARY(float, HARD_SWISH, HardSwish)
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ using Entries = std::span<const Entry>;
 
 #define DMLGRAPH_FAMILIES(X)                                                                                   \
     X(arithmetic) X(affine) X(integer) X(rounding) X(convert) X(select) X(compare) X(exponential) X(circular) X(activation) \
-    X(quantize) X(wide)
+    X(half_functions) X(quantize) X(wide)
 
 #define DMLGRAPH_FAMILY(name) Entries name##_kernels();
 namespace baseline {

@@ -47,7 +47,9 @@
     /* activations */ \
     X(RELU, 1, 0) \
     X(LINEAR, 1, 2)                /* alpha * x + beta, rounded once */ \
-    X(LEAKY_RELU, 1, 1) X(THRESHOLDED_RELU, 1, 1) X(PARAMETERIZED_RELU, 2, 0) \
+    X(LEAKY_RELU, 1, 1) X(PARAMETERIZED_RELU, 2, 0) \
+    X(THRESHOLDED_RELU, 1, 1)      /* 0 where x <= alpha: NaN stays */ \
+    X(ABOVE_OR_ZERO, 1, 1)         /* 0 where not x > alpha */ \
     X(ELU, 1, 1) X(CELU, 1, 1) X(SCALED_ELU, 1, 2) \
     X(SIGMOID, 1, 0) X(HARD_SIGMOID, 1, 2) \
     X(SCALED_TANH, 1, 2) \

@@ -118,6 +118,14 @@ typename Function::State row(const In* x, std::size_t length) {
     for (; i < length; ++i) {
         sum = Function::join(sum, Function::term(x[i]));
     }
+    if constexpr (is_float<In> && requires { Function::beats(sum, sum); }) {
+        // An extreme: of zeros of either sign the first, which the lanes do not tell.
+        for (i = 0; sum == State{0} && i < length; ++i) {
+            if (x[i] == sum) {
+                return x[i];
+            }
+        }
+    }
     return sum;
 }
 

@@ -25,13 +25,19 @@
 #define DMLGRAPH_BINARY_WORD(type, opcode, function) \
     {Opcode::opcode, data_type<type>, data_type<type>, binary<function, Word<type>, Word<type>>},
 
+// For float16, given in float32 and rounded from it.
+#define DMLGRAPH_UNARY_HALF(opcode, function) \
+    {Opcode::opcode, DataType::float16, DataType::float16, in_half<unary<function, float, float>, 1, Half>},
+#define DMLGRAPH_SLOW_BINARY_HALF(opcode, function) \
+    {Opcode::opcode, DataType::float16, DataType::float16, in_half<slow_binary<function, float, float>, 2, Half>},
+
 // For float32 and float16.
 #define DMLGRAPH_UNARY_FLOATS(opcode, function) \
     DMLGRAPH_UNARY(float, opcode, function)     \
-    {Opcode::opcode, DataType::float16, DataType::float16, in_half<unary<function, float, float>, 1, Half>},
+    DMLGRAPH_UNARY_HALF(opcode, function)
 #define DMLGRAPH_BINARY_FLOATS(opcode, function) \
     DMLGRAPH_BINARY(float, opcode, function)     \
     {Opcode::opcode, DataType::float16, DataType::float16, in_half<binary<function, float, float>, 2, Half>},
 #define DMLGRAPH_SLOW_BINARY_FLOATS(opcode, function) \
     DMLGRAPH_SLOW_BINARY(float, opcode, function)     \
-    {Opcode::opcode, DataType::float16, DataType::float16, in_half<slow_binary<function, float, float>, 2, Half>},
+    DMLGRAPH_SLOW_BINARY_HALF(opcode, function)

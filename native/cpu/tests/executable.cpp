@@ -1,6 +1,7 @@
 // Executables that several threads run at once, that are closed, and graphs that are none.
 #include "cpu/executable.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -63,6 +64,61 @@ CPU_TEST(one_executable_on_several_threads) {
         for (std::thread& thread : threads) {
             thread.join();
         }
+    }
+}
+
+CPU_TEST(runs_are_timed_while_others_are_not) {
+    const Graph graph = graph_of(1);
+    Executable executable(plan(graph.spec()), 2);
+    std::vector<Executable::Context*> contexts;
+    for (int t = 0; t < 4; ++t) {
+        contexts.push_back(&executable.acquire());
+    }
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&, t] {
+            const Sample sample(graph, static_cast<std::uint64_t>(t));
+            Trial trial(graph, sample, {.threads = 2});
+            std::vector<double> seconds;
+            for (int run = 0; run < runs; ++run) {
+                const bool timed = (t + run) % 2 == 0;
+                seconds.clear();
+                trial.run(executable, *contexts[static_cast<std::size_t>(t)], timed ? &seconds : nullptr);
+                check(seconds.size() == (timed ? executable.program().steps.size() : 0), "the steps of timed runs");
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+}
+
+CPU_TEST(a_run_is_cancelled_by_another_thread) {
+    const Graph graph = graph_of(1);
+    const Sample sample(graph, 1);
+    for (const int workers : {1, 3}) {
+        Executable executable(plan(graph.spec()), workers);
+        Executable::Context& context = executable.acquire();
+        Trial trial(graph, sample, {.threads = workers});
+        bool cancelled = false;
+        std::atomic<bool> over = false;
+        std::thread other([&] {
+            while (!over) {
+                context.cancel();
+            }
+        });
+        while (!cancelled) {
+            try {
+                trial.run(executable, context);
+            } catch (const Cancelled&) {
+                cancelled = true;
+            }
+        }
+        over = true;
+        other.join();
+        context.renew();
+        trial.run(executable, context);  // which finds what the cancelled one left
+        executable.release(context);
     }
 }
 

@@ -131,6 +131,30 @@ CPU_TEST(what_helpers_wrote_is_seen) {
     check(right, "the second job reads what the first one wrote");
 }
 
+CPU_TEST(a_job_that_is_stopped_takes_no_further_pieces) {
+    constexpr std::int64_t count = 100'000;
+    for (const int workers : {1, 4}) {
+        std::atomic<bool> stop = false;
+        std::atomic<std::int64_t> taken = 0;
+        run_parallel(
+            count, workers,
+            [&](int, Chunks& chunks) {
+                for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                    taken += last - first;
+                    stop = true;
+                }
+            },
+            true, &stop);
+        check(taken > 0 && taken < count, "some pieces are left out");
+        run_parallel(
+            count, workers, [&](int, Chunks& chunks) {
+                std::int64_t first = 0, last = 0;
+                check(!chunks.next(first, last), "nothing is left to do");
+            },
+            true, &stop);
+    }
+}
+
 CPU_TEST(there_is_a_thread_at_least) {
     check(default_threads() >= 1, "default_threads");
 }

@@ -1,7 +1,6 @@
 """Where the command `dmlgraph` begins: a Ctrl-C ends it with exit status 130, whatever it is doing.
 
-This is outside the package `dmlgraph`, whose import takes most of the time that a short command runs for: what
-handles the signal has to be there before.
+The signal is handled before anything is imported that takes long, the command's own modules among it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,206 @@
+"""DescEdit: a GraphDesc being changed, with its edges as a map from each reader to what it reads."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Set
+from typing import NamedTuple
+
+from dmlgraph.lowering import (
+    ConstantDescNode,
+    GraphDesc,
+    GraphInput,
+    InputEdge,
+    IntermediateEdge,
+    OperatorDescNode,
+    OutputEdge,
+)
+from dmlgraph.operators.operator import Operator
+from dmlgraph.tensor import TensorDesc
+
+
+class Value(NamedTuple):
+    """A tensor of the graph: output `port` of a node, or graph input `port` where `node` is None."""
+
+    node: int | None
+    port: int
+
+
+class Port(NamedTuple):
+    """An input of a node."""
+
+    node: int
+    port: int
+
+
+class DescEdit:
+    """A graph being changed.  Indices of nodes stay as they are until `finish`.
+
+    Attributes:
+        nodes: by index; those that are added come last, and `finish` puts them in running order.
+        sources: what each input of each node reads.
+        outputs: what each graph output reads, by slot.
+        added: the nodes that were added.
+    """
+
+    def __init__(self, graph: GraphDesc) -> None:
+        self._graph = graph
+        self.inputs = list(graph.inputs)
+        self.nodes = list(graph.nodes)
+        self.sources: dict[Port, Value] = {}
+        for edge in graph.input_edges:
+            self.sources[Port(edge.to_node, edge.to_port)] = Value(None, edge.input)
+        for inner in graph.intermediate_edges:
+            self.sources[Port(inner.to_node, inner.to_port)] = Value(inner.from_node, inner.from_port)
+        self.outputs = {edge.output: Value(edge.from_node, edge.from_port) for edge in graph.output_edges}
+        self.added: list[int] = []
+        self._before: dict[int, list[int]] = collections.defaultdict(list)  # added nodes by what they run before
+        self._changed = False
+
+    def operator(self, node: int | None) -> Operator | None:
+        """A node's operator; None for a constant, and for a graph input."""
+        found = None if node is None else self.nodes[node]
+        return found.operator if isinstance(found, OperatorDescNode) else None
+
+    def desc(self, value: Value) -> TensorDesc:
+        """A tensor as the one who makes it describes it."""
+        if value.node is None:
+            return self.inputs[value.port].desc
+        node = self.nodes[value.node]
+        found = node.desc if isinstance(node, ConstantDescNode) else node.operator.output_descs[value.port]
+        assert found is not None
+        return found
+
+    def read_desc(self, reader: Port) -> TensorDesc | None:
+        """A node's input as the node describes it; None where it has no such input."""
+        operator = self.operator(reader.node)
+        descs = () if operator is None else operator.input_descs
+        return descs[reader.port] if reader.port < len(descs) else None
+
+    def is_whole(self) -> bool:
+        """Whether every edge leads from a tensor to an input that there is, and every input has an edge."""
+        described = {
+            Port(index, port)
+            for index in range(len(self.nodes))
+            if (operator := self.operator(index)) is not None
+            for port, desc in enumerate(operator.input_descs)
+            if desc is not None
+        }
+        return described == set(self.sources) and all(
+            self._exists(value) for value in (*self.sources.values(), *self.outputs.values())
+        )
+
+    def _exists(self, value: Value) -> bool:
+        if value.node is None or value.node >= len(self.nodes):
+            return value.node is None and value.port < len(self.inputs)
+        operator = self.operator(value.node)
+        descs = operator.output_descs if operator is not None else (self.desc(Value(value.node, 0)),)
+        return value.port < len(descs) and descs[value.port] is not None
+
+    def replace(self, node: int, operator: Operator) -> None:
+        """Another operator in a node's place, with the same inputs and outputs."""
+        self.nodes[node] = OperatorDescNode(self.nodes[node].name, operator)
+        self._changed = True
+
+    def read(self, reader: Port, value: Value) -> None:
+        """Lets an input of a node read another value."""
+        self.sources[reader] = value
+        self._changed = True
+
+    def insert(self, name: str, operator: Operator, reader: Port) -> None:
+        """Puts an operator of one input and one output between an input of a node and what it reads."""
+        index = self._add(name, operator, self.sources[reader])
+        self._before[reader.node].append(index)
+        self.sources[reader] = Value(index, 0)
+
+    def insert_behind(self, name: str, operator: Operator, value: Value) -> None:
+        """Puts an operator of one input and one output between a node's output and all that read it."""
+        assert value.node is not None
+        readers = [reader for reader, read in self.sources.items() if read == value]
+        slots = [slot for slot, read in self.outputs.items() if read == value]
+        index = self._add(name, operator, value)
+        self._before[value.node + 1].append(index)
+        self.sources.update(dict.fromkeys(readers, Value(index, 0)))
+        self.outputs.update(dict.fromkeys(slots, Value(index, 0)))
+
+    def insert_before_output(self, name: str, operator: Operator, slot: int) -> None:
+        """Puts an operator of one input and one output between a graph output and what it reads."""
+        index = self._add(name, operator, self.outputs[slot])
+        self._before[len(self._graph.nodes)].append(index)
+        self.outputs[slot] = Value(index, 0)
+
+    def _add(self, name: str, operator: Operator, source: Value) -> int:
+        index = len(self.nodes)
+        self.nodes.append(OperatorDescNode(name, operator))
+        self.sources[Port(index, 0)] = source
+        self.added.append(index)
+        self._changed = True
+        return index
+
+    def become_input(self, node: int, given: GraphInput) -> None:
+        """Replaces a node of one output by a new graph input; no graph output may read it."""
+        slot = len(self.inputs)
+        self.inputs.append(given)
+        for reader, value in self.sources.items():
+            if value.node == node:
+                self.sources[reader] = Value(None, slot)
+        self._changed = True
+
+    def run_before(self, node: int, others: Set[int | None]) -> bool:
+        """Whether a node depends on all of some others; None stands for a graph output, which no node depends on."""
+        known = {other for other in others if other is not None}
+        if None in others or any(node < other < len(self._graph.nodes) for other in known):
+            return False  # nodes stand in running order, but for those that were added
+        return not known or known <= self._ancestors([node], known)
+
+    def _ancestors(self, nodes: Iterable[int], known: Set[int] = frozenset()) -> set[int]:
+        """The nodes that some nodes depend on; with `known`, at least those of them."""
+        first = min(known, default=0)  # what is before these in running order does not depend on them
+        found: set[int] = set()
+        rest = list(nodes)
+        while rest:
+            node = rest.pop()
+            operator = self.operator(node)
+            for port in range(len(operator.input_descs) if operator is not None else 0):
+                value = self.sources.get(Port(node, port))
+                if value is not None and value.node is not None and value.node >= first and value.node not in found:
+                    found.add(value.node)
+                    rest.append(value.node)
+        return found
+
+    def finish(self) -> GraphDesc:
+        """The graph after the changes, without nodes that no output depends on; the very same one without changes."""
+        if not self._changed:
+            return self._graph
+        count = len(self._graph.nodes)
+        order = [each for index in range(count) for each in (*self._before[index], index)] + self._before[count]
+        ends = [value.node for value in self.outputs.values() if value.node is not None]
+        live = self._ancestors(ends) | set(ends)
+        order = [index for index in order if index in live]
+        place = {index: new for new, index in enumerate(order)}
+        edges = sorted(
+            (Port(place[reader.node], reader.port), value)
+            for reader, value in self.sources.items()
+            if reader.node in place
+        )
+        return dataclasses.replace(
+            self._graph,
+            inputs=tuple(self.inputs),
+            outputs=tuple(
+                dataclasses.replace(output, desc=self.desc(self.outputs[slot]))
+                for slot, output in enumerate(self._graph.outputs)
+            ),
+            nodes=tuple(self.nodes[index] for index in order),
+            input_edges=tuple(InputEdge(value.port, *reader) for reader, value in edges if value.node is None),
+            output_edges=tuple(
+                OutputEdge(place[value.node], value.port, slot)
+                for slot, value in self.outputs.items()
+                if value.node is not None
+            ),
+            intermediate_edges=tuple(
+                IntermediateEdge(place[value.node], value.port, *reader)
+                for reader, value in edges
+                if value.node is not None
+            ),
+        )

@@ -1,0 +1,78 @@
+"""Files that appear whole or not at all, whenever the process is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import secrets
+import stat
+from collections.abc import Iterator
+from typing import BinaryIO, Self
+
+
+class NewFiles:
+    """Files that are written under other names, and take their own together at the end.
+
+        with NewFiles() as files:
+            with files.open(folder / "y.npy") as stream:
+                ...
+
+    An exception in the block leaves everything as it was.  What is not a plain file, such as /dev/stdout or a FIFO, is
+    written into as it stands, and so is a file in a folder that takes no new ones.
+    """
+
+    def __init__(self) -> None:
+        self._written: list[tuple[pathlib.Path, pathlib.Path]] = []  # a temporary name and the file's own
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            while kind is None and self._written:
+                temporary, target = self._written[0]
+                os.replace(temporary, target)
+                del self._written[0]
+        finally:
+            for temporary, _target in self._written:
+                temporary.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def open(self, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+        """A stream for the bytes of a file.
+
+        Raises:
+            OSError: the file cannot be written; it names the file itself.
+        """
+        target = pathlib.Path(os.path.realpath(path))  # a link stays a link
+        try:
+            mode: int | None = target.stat().st_mode
+        except OSError:
+            mode = None
+        replaceable = os.access(target, os.W_OK) and os.access(target.parent, os.W_OK)
+        if mode is not None and not (stat.S_ISREG(mode) and replaceable):
+            with pathlib.Path(path).open("wb") as stream:
+                yield stream
+            return
+        temporary = target.with_name(f".dmlgraph-{secrets.token_hex(8)}")
+        try:
+            with temporary.open("xb") as stream:
+                self._written.append((temporary, target))
+                yield stream
+                if mode is not None and hasattr(os, "fchmod"):
+                    os.fchmod(stream.fileno(), stat.S_IMODE(mode))
+        except OSError as error:
+            if error.filename == str(temporary):
+                error.filename = os.fspath(path)
+            raise
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Writes a file of UTF-8 text.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with NewFiles() as files, files.open(path) as stream:
+        stream.write(text.encode())

@@ -1,0 +1,65 @@
+"""The operators by name: a class is imported, with its family, when it is first looked up.
+
+Which names there are, and where, is in the index: to ask for a name, or to list them, imports nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import keyword
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from dmlgraph.operators.index import ALIASES, OPERATORS, SOURCES
+
+if TYPE_CHECKING:
+    from dmlgraph.operators.operator import Operator
+
+
+class Registry(Mapping[str, "type[Operator]"]):
+    """Every operator's class by the operator's name, in order of family and then in DirectML's own."""
+
+    def __init__(self) -> None:
+        self._imported: dict[str, type[Operator]] = {}
+
+    def __getitem__(self, name: str) -> type[Operator]:
+        found = self._imported.get(name)
+        if found is None:
+            family, cls = OPERATORS[name]
+            found = self._imported[name] = getattr(importlib.import_module(f"dmlgraph.operators.{family}"), cls)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in OPERATORS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(OPERATORS)
+
+    def __len__(self) -> int:
+        return len(OPERATORS)
+
+
+REGISTRY = Registry()
+
+
+def function_name(name: str) -> str:
+    """An operator's name in Python: with an underscore behind it where Python reserves the word."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+# The names of operators by those of their functions; sources are methods of Graph instead.
+FUNCTIONS = {function_name(name): name for name in OPERATORS if name not in SOURCES}
+
+
+def full_name(name: str) -> str | None:
+    """The operator's name of one that YAML may have: `multiply`, `element_wise_multiply`, or an alias; else None."""
+    for each in (name, name.removeprefix("element_wise_")):
+        if each in OPERATORS:
+            return each
+    return ALIASES.get(name)
+
+
+def find(name: str) -> type[Operator] | None:
+    """The operator class of a name as YAML has it: `multiply`, `element_wise_multiply`, or an alias."""
+    known = full_name(name)
+    return None if known is None else REGISTRY[known]

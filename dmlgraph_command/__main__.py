@@ -1,5 +1,0 @@
-"""`python -m dmlgraph_command`."""
-
-from dmlgraph_command import main
-
-main()

@@ -1,0 +1,31 @@
+"""Random graphs of every family on `cpu`: fused or not, with one thread or two, they give what the reference gives."""
+
+from __future__ import annotations
+
+import numpy as np
+from passes.perturbed import approximated, is_finite
+from random_graphs import FOCUSES, LEVELS, graph_of
+
+from campaigns.campaign import Campaign
+from campaigns.views import assert_close
+from dmlgraph.tensor import DataType
+
+# What the functions of `cpu`, and rules that are not exact, may be off by at every node.
+ULP = {DataType.FLOAT16: 8, DataType.FLOAT32: 64, DataType.FLOAT64: 64}
+
+
+def one_case(seed: int) -> None:
+    focuses = sorted(FOCUSES)
+    sample = graph_of(seed, focuses[seed % len(focuses)], LEVELS[seed // len(focuses) % len(LEVELS)])
+    graph = sample.graph
+    finite = is_finite(graph, sample.inputs)
+    runs = approximated(graph, sample.inputs, ULP) if finite else []
+    for fuse in (False, True):
+        one, two = (graph.compile("cpu", fuse=fuse, threads=threads).run(sample.inputs) for threads in (1, 2))
+        for name, array in one.items():
+            np.testing.assert_array_equal(array, two[name], f"{name}: one thread, two threads, fuse={fuse}")
+        if finite:
+            assert_close(one, runs, sample, "fused" if fuse else "not fused")
+
+
+CAMPAIGN = Campaign("graphs", "random graphs on cpu: fused or not, they agree with the reference", one_case)

@@ -1,0 +1,192 @@
+"""Single operators of every family on special values and sizes of 1: cpu and DirectML give what the reference gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from passes.perturbed import hull, ulp
+from sketches import PLAIN, Array, Sample
+from special_operators import case
+
+from campaigns.campaign import Campaign
+from dmlgraph.devices import directml_install
+from dmlgraph.nodes import ConstantNode, OperatorNode
+from dmlgraph.operators import Operator
+
+RUNS = 6
+# Units in the last place that a device may be off, beside what the inputs' last bits make of the result.
+ULPS = {"cpu": 16, "directml:software": 64}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Allowed:
+    """How a device may differ from the reference; docs/measured.md has each.
+
+    Attributes:
+        near: float32 results may be this far off; float16 ones 2^13 times as far, as their steps are coarser.
+        beyond: numbers of a greater magnitude, whose sums and squares overflow on the way, may give anything.
+        special: so may NaN and infinities.
+    """
+
+    near: float = 0.0
+    beyond: float = math.inf
+    special: bool = False
+
+
+_APPROXIMATED = Allowed(
+    near=4e-6, beyond=1e15
+)  # the steps of float32 formulas, which lose near zero what rounding loses at 1
+_OVERFLOWS = Allowed(near=1e-6, beyond=100.0, special=True)  # sums and squares of the tensor's type, or float32
+_INTERPOLATES = Allowed(beyond=1e15, special=True)  # 0 · infinity
+_POLYNOMIAL = Allowed(near=1e-4, special=True)
+
+ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
+    "directml:software": {
+        **dict.fromkeys(("asin", "acos", "atan", "atan_yx"), _POLYNOMIAL),
+        **dict.fromkeys(("erf", "tanh", "sinh", "atanh", "asinh", "acosh"), _APPROXIMATED),
+        **{name: _APPROXIMATED for name in (each.function_name() for each in PLAIN) if name.startswith("activation_")},
+        **dict.fromkeys(
+            (
+                "batch_normalization",
+                "batch_normalization_grad",
+                "batch_normalization_training_grad",
+                "convolution",
+                "gemm",
+                "local_response_normalization",
+                "local_response_normalization_grad",
+                "lp_normalization",
+                "mean_variance_normalization",
+                "mean_variance_normalization1",
+                "multihead_attention",
+            ),
+            _OVERFLOWS,
+        ),
+        "batch_normalization_training": Allowed(near=2e-4, beyond=100.0, special=True),  # mean · factor cancels
+        "adam_optimizer": Allowed(near=1e-3, beyond=100.0, special=True),  # 1 − beta^T cancels
+        **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-5, beyond=1e4, special=True)),
+        **dict.fromkeys(
+            ("resample", "resample1", "resample2", "resample_grad", "resample_grad1", "upsample_2d"), _INTERPOLATES
+        ),
+        **dict.fromkeys(("top_k", "top_k1"), Allowed(special=True)),
+        **dict.fromkeys(("activation_log_softmax", "activation_log_softmax1"), _OVERFLOWS),
+        **dict.fromkeys(("clip", "clip_grad", "padding"), Allowed(special=True)),  # integers and NaN
+        **dict.fromkeys(("roi_align", "roi_align1", "roi_align_grad"), _INTERPOLATES),
+        **dict.fromkeys(("average_pooling", "average_pooling1", "average_pooling_grad"), Allowed(beyond=1e15)),
+        **dict.fromkeys(("pow", "constant_pow"), Allowed(beyond=1e9)),
+        "activation_celu": Allowed(near=4e-6, beyond=100.0),  # of a large alpha, e^(x / alpha) − 1 keeps few digits
+    },
+    "cpu": {
+        "activation_gelu": Allowed(near=1e-9),  # far below zero it is nearer to the true value
+        **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-6)),
+        **dict.fromkeys(
+            ("activation_log_softmax", "activation_log_softmax1", "batch_normalization"), Allowed(beyond=1e15)
+        ),
+    },
+}
+
+
+# Comparing.
+
+
+def moved(inputs: dict[str, Array], seed: int) -> dict[str, Array]:
+    """The inputs with the last bits of their finite numbers changed; zeros stay."""
+    rng = np.random.default_rng(seed)
+
+    def one(array: Array) -> Array:
+        if array.dtype.kind != "f":
+            return array
+        with np.errstate(all="ignore"):
+            steps = (rng.integers(-1, 1, array.shape, endpoint=True) * np.spacing(array)).astype(array.dtype)
+            near = array + steps
+        return np.where(np.isfinite(near) & (array != 0), near, array)
+
+    return {name: one(array) for name, array in inputs.items()}
+
+
+def differing(got: Array, runs: Sequence[Array], units: int, near: float) -> Array:
+    """Where a result is not near those of the reference on inputs as good as the same.
+
+    Where these do not agree on whether it is finite, infinite or NaN, it may be anything.
+    """
+    low, high, spread = hull(runs)
+    if got.dtype.kind != "f":
+        return np.asarray(np.abs(got.astype(object) - runs[0].astype(object)) > spread)
+    finite = np.isfinite(runs)
+    settled = ~(finite.any(0) & ~finite.all(0)) & ~(np.isnan(runs).any(0) & ~np.isnan(runs).all(0))
+    with np.errstate(invalid="ignore"):
+        margin = 2 * spread + units * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype)
+        margin += near * np.fmax(1, np.fmax(np.abs(low), np.abs(high))) * (2**13 if got.dtype == np.float16 else 1)
+        near = np.where(finite.all(0), (got >= low - margin) & (got <= high + margin), got == runs[0])
+    return np.asarray(settled & ~near & ~(np.isnan(got) & np.isnan(runs[0])))
+
+
+def compare(sample: Sample) -> Iterator[str]:
+    """What devices give that the table does not allow."""
+    graph = sample.graph
+    reference = graph.compile("reference", fuse=False)
+    runs = [reference.run(sample.inputs), *(reference.run(moved(sample.inputs, seed)) for seed in range(RUNS))]
+    runs = [{name: array.copy() for name, array in each.items()} for each in runs]
+    for device, units in ULPS.items():
+        allowed = [found for each in operators(sample) if (found := allowance(each, device))]
+        if any(is_beyond(sample, each) for each in allowed):
+            continue
+        near = max((each.near for each in allowed), default=0.0)
+        fused = any(each.attributes.get("fused_activation") is not None for each in operators(sample))
+        keeps_nan = fused and device != "cpu"  # of which a RELU on its own makes 0
+        results = graph.compile(device, fuse=False).run(sample.inputs)
+        for name, got in results.items():
+            wrong = differing(got, [each[name] for each in runs], units, near)
+            if keeps_nan:
+                wrong &= ~np.isnan(got)
+            if wrong.any():
+                where = tuple(map(int, np.argwhere(wrong)[0]))
+                yield f"{device}: output '{name}' is {got[where]!r} at {where}, not {runs[0][name][where]!r}"
+
+
+def operators(sample: Sample) -> list[Operator]:
+    return [node.operator for node in sample.graph.nodes if isinstance(node, OperatorNode)]
+
+
+def allowance(operator: Operator, device: str) -> Allowed | None:
+    return ALLOWED[device].get(operator.function_name())
+
+
+def is_beyond(sample: Sample, allowed: Allowed) -> bool:
+    """Whether there are numbers for which an entry allows everything."""
+    return any(_is_beyond(array, allowed) for array in numbers(sample))
+
+
+def _is_beyond(array: Array, allowed: Allowed) -> bool:
+    finite = np.isfinite(array)
+    large = np.abs(array[finite].astype(np.float64)) > allowed.beyond
+    return bool((allowed.special and not finite.all()) or large.any())
+
+
+def numbers(sample: Sample) -> Iterator[Array]:
+    """The float numbers of a graph: its inputs, constants, fills and attributes."""
+    yield from (each for each in sample.inputs.values() if each.dtype.kind == "f")
+    for node in sample.graph.nodes:
+        if isinstance(node, ConstantNode) and node.data.dtype.kind == "f":
+            yield node.data
+    for operator in operators(sample):
+        given = [operator.attributes, getattr(operator.attributes.get("scale_bias"), "__dict__", {})]
+        values = [each if isinstance(each, tuple) else (each,) for some in given for each in some.values()]
+        yield np.array([each for several in values for each in several if isinstance(each, float)], np.float64)
+        if operator.is_source():
+            yield from operator.evaluate()
+
+
+def one_case(seed: int) -> str | None:
+    sample = case(seed)
+    if sample is None:
+        return None
+    directml_install.install()
+    with np.errstate(all="ignore"):
+        problems = list(compare(sample))
+    return f"{'; '.join(problems)}\n{sample!r}\n{sample.inputs!r}" if problems else None
+
+
+CAMPAIGN = Campaign("special_values", "single operators on NaN, infinities, extremes and sizes of 1", one_case)

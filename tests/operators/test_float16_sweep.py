@@ -1,0 +1,133 @@
+"""Every unary operator on every float16 number: the reference and the real DirectML give the same bits.
+
+What may differ is in `ALLOWED`, and an entry that nothing needs any more fails.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from agreement import LIBRARY_LEVEL
+
+from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.element_wise import Unary
+from dmlgraph.operators.fields import Kind
+from dmlgraph.tensor import DataType
+
+from .harness import INF, NAN, Array, bits_of, run, ulps
+
+EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+SIZES = {"even": EVERY, "odd": EVERY[:-1]}  # the last number is a NaN; in float16 some shaders go by pairs
+BEYOND = 1e5  # no float16
+NUMBERS = (0.1, -0.3, 0.0, 1.7, 1000.0, BEYOND, INF, NAN)
+SCALES = ((2, -1), (0.1, 0.3), (1e-3, 1000), (1e4, 0), (INF, 0), (0, NAN))
+LEAST = {"steepness": 1.0}  # below, a field is legal at no level that the library has; NaN is refused, too
+
+
+@dataclasses.dataclass(frozen=True)
+class Allowed:
+    """How DirectML may differ from the reference.
+
+    Attributes:
+        why: what makes the difference.
+        places: at how many of the numbers at the most, whatever the attributes.
+        ulp: by how many units in the last place; zeros of different signs are 0 apart.
+    """
+
+    why: str
+    places: int
+    ulp: int
+
+
+_LAST_BIT = "the last bit of float32 functions, where rounding to float16 is a close call"
+_ZERO = "which of two zeros max and min take"
+ALLOWED: Mapping[str, Allowed] = {
+    "atanh": Allowed(_LAST_BIT, 1, 1),
+    "clip": Allowed(_ZERO, 1, 0),
+    "clip1": Allowed(_ZERO, 1, 0),
+    "constant_pow": Allowed(_LAST_BIT, 2, 1),
+    "cosh": Allowed(_LAST_BIT, 1, 1),
+    "sinh": Allowed(_LAST_BIT, 1, 1),
+}
+
+OPERATORS = {
+    operator.function_name(): operator
+    for operator in REGISTRY.values()
+    if issubclass(operator, Unary)
+    and operator.support().introduced <= LIBRARY_LEVEL
+    and operator.support().rows("InputTensor", LIBRARY_LEVEL).takes(DataType.FLOAT16)
+}
+
+
+def settings(operator: type[Operator]) -> Iterator[dict[str, Any]]:
+    """Attributes: the example's, and each of a few numbers in each field and in pairs of fields."""
+    example = {field: yaml.safe_load(text) for field, text in operator.example_attributes.items()}
+    yield example
+    members = operator.members_by_field()
+    numbers = [f for f in operator.attribute_fields if members[f].kind in (Kind.FLOAT, Kind.SCALAR)]
+
+    def possible(field: str) -> list[float]:
+        in_range = members[field].kind is Kind.FLOAT  # others are numbers of the tensor's type
+        return [n for n in NUMBERS if (field not in LEAST or n >= LEAST[field]) and (in_range or n != BEYOND)]
+
+    for field in numbers:
+        yield from (example | {field: number} for number in possible(field))
+    if len(numbers) == 2:
+        yield from (
+            example | dict(zip(numbers, pair, strict=True)) for pair in itertools.product(*map(possible, numbers))
+        )
+    for field in operator.attribute_fields:
+        if members[field].kind is Kind.ENUM and field != "min_max_data_type":
+            yield from ({**example, field: each} for each in operator.enumeration(field))
+    if "scale_bias" in operator.attribute_fields:
+        yield from ({**example, "scale_bias": {"scale": scale, "bias": bias}} for scale, bias in SCALES)
+
+
+def differing(got: Array, expected: Array) -> Array:
+    """The places where the bits differ; any NaN is as good as another."""
+    return np.flatnonzero((bits_of(got) != bits_of(expected)) & ~(np.isnan(got) & np.isnan(expected)))
+
+
+def test_every_unary_operator_of_float16_is_swept():
+    assert len(OPERATORS) > 45
+    assert set(ALLOWED) <= set(OPERATORS)
+
+
+@pytest.mark.usefixtures("directml_path")
+@pytest.mark.parametrize("name", OPERATORS)
+def test_directml_gives_the_bits_of_the_reference(name: str):
+    allowed = ALLOWED.get(name, Allowed("", 0, 0))
+    needed = False
+    for index, attributes in enumerate(settings(OPERATORS[name])):
+        for x in SIZES.values() if index == 0 else (EVERY,):
+            got = run(name, [x], device="directml:software", **attributes)
+            expected = run(name, [x], **attributes)
+            if got.dtype != np.float16:
+                np.testing.assert_array_equal(got, expected)
+                continue
+            places = differing(got, expected)
+            what = f"{attributes}: {got[places][:5]}, not {expected[places][:5]}, for {x[places][:5]}"
+            assert len(places) <= allowed.places, f"{len(places)} places, {what}"
+            assert ulps(got[places], expected[places]).max(initial=0) <= allowed.ulp, what
+            needed |= places.size > 0
+    assert needed == (name in ALLOWED), f"{name} needs its entry no more"
+
+
+CPU_ULP = 1  # rounded from float32, where a call is close; activations are the same to the bit
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_cpu_takes_the_steps_of_the_reference(name: str):
+    attributes = next(settings(OPERATORS[name]))
+    got, expected = (run(name, [EVERY], device=device, **attributes) for device in ("cpu", "reference"))
+    if got.dtype != np.float16:
+        np.testing.assert_array_equal(got, expected)
+        return
+    off = ulps(got, expected)
+    assert off.max() <= (0 if name.startswith("activation_") else CPU_ULP)
