@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dmlgraph.devices.cpu import CpuDevice
 from dmlgraph.devices.device import Device
+from dmlgraph.devices.endings import finishing
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.errors import DeviceError, OperatorError, listing, suggestion
 from dmlgraph.lowering import OperatorDescNode, lower
@@ -99,6 +100,7 @@ def _directml() -> ModuleType:
         ) from None
 
 
+@finishing
 def compile_graph(
     graph: Graph,
     device: str,

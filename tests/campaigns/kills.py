@@ -173,6 +173,8 @@ def version_of(device: str, name: str, array: Array) -> int:
 
 def one_case(seed: int) -> None:
     rng = random.Random(seed)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as shells have it in the background: processes inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         place = Place(pathlib.Path(folder), rng.choice(DEVICES))
         np.save(place.folder / "x.npy", numbers())
