@@ -204,7 +204,7 @@ def check_level(table: Mapping[dg.FeatureLevel, Legal], level: dg.FeatureLevel, 
             assert error.node == "node"
             assert error.field is not None
             assert error.field.endswith(".sizes")
-            assert error.got == f"{rank} dimensions"
+            assert error.got == f"{rank} dimension{'s' if rank > 1 else ''}"
             assert error.allowed == describe_ranks(legal.ranks)
             assert (f"legal from {since}" if since else "legal at no level") in str(error)
 
