@@ -24,6 +24,7 @@ def main() -> None:
     try:
         if stoppable:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.unraisablehook = _interrupt_again
         command()
     except SystemExit as leaving:
         status = leaving.code
@@ -33,6 +34,24 @@ def main() -> None:
         if stoppable:
             signal.signal(signal.SIGINT, _leave)
     sys.exit(status)
+
+
+def _interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
+    """Repeats an interrupt that Python ignores, since it came in a callback, such as those that imports make."""
+    if ignored.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(ignored)
+        return
+    import threading
+
+    def interrupt() -> None:
+        if hasattr(signal, "pthread_kill"):  # which ends a sleep, too
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        else:
+            signal.raise_signal(signal.SIGINT)
+
+    again = threading.Timer(0.01, interrupt)  # once the callback is over
+    again.daemon = True
+    again.start()
 
 
 def _leave(*_: object) -> None:

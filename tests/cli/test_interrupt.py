@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 import tomllib
 
@@ -80,6 +81,30 @@ def test_as_soon_as_it_begins(script: pathlib.Path) -> None:
 def test_during_a_long_command(script: pathlib.Path) -> None:
     arguments = ["bench", "g.yaml", "--device", "cpu", "--repeats", "1000000000"]
     assert interrupted(script, arguments, 3) == (INTERRUPTED, "")
+
+
+def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> None:
+    """As when a module's lock is dropped after an import."""
+    code = """
+        import os, signal, time
+        import dmlgraph.cli
+
+        class Dropped:
+            def __del__(self):
+                signal.raise_signal(signal.SIGINT)
+                os.getpid()
+
+        def command():
+            Dropped()
+            time.sleep(600)
+
+        dmlgraph.cli.main = command
+        from dmlgraph.command import main
+        main()
+    """
+    script.write_text(textwrap.dedent(code))
+    run = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, timeout=120, check=False)
+    assert (run.returncode, run.stderr) == (INTERRUPTED, "")
 
 
 def test_where_it_is_ignored_it_stays_so(script: pathlib.Path) -> None:
