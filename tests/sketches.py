@@ -293,7 +293,7 @@ class Sketch:
         operators = {node.name for node in self.graph.nodes if isinstance(node, OperatorNode)}
         values = {(value.node, value.port): value for value in self.values if value.node in operators}
         if not values:
-            value = dg.identity(self.input(DataType.FLOAT32, self.sizes))
+            value = dg.identity(self.input(DataType.FLOAT32, (1, 1, 2, 3)))  # legal at every level
             values = {(value.node, 0): value}
         for index, (key, value) in enumerate(values.items()):
             if key not in read or self.chance(*self.outputs):

@@ -54,6 +54,7 @@ class DescEdit:
         for inner in graph.intermediate_edges:
             self.sources[Port(inner.to_node, inner.to_port)] = Value(inner.from_node, inner.from_port)
         self.outputs = {edge.output: Value(edge.from_node, edge.from_port) for edge in graph.output_edges}
+        self._output_slots = list(graph.outputs)
         self.added: list[int] = []
         self._before: dict[int, list[int]] = collections.defaultdict(list)  # added nodes by what they run before
         self._changed = False
@@ -129,6 +130,7 @@ class DescEdit:
         index = self._add(name, operator, self.outputs[slot])
         self._before[len(self._graph.nodes)].append(index)
         self.outputs[slot] = Value(index, 0)
+        self._output_slots[slot] = dataclasses.replace(self._output_slots[slot], desc=self.desc(Value(index, 0)))
 
     def _add(self, name: str, operator: Operator, source: Value) -> int:
         index = len(self.nodes)
@@ -187,10 +189,7 @@ class DescEdit:
         return dataclasses.replace(
             self._graph,
             inputs=tuple(self.inputs),
-            outputs=tuple(
-                dataclasses.replace(output, desc=self.desc(self.outputs[slot]))
-                for slot, output in enumerate(self._graph.outputs)
-            ),
+            outputs=tuple(self._output_slots),
             nodes=tuple(self.nodes[index] for index in order),
             input_edges=tuple(InputEdge(value.port, *reader) for reader, value in edges if value.node is None),
             output_edges=tuple(

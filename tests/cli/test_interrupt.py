@@ -26,6 +26,7 @@ dmlgraph: 1
 nodes: {y: {op: fill_value_constant, output: {dtype: float32, sizes: [4]}, value: 1}}
 outputs: [y]
 """
+LONG = ["bench", "g.yaml", "--device", "cpu", "--repeats", "1000000000"]
 # The command's script as an installer makes it; it says when what takes long is about to be imported.
 SCRIPT = """
 import sys
@@ -75,12 +76,11 @@ def test_at_start_up(script: pathlib.Path, seed: int) -> None:
 
 
 def test_as_soon_as_it_begins(script: pathlib.Path) -> None:
-    assert interrupted(script, ["--help"], 0) == (INTERRUPTED, "")
+    assert interrupted(script, LONG, 0) == (INTERRUPTED, "")
 
 
 def test_during_a_long_command(script: pathlib.Path) -> None:
-    arguments = ["bench", "g.yaml", "--device", "cpu", "--repeats", "1000000000"]
-    assert interrupted(script, arguments, 3) == (INTERRUPTED, "")
+    assert interrupted(script, LONG, 3) == (INTERRUPTED, "")
 
 
 def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> None:

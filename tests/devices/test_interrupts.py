@@ -127,7 +127,7 @@ for error, operator in [(KeyboardInterrupt, dg.exp), (SystemExit, dg.activation_
         check=True,
     )
     lines = [line.strip() for line in process.stdout.splitlines()]
-    assert lines == ["KeyboardInterrupt", "SystemExit", "DeviceError not enough memory to compile a shader"]
+    assert lines == ["KeyboardInterrupt", "SystemExit", "NotEnoughMemoryError not enough memory to compile a shader"]
 
 
 # The helper.

@@ -62,16 +62,16 @@ class TestAdd1(BinaryTests):
             assert name not in fusable
 
     @pytest.mark.parametrize(
-        ("activation", "words"),
+        ("activation", "words", "field"),
         [
-            ("activation_rel", "did you mean 'activation_relu'?"),
-            ({"alpha": 1}, "must be the name of an activation"),
-            ({"op": "activation_leaky_relu", "alph": 1}, "did you mean 'alpha'?"),
+            ("activation_rel", "did you mean 'activation_relu'?", "fused_activation"),
+            ({"alpha": 1}, "must be the name of an activation", "fused_activation"),
+            ({"op": "activation_leaky_relu", "alph": 1}, "did you mean 'alpha'?", "fused_activation.alph"),
         ],
     )
-    def test_an_activation_that_cannot_be_read(self, activation: Any, words: str) -> None:
+    def test_an_activation_that_cannot_be_read(self, activation: Any, words: str, field: str) -> None:
         error = refused("add1", self.sample.inputs, fused_activation=activation)
-        assert error.field == "fused_activation"
+        assert error.field == field
         assert words in str(error)
 
     def test_the_fused_activation_has_no_tensors(self) -> None:
