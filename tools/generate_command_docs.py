@@ -2,7 +2,7 @@
 
     python tools/generate_command_docs.py
 
-A test fails when the page is not what this script makes.
+tools/commands.md is the text above the commands. A test fails when the page is not what this script makes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,7 @@ from dmlgraph.cli import main
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "commands.md"
 
-BEFORE = """\
-# Command line
-
-Results go to standard output, everything else to standard error. The exit status is 0 if all is fine, 1 if the graph
-or its data is wrong, a device failed or `diff` found a difference, 2 for wrong usage, 130 after Ctrl-C.
-
-`--dim NAME=SIZE` gives a dim of the graph another value and may be repeated, as may `--input NAME=FILE.npy`. Colours
-are left out where the output is no terminal and where `NO_COLOR` is set.
-"""
+BEFORE = pathlib.Path(__file__).with_name("commands.md").read_text()
 
 
 def page() -> str:

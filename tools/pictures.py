@@ -5,6 +5,8 @@
 A page asks for one by a comment, `<!-- picture: FILE WHAT -->`: FILE is a graph file in docs/, or the title of a YAML
 block of the page; WHAT is "source", the graph as it stands; "all", before and after fusion; or the name of one rule.
 This script writes the picture as Mermaid below the comment, in all pages; a test fails where that is not up to date.
+
+It also draws docs/ramp.svg, the README's picture, as `dmlgraph show examples/ramp.yaml` does.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dmlgraph import picture
 from dmlgraph.passes import fuse
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
+README_GRAPH, README_PICTURE = DOCS.parent / "examples" / "ramp.yaml", DOCS / "ramp.svg"
 
 _PICTURE = re.compile(r"^<!-- picture: (\S+) (\S+) -->\n(?:\n```mermaid\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
 
@@ -56,7 +59,13 @@ def _graph(page: str, source: str) -> dg.Graph:
     return dg.loads(block[1]) if block else dg.load(DOCS / source)
 
 
+def readme_picture() -> str:
+    """The README's first graph as SVG."""
+    return picture.render(dg.load(README_GRAPH), "svg")
+
+
 if __name__ == "__main__":
+    README_PICTURE.write_text(readme_picture())
     for path in DOCS.glob("*.md"):
         text = path.read_text()
         if (renewed := with_mermaid(text)) != text:

@@ -31,13 +31,20 @@ def install(wheel: pathlib.Path | None) -> None:
     It is a pinned version, and its hash is checked.  The library is Microsoft's, under the MIT licence, and comes
     from the wheel of torch-directml.
 
+    A system without Direct3D 12 needs llvmlite, too.  If it is missing, pip installs it where dmlgraph is installed.
+    With --from nothing is downloaded: a message gives the command that installs llvmlite.
+
+    At the end a small graph runs on DirectML.  If it fails, the exit status is 1, and the library stays.
+
     \b
     Examples:
       dmlgraph directml install
       dmlgraph directml install --from torch_directml-0.2.5.dev240914-cp311-cp311-manylinux2010_x86_64.whl
     """
-    from dmlgraph.devices import directml_install
+    from dmlgraph.devices import directml_install, directml_ready
 
+    if directml_ready.bring_llvmlite(download=wheel is None):
+        click.echo("installed: llvmlite")
     with click.progressbar(length=1, label="DirectML", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
         def progress(done: int, total: int) -> None:
@@ -46,6 +53,9 @@ def install(wheel: pathlib.Path | None) -> None:
 
         installed = directml_install.install(wheel, progress=progress)
     click.echo(f"{'already installed' if installed.already else 'installed'}: {installed.path}")
+    device = directml_ready.device()
+    directml_ready.prove(device)
+    click.echo(f"works: a graph ran on {device}")
 
 
 @directml.command()

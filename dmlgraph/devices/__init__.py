@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dmlgraph.devices.cpu import CpuDevice
 from dmlgraph.devices.device import Device
+from dmlgraph.devices.endings import finishing
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.elsewhere import DEVICES
 from dmlgraph.errors import DeviceError, DmlGraphError, OperatorError, Problem, listing, suggestion
@@ -118,6 +119,7 @@ def _in_source(problem: Problem, graph: Graph, fused: Fused) -> Problem:
     return problem.at(location=graph.located(dataclasses.replace(problem, node=place)).location)
 
 
+@finishing
 def compile_graph(
     graph: Graph,
     device: str,

@@ -11,8 +11,11 @@ only reader of a value writes its output into the value's buffer.  Three of the 
   value is not of the output's size.  This needs a value made by a node, that nothing else reads.
 - An operator in place on a join: it overwrites the sources, and whoever reads these later reads its result.
 
-A whole slice, unlike an identity or a cast, is never left out.  So a copy by a slice goes where one of these
-would happen, or takes the identity's place.
+A tensor whose dimensions are in another order is copied first by DirectML: such a copy is a value that a node made,
+and that nothing else reads.
+
+A slice of the whole tensor, unlike an identity, is never left out.  So a copy by a slice goes where one of these would
+happen, or takes the identity's place.
 """
 
 from __future__ import annotations
@@ -114,11 +117,12 @@ def _insert_copy(edit: DescEdit, reader: Port) -> None:
     """Puts a copy before an input of a node."""
     desc = edit.read_desc(reader)
     assert desc is not None
-    edit.insert(f"{edit.nodes[reader.node].name}.copy", whole_slice(desc, desc.like()), reader)
+    copy = desc.like(strides=desc.strides)  # by which the node goes on reading it
+    edit.insert(f"{edit.nodes[reader.node].name}.copy", whole_slice(desc, copy), reader)
 
 
 def whole_slice(source: TensorDesc, target: TensorDesc) -> Slice:
-    """A copy that DirectML makes: of identities, casts, joins and splits it leaves out those it can do without."""
+    """A copy that DirectML makes.  Identities, and joins and splits of one, it leaves out where it can."""
     rank = source.rank
     return Slice(input=source, output=target, offsets=(0,) * rank, sizes=source.sizes, strides=(1,) * rank)
 
@@ -173,7 +177,10 @@ class _Buffers:
             reader = Port(node, index)
             if reader not in self._edit.sources or not may_run_in_place(operator, index):
                 continue
-            root = self.root(self._edit.sources[reader])
+            value = self._edit.sources[reader]
+            if not _is_part(self._edit, reader, value) and not _is_packed(operator.input_descs[index]):
+                continue  # the output has other strides
+            root = self.root(value)
             if self.is_made_by_node(root) and self.uses(root) == [reader]:
                 found.append((reader, self._before_splits(root)))
                 is_part = isinstance(self._edit.operator(root.node), (Slice, Slice1, Split))
@@ -224,7 +231,7 @@ def may_run_in_place(operator: Operator, port: int) -> bool:
     source, target = operator.input_descs[port], operator.output_descs[0]
     assert source is not None
     assert target is not None
-    return source.like() == target.like() and _is_packed(source)
+    return source.like() == target.like() and source.span == source.element_count
 
 
 def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterator[Port]:
@@ -280,18 +287,24 @@ def _windowed(edit: DescEdit, buffers: _Buffers, value: Value, user: int) -> Ten
         offsets = tuple(before if axis == operator.axis else 0 for axis in range(source.rank))
     else:
         return None
-    whole = buffers.root(edit.sources[place])
-    if not buffers.is_made_by_node(whole) or buffers.uses(whole) != [place]:
-        return None
     cut = [axis for axis in range(source.rank) if source.sizes[axis] != window.sizes[axis]]
-    if len(cut) != 1:
-        return None  # a copy, too
+    if len(cut) != 1 or not _is_made_for(edit, buffers, place, source):
+        return None
     (axis,) = cut
-    part = window.like(strides=source.effective_strides)
-    if not _is_packed(source) or not _is_packed(window) or _steps(part) not in _written(edit, buffers, user):
+    part = window.like(strides=source.packed_strides)
+    if not _is_packed(window) or _steps(part) not in _written(edit, buffers, user):
         return None
     begin = offsets[axis] * math.prod(window.sizes[axis + 1 :])
-    return source if _bytes(begin, source) % ALIGNMENT == 0 else None
+    return source.like() if _bytes(begin, source) % ALIGNMENT == 0 else None
+
+
+def _is_made_for(edit: DescEdit, buffers: _Buffers, reader: Port, desc: TensorDesc) -> bool:
+    """Whether a buffer is written for one reader alone: by a node, or by DirectML, to put the dimensions in order."""
+    root = buffers.root(edit.sources[reader])
+    if buffers.is_made_by_node(root):
+        return buffers.uses(root) == [reader]
+    strides = [stride for _, stride in _steps(desc)]
+    return 0 not in strides and strides != sorted(strides, reverse=True)
 
 
 def _written(edit: DescEdit, buffers: _Buffers, node: int) -> list[list[tuple[int, int]]]:
@@ -334,8 +347,8 @@ def _steps(desc: TensorDesc) -> list[tuple[int, int]]:
     return [(size, stride) for size, stride in zip(desc.sizes, desc.effective_strides, strict=True) if size > 1]
 
 
-def _is_packed(desc: TensorDesc) -> bool:
-    return desc.strides is None or _steps(desc) == _steps(desc.like())
+def _is_packed(desc: TensorDesc | None) -> bool:
+    return desc is None or desc.strides is None or _steps(desc) == _steps(desc.like())
 
 
 def _bytes(elements: int, desc: TensorDesc) -> int:

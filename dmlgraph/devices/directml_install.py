@@ -89,11 +89,7 @@ def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progre
     Raises:
         LibraryError: no download, a wheel that is something else or damaged, a folder that cannot be written.
     """
-    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        raise LibraryError(
-            "the library is for Linux on x86-64 only",
-            hint="Windows has DirectML; pip install onnxruntime-directml brings a newer one",
-        )
+    check_system()
     path = library_path()
     with contextlib.suppress(OSError):
         check_private(path)
@@ -112,6 +108,19 @@ def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progre
             hint="DMLGRAPH_CACHE_DIR names another folder",
         ) from error
     return Installed(path, already=False)
+
+
+def check_system() -> None:
+    """Refuses systems that the library is not for.
+
+    Raises:
+        LibraryError: this is not Linux on x86-64.
+    """
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        raise LibraryError(
+            "the library is for Linux on x86-64 only",
+            hint="Windows has DirectML; pip install onnxruntime-directml brings a newer one",
+        )
 
 
 def is_intact(path: Path) -> bool:

@@ -60,11 +60,11 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
                 "lp_normalization",
                 "mean_variance_normalization",
                 "mean_variance_normalization1",
-                "multihead_attention",
             ),
             _OVERFLOWS,
         ),
         "batch_normalization_training": Allowed(near=2e-4, beyond=100.0, special=True),  # mean · factor cancels
+        "multihead_attention": Allowed(near=1e-3, beyond=100.0, special=True),  # −10000 is added to what is masked
         "adam_optimizer": Allowed(near=1e-3, beyond=100.0, special=True),  # 1 − beta^T cancels
         **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-5, beyond=1e4, special=True)),
         **dict.fromkeys(
@@ -81,6 +81,7 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
     "cpu": {
         "activation_gelu": Allowed(near=1e-9),  # far below zero it is nearer to the true value
         **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-6)),
+        "multihead_attention": Allowed(near=1e-3),
         **dict.fromkeys(
             ("activation_log_softmax", "activation_log_softmax1", "batch_normalization"), Allowed(beyond=1e15)
         ),

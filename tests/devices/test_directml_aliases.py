@@ -333,6 +333,18 @@ def written_beside(graph: dg.Graph) -> None:
     graph.output("j", dg.join([left, graph.input("z", sizes=[4, 8], dtype="float32")], axis=1))
 
 
+def rows_of_a_transposed_input(graph: dg.Graph) -> None:
+    x = graph.input("x", sizes=[16, 16], dtype="float32", strides=[1, 16])
+    graph.output("y", dg.activation_relu(sliced(x, [4, 0], [8, 16])))
+
+
+def plane_of_a_transposed_value(graph: dg.Graph) -> None:
+    """The window is contiguous, its dimensions in another order."""
+    x = graph.input("x", sizes=[3, 8, 3], dtype="float32")
+    plane = sliced(dg.negate(x, output={"strides": [1, 3, 24]}), [0, 0, 0], [3, 8, 1])
+    graph.output("y", dg.negate(dg.abs(plane)))
+
+
 # Builder, dispatches and added copies not fused, and fused.
 SHARED: list[tuple[Build, tuple[int, int], tuple[int, int]]] = [
     (row_and_whole, (2, 0), (2, 0)),
@@ -344,11 +356,13 @@ SHARED: list[tuple[Build, tuple[int, int], tuple[int, int]]] = [
     (joins_of_one, (2, 0), (2, 0)),
     (join_of_two, (5, 1), (5, 1)),
     (written_beside, (4, 1), (4, 1)),
+    (rows_of_a_transposed_input, (3, 1), (3, 1)),
+    (plane_of_a_transposed_value, (3, 0), (5, 1)),
 ]
 
 
 @pytest.mark.parametrize("fuse", [False, True])
-@pytest.mark.parametrize(("build", "plain", "fused"), SHARED, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize(("build", "plain", "fused"), SHARED, ids=[build.__name__ for build, _, _ in SHARED])
 def test_shared_buffers(
     directml: DirectMLDevice, build: Build, plain: tuple[int, int], fused: tuple[int, int], fuse: bool
 ):

@@ -45,6 +45,7 @@ import os, signal, threading, time
 import numpy as np
 import dmlgraph as dg
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 device, seconds = sys.argv[1], float(sys.argv[2])
 graph = dg.Graph("g")
 x = graph.input("x", sizes=[1, 1, 4, 8], dtype="float32")

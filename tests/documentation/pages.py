@@ -7,7 +7,7 @@ A page is run from top to bottom in a folder of its own that holds examples/ and
 - `console`: lines `$ dmlgraph …`, each followed by what it prints; `$ echo $?` shows the last exit status, and `> file`
   writes to one.
 - `json`, and whatever has a `title="name"`: written to a file of that name first.
-- `text` elsewhere, and `mermaid`: nothing to run.
+- `text` elsewhere, `mermaid` and `cpp`: nothing to run.
 
 A comment right above a block changes that, and says why: `<!-- not run: … -->`, `<!-- numbers vary: … -->` (only
 the words are compared) or `<!-- refused: … -->` (a graph file that must not load).  `…` stands for any text of a line,
@@ -38,7 +38,7 @@ from dmlgraph.measure.inputs import complete
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 COPIED = {"examples": ROOT / "examples", "rules": DOCS / "rules"}
-LANGUAGES = {"python", "yaml", "console", "json", "text", "mermaid"}
+LANGUAGES = {"python", "yaml", "console", "json", "text", "mermaid", "cpp"}
 
 _NOTE = re.compile(r"<!-- (not run|numbers vary|refused): (.+) -->")
 _NUMBERS = re.compile(r"\d[\d.,]*(?:e[+-]\d+)?(?: (?:[nµm]?s|[KMG]?i?B(?:/s)?)\b)?")  # with units of time and memory

@@ -13,6 +13,7 @@ from documentation.pages import DOCS, ROOT, paths
 sys.path.insert(0, str(ROOT / "tools"))
 
 import generate_command_docs
+import generate_elsewhere_docs
 import generate_passes_docs
 import pictures
 
@@ -25,7 +26,9 @@ from dmlgraph.tensor import DataType
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in paths()}
 
 
-@pytest.mark.parametrize("script", [generate_passes_docs, generate_command_docs], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "script", [generate_passes_docs, generate_command_docs, generate_elsewhere_docs], ids=lambda each: each.__name__
+)
 def test_pages_are_up_to_date(script) -> None:
     assert script.PAGE.read_text() == script.page(), f"python tools/{script.__name__}.py makes it anew"
 
@@ -33,6 +36,16 @@ def test_pages_are_up_to_date(script) -> None:
 @pytest.mark.parametrize("name", [name for name, text in PAGES.items() if "<!-- picture:" in text])
 def test_pictures_are_up_to_date(name: str) -> None:
     assert pictures.with_mermaid(PAGES[name]) == PAGES[name], "python tools/pictures.py draws them anew"
+
+
+def test_the_picture_of_the_readme_is_up_to_date() -> None:
+    assert pictures.README_PICTURE.read_text() == pictures.readme_picture(), "python tools/pictures.py draws it anew"
+    assert f"](docs/{pictures.README_PICTURE.name})" in (ROOT / "README.md").read_text()
+
+
+def test_every_command_is_in_the_first_table_of_the_commands() -> None:
+    for name in COMMANDS:
+        assert f"| `dmlgraph {name}" in PAGES["commands.md"]
 
 
 def test_pictures_become_svg() -> None:

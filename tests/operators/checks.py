@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.errors import plural
 from dmlgraph.operators.element_wise import Unary
 
 from .harness import (
@@ -205,7 +204,7 @@ def check_level(table: Mapping[dg.FeatureLevel, Legal], level: dg.FeatureLevel, 
             assert error.node == "node"
             assert error.field is not None
             assert error.field.endswith(".sizes")
-            assert error.got == plural(rank, "dimension")
+            assert error.got == f"{rank} dimension{'s' if rank > 1 else ''}"
             assert error.allowed == describe_ranks(legal.ranks)
             assert (f"legal from {since}" if since else "legal at no level") in str(error)
 

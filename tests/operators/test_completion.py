@@ -30,8 +30,8 @@ def members(wanted: Callable[[Member], object]) -> list[Any]:
     ]
 
 
-every_axis = pytest.mark.parametrize(("operator", "member"), members(lambda member: member.axes))
-every_list = pytest.mark.parametrize(("operator", "member"), members(lambda member: member.entries))
+every_axis = pytest.mark.parametrize(("operator", "member"), list(members(lambda member: member.axes)))
+every_list = pytest.mark.parametrize(("operator", "member"), list(members(lambda member: member.entries)))
 
 
 def example_node(operator: type[Operator], text: str | None = None) -> tuple[dg.Graph, OperatorNode]:

@@ -67,7 +67,7 @@ def with_number(name: str, field: str, number: Any) -> tuple[dg.Graph, OperatorN
 
 
 @pytest.mark.parametrize("number", [1, 0.5, -1])
-@pytest.mark.parametrize(("name", "field"), cases())
+@pytest.mark.parametrize(("name", "field"), list(cases()))
 def test_every_input_takes_a_number_or_says_what_to_do(name: str, field: str, number: float) -> None:
     refused: dg.DmlGraphError | None = None
     try:

@@ -13,26 +13,44 @@ from dmlgraph.devices.software.errors import SoftwareAdapterError
 OLDEST_LLVMLITE = (0, 50)
 
 
+def lacking() -> SoftwareAdapterError | None:
+    """What to tell where llvmlite is missing or too old; None where it fits."""
+    try:
+        import llvmlite  # type: ignore[import-untyped]
+    except ImportError:
+        return SoftwareAdapterError(
+            "the software adapter compiles shaders with llvmlite, which is not installed",
+            hint="pip install llvmlite",
+        )
+    if tuple(map(int, re.findall(r"\d+", llvmlite.__version__)[:2])) < OLDEST_LLVMLITE:
+        return SoftwareAdapterError(
+            f"llvmlite {llvmlite.__version__} is too old for the software adapter",
+            allowed=f"{_dotted(OLDEST_LLVMLITE)} or newer",
+            hint="pip install --upgrade llvmlite",
+        )
+    return None
+
+
+def requirement() -> str:
+    """What pip is asked for."""
+    return f"llvmlite>={_dotted(OLDEST_LLVMLITE)}"
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
 @functools.cache
 def binding() -> Any:
     """`llvmlite.binding`, ready to generate code for this machine.
 
-    Raises SoftwareAdapterError where llvmlite is missing or too old.
+    Raises SoftwareAdapterError where llvmlite is missing or too old, or the processor has no F16C.
     """
-    try:
-        import llvmlite  # type: ignore[import-untyped]
-        import llvmlite.binding as llvm  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise SoftwareAdapterError(
-            "the software adapter compiles shaders with llvmlite, which is not installed",
-            hint="pip install llvmlite",
-        ) from error
-    if tuple(map(int, re.findall(r"\d+", llvmlite.__version__)[:2])) < OLDEST_LLVMLITE:
-        raise SoftwareAdapterError(
-            f"llvmlite {llvmlite.__version__} is too old for the software adapter",
-            allowed=f"{'.'.join(map(str, OLDEST_LLVMLITE))} or newer",
-            hint="pip install --upgrade llvmlite",
-        )
+    unfit = lacking()
+    if unfit is not None:
+        raise unfit
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     if not llvm.get_host_cpu_features().get("f16c", True):

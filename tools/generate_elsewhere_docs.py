@@ -1,0 +1,64 @@
+"""Makes docs/coming_from.md: what PyTorch, ONNX and others call the things that are here, from `dmlgraph.elsewhere`.
+
+    python tools/generate_elsewhere_docs.py
+
+tools/coming_from.md is the text of the page, with a comment in the place of each table.
+A test fails when the page is not what this script makes.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Callable, Iterator
+
+from dmlgraph.elsewhere import DEVICES, FIELDS, MEMBERS, OPERATORS, Entry
+from dmlgraph.operators.registry import REGISTRY
+
+DOCS = pathlib.Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "coming_from.md"
+FRAME = pathlib.Path(__file__).parent / "coming_from.md"
+
+# The libraries that have a column; the field of the entries, and the heading.
+COLUMNS = {"torch": "PyTorch", "onnx": "ONNX", "numpy": "NumPy", "webnn": "WebNN"}
+
+_TABLE = re.compile(r"^<!-- table: (\w+) -->$", re.MULTILINE)
+
+
+def page() -> str:
+    return _TABLE.sub(lambda found: "\n".join(TABLES[found[1]]()), FRAME.read_text())
+
+
+def operators() -> Iterator[str]:
+    """A row for each entry that one of the columns has a name for."""
+    yield f"| {' | '.join(COLUMNS.values())} | here |\n|{'---|' * (len(COLUMNS) + 1)}"
+    for entry in OPERATORS:
+        names = [", ".join(f"`{name}`" for name in entry.names(library)) for library in COLUMNS]
+        if any(names):
+            yield f"| {' | '.join(names)} | {_here(entry)} |"
+
+
+def _here(entry: Entry) -> str:
+    if not entry.operator:
+        return entry.instead
+    link = f"[{entry.operator}](operators/{REGISTRY[entry.operator].family}.md#{entry.operator})"
+    fields = ", ".join(f"`{name}: {value}`" for name, value in entry.fields.items())
+    return ", ".join(part for part in (f"{link} with {fields}" if fields else link, entry.instead) if part)
+
+
+def _pairs(names: dict[str, str]) -> Callable[[], Iterator[str]]:
+    """A table of two columns; what means the same here shares a row."""
+
+    def table() -> Iterator[str]:
+        yield "| elsewhere | here |\n|---|---|"
+        for ours in dict.fromkeys(names.values()):
+            yield f"| {', '.join(f'`{name}`' for name in names if names[name] == ours)} | `{ours}` |"
+
+    return table
+
+
+TABLES = {"operators": operators, "fields": _pairs(FIELDS), "members": _pairs(MEMBERS), "devices": _pairs(DEVICES)}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
