@@ -55,6 +55,7 @@ class DescEdit:
             self.sources[Port(inner.to_node, inner.to_port)] = Value(inner.from_node, inner.from_port)
         self.outputs = {edge.output: Value(edge.from_node, edge.from_port) for edge in graph.output_edges}
         self.added: list[int] = []
+        self._written = {slot: self.desc(value) for slot, value in self.outputs.items()}
         self._before: dict[int, list[int]] = collections.defaultdict(list)  # added nodes by what they run before
         self._changed = False
 
@@ -169,6 +170,11 @@ class DescEdit:
                     rest.append(value.node)
         return found
 
+    def _output_desc(self, slot: int) -> TensorDesc:
+        """What a graph output is: as before, where what it reads is; a copy of words does not say what they are of."""
+        written = self.desc(self.outputs[slot])
+        return self._graph.outputs[slot].desc if written == self._written[slot] else written
+
     def finish(self) -> GraphDesc:
         """The graph after the changes, without nodes that no output depends on; the very same one without changes."""
         if not self._changed:
@@ -188,7 +194,7 @@ class DescEdit:
             self._graph,
             inputs=tuple(self.inputs),
             outputs=tuple(
-                dataclasses.replace(output, desc=self.desc(self.outputs[slot]))
+                dataclasses.replace(output, desc=self._output_desc(slot))
                 for slot, output in enumerate(self._graph.outputs)
             ),
             nodes=tuple(self.nodes[index] for index in order),
