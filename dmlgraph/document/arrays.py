@@ -21,6 +21,7 @@ from dmlgraph.errors import (
     Problem,
     ScalarError,
     plural,
+    shorten,
     suggestion,
 )
 from dmlgraph.memory import enough_memory
@@ -60,7 +61,7 @@ def read_array(path: str | pathlib.Path) -> Array:
         except Exception as error:  # a broken header makes NumPy raise errors of many kinds
             if "Object arrays" in str(error):
                 raise ValueError("holds Python objects, which are never loaded") from None
-            raise ValueError(f"is a broken .npy file: {error}") from None
+            raise ValueError(f"is a broken .npy file: {shorten(str(error))}") from None
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
@@ -68,7 +69,10 @@ def _check_length(stream: BinaryIO) -> None:
     """Refuses a file that is shorter than its header says, before room is made for what is not there."""
     header = _HEADERS.get(np.lib.format.read_magic(stream))
     if header is not None:
-        shape, _, dtype = header(stream)
+        try:
+            shape, _, dtype = header(stream)
+        except (MemoryError, RecursionError):  # of Python's parser
+            raise ValueError("its header is nested too deep") from None
         whole = stream.tell() + math.prod(shape) * dtype.itemsize
         there = os.fstat(stream.fileno()).st_size
         if there < whole and not dtype.hasobject:

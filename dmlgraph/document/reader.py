@@ -112,14 +112,14 @@ class _Reader:
         if not isinstance(self.tree.value, dict):
             self._problem("a graph file is a mapping", self.tree, got=self.tree.plain, allowed=listing(SECTIONS))
             return self.graph
-        self._known_keys(self.tree, SECTIONS)
+        self.tree = self._known_keys(self.tree, SECTIONS)
         self._version()
         self._header(dims)
         self._declare()
         for name, tree in self._section("inputs"):
-            self._attempt(name, tree, self._input)
+            self._attempt(name, tree, self._input, INPUT_KEYS)
         for name, tree in self._section("constants"):
-            self._attempt(name, tree, self._constant)
+            self._attempt(name, tree, self._constant, CONSTANT_KEYS)
         self._nodes()
         self._outputs()
         return self.graph
@@ -178,12 +178,10 @@ class _Reader:
                     self.declared[name] = self._operator_of(tree) if section == "nodes" else None
 
     def _input(self, name: str, tree: Tree) -> None:
-        self._known_keys(tree, INPUT_KEYS, name)
         self._need(tree, ("dtype", "sizes"))
         self.graph.input(name, **tree.plain)
 
     def _constant(self, name: str, tree: Tree) -> None:
-        self._known_keys(tree, CONSTANT_KEYS, name)
         plain = {key: item.plain for key, item in tree.value.items() if key != "data"}
         if "file" in tree.value:
             if "data" in tree.value:
@@ -210,11 +208,10 @@ class _Reader:
     def _nodes(self) -> None:
         trees = {name: tree for name, tree in self._section("nodes") if name not in self.broken}
         sources: dict[str, list[str]] = {}
-        for name, tree in trees.items():
-            operator = self.declared[name]
+        for name, operator in ((name, self.declared[name]) for name in trees):
             if operator is not None:
-                self._known_keys(tree, ("op", *operator.model_fields), name)
-            sources[name] = [source for source in self._sources(name, tree) if source in trees]
+                trees[name] = self._known_keys(trees[name], ("op", *operator.model_fields), name)
+            sources[name] = [source for source in self._sources(name, trees[name]) if source in trees]
         order, cycles = in_order(sources)
         for cycle in cycles:
             self.broken |= cycle.names
@@ -378,7 +375,7 @@ class _Reader:
 
     # Problems and their places.
 
-    def _attempt(self, name: str, tree: Tree, build: Any) -> None:
+    def _attempt(self, name: str, tree: Tree, build: Any, known: tuple[str, ...] | None = None) -> None:
         """Builds one declaration; its problems get their places, and its name is broken if there are any."""
         if name in self.broken:
             return
@@ -386,6 +383,8 @@ class _Reader:
             self._problem("must be a mapping", tree, node=name, got=tree.plain, hint="such as {key: value, …}")
             self.broken.add(name)
             return
+        if known is not None:
+            tree = self._known_keys(tree, known, name)
         with self._noting(tree, name):
             build(name, tree)
             if name not in self.broken:
@@ -443,9 +442,16 @@ class _Reader:
                 hint="write 'name: …', without '- ' before it" if isinstance(tree.value, list) else "such as {name: …}",
             )
 
-    def _known_keys(self, tree: Tree, known: tuple[str, ...], node: str | None = None) -> None:
-        """Reports unknown keys; one that is near to a key not given is read as that, so that it is told only once."""
-        for key in [key for key in tree.value if key not in known]:
+    def _known_keys(self, tree: Tree, known: tuple[str, ...], node: str | None = None) -> Tree:
+        """Reports unknown keys; the tree without them.
+
+        One that is near to a key not given is read as that, so that it is told only once.
+        """
+        unknown = [key for key in tree.value if key not in known]
+        if not unknown:
+            return tree
+        tree = tree.copy()  # aliases may stand for it elsewhere
+        for key in unknown:
             item, place = tree.value.pop(key), tree.keys.pop(key)
             absent = [each for each in known if each not in tree.value]
             meant = next((each for each in absent if each == ELSEWHERE.get(key)), None) or nearest(key, absent)
@@ -461,6 +467,7 @@ class _Reader:
                     location=place.location,
                 )
             )
+        return tree
 
     def _need(self, tree: Tree, needed: tuple[str, ...]) -> None:
         """Raises the problems of keys that are missing."""

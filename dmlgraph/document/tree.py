@@ -95,6 +95,10 @@ class Tree:
             return {key: item.plain for key, item in self.value.items()}
         return self.value
 
+    def copy(self) -> Tree:
+        """A dict of the same trees, to be changed."""
+        return Tree(dict(self.value), self._source, self._span, dict(self.keys))
+
     def with_value(self, value: Any) -> Tree:
         """Another value in the same place."""
         return Tree(value, self._source, self._span)

@@ -36,6 +36,7 @@ from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.examples import example
 
 BATCH = 100  # documents of a case
+LONGEST = 6000  # characters of a document that is damaged
 SECONDS = 1.0  # of processor time for a document of no length
 SECONDS_PER_MEGABYTE = 2.0  # a second, on a processor that is shared
 MEGABYTES = 400  # that a document of no length may take at its most
@@ -63,7 +64,7 @@ def graph_files() -> tuple[str, ...]:
     files = [*_EXAMPLES.rglob("*.yaml"), *(_TESTS / "documents" / "broken").glob("*.yaml")]
     texts = [path.read_text("utf-8") for path in sorted(files)]
     operators = [dumps(dg.loads(example(each))) for each in REGISTRY.values()]
-    return tuple(text for text in [*texts, *operators] if len(text) < 3000)
+    return tuple(text for text in [*texts, *operators] if len(text) < LONGEST)
 
 
 @functools.cache
@@ -75,7 +76,7 @@ def models() -> tuple[str, ...]:
             made.append(dxdispatch.dumps(dg.loads(text)))
         except dg.DmlGraphError:
             continue
-    return tuple(text for text in made if len(text) < 3000)
+    return tuple(text for text in made if len(text) < LONGEST)
 
 
 @functools.cache
@@ -288,6 +289,12 @@ def _slots(tree: Any) -> list[_Slot]:
     return found
 
 
+_CHANGES = (
+    *("replace", "replace", "nudge", "nudge", "swap", "share", "copy", "remove", "add", "rename", "wrap", "unwrap"),
+    "graft",
+)
+
+
 def _change_tree(chance: random.Random, tree: Any) -> str:
     """One change; says which."""
     slots = _slots(tree)
@@ -295,9 +302,18 @@ def _change_tree(chance: random.Random, tree: Any) -> str:
         return "nothing"
     holder, key = chance.choice(slots)
     other, other_key = chance.choice(slots)
-    what = chance.choice(("replace", "replace", "swap", "share", "copy", "remove", "add", "rename", "wrap", "unwrap"))
+    what = chance.choice(_CHANGES)
     if what == "replace":
         holder[key] = _strange(chance)
+    elif what == "nudge":
+        value = holder[key]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        holder[key] = chance.choice((value - 1, value + 1, value * 2, -value, value / 2)) if is_number else f"{value}_"
+    elif what == "graft":  # a part of another document
+        _, other_tree = chance.choice(_SOURCES)(chance)
+        others = _slots(other_tree) or [({"x": None}, "x")]
+        other, other_key = next((each for each in others if each[1] == key), chance.choice(others))
+        holder[key] = copy.deepcopy(other[other_key])
     elif what == "wrap":
         holder[key] = chance.choice(([holder[key]], {key: holder[key]}))
     elif what == "unwrap" and isinstance(holder[key], list | dict) and holder[key]:
@@ -352,6 +368,19 @@ def _json_tree(text: str) -> Any:
     return json.loads(text)
 
 
+def _random_graph(chance: random.Random) -> tuple[str, Any]:
+    text = chance.choice(graph_files())
+    return text, _yaml_tree(text)
+
+
+def _random_model(chance: random.Random) -> tuple[str, Any]:
+    text = chance.choice(models())
+    return text, _json_tree(text)
+
+
+_SOURCES = (_random_graph, _random_model)
+
+
 def _to_yaml(tree: Any) -> str:
     return yaml.dump(tree, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False, allow_unicode=True)
 
@@ -364,9 +393,13 @@ def document(seed: int, number: int) -> Document:
     chance = random.Random(f"{seed}/{number}")
     kind = chance.choices(("graph", "model", "array"), (70, 25, 5))[0]
     if kind == "array":
-        return Document(kind, damaged_bytes(chance, chance.choice(arrays())), ("bytes",))
-    text = chance.choice(graph_files() if kind == "graph" else models())
-    tree = _yaml_tree(text) if kind == "graph" else _json_tree(text)
+        content = chance.choice(arrays())
+        if chance.random() < 0.5:
+            header = chance.choice((_TEXT[0], *_TEXT))(chance, content[10:].decode("latin1")).encode("utf-8")
+            content = content[:8] + len(header).to_bytes(4, "little")[:2] + header
+            return Document(kind, content, ("header",))
+        return Document(kind, damaged_bytes(chance, content), ("bytes",))
+    text, tree = _random_graph(chance) if kind == "graph" else _random_model(chance)
     done: list[str] = []
     if tree is not None and chance.random() < 0.6:
         text, done = damaged_tree(chance, tree, _to_yaml if kind == "graph" else json.dumps)

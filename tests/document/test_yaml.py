@@ -132,6 +132,17 @@ outputs: [z]
     assert g.node("f").operator.output == g.node("a").desc == g.node("b").desc  # type: ignore[union-attr]
 
 
+def test_what_is_misspelt_in_an_anchor_is_misspelt_wherever_its_aliases_stand() -> None:
+    text = "dmlgraph: 1\ninputs: {x: &x {dtype: int8, size: [1]}, y: *x}\noutputs: [x, y]\n"
+    assert [message for _, _, message in problems(text)] == ["is not known here"] * 2
+
+
+def test_a_section_may_stand_for_a_declaration() -> None:
+    text = "dmlgraph: 1\nnodes: &n {a: {op: negate, input: b}, size: {op: negate, input: a}}\ninputs: {z: *n}\n"
+    messages = [message for _, _, message in problems(f"{text}outputs: [z]\n")]
+    assert messages.count("is not known here") == 2
+
+
 def test_an_alias_inside_its_own_anchor_is_refused() -> None:
     assert (3, 6, "the alias *all stands inside its own anchor") in problems("""\
         dmlgraph: 1
