@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "bind/gil.h"
 #include "bind/init.h"
 #include "cpu/products.h"
 
@@ -117,14 +118,7 @@ void multiply(const py::array& a, const py::array& b, py::array& result, int thr
     products.b = matrices(b, products);
     products.result = matrices(result, products);
     const MatrixLoop loop = is_single ? loops().single : loops().dbl;
-    PyThreadState* const state = PyEval_SaveThread();
-    try {
-        cpu::multiply(products, loop, std::max(1, threads));
-    } catch (const std::exception&) {
-        PyEval_RestoreThread(state);
-        throw;
-    }
-    PyEval_RestoreThread(state);  // not in a destructor: it ends the thread where Python has ended
+    released([&] { cpu::multiply(products, loop, std::max(1, threads)); });
 }
 
 }  // namespace
