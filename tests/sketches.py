@@ -298,6 +298,8 @@ class Sketch:
         for index, (key, value) in enumerate(values.items()):
             if key not in read or self.chance(*self.outputs):
                 self.graph.output(f"y{index}", value)
+        if not self.graph.outputs:  # what reads the last of the values was not kept
+            self.graph.output("y", value)
         return Sample(self.graph, self.data, self.tame)
 
 
