@@ -5,6 +5,7 @@ The signal is handled before anything is imported that takes long, the command's
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -18,6 +19,8 @@ def main() -> None:
     stoppable = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if stoppable:
         signal.signal(signal.SIGINT, _leave)  # nothing is under way: nothing has to be cleared away
+        # Python gives a signal that has a handler back to the system as it ends, which would end the process by it.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first that is registered runs last
     from dmlgraph.cli import main as command
 
     status: str | int | None = INTERRUPTED
@@ -28,12 +31,20 @@ def main() -> None:
         command()
     except SystemExit as leaving:
         status = leaving.code
-    except KeyboardInterrupt:
-        pass
+    except BaseException as error:
+        if not _is_interrupt(error):
+            raise
     finally:
         if stoppable:
             signal.signal(signal.SIGINT, _leave)
     sys.exit(status)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is an interrupt or follows from one, as Python 3.11 wraps one that comes while a class is made."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _interrupt_again(ignored: sys.UnraisableHookArgs) -> None:

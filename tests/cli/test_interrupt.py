@@ -107,6 +107,50 @@ def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> 
     assert (run.returncode, run.stderr) == (INTERRUPTED, "")
 
 
+def test_where_python_wraps_it_in_another_error(script: pathlib.Path) -> None:
+    """As Python 3.11 does where a class is made."""
+    code = """
+        import dmlgraph.cli
+
+        class Named:
+            def __set_name__(self, owner, name):
+                raise KeyboardInterrupt
+
+        def command():
+            type("Owner", (), {"named": Named()})
+
+        dmlgraph.cli.main = command
+        from dmlgraph.command import main
+        main()
+    """
+    script.write_text(textwrap.dedent(code))
+    run = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, timeout=120, check=False)
+    assert (run.returncode, run.stderr) == (INTERRUPTED, "")
+
+
+def test_after_the_command(script: pathlib.Path) -> None:
+    """As Python ends, when the status is settled."""
+    code = """
+        import dmlgraph.cli
+
+        class Last:
+            def __del__(self):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        def command():
+            sys.last = Last()
+            sys.exit(3)
+
+        import os, signal, sys
+        dmlgraph.cli.main = command
+        from dmlgraph.command import main
+        main()
+    """
+    script.write_text(textwrap.dedent(code))
+    run = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, timeout=120, check=False)
+    assert (run.returncode, run.stderr) == (3, "")
+
+
 def test_where_it_is_ignored_it_stays_so(script: pathlib.Path) -> None:
     """As a shell does in the background of a script."""
     code = "import signal, runpy, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); runpy.run_path(sys.argv[1])"
