@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 import dmlgraph as dg
-from dmlgraph.nodes import ConstantNode, OperatorNode
+from dmlgraph.nodes import ConstantNode, Node, OperatorNode
+from dmlgraph.operators.operator import Operator
 from dmlgraph.passes import RULES, Entry, Fused, Rule
 from dmlgraph.tensor import DataType
 
@@ -48,6 +49,16 @@ def forgets_nan(rule: Rule) -> bool:
     return "NaN" in rule.effect and not is_exact(rule)
 
 
+def is_bounded_by_operands(rule: Rule) -> bool:
+    """Whether a bound is in ULP of what the nodes read: where terms cancel, the result has no digit of its own."""
+    return "ULP of x" in rule.effect
+
+
+def forgets_roundings(rule: Rule) -> bool:
+    """Whether the steps of a float16 function may be rounded to float32 alone, where an overflow ends no more."""
+    return "of float16 an activation alone rounds its steps" in rule.effect
+
+
 def went_into(record: Iterable[Entry], chosen: Callable[[Rule], bool], rules: Mapping[str, Rule] = RULES) -> set[str]:
     """The nodes of the source graph that went into what some of the rules made."""
     sources: dict[str, set[str]] = collections.defaultdict(set)
@@ -72,15 +83,19 @@ def values(
     inputs: Mapping[str, Array],
     moved: Iterable[str] = (),
     *,
+    operands: Iterable[str] = (),
+    wide: Iterable[str] = (),
     nan: Iterable[str] = (),
     seed: int = 0,
     amplitude: Mapping[DataType, int] = AMPLITUDE,
 ) -> dict[tuple[str, int], Array]:
     """Every value of a graph, as (node, port), with those at some of its nodes moved at random.
 
-    Those of `nan` read another number in the place of a NaN.
+    Those of `operands` read moved numbers, too; those of `wide` are computed in float32 at every other seed; those of
+    `nan` read another number in the place of a NaN.
     """
-    rng, moved, nan = np.random.default_rng(seed), frozenset(moved), frozenset(nan)
+    rng, moved, operands, nan = np.random.default_rng(seed), frozenset(moved), frozenset(operands), frozenset(nan)
+    wide = frozenset(wide) if seed % 2 else frozenset()
     buffers: dict[tuple[str, int], Array] = {}
     for node in graph.nodes:
         if not isinstance(node, OperatorNode):
@@ -93,11 +108,11 @@ def values(
             for port, desc in enumerate(node.operator.input_descs)
         ]
         is_moved = node.name in moved
-        if is_moved and node.operator.family in _SUMS:
+        if node.name in operands or (is_moved and node.operator.family in _SUMS):
             arguments = [None if each is None else _moved(each, rng, amplitude) for each in arguments]
         if node.name in nan:
             arguments = [None if each is None else _without_nan(each, seed) for each in arguments]
-        results = iter(node.operator.evaluate(*arguments))
+        results = iter(evaluated(node.operator, arguments, DataType.FLOAT32 if node.name in wide else None))
         for port, desc in enumerate(node.operator.output_descs):
             if desc is not None:
                 value = next(results)
@@ -110,6 +125,35 @@ def values(
         for port, desc in enumerate(node.operator.output_descs if isinstance(node, OperatorNode) else (node.desc,))
         if desc is not None
     }
+
+
+def is_float16(node: Node) -> bool:
+    """Whether a node is an operator that reads and writes nothing else."""
+    if not isinstance(node, OperatorNode):
+        return False
+    descs = (*node.operator.input_descs, *node.operator.output_descs)
+    return all(desc is None or desc.dtype is DataType.FLOAT16 for desc in descs)
+
+
+def evaluated(operator: Operator, arguments: Sequence[Array | None], dtype: DataType | None) -> tuple[Array, ...]:
+    """The values of an operator, where it computes in its own types or in another one."""
+    if dtype is None:
+        return operator.evaluate(*arguments)
+    fields = (*operator.input_fields, *operator.output_fields)
+    descs = {name: _retyped(getattr(operator, name), dtype) for name in fields}
+    with np.errstate(over="ignore"):
+        values = operator.model_copy(update=descs).evaluate(
+            *(None if each is None else each.astype(dtype.numpy) for each in arguments)
+        )
+        written = (desc for desc in operator.output_descs if desc is not None)
+        return tuple(value.astype(desc.dtype.numpy) for value, desc in zip(values, written, strict=True))
+
+
+def _retyped(desc: Any, dtype: DataType) -> Any:
+    """A field of an operator, which is a desc, several or None, of another type."""
+    if isinstance(desc, tuple):
+        return tuple(_retyped(each, dtype) for each in desc)
+    return desc and desc.model_copy(update={"dtype": dtype})
 
 
 def run(graph: dg.Graph, inputs: Mapping[str, Array], moved: Iterable[str] = (), **how: Any) -> Outputs:
@@ -231,9 +275,12 @@ def assert_fused(graph: dg.Graph, inputs: Mapping[str, Array], fused: Fused, rul
     got = run(fused.graph, inputs)
     expected = run(graph, inputs)
     moved = inexact(fused.record, rules)
+    operands = went_into(fused.record, is_bounded_by_operands, rules)
+    wide = {name for name in went_into(fused.record, forgets_roundings, rules) if is_float16(graph.node(name))}
     nan = went_into(fused.record, forgets_nan, rules)
     reached = after(graph, moved)
-    runs = [run(graph, inputs, moved, nan=nan, seed=seed) for seed in range(RUNS if moved else 0)]
+    seeds = range(RUNS if moved else 0)
+    runs = [run(graph, inputs, moved, operands=operands, wide=wide, nan=nan, seed=seed) for seed in seeds]
     for name, value in graph.outputs.items():
         if value.node in reached:
             assert_within(got[name], [expected[name], *(each[name] for each in runs)], f"output '{name}'")
