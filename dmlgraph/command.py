@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether an error is an interrupt or follows from one, as Python 3.11 wraps one that comes while a class is made."""
+    """Whether an error is an interrupt or follows from one: Python 3.11 wraps one that comes while a class is made."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

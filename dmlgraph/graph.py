@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import networkx as nx
 import numpy as np
 
+from dmlgraph.checked import Checked, CheckedOperators, key_of
 from dmlgraph.errors import (
     DmlGraphError,
     Gathered,
@@ -38,13 +39,12 @@ from dmlgraph.errors import (
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
 from dmlgraph.memory import enough_memory
+from dmlgraph.network import Network, Outputs
 from dmlgraph.nodes import (
     ConstantNode,
     InputNode,
     Node,
     OperatorNode,
-    full_output_paths,
-    output_paths,
     readings,
     reference_hint,
 )
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 
 NOT_A_DIM = "is not a dim of the graph"
 NO_NODE = "there is no node of this name"
-_ONE_PORT = {"": 0}
 _STAND_IN = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,))
 
 
@@ -115,7 +114,8 @@ class Graph:
         self.name = name
         self.target = None if target is None else FeatureLevel.parse(target)
         self.dims = _dims({} if dims is None else dims)
-        self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+        self._network = Network()
+        self._checked = CheckedOperators()
         self._outputs: dict[str, tuple[str, int]] = {}  # name → node and port
         self._next: dict[str, int] = {}
         self.is_fused = False
@@ -182,13 +182,13 @@ class Graph:
         Raises:
             DmlGraphError: what is wrong, told of the node and field.
         """
-        count, counters = len(self._graph), dict(self._next)
+        count, counters = len(self._network), dict(self._next)
         name = self._free(operator.name) if name is None else self._take(name)
         try:
             return self._add_operator(name, operator, tensors, attributes, outputs)
         except Exception:
             # A refused node leaves nothing behind: neither the fills made of its numbers nor its name.
-            self._graph.remove_nodes_from(list(self._graph)[count:])
+            self._network.remove_nodes_from(list(self._network)[count:])
             self._next = counters
             raise
 
@@ -200,31 +200,53 @@ class Graph:
         attributes: Mapping[str, Any],
         outputs: Mapping[str, Any],
     ) -> tuple[Value | None, ...]:
-        with ToldOf(name), HintOnNumbers(tensors):
+        with ToldOf(name):
             values = self._values(operator, tensors, outputs)
             given = {field: _describe(value) for field, value in values.items()}
-            attributes, outputs = _kept(attributes), _kept(outputs)
             found = Gathered()
-            fields = self._resolved(operator, attributes, outputs, found.problems)
-            fields |= counts(operator, given, fields)
-            error = GraphError if found.problems else OperatorError
-            descs = given
-            with found:
-                descs = operator.adapt(given, {field: fields.get(field) for field in operator.attribute_fields})
-            if found.problems:  # what else is wrong, whatever the tensors and dims should be
-                raise error([*found.problems, *operator.field_problems(**descs, **fields)])
-            node = OperatorNode(name, operator(**descs, **fields), attributes, outputs)
-            problems = node.operator.level_problems(self.level)
-            if problems:
-                raise OperatorError(problems)
-        self._check_meaning(node)
-        self._insert(node)
-        in_binding_order = itertools.chain.from_iterable(_listed(values[field]) for field in operator.input_fields)
-        for port, value in enumerate(in_binding_order):
-            if value is not None:
-                self._graph.add_edge(value.node, name, from_port=value.port, to_port=port)
-        descs_of_outputs = enumerate(node.operator.output_descs)
-        return tuple(None if desc is None else Value(self, name, port) for port, desc in descs_of_outputs)
+            fields: dict[str, Any] = {}
+            if attributes or outputs:
+                attributes, outputs = _kept(attributes), _kept(outputs)
+                fields = self._resolved(operator, attributes, outputs, found.problems)
+            key = None if found.problems else key_of(operator, self.level, given, fields)
+            checked = self._checked.find(key)
+            if checked is None:
+                with HintOnNumbers(tensors):
+                    made = self._check(operator, given, fields, found)
+                node = OperatorNode(name, made, attributes, outputs)
+                checked = Checked(made, self._checked.shared(Outputs.of(node)))
+                self._checked.keep(key, checked)
+            else:
+                node = OperatorNode(name, checked.operator, attributes, outputs)
+        written = checked.outputs
+        self._check_meaning(name, written)
+        in_binding_order = itertools.chain.from_iterable(_listed(value) for value in values.values())
+        sources = [None if value is None else (value.node, value.port) for value in in_binding_order]
+        self._network.insert(node, written, sources)
+        return tuple(
+            None if desc is None else Value.known(self, name, port, desc) for port, desc in enumerate(written.descs)
+        )
+
+    def _check(
+        self, operator: type[Operator], given: dict[str, Any], fields: dict[str, Any], found: Gathered
+    ) -> Operator:
+        """The operator, checked: of inputs of these descriptions, and of these fields, of which `found` knows problems.
+
+        Raises:
+            OperatorError, GraphError: every problem.
+        """
+        fields = fields | counts(operator, given, fields)
+        error = GraphError if found.problems else OperatorError
+        descs = given
+        with found:
+            descs = operator.adapt(given, {field: fields.get(field) for field in operator.attribute_fields})
+        if found.problems:  # what else is wrong, whatever the tensors and dims should be
+            raise error([*found.problems, *operator.field_problems(**descs, **fields)])
+        checked = operator(**descs, **fields)
+        problems = checked.level_problems(self.level)
+        if problems:
+            raise OperatorError(problems)
+        return checked
 
     def check_fields(
         self,
@@ -267,7 +289,7 @@ class Graph:
     @property
     def nodes(self) -> list[Node]:
         """Every node, in an order in which they can run."""
-        return [data["node"] for _, data in self._graph.nodes(data=True)]
+        return self._network.all_nodes()
 
     @property
     def inputs(self) -> list[InputNode]:
@@ -279,10 +301,9 @@ class Graph:
 
     def node(self, name: str) -> Node:
         """The node of a name; GraphError if there is none."""
-        if name not in self._graph:
-            raise GraphError(NO_NODE, node=name, hint=suggestion(name, self._graph.nodes))
-        node: Node = self._graph.nodes[name]["node"]
-        return node
+        if name not in self._network:
+            raise GraphError(NO_NODE, node=name, hint=suggestion(name, self._network.nodes))
+        return self._network.node_of(name)
 
     def desc(self, name: str, port: int) -> TensorDesc:
         """The description of an output of a node.
@@ -291,14 +312,14 @@ class Graph:
             GraphError: there is no such node, it has no such output, or the output is left out.
         """
         self.node(name)
-        data = self._graph.nodes[name]
-        descs: Sequence[TensorDesc | None] = data["descs"]
+        outputs = self._network.outputs_of(name)
+        descs = outputs.descs
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < len(descs):
             allowed = f"0 to {len(descs) - 1}" if len(descs) > 1 else "0"
             raise GraphError("there is no output of this number", node=name, got=port, allowed=allowed)
         desc = descs[port]
         if desc is None:
-            path = data["paths"][port]
+            path = outputs.paths[port]
             raise GraphError(
                 "this optional output is left out", got=name + path, hint=f"ask for it: {path.lstrip('.')}: true"
             )
@@ -306,29 +327,16 @@ class Graph:
 
     def producers(self, name: str) -> list[tuple[str, int, int]]:
         """What flows into a node: (node, its output port, the input port here), by input port."""
-        found = [
-            (source, data["from_port"], data["to_port"])
-            for source, edges in self._graph.pred[name].items()
-            for data in edges.values()
-        ]
-        return sorted(found, key=lambda each: each[2])
+        return self._network.producers(name)
 
     def live_nodes(self) -> set[str]:
         """The names of the nodes that some output depends on."""
-        live: set[str] = set()
-        waiting = [node for node, _ in self._outputs.values()]
-        while waiting:
-            name = waiting.pop()
-            if name not in live:
-                live.add(name)
-                waiting.extend(self._graph.predecessors(name))
-        return live
+        return self._network.upstream(node for node, _ in self._outputs.values())
 
     def reference(self, name: str, port: int) -> str:
         """How a graph file refers to an output of a node."""
         self.node(name)
-        paths: list[str] = self._graph.nodes[name]["paths"]
-        return name + paths[port]
+        return name + self._network.outputs_of(name).paths[port]
 
     def value(self, reference: str) -> Value:
         """The value a graph file would call `reference`: `node`, `node.output_index`, `node.outputs.1`.
@@ -338,15 +346,15 @@ class Graph:
         Raises:
             GraphError: no such node, or it has several outputs and none, or an unknown one, is named.
         """
-        known = [(name, path) for name, path in readings(reference) if name in self._graph]
+        known = [(name, path) for name, path in readings(reference) if name in self._network]
         for name, path in known:
-            port = self._graph.nodes[name]["ports"].get(path)
+            port = self._network.outputs_of(name).ports.get(path)
             if port is not None:
                 return Value(self, name, port)
         if not known:
-            raise GraphError(NO_NODE, node=reference, hint=reference_hint(reference, self._graph.nodes))
+            raise GraphError(NO_NODE, node=reference, hint=reference_hint(reference, self._network.nodes))
         name, path = known[0]
-        paths = self._graph.nodes[name]["paths"]
+        paths = self._network.outputs_of(name).paths
         has = "one output" if len(paths) == 1 else "no such output" if path else "several outputs"
         few = len(paths) <= 8
         allowed = listing(name + each for each in paths) if few else f"{name}{paths[0]} to {name}{paths[-1]}"
@@ -461,12 +469,15 @@ class Graph:
         """
         graph = cls(like.name, target=like.target)
         graph.is_fused = True
-        network = graph._graph
+        known: dict[int, Outputs] = {}  # by operator: equal nodes share theirs
         for node, sources in nodes:
-            graph._insert(node)
-            for port, source in enumerate(sources):
-                if source is not None:
-                    network.add_edge(source[0], node.name, from_port=source[1], to_port=port)
+            if isinstance(node, OperatorNode):
+                written = known.get(id(node.operator))
+                if written is None:
+                    written = known[id(node.operator)] = Outputs.of(node)
+            else:
+                written = Outputs.of(node)
+            graph._network.insert(node, written, sources)
         for name, (node_name, port) in outputs.items():
             graph.desc(node_name, port)  # an error where there is no such output
             graph._outputs[name] = node_name, port
@@ -500,7 +511,7 @@ class Graph:
         return other
 
     def __repr__(self) -> str:
-        return f"<Graph {self.name}: {plural(len(self._graph), 'node')}, outputs {listing(self._outputs) or 'none'}>"
+        return f"<Graph {self.name}: {plural(len(self._network), 'node')}, outputs {listing(self._outputs) or 'none'}>"
 
     # How it is done.
 
@@ -577,7 +588,7 @@ class Graph:
         values: dict[str, Any] = {}
         for field in operator.input_fields:
             given = tensors.get(field)
-            takes_list = operator.members_by_field()[field].kind is Kind.TENSORS
+            takes_list = operator.input_arrays[field]
             if given is None:
                 values[field] = None
             elif not isinstance(given, (list, tuple)):
@@ -641,32 +652,26 @@ class Graph:
         return value
 
     def _add_source(self, node: InputNode | ConstantNode) -> Value:
-        self._check_meaning(node)
-        self._insert(node)
+        outputs = self._checked.shared(Outputs.of(node))
+        self._check_meaning(node.name, outputs)
+        self._network.insert(node, outputs, ())
         return Value(self, node.name, 0)
 
-    def _insert(self, node: Node) -> None:
-        """Adds a node, and what is asked of nodes by the thousand: its outputs' descriptions, paths and ports."""
-        descs = node.operator.output_descs if isinstance(node, OperatorNode) else (node.desc,)
-        paths, full = output_paths(node), full_output_paths(node)
-        ports = _ONE_PORT if full == [""] else {path: port for each in (full, paths) for port, path in enumerate(each)}
-        self._graph.add_node(node.name, node=node, descs=descs, paths=paths, ports=ports)
-
-    def _check_meaning(self, node: Node) -> None:
+    def _check_meaning(self, name: str, outputs: Outputs) -> None:
         """Names may hold dots; but no reference may mean both a node and an output of another."""
         hint = "another name for one of the two"
-        for name, path in readings(node.name):
-            if name in self._graph and path in self._graph.nodes[name]["ports"]:
-                told = f"is also what the output '{path[1:]}' of '{shorten(name)}' is called"
-                raise GraphError(told, node=node.name, hint=hint)
-        for path in full_output_paths(node):
-            if path and node.name + path in self._graph:
-                told = f"its output '{path[1:]}' is called as the node '{shorten(node.name + path)}' is"
-                raise GraphError(told, node=node.name, hint=hint)
+        for other, path in readings(name) if "." in name else ():
+            if other in self._network and path in self._network.outputs_of(other).ports:
+                told = f"is also what the output '{path[1:]}' of '{shorten(other)}' is called"
+                raise GraphError(told, node=name, hint=hint)
+        for path in outputs.named:
+            if name + path in self._network:
+                told = f"its output '{path[1:]}' is called as the node '{shorten(name + path)}' is"
+                raise GraphError(told, node=name, hint=hint)
 
     def _take(self, name: str) -> str:
         _check_name(name)
-        if name in self._graph:
+        if name in self._network:
             raise GraphError("there is already a node of this name", node=name, hint="names are unique in a graph")
         return name
 
@@ -674,7 +679,7 @@ class Graph:
         """`base`, `base_1`, `base_2`, …: the first that is free, found in constant time."""
         for index in itertools.count(self._next.get(base, 0)):
             name = f"{base}_{index}" if index else base
-            if name not in self._graph:
+            if name not in self._network:
                 self._next[base] = index + 1
                 return name
         raise AssertionError("unreachable")

@@ -12,6 +12,8 @@ from dmlgraph.tensor import DataType, TensorDesc
 if TYPE_CHECKING:
     from dmlgraph.graph import Graph
 
+_KEEP = object.__setattr__
+
 
 class Value:
     """One tensor in a graph: an input, a constant, or an output of a node.
@@ -32,11 +34,20 @@ class Value:
     desc: TensorDesc
 
     def __init__(self, graph: Graph, node: str, port: int) -> None:
-        keep = object.__setattr__
-        keep(self, "graph", graph)
-        keep(self, "node", node)
-        keep(self, "port", port)
-        keep(self, "desc", graph.desc(node, port))
+        _KEEP(self, "graph", graph)
+        _KEEP(self, "node", node)
+        _KEEP(self, "port", port)
+        _KEEP(self, "desc", graph.desc(node, port))
+
+    @classmethod
+    def known(cls, graph: Graph, node: str, port: int, desc: TensorDesc) -> Value:
+        """A value whose description is at hand: that of the node's output."""
+        made = cls.__new__(cls)
+        _KEEP(made, "graph", graph)
+        _KEEP(made, "node", node)
+        _KEEP(made, "port", port)
+        _KEEP(made, "desc", desc)
+        return made
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a value never changes: '{name}' cannot be set")

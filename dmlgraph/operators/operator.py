@@ -50,6 +50,7 @@ class Operator(BaseModel):
     members: ClassVar[tuple[Member, ...]]
     input_fields: ClassVar[tuple[str, ...]]
     output_fields: ClassVar[tuple[str, ...]]
+    input_arrays: ClassVar[Mapping[str, bool]]  # input field → whether it is an array of inputs
     output_arrays: ClassVar[Mapping[str, bool]]  # output field → whether it is an array of outputs
     attribute_fields: ClassVar[tuple[str, ...]]
     members_to_complete: ClassVar[tuple[Member, ...]]  # see dmlgraph.operators.completion
@@ -75,6 +76,7 @@ class Operator(BaseModel):
         cls.members = tuple(members_of(cls.model_fields))
         by_role = {role: tuple(m.field for m in cls.members if m.role is role and m.field) for role in Role}
         cls.input_fields, cls.output_fields = by_role[Role.INPUT], by_role[Role.OUTPUT]
+        cls.input_arrays = {m.field: m.count is not None for m in cls.members if m.role is Role.INPUT and m.field}
         cls.output_arrays = {m.field: m.count is not None for m in cls.members if m.role is Role.OUTPUT and m.field}
         tensors = cls.input_fields + cls.output_fields
         cls.attribute_fields = tuple(name for name in cls.model_fields if name not in tensors)
