@@ -1,29 +1,33 @@
-"""What it costs to build, check and lower a chain of element-wise operators, by its length.
+"""What it costs to build, check, fuse and lower a chain of element-wise operators, and to read its graph file.
 
     python benchmarks/graph_building.py [--lengths 1000 10000 100000] [--repeats 3]
 
-Every line is the best of some repeats, in one process.  The baseline is the bare NetworkX graph of the same
-chain, nodes and edges without anything in them; `ratio` is all of our work over that.
+Every line is the best of some repeats, in one process and in seconds of processor time.  The first line is a fixed
+piece of pure Python, by which machines can be compared: the ratios are of building, fusing and lowering, and of
+reading, over as many times that work as there are tens of thousands of nodes.  `bare` is the NetworkX graph of the
+same chain, nodes and edges without anything in them.
 
-building      Graph.add for every node, all it does
-  validation  of it: the operator's class making and checking a node, measured alone
-lowering      Graph → GraphDesc
-text          GraphDesc → its text
+building      Graph.add for every node, all it does, checking among it
+fusing        the pipeline of passes, which finds nothing to do
+lowering      what is left of Graph.lower, graph to GraphDesc
+reading       dmlgraph.load of the chain's graph file
+  parsing     of it: PyYAML's own parser alone, to events
 """
 
 from __future__ import annotations
 
 import argparse
+import pathlib
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import networkx as nx
+import yaml
 
 import dmlgraph as dg
-from dmlgraph.levels import NEWEST
-from dmlgraph.operators import ActivationRelu, Add, Multiply
-from dmlgraph.operators.operator import Operator
+from dmlgraph import lowering, passes
 
 SIZES = (2, 3)
 
@@ -39,17 +43,16 @@ def chain(length: int) -> dg.Graph:
     return g
 
 
-def validate(length: int) -> list[Operator]:
-    """The same operators made and checked on their own."""
-    desc = dg.TensorDesc(dtype="float32", sizes=SIZES)
-    operators: list[Operator] = []
-    for index in range(length):
-        step = index % 3
-        pair = {"a": desc, "b": desc}
-        operator = Add(**pair) if step == 0 else Multiply(**pair) if step == 1 else ActivationRelu(input=desc)
-        assert not operator.level_problems(NEWEST)
-        operators.append(operator)
-    return operators
+def pure_python() -> int:
+    """Work that no library and no release of dmlgraph changes: small objects, dictionaries, calls and text."""
+
+    def name(index: int) -> str:
+        return f"node_{index}"
+
+    table: dict[str, tuple[int, list[int]]] = {}
+    for index in range(100_000):
+        table[name(index)] = index, [index, index + 1]
+    return sum(first + len(rest) for first, rest in table.values())
 
 
 def bare(length: int) -> nx.MultiDiGraph:
@@ -68,28 +71,46 @@ def bare(length: int) -> nx.MultiDiGraph:
 
 
 def best(repeats: int, work: Callable[[], Any]) -> tuple[float, Any]:
-    """The least time of some repeats, in seconds, and the last result."""
+    """The least processor time of some repeats, in seconds, and the last result."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         result = work()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times), result
 
 
-def measure(lengths: Sequence[int], repeats: int) -> None:
-    columns = ("nodes", "building", "validation", "lowering", "text", "build+lower", "per node", "ratio")
-    print("  ".join(f"{column:>11}" for column in columns))
-    for length in lengths:
-        baseline, _ = best(repeats, lambda: bare(length))  # noqa: B023 - called at once
-        building, graph = best(repeats, lambda: chain(length))  # noqa: B023
-        validation, _ = best(repeats, lambda: validate(length))  # noqa: B023
-        lowering, desc = best(repeats, graph.lower)
-        text, _ = best(repeats, lambda: str(desc))  # noqa: B023
-        total = building + lowering
-        cells = [f"{length:,}", *(f"{seconds:.3f} s" for seconds in (building, validation, lowering, text, total))]
-        cells += [f"{total / length * 1e6:.1f} µs", f"{total / baseline:.1f}"]
-        print("  ".join(f"{cell:>11}" for cell in cells))
+def parse(path: pathlib.Path) -> int:
+    """The number of events in a YAML file."""
+    return sum(1 for _ in yaml.parse(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+
+
+COLUMNS = ("nodes", "building", "fusing", "lowering", "together", "ratio", "reading", "parsing", "ratio", "bare")
+
+
+def measure(length: int, repeats: int, folder: pathlib.Path, python: float) -> list[str]:
+    """A line of the table; `python` is the time of the pure Python."""
+    python *= length / 10_000
+    baseline, _ = best(repeats, lambda: bare(length))
+    building, graph = best(repeats, lambda: chain(length))
+    fusing, fused = best(repeats, lambda: passes.fuse(graph).graph)
+    lowering_, _ = best(repeats, lambda: lowering.lower(fused))
+    graph.save(folder / "chain.yaml")
+    reading, _ = best(repeats, lambda: dg.load(folder / "chain.yaml"))
+    parsing, _ = best(repeats, lambda: parse(folder / "chain.yaml"))
+    total = building + fusing + lowering_
+    numbers = (building, fusing, lowering_, total, total / python, reading, parsing, reading / python, baseline)
+    return [f"{length:,}", *(f"{each:.3f}" for each in numbers)]
+
+
+def main(lengths: Sequence[int], repeats: int) -> None:
+    python, _ = best(max(repeats, 5), pure_python)
+    print(f"pure Python: {python:.3f} s")
+    print("  ".join(f"{column:>9}" for column in COLUMNS))
+    with tempfile.TemporaryDirectory() as folder:
+        for length in lengths:
+            cells = measure(length, repeats, pathlib.Path(folder), python)
+            print("  ".join(f"{cell:>9}" for cell in cells), flush=True)
 
 
 if __name__ == "__main__":
@@ -97,4 +118,4 @@ if __name__ == "__main__":
     parser.add_argument("--lengths", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    measure(arguments.lengths, arguments.repeats)
+    main(arguments.lengths, arguments.repeats)

@@ -61,7 +61,7 @@ def key_of(
         inputs: input field → a description that the graph holds, a tuple of these, or None.
         fields: the other fields that are given, with dims resolved.
     """
-    descs = tuple(tuple(map(id, desc)) if type(desc) is tuple else id(desc) for desc in inputs.values())
+    descs = tuple([tuple(map(id, desc)) if type(desc) is tuple else id(desc) for desc in inputs.values()])
     try:
         return operator, id(level), descs, _typed(fields) if fields else None
     except TypeError:

@@ -120,7 +120,7 @@ class Graph:
         self._next: dict[str, int] = {}
         self.is_fused = False
         self._dims_used: set[str] = set()
-        self._places: dict[tuple[str | None, str | None], Placed] = {}
+        self._places: dict[str | None, tuple[Placed | None, Mapping[str, Placed]]] = {}  # node → its and its fields'
 
     # Sources.
 
@@ -220,8 +220,10 @@ class Graph:
                 node = OperatorNode(name, checked.operator, attributes, outputs)
         written = checked.outputs
         self._check_meaning(name, written)
-        in_binding_order = itertools.chain.from_iterable(_listed(value) for value in values.values())
-        sources = [None if value is None else (value.node, value.port) for value in in_binding_order]
+        sources: list[tuple[str, int] | None] = []
+        for value in values.values():
+            for each in value if isinstance(value, list) else (value,):
+                sources.append(None if each is None else (each.node, each.port))
         self._network.insert(node, written, sources)
         return tuple(
             None if desc is None else Value.known(self, name, port, desc) for port, desc in enumerate(written.descs)
@@ -346,14 +348,16 @@ class Graph:
         Raises:
             GraphError: no such node, or it has several outputs and none, or an unknown one, is named.
         """
-        known = [(name, path) for name, path in readings(reference) if name in self._network]
-        for name, path in known:
-            port = self._network.outputs_of(name).ports.get(path)
-            if port is not None:
-                return Value(self, name, port)
-        if not known:
+        known: tuple[str, str] | None = None
+        for name, path in readings(reference):
+            if name in self._network:
+                port = self._network.outputs_of(name).ports.get(path)
+                if port is not None:
+                    return Value(self, name, port)
+                known = known or (name, path)
+        if known is None:
             raise GraphError(NO_NODE, node=reference, hint=reference_hint(reference, self._network.nodes))
-        name, path = known[0]
+        name, path = known
         paths = self._network.outputs_of(name).paths
         has = "one output" if len(paths) == 1 else "no such output" if path else "several outputs"
         few = len(paths) <= 8
@@ -370,21 +374,17 @@ class Graph:
 
         return warnings(self)
 
-    def place(self, placed: Placed, node: str | None, field: str | None = None) -> None:
-        """Remembers where in a file a node, a field of it, or (without a node) a field of the graph stands."""
-        self._places[node, field] = placed
+    def place(self, node: str | None, placed: Placed | None, fields: Mapping[str, Placed]) -> None:
+        """Remembers where in a file a node and its fields stand, or (without a node) fields of the graph."""
+        self._places[node] = placed, fields
 
     def located(self, problem: Problem) -> Problem:
         """The problem with its place in the file the graph was read from: its field's, else its node's."""
         if problem.location is not None or not self._places:
             return problem
-        path = problem.field
-        if path and (problem.node, path) not in self._places:
-            path = path.partition(".")[0]
-            path = path if (problem.node, path) in self._places else None
-        if problem.node is None and not path:
-            return problem
-        placed = self._places.get((problem.node, path or None))
+        placed, fields = self._places.get(problem.node, (None, {}))
+        path = problem.field or ""
+        placed = fields.get(path) or fields.get(path.partition(".")[0]) or placed
         return problem if placed is None else problem.at(location=placed.location)
 
     # Other forms of it.
@@ -581,14 +581,13 @@ class Graph:
         """Each input field's Value, list of Values or None; numbers made into fills."""
 
         def value(given: Any, field: str, index: int | None = None) -> Value:
-            if is_number(given):
+            if not isinstance(given, Value) and is_number(given):
                 return self._fill(operator, (field, index), given, tensors, outputs)
             return self._check_own(given, field if index is None else f"{field}.{index}")
 
         values: dict[str, Any] = {}
-        for field in operator.input_fields:
+        for field, takes_list in operator.input_arrays.items():
             given = tensors.get(field)
-            takes_list = operator.input_arrays[field]
             if given is None:
                 values[field] = None
             elif not isinstance(given, (list, tuple)):
@@ -647,7 +646,7 @@ class Graph:
             raise GraphError(
                 f"the value belongs to another graph, '{value.graph.name}'", field=field, got=value.reference
             )
-        if value.desc is not self.desc(value.node, value.port):
+        if not self._network.writes(value.node, value.port, value.desc):
             raise GraphError("the value is not as its node has it", field=field, got=value.reference)
         return value
 

@@ -19,6 +19,7 @@ from dmlgraph.errors import GraphError
 from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.memory import collector_paused
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.fields import Kind
@@ -134,7 +135,8 @@ def lower(graph: Graph, level: FeatureLevel | None = None) -> GraphDesc:
     Raises:
         GraphError: no outputs.
     """
-    return _Lowering(graph, min(level, graph.level) if level else graph.level).run()
+    with collector_paused():
+        return _Lowering(graph, min(level, graph.level) if level else graph.level).run()
 
 
 class _Lowering:

@@ -1,8 +1,9 @@
-"""Too little memory: a MemoryError becomes an error of ours that says for what, wherever it is raised."""
+"""Memory: a MemoryError becomes an error of ours that says for what, and the garbage collector rests in large work."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,21 @@ def enough_memory(purpose: str, graph: Graph | GraphDesc | None = None) -> Itera
         yield
     except MemoryError as error:
         raise not_enough_memory(purpose, error, graph) from None
+
+
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """No garbage collection inside, where objects are made by the hundred thousand and none of them is garbage.
+
+    The collector walks all of them again and again, which takes as long as the work and is not linear in it.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def described(graph: Graph | GraphDesc) -> str:

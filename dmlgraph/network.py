@@ -7,6 +7,7 @@ the dictionaries that NetworkX documents for subclasses.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,6 +48,7 @@ class Outputs(NamedTuple):
         return cls(descs, paths, ports, tuple(path for path in full if path))
 
 
+_TO_PORT = operator.itemgetter(2)
 _ONE: tuple[Sequence[str], Mapping[str, int], tuple[str, ...]] = ([""], {"": 0}, ())
 
 
@@ -78,6 +80,11 @@ class Network(Base):
         outputs: Outputs = self._node[name]["outputs"]
         return outputs
 
+    def writes(self, name: str, port: int, desc: TensorDesc) -> bool:
+        """Whether a node is there and writes this very description."""
+        data = self._node.get(name)
+        return data is not None and data["outputs"].descs[port] is desc
+
     def all_nodes(self) -> list[Node]:
         """In the order in which they were inserted."""
         return [data["node"] for data in self._node.values()]
@@ -85,13 +92,13 @@ class Network(Base):
     def producers(self, name: str) -> list[tuple[str, int, int]]:
         """What flows into a node: (node, its output port, the input port here), by input port."""
         found = [
-            (data["to_port"], source, data["from_port"])
+            (source, data["from_port"], data["to_port"])
             for source, edges in self._pred[name].items()
             for data in edges.values()
         ]
         if len(found) > 1:
-            found.sort()
-        return [(source, from_port, to_port) for to_port, source, from_port in found]
+            found.sort(key=_TO_PORT)
+        return found
 
     def upstream(self, names: Iterable[str]) -> set[str]:
         """These nodes and all that they depend on."""

@@ -26,7 +26,7 @@ from dmlgraph.errors import (
     suggestion,
 )
 from dmlgraph.graph import NOT_A_DIM, Graph
-from dmlgraph.memory import enough_memory
+from dmlgraph.memory import collector_paused, enough_memory
 from dmlgraph.nodes import may_have_output, readings, reference_hint
 from dmlgraph.operators.names import operator_hint
 from dmlgraph.operators.operator import Operator
@@ -86,7 +86,7 @@ def loads(text: str, *, folder: str | os.PathLike[str] | None = None, dims: Mapp
 
 def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, int] | None) -> Graph:
     problems, graph = Problems(), Graph()
-    with problems.gathering():
+    with problems.gathering(), collector_paused():
         tree = parse(text, file, problems)
         if tree is not None:
             graph = _Reader(tree, folder, problems).read(dims or {})
@@ -99,12 +99,14 @@ def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, 
 class _Reader:
     """Builds the graph section by section; what cannot be built is noted, and so is not complained about again.
 
-    `broken` holds the names whose declaration is wrong: what depends on them is left out in silence.
+    `broken` holds the names whose declaration is wrong: what depends on them is left out in silence; `lost` those of
+    nodes that refer to nothing.
     """
 
     def __init__(self, tree: Tree, folder: pathlib.Path | None, problems: Problems) -> None:
         self.tree, self.folder, self.problems = tree, folder, problems
         self.broken: set[str] = set()
+        self.lost: set[str] = set()
         self.declared: dict[str, type[Operator] | None] = {}  # every name; the operator of a node, if there is one
         self.graph = Graph()
 
@@ -162,8 +164,7 @@ class _Reader:
                 Graph(dims=dims).with_dims({k: v for k, v in overrides.items() if k in dims or not self.problems}).dims
             )
         self.graph = Graph(**fields, dims=dims)
-        for dim, place in self._names("dims").items():
-            self.graph.place(place, None, f"dims.{dim}")
+        self.graph.place(None, None, {f"dims.{dim}": place for dim, place in self._names("dims").items()})
 
     def _declare(self) -> None:
         """Takes every name of an input, constant or node; a name used twice is a problem."""
@@ -228,11 +229,17 @@ class _Reader:
         if operator is None:
             self.broken.add(name)
             return
-        given = {key: item for key, item in tree.value.items() if item.value is not None}
-        inputs = {key: item for key, item in given.items() if key in operator.input_fields}
-        outputs = {key: item.plain for key, item in tree.value.items() if key in operator.output_fields}
-        others = ("op", *operator.input_fields, *operator.output_fields)
-        attributes = {key: item.plain for key, item in tree.value.items() if key not in others}
+        inputs: dict[str, Tree] = {}
+        outputs: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
+        for key, item in tree.value.items():
+            if key in operator.input_arrays:
+                if item.value is not None:
+                    inputs[key] = item
+            elif key in operator.output_arrays:
+                outputs[key] = item.plain
+            elif key != "op":
+                attributes[key] = item.plain
         if self._reads_broken(name, tree):
             self.broken.add(name)
             self.graph.check_fields(operator, inputs, attributes, outputs)
@@ -259,7 +266,7 @@ class _Reader:
         if op is None:
             self._problem("the operator is missing", tree, node=name, field="op", hint="such as {op: add, a: x, b: y}")
             return None
-        found = self._operator_of(tree)
+        found = self.declared[name]
         if found is None:
             self._problem(
                 "is not an operator",
@@ -324,6 +331,8 @@ class _Reader:
                 source = self._source(each.value)
                 assert source is not None
                 yield source
+            else:
+                self.lost.add(name)
 
     def _references(self, name: str, tree: Tree) -> Iterator[tuple[str, Tree]]:
         """Every tensor a node is given: its field, and what should name it."""
@@ -388,15 +397,13 @@ class _Reader:
         with self._noting(tree, name):
             build(name, tree)
             if name not in self.broken:
-                self.graph.place(self._name_place(name, tree), name)
-                for key, item in tree.value.items():
-                    self.graph.place(item, name, key)
+                self.graph.place(name, self._name_place(name, tree), tree.value)
 
     def _reads_broken(self, name: str, tree: Tree) -> bool:
         """Whether a node reads what is broken, or is not there at all."""
-        named = [each.value for _, each in self._references(name, tree)]
-        sources = (self._source(each) if isinstance(each, str) else None for each in named)
-        return any(source is None or source in self.broken for source in sources)
+        if name in self.lost or not self.broken:
+            return name in self.lost
+        return any(self._source(each.value) in self.broken for _, each in self._references(name, tree))
 
     def _noting(self, tree: Tree, name: str | None = None) -> _Noting:
         return _Noting(self, tree, name)

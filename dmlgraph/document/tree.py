@@ -8,18 +8,17 @@ constructing any object: tags are refused, and anchors are counted out so that t
 from __future__ import annotations
 
 import bisect
-import contextlib
 import functools
-import gc
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import yaml
 
 from dmlgraph.document.syntax import character_problem, syntax_problem
 from dmlgraph.errors import Location, Problem, Problems, shorten
+from dmlgraph.memory import collector_paused
 
 MAX_DEPTH = 64  # levels of nesting in a graph file, aliases written out; real ones need 6
 MAX_DIGITS = 400  # of an integer: float64 ends at 309
@@ -160,7 +159,7 @@ def parse(text: str, file: str, problems: Problems) -> Tree | None:
         problems.add(Problem("the directive %TAG is not allowed: a graph file has no tags", location=place))
         return None
     try:
-        with _without_collector():
+        with collector_paused():
             builder.build(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.MarkedYAMLError as error:
         problems.add(syntax_problem(error, source.lines, file, builder.open_bracket))
@@ -171,18 +170,6 @@ def parse(text: str, file: str, problems: Problems) -> Tree | None:
     except _TooMuchError as error:
         problems.add(error.problem)
     return builder.root
-
-
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """Objects by the hundred thousand, none of them garbage: looking for it would take as long as reading."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _TooMuchError(Exception):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from dmlgraph.value import Value
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
 
 def apply(name: str, *tensors: Any) -> Value:
@@ -40,6 +42,8 @@ def add(
     name: str | None,
 ) -> tuple[Value | None, ...]:
     """Adds a node from a function's keywords, telling attributes from what is asked of the outputs."""
+    if not keywords:
+        return graph.add(operator, tensors, _NOTHING, _NOTHING, name)
     known = [*operator.attribute_fields, *operator.output_fields, *operator.output_keywords]
     for keyword in keywords:
         if keyword not in known:
@@ -97,8 +101,10 @@ def outputs_of(operator: type[Operator], values: Sequence[Value | None]) -> Any:
 
     That is the value, where the node has one output; a tuple of them, where they are an array; else the named tuple.
     """
-    if any(operator.output_arrays.values()):
+    if True in operator.output_arrays.values():
         return tuple(values)
+    if len(values) == 1:
+        return values[0]
     present = [value for value in values if value is not None]
     several: Callable[..., Any] | None = outputs_type(operator)
     return present[0] if several is None or len(present) == 1 else several(*values)
@@ -139,14 +145,14 @@ def result_type(operator: type[Operator]) -> str:
 
 def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
     """The tensors by field, from those given by position and those taken out of the keywords."""
-    name, fields = operator.function_name(), operator.input_fields
+    fields = operator.input_fields
     if len(tensors) > len(fields):
         raise TypeError(_too_many(operator, tensors, keywords))
     given = dict(zip(fields, tensors, strict=False))
-    for field in fields:
+    for field in fields if keywords else ():
         if field in keywords:
             if field in given:
-                raise TypeError(f"{name}() got the tensor '{field}' twice")
+                raise TypeError(f"{operator.function_name()}() got the tensor '{field}' twice")
             given[field] = keywords.pop(field)
     return given
 
@@ -195,8 +201,11 @@ def _make_function(operator: type[Operator]) -> Callable[..., Any]:
 
 def _graph_of(tensors: Any, function: str) -> Graph:
     for tensor in tensors:
-        for each in tensor if isinstance(tensor, Sequence) and not isinstance(tensor, str) else (tensor,):
-            graph: Graph | None = getattr(each, "graph", None)
-            if graph is not None:
-                return graph
+        graph: Graph | None = getattr(tensor, "graph", None)
+        if graph is not None:
+            return graph
+        for each in tensor if isinstance(tensor, Sequence) and not isinstance(tensor, str) else ():
+            found: Graph | None = getattr(each, "graph", None)
+            if found is not None:
+                return found
     raise OperatorError("needs at least one value of a graph", node=function)

@@ -36,6 +36,7 @@ FUSABLE: tuple[type[Operator], ...] = (
 
 @rule(
     *FUSABLE,
+    after=HOSTS,
     effect="bit-exact, but a fused RELU keeps NaN and makes −0.0 of what is below zero; where hosts hand over more "
     "digits (float16, the reference) at most 1/2 ULP of the argument; of float16 an activation alone rounds its steps "
     "to float16, a fused one to float32; a hard sigmoid made of CLIP gives 0 for NaN",
@@ -52,7 +53,11 @@ def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
     return activation and _fuse(draft, node.operand("input"), activation)
 
 
-@rule(*AFFINE, effect="bit-exact; where hosts hand over more digits (float16, the reference) 1/2 ULP of the argument")
+@rule(
+    *AFFINE,
+    after=HOSTS,
+    effect="bit-exact; where hosts hand over more digits (float16, the reference) 1/2 ULP of the argument",
+)
 def fuse_line(draft: Draft, node: DraftNode) -> Outcome:
     """host · s + b → host with FusedActivation LINEAR(s, b); (a + b) + c → ADD1 with LINEAR(1, c).
 

@@ -14,11 +14,11 @@ from dmlgraph.operators.padding import Padding, Padding1
 from dmlgraph.operators.shape import Join
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.fills import scalar_of
-from dmlgraph.passes.rule import Declined, New, Outcome, Rewrite, rule
+from dmlgraph.passes.rule import NUMBERS, Declined, New, Outcome, Rewrite, rule
 from dmlgraph.scalar import Scalar
 
 
-@rule(Pow, effect="bit-exact")
+@rule(Pow, after=NUMBERS, effect="bit-exact")
 def constant_exponent(draft: Draft, node: DraftNode) -> Outcome:
     """pow(x, fill) → CONSTANT_POW, for a float x and an exponent that is a float32.
 
@@ -40,7 +40,7 @@ def constant_exponent(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(New(ConstantPow, {"input": x}, {"exponent": value}), f"the exponent is {exponent} everywhere")
 
 
-@rule(Join, effect="bit-exact")
+@rule(Join, after=NUMBERS, effect="bit-exact")
 def pad_for_join(draft: Draft, node: DraftNode) -> Outcome:
     """join(fill, x, fill) → PADDING1 (PADDING below its level): one operator, where DirectML copies part by part."""
     operator = node.operator

@@ -17,7 +17,7 @@ from dmlgraph.operators.element_wise import Clip, Clip1, Max, Min, Threshold, fi
 from dmlgraph.operators.fields import ScaleBias
 from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, rule
+from dmlgraph.passes.rule import NUMBERS, Declined, New, Operand, Outcome, Rewrite, rule
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType
 
@@ -90,13 +90,12 @@ def clipped(draft: Draft, node: DraftNode) -> Clipped | None:
     return view(draft, node) if view is not None else None
 
 
+_CLIPS = (Max, Min, Threshold, Clip, Clip1, ActivationRelu)
+
+
 @rule(
-    Max,
-    Min,
-    Threshold,
-    Clip,
-    Clip1,
-    ActivationRelu,
+    *_CLIPS,
+    after=_CLIPS,
     effect="bit-exact, but for NaN in min(max(x, lo), hi), which becomes hi where it was lo, and the sign of zeros",
 )
 def merge_clips(draft: Draft, node: DraftNode) -> Outcome:
@@ -126,7 +125,7 @@ def merge_clips(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(merged.operator(), f"with '{producer.name}' it is {merged}{nan}")
 
 
-@rule(Max, Min, effect="bit-exact, but for the sign of zeros beside a zero")
+@rule(Max, Min, after=NUMBERS, effect="bit-exact, but for the sign of zeros beside a zero")
 def number_to_clip(draft: Draft, node: DraftNode) -> Outcome:
     """max(x, 0) → ACTIVATION_RELU, max(x, c) → THRESHOLD, min(x, c) → CLIP from −∞.
 

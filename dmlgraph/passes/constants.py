@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.nodes import ConstantNode, OperatorNode
+from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.operators.matrix import Gemm
@@ -18,7 +19,7 @@ from dmlgraph.operators.random import RandomGenerator
 from dmlgraph.operators.shape import Join
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.fills import differs_by_device
-from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+from dmlgraph.passes.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 
 FOLDED_BYTES = 1 << 16  # a constant made of fills takes at most so much
 FOLDED_WORK = 1 << 22  # element-wise operations, roughly, that are done while a graph is made
@@ -34,7 +35,7 @@ _SYMBOLIC = (FillValueConstant, FillValueSequence)
 _BROADCASTING: dict[type[Operator], tuple[str, ...]] = {Gemm: ("c",), Join: ("inputs",)}
 
 
-@rule(effect="the very bits `evaluate` gives")
+@rule(needs=(*NUMBERS, FillValueSequence, DiagonalMatrix, DiagonalMatrix1), effect="the very bits `evaluate` gives")
 def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
     """f(constant, constant, …) → constant, where f is not random, nor much work.
 
@@ -73,7 +74,7 @@ def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite(values, "all its inputs are constants")
 
 
-@rule(effect="bit-exact")
+@rule(FillValueConstant, ConstantNode, effect="bit-exact")
 def one_element(draft: Draft, node: DraftNode) -> Outcome:
     """A fill, or a constant of equal elements → a constant of one element, read by zero strides.
 

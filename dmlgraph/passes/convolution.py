@@ -16,7 +16,7 @@ from dmlgraph.tensor import TensorDesc
 FILTER_BYTES = 1 << 26  # filters beyond it are not copied for a normalization's sake
 
 
-@rule(Add, effect="saves the rounding of the convolution: at most 1/2 ULP of it")
+@rule(Add, after=(Convolution,), effect="saves the rounding of the convolution: at most 1/2 ULP of it")
 def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
     """convolution(x, w) + b → convolution with a bias, for a b of one number a channel, or one in all."""
     a, b = node.operand("a"), node.operand("b")
@@ -50,6 +50,7 @@ def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
 
 @rule(
     BatchNormalization,
+    after=(Convolution,),
     effect="rounds the filter once more: at most 2 ULP of the sum of the products' magnitudes",
 )
 def normalized_convolution(draft: Draft, node: DraftNode) -> Outcome:

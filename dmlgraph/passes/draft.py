@@ -9,6 +9,7 @@ operand is always two things: where it comes from, and how it is read.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import math
@@ -24,7 +25,7 @@ from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.fill import Fill, FillValueConstant
 from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.origins import Origins
-from dmlgraph.passes.rule import Constant, Declined, New, Objection, Operand, Rewrite, Source, Tensor
+from dmlgraph.passes.rule import Constant, Declined, Kind, New, Objection, Operand, Rewrite, Source, Tensor
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import TensorDesc
 
@@ -39,9 +40,10 @@ class DraftNode:
     Attributes:
         content: the node of a graph.
         operator: its operator; None of inputs and constants.
+        kind: its operator's class, InputNode or ConstantNode.
     """
 
-    __slots__ = ("content", "name", "operator", "sources")
+    __slots__ = ("content", "kind", "likeness", "name", "operator", "sources")
 
     def __init__(self, content: Node, sources: list[Source | None]) -> None:
         self.sources = sources
@@ -51,6 +53,8 @@ class DraftNode:
         """Puts another node of the same name here."""
         self.content, self.name = content, content.name
         self.operator: Operator | None = content.operator if isinstance(content, OperatorNode) else None
+        self.kind: Kind = type(content.operator) if isinstance(content, OperatorNode) else type(content)
+        self.likeness = _likeness(self)
 
     @property
     def output_count(self) -> int:
@@ -113,6 +117,7 @@ class Draft:
         nodes: by name; not in an order in which they could run.
         outputs: graph output → the value it is.
         origins: node → the nodes of the source graph that went into it.
+        kinds: how many nodes there are of each kind.
     """
 
     def __init__(self, graph: Graph, level: FeatureLevel, objection: Objection | None = None) -> None:
@@ -121,11 +126,11 @@ class Draft:
         self.nodes: dict[str, DraftNode] = {}
         self.outputs = {name: Source(value.node, value.port) for name, value in graph.outputs.items()}
         self.origins = Origins()
+        self.kinds: collections.Counter[Kind] = collections.Counter()
         self._users: dict[Source, dict[tuple[str, int], None]] = {}
         self._output_users: dict[Source, list[str]] = {}
         self._uniform: dict[str, Scalar | None] = {}
         self._alike: dict[Any, dict[str, None]] = {}
-        self._order: list[DraftNode] | None = None
         self._source_names = {node.name for node in graph.nodes}
         for name, source in self.outputs.items():
             self._output_users.setdefault(source, []).append(name)
@@ -133,7 +138,7 @@ class Draft:
         for node in graph.nodes:
             if node.name in live or isinstance(node, InputNode):
                 self._insert(node, _sources(graph, node))
-                self.origins.start(node.name)
+        self._order: list[DraftNode] | None = list(self.nodes.values())  # as the graph has them
 
     # Looking around.
 
@@ -161,6 +166,11 @@ class Draft:
     def only_use(self, operand: Operand) -> bool:
         """Whether nothing else reads the value: a producer that is absorbed then disappears."""
         return self.use_count(operand.source) == 1
+
+    def kinds_read(self, node: DraftNode) -> list[Kind]:
+        """The kinds of the nodes that a node reads."""
+        nodes = self.nodes
+        return [nodes[source.node].kind for source in node.sources if source is not None]
 
     def made_by(self, operand: Operand | None, *operators: type[Operator]) -> DraftNode | None:
         """The producer if it is one of these operators."""
@@ -196,7 +206,7 @@ class Draft:
 
     def twin(self, node: DraftNode) -> DraftNode | None:
         """An earlier node that computes the very same from the same values."""
-        for name in self._alike.get(_likeness(node), ()):
+        for name in self._alike.get(node.likeness, ()):
             # Only earlier ones: were the first moved into the second, and so on, readers would move again and again.
             if name == node.name:
                 return None
@@ -338,8 +348,7 @@ class Draft:
         taken = {old: self._output_users.pop(old) for old, _ in moves if old in self._output_users}
         for old, _ in moves:
             self._users.pop(old, None)
-        self._forget(node)
-        del self.nodes[node.name]
+        self._remove(node)
         # Before anything new comes: a new node of the same name may read the same.
         unread = self._stop_reading(node)
         for content, sources in made:
@@ -354,7 +363,8 @@ class Draft:
 
     def _insert(self, content: Node, sources: list[Source | None]) -> None:
         node = self.nodes[content.name] = DraftNode(content, sources)
-        self._alike.setdefault(_likeness(node), {})[content.name] = None
+        self.kinds[node.kind] += 1
+        self._alike.setdefault(node.likeness, {})[content.name] = None
         for port, source in enumerate(sources):
             if source is not None:
                 self._users.setdefault(source, {})[content.name, port] = None
@@ -362,17 +372,26 @@ class Draft:
     def _rewire(self, user: DraftNode, port: int, operand: Operand) -> None:
         self._forget(user)
         user.sources[port] = operand.source
-        self._alike.setdefault(_likeness(user), {})[user.name] = None
         self._users.setdefault(operand.source, {})[user.name, port] = None
         content = user.content
         assert isinstance(content, OperatorNode)
         operator = content.operator
         if operator.input_descs[port] != operand.desc:
             operator = with_input(operator, port, operand.desc)
-            user.put(dataclasses.replace(content, operator=operator))
+            content = dataclasses.replace(content, operator=operator)
+        user.put(content)
+        self._alike.setdefault(user.likeness, {})[user.name] = None
+
+    def _remove(self, node: DraftNode) -> None:
+        self._forget(node)
+        del self.nodes[node.name]
+        self.kinds[node.kind] -= 1
+        if not self.kinds[node.kind]:
+            del self.kinds[node.kind]
 
     def _forget(self, node: DraftNode) -> None:
-        self._alike.get(_likeness(node), {}).pop(node.name, None)
+        """Takes a node out of the search for twins, before it changes or goes."""
+        self._alike.get(node.likeness, {}).pop(node.name, None)
 
     def _stop_reading(self, node: DraftNode) -> list[Source]:
         """Takes a node's reads away; returns what it read."""
@@ -387,8 +406,7 @@ class Draft:
             producer = self.nodes.get(waiting.pop().node)
             if producer is None or isinstance(producer.content, InputNode) or self._is_used(producer):
                 continue
-            self._forget(producer)
-            del self.nodes[producer.name]
+            self._remove(producer)
             yield producer.name
             waiting.extend(self._stop_reading(producer))
 
@@ -499,7 +517,8 @@ def _likeness(node: DraftNode) -> Any:
         if not node.sources:
             return type(operator), hash(operator)
         fields = operator.__dict__
-        return type(operator), tuple(node.sources), hash(tuple(fields[each] for each in operator.attribute_fields))
+        names = operator.attribute_fields
+        return type(operator), tuple(node.sources), hash(tuple([fields[each] for each in names])) if names else 0
     if isinstance(content, ConstantNode):
         return (
             content.desc.dtype,

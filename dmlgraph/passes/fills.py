@@ -27,7 +27,7 @@ from dmlgraph.operators.shape import Join, ReverseSubsequences, Split, Tile
 from dmlgraph.operators.slicing import Slice, Slice1
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.redundant import instead
-from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+from dmlgraph.passes.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
@@ -74,7 +74,7 @@ _MOVES: dict[type[Operator], tuple[tuple[str, ...], Callable[[Any], bool] | None
 _COUNTLESS = (ReduceFunction.MAX, ReduceFunction.MIN, ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
 
 
-@rule(*ELEMENT_WISE, effect="the very bits `evaluate` gives for one element")
+@rule(*ELEMENT_WISE, after=NUMBERS, effect="the very bits `evaluate` gives for one element")
 def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
     """f(fill, fill, …) → fill, for every element-wise f, casts and (de)quantization.
 
@@ -98,7 +98,7 @@ def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(fill(draft, node, 0, scalar_of(result)), "all its inputs are uniform")
 
 
-@rule(*_MOVES, effect="bit-exact")
+@rule(*_MOVES, after=NUMBERS, effect="bit-exact")
 def move_fills(draft: Draft, node: DraftNode) -> Outcome:
     """slice, tile, join, split, gather, scatter, pad, block moves, nearest resampling, if: of one number → fill.
 
@@ -120,7 +120,7 @@ def move_fills(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite({port: fill(draft, node, port, number) for port in used}, "it moves equal numbers about")
 
 
-@rule(Reduce, Argmin, Argmax, effect="the very bits `evaluate` gives for one row; sums are rounded once")
+@rule(Reduce, Argmin, Argmax, after=NUMBERS, effect="the very bits `evaluate` gives for one row; sums are rounded once")
 def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
     """reduce(fill), argmin(fill), argmax(fill) → fill.
 
@@ -148,7 +148,7 @@ def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(fill(draft, node, 0, scalar_of(result)), f"every row is {number}")
 
 
-@rule(If, effect="bit-exact")
+@rule(If, after=NUMBERS, effect="bit-exact")
 def choose_branch(draft: Draft, node: DraftNode) -> Outcome:
     """if(fill, a, b) → a or b, and what led to the other goes."""
     condition = draft.number(node.operand("condition"))

@@ -25,7 +25,7 @@ WEIGHT_BYTES = 1 << 26  # weights beyond it are not copied for a scale's sake
 _SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
 
 
-@rule(Add, Subtract, effect=_SAVES_A_ROUNDING)
+@rule(Add, Subtract, after=(Gemm,), effect=_SAVES_A_ROUNDING)
 def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
     """A·B + C → GEMM with C; also A·B − C and C − A·B, and a number for C."""
     a, b = node.operand("a"), node.operand("b")
@@ -48,7 +48,13 @@ def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
     return None
 
 
-@rule(Multiply, Divide, Negate, effect=_SAVES_A_ROUNDING + "; at most 2 ULP where alpha was there and is no power of 2")
+@rule(
+    Multiply,
+    Divide,
+    Negate,
+    after=(Gemm,),
+    effect=_SAVES_A_ROUNDING + "; at most 2 ULP where alpha was there and is no power of 2",
+)
 def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
     """(A·B) · s → GEMM with alpha; also division by a power of two, and negation.
 
@@ -76,7 +82,7 @@ def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(_again(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
 
 
-@rule(Gemm, effect="bit-exact, but for products that over- or underflow")
+@rule(Gemm, after=(ConstantNode,), effect="bit-exact, but for products that over- or underflow")
 def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
     """activation(s · A·B) of a constant A or B and a power of two s → activation(A·B) of a scaled constant.
 

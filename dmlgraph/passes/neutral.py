@@ -17,7 +17,7 @@ from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.fills import fill
 from dmlgraph.passes.redundant import instead
-from dmlgraph.passes.rule import Operand, Outcome, Rewrite, rule
+from dmlgraph.passes.rule import NUMBERS, Operand, Outcome, Rewrite, rule
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType
 
@@ -76,7 +76,7 @@ _DECIDING: dict[type[Operator], tuple[Number, int | None]] = {
 }
 
 
-@rule(*_NEUTRAL, effect="bit-exact, but for payloads of NaN and what a device does to subnormal numbers")
+@rule(*_NEUTRAL, after=NUMBERS, effect="bit-exact, but for payloads of NaN and what a device does to subnormal numbers")
 def remove_neutral(draft: Draft, node: DraftNode) -> Outcome:
     """x + (−0.0), x − 0.0, x · 1, x / 1 → x; of integers x + 0, max and min with their bounds, x | 0, x << 0, … too."""
     a, b = _operands(node)
@@ -88,7 +88,7 @@ def remove_neutral(draft: Draft, node: DraftNode) -> Outcome:
     return None
 
 
-@rule(*_DECIDING, effect="bit-exact")
+@rule(*_DECIDING, after=NUMBERS, effect="bit-exact")
 def decide(draft: Draft, node: DraftNode) -> Outcome:
     """Integers only: x · 0, x & 0 → 0, x | ~0 → ~0, max and min with the other bound, and(x, 0), or(x, 1) → fill."""
     number_of, result = _DECIDING[_type(node)]
@@ -114,7 +114,7 @@ def same_operands(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(fill(draft, node, 0, Scalar(dtype, 0)), "both operands are the same")
 
 
-@rule(Negate, BitNot, effect="bit-exact")
+@rule(Negate, BitNot, after=(Negate, BitNot), effect="bit-exact")
 def double_negation(draft: Draft, node: DraftNode) -> Outcome:
     """−(−x), ~~x → x; not the negatives of 8-bit integers, whose least becomes the greatest (measured)."""
     inner = draft.made_by(node.operand("input"), _type(node))

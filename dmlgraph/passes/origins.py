@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -31,24 +31,25 @@ class Origins:
     """Node → the nodes of the source graph that went into it.  To note a rewrite takes as long as its own nodes."""
 
     def __init__(self) -> None:
-        self._origins: dict[str, _Origin] = {}
+        self._origins: dict[str, _Origin] = {}  # of nodes that a rewrite touched: another is its own origin
 
-    def start(self, name: str) -> None:
-        """A node of the source graph."""
-        self._origins[name] = _Origin((name,))
+    def _of(self, name: str) -> _Origin:
+        return self._origins.get(name) or _Origin((name,))
 
-    def replace(self, gone: Iterable[str], standing: Iterable[str], came: Iterable[str]) -> None:
+    def replace(self, gone: Sequence[str], standing: Iterable[str], came: Iterable[str]) -> None:
         """What went into the nodes that are gone went into those that stand there now, some of which came with it."""
-        merged = tuple(self._origins.pop(each) for each in gone)
+        merged = tuple(self._of(each) for each in gone)
+        for each in gone:
+            self._origins.pop(each, None)
         new = set(came)
         for each in dict.fromkeys(standing):
-            before = () if each in new else (self._origins[each],)
+            before = () if each in new else (self._of(each),)
             self._origins[each] = _Origin((), before + merged)
 
-    def names(self) -> dict[str, tuple[str, ...]]:
-        """Node → names, of all nodes."""
-        return {name: tuple(origin) for name, origin in self._origins.items()}
+    def of(self, nodes: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Node → names, of some nodes."""
+        return {name: tuple(self._origins.get(name, (name,))) for name in nodes}
 
     def __iter__(self) -> Iterator[str]:
-        """The nodes that come from somewhere."""
+        """The nodes that a rewrite touched."""
         return iter(self._origins)

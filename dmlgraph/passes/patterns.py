@@ -22,7 +22,7 @@ from dmlgraph.operators.activation import (
 )
 from dmlgraph.operators.element_wise import Add, Clip, Divide, Erf, Identity, Max, Min, Multiply
 from dmlgraph.operators.normalization import BatchNormalization
-from dmlgraph.passes.affine import FLOATS, Line, line_of, nearly_affine
+from dmlgraph.passes.affine import AFFINE, FLOATS, Line, line_of, nearly_affine
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
 
@@ -49,7 +49,9 @@ class Product(NamedTuple):
 
 
 @rule(
-    Multiply, effect="float32 to the bit on DirectML, at most 4 ULP elsewhere; float16: 1/2 ULP of sigmoid's argument"
+    Multiply,
+    after=(ActivationSigmoid,),
+    effect="float32 to the bit on DirectML, at most 4 ULP elsewhere; float16: 1/2 ULP of sigmoid's argument",
 )
 def swish(draft: Draft, node: DraftNode) -> Outcome:
     """x · sigmoid(s·x) → ACTIVATION_SWISH, which computes this very formula.
@@ -73,6 +75,7 @@ def swish(draft: Draft, node: DraftNode) -> Outcome:
     Multiply,
     Identity,
     Divide,
+    needs=(ActivationHardSigmoid, Clip),
     effect="to the bit for x · clip(x·a + b, 0, 1) of float32, otherwise at most 2 ULP of x; what overflows in between "
     "no longer does",
 )
@@ -107,7 +110,13 @@ def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
     return None
 
 
-@rule(Multiply, Identity, Divide, effect="at most 2 ULP of x on exact functions, and 8 on DirectML, whose erf is near")
+@rule(
+    Multiply,
+    Identity,
+    Divide,
+    needs=(Erf,),
+    effect="at most 2 ULP of x on exact functions, and 8 on DirectML, whose erf is near",
+)
 def gelu(draft: Draft, node: DraftNode) -> Outcome:
     """½ · x · (1 + erf(x / √2)) → ACTIVATION_GELU.
 
@@ -132,7 +141,7 @@ def gelu(draft: Draft, node: DraftNode) -> Outcome:
     return None
 
 
-@rule(Max, Min, effect="bit-exact")
+@rule(Max, Min, after=AFFINE, effect="bit-exact")
 def leaky_relu(draft: Draft, node: DraftNode) -> Outcome:
     """max(x, a·x) with 0 < a < 1, min(x, a·x) with a > 1 → ACTIVATION_LEAKY_RELU.
 
@@ -150,7 +159,11 @@ def leaky_relu(draft: Draft, node: DraftNode) -> Outcome:
     return None
 
 
-@rule(Add, effect="to the bit on DirectML; saves a rounding of the product elsewhere: at most 1/2 ULP of it")
+@rule(
+    Add,
+    after=(Multiply,),
+    effect="to the bit on DirectML; saves a rounding of the product elsewhere: at most 1/2 ULP of it",
+)
 def multiply_add(draft: Draft, node: DraftNode) -> Outcome:
     """x · w + b of tensors → BATCH_NORMALIZATION of mean 0 and variance 1.
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
-import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dmlgraph.errors import GraphError, listing, suggestion
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.operator import Operator
-from dmlgraph.passes.draft import Draft
-from dmlgraph.passes.rule import Declined, Entry, Objection, Rewrite, Rule
+from dmlgraph.memory import collector_paused
+from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.rule import Declined, Entry, Kind, Objection, Rewrite, Rule
 
 MAX_ROUNDS = 8  # walks over the whole pipeline
 REWRITES_PER_NODE = 16  # of the source graph; rules that undo one another would go on for ever
@@ -50,17 +48,12 @@ class Rules:
 
     def run(self, draft: Draft, record: Record, enabled: frozenset[str], budget: int) -> None:
         """Rewrites to a fixed point, by the rules that are enabled, at most `budget` times."""
-        by_operator: dict[type[Operator], list[Rule]] = collections.defaultdict(list)
-        everywhere = [rule for rule in self.rules if rule.name in enabled and not rule.anchors]
-        for rule in self.rules:
-            if rule.name in enabled:
-                for operator in rule.anchors:
-                    by_operator[operator].append(rule)
-        if not by_operator and not everywhere:
+        fitting = _Fitting([rule for rule in self.rules if rule.name in enabled], draft)
+        anchors = {kind for kind in draft.kinds if fitting.rules(kind)}
+        if not anchors:
             return
-        waiting = collections.deque(
-            node.name for node in draft.in_order() if everywhere or type(node.operator) in by_operator
-        )
+        nodes = (node for node in draft.in_order() if node.kind in anchors)
+        waiting = collections.deque(node.name for node in nodes if fitting.at(node))
         queued = set(waiting)
         while waiting and budget:
             name = waiting.popleft()
@@ -68,8 +61,7 @@ class Rules:
             node = draft.nodes.get(name)
             if node is None:
                 continue
-            found = by_operator.get(type(node.operator), ()) if node.operator is not None else ()
-            for rule in (*found, *everywhere):
+            for rule in fitting.at(node):
                 touched = _try(draft, record, rule, name)
                 if touched is None:
                     continue
@@ -78,7 +70,42 @@ class Rules:
                     if each not in queued:
                         queued.add(each)
                         waiting.append(each)
+                fitting.update()
                 break
+
+
+class _Fitting:
+    """Which rules can do something in a draft, by the kinds of node it has, and at a node, by what it reads."""
+
+    def __init__(self, rules: Sequence[Rule], draft: Draft) -> None:
+        self._all, self._draft = rules, draft
+        self._kinds: set[Kind] = set()
+        self._fitting: list[Rule] = []
+        self._by_kind: dict[Kind, list[Rule]] = {}
+        self.update()
+
+    def update(self) -> None:
+        """To be called where the draft has changed: a kind of node may be new to it."""
+        if not self._kinds >= self._draft.kinds.keys():
+            self._kinds |= self._draft.kinds.keys()
+            self._fitting = [rule for rule in self._all if rule.may_fit(self._kinds)]
+            self._by_kind = {}
+
+    def at(self, node: DraftNode) -> list[Rule]:
+        """The rules that look at a node of its kind, and fit what it reads."""
+        rules = self.rules(node.kind)
+        if not rules:
+            return rules
+        read = self._draft.kinds_read(node)
+        return [rule for rule in rules if not rule.after or not rule.after.isdisjoint(read)]
+
+    def rules(self, kind: Kind) -> list[Rule]:
+        """The rules that look at a kind of node; those that look at every kind come last."""
+        found = self._by_kind.get(kind)
+        if found is None:
+            anchored = [rule for rule in self._fitting if kind in rule.anchors]
+            found = self._by_kind[kind] = [*anchored, *(rule for rule in self._fitting if not rule.anchors)]
+        return found
 
 
 def _try(draft: Draft, record: Record, rule: Rule, name: str) -> list[str] | None:
@@ -140,7 +167,7 @@ def fuse(
         GraphError: there is no rule of a given name.
     """
     enabled = _enabled(pipeline, rules)
-    with _collector_paused():
+    with collector_paused():
         draft = Draft(graph, min(level, graph.level) if level else graph.level, objection)
         return _fuse(draft, pipeline, enabled, check)
 
@@ -164,19 +191,7 @@ def _fuse(
                     check(draft)
         if len(record) in (before, limit):
             break
-    return Fused(draft.finish(), record.entries(draft), draft.origins.names())
-
-
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """No garbage collection meanwhile: it walks all nodes again and again, which is not linear in their number."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+    return Fused(draft.finish(), record.entries(draft), draft.origins.of(draft.nodes))
 
 
 def _enabled(pipeline: Sequence[Rules], asked: bool | Iterable[str]) -> frozenset[str]:

@@ -68,7 +68,7 @@ def remove_copy(draft: Draft, node: DraftNode) -> Outcome:
     return instead(draft, node, node.operands()[0], why)
 
 
-@rule(*_INVOLUTIONS, effect="bit-exact")
+@rule(*_INVOLUTIONS, after=_INVOLUTIONS, effect="bit-exact")
 def remove_twice(draft: Draft, node: DraftNode) -> Outcome:
     """−(−x) → x, and the same for bit_not."""
     first = _same_before(draft, node)
@@ -83,7 +83,7 @@ def remove_twice(draft: Draft, node: DraftNode) -> Outcome:
     return instead(draft, node, source, f"undoes '{first.name}'")
 
 
-@rule(*_IDEMPOTENT, effect="bit-exact")
+@rule(*_IDEMPOTENT, after=_IDEMPOTENT, effect="bit-exact")
 def remove_again(draft: Draft, node: DraftNode) -> Outcome:
     """|(|x|)| → |x|, and the same for relu, ceil and floor."""
     first = _same_before(draft, node)
@@ -93,7 +93,7 @@ def remove_again(draft: Draft, node: DraftNode) -> Outcome:
     return instead(draft, node, operand, f"'{first.name}' did it")
 
 
-@rule(Cast, effect="bit-exact")
+@rule(Cast, after=(Cast,), effect="bit-exact")
 def join_casts(draft: Draft, node: DraftNode) -> Outcome:
     """cast(cast(x)) → one cast, or none, where the first loses nothing and the second widens again or goes back."""
     operand = node.operand("input")

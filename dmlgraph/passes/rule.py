@@ -14,11 +14,13 @@ pattern is there, but …; the reason is kept for the user), or with None (not t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dmlgraph.nodes import ConstantNode, InputNode
+from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.operator import Operator
 from dmlgraph.tensor import TensorDesc
 
@@ -98,22 +100,37 @@ Function = Callable[["Draft", "DraftNode"], Outcome]
 Objection = Callable[[Operator, Operator | None], str | None]
 
 
+# What a node is: its operator, or that it is an input or a constant.
+Kind = type[Operator] | type[InputNode] | type[ConstantNode]
+NUMBERS: tuple[Kind, ...] = (FillValueConstant, ConstantNode)  # what may be one number all over
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rule:
     """One rewrite of the neighbourhood of one node.
 
+    `after` and `needs` say where the rule answers None without being asked: most rules fit nowhere in most graphs.
+
     Attributes:
         name: as `fuse=[…]` takes it: the function's.
-        anchors: the operators whose nodes it looks at; none: every node.
+        anchors: the kinds of node it looks at; empty: every node.
+        after: the kinds of which one must produce something that the node reads; empty: any.
+        needs: the kinds of which one must be in the graph; empty: any.
         effect: what it does to the numbers.
         default: whether it is on unless asked for; a rule with a larger effect than rounding is not.
     """
 
     name: str
-    anchors: tuple[type[Operator], ...]
+    anchors: tuple[Kind, ...]
     effect: str
     function: Function
     default: bool = True
+    after: frozenset[Kind] = frozenset()
+    needs: frozenset[Kind] = frozenset()
+
+    def may_fit(self, kinds: set[Kind]) -> bool:
+        """Whether it may do something in a graph that has nodes of these kinds."""
+        return all(not each or not kinds.isdisjoint(each) for each in (self.anchors, self.after, self.needs))
 
     @property
     def summary(self) -> str:
@@ -121,11 +138,13 @@ class Rule:
         return (self.function.__doc__ or "").strip().splitlines()[0]
 
 
-def rule(*anchors: type[Operator], effect: str, default: bool = True) -> Callable[[Function], Rule]:
+def rule(
+    *anchors: Kind, effect: str, default: bool = True, after: Iterable[Kind] = (), needs: Iterable[Kind] = ()
+) -> Callable[[Function], Rule]:
     """Makes a Rule of a function; its name and docstring become the rule's."""
 
     def make(function: Function) -> Rule:
-        return Rule(function.__name__, anchors, effect, function, default)
+        return Rule(function.__name__, anchors, effect, function, default, frozenset(after), frozenset(needs))
 
     return make
 

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.activation import ActivationIdentity, ActivationRelu, ActivationTanh
-from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, ScaledUnary, Subtract, Threshold
+from dmlgraph.operators.activation import ActivationIdentity, ActivationLinear, ActivationRelu, ActivationTanh
+from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, ScaledUnary, Subtract, Threshold
 from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, Affine, Line, affine, compose, compose_as_reals, line_of
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+from dmlgraph.passes.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.scalar import Scalar
 
 MAX_READERS = 8  # of a value whose producer is taken into each of them; each looks at all the others
@@ -52,6 +52,7 @@ TWINS: dict[type[Operator], tuple[type[Operator], Mapping[str, Any]]] = {
     ActivationIdentity: (Identity, {}),
 }
 SCALED = tuple(each for each in REGISTRY.values() if issubclass(each, ScaledUnary))
+_LINES = (*NUMBERS, Negate, Identity, ActivationLinear)  # without these nothing is a line
 TAKERS = tuple(dict.fromkeys((*SCALED, *TWINS, *AFFINE)))
 
 
@@ -73,6 +74,8 @@ def taker(draft: Draft, node: DraftNode) -> Taker | None:
 
 @rule(
     *TAKERS,
+    after=AFFINE,
+    needs=_LINES,
     effect="bit-exact, at most 2 ULP for (x·a)·b; float16 is rounded once for all (1/2 ULP of the product), and TANH "
     "is nearer there; what is in between does not over- or underflow",
 )
@@ -90,7 +93,13 @@ def absorb_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     return _absorb(draft, node, compose)
 
 
-@rule(*TAKERS, effect="not bounded in ULP: where terms cancel, no digit may be left", default=False)
+@rule(
+    *TAKERS,
+    after=AFFINE,
+    needs=_LINES,
+    effect="not bounded in ULP: where terms cancel, no digit may be left",
+    default=False,
+)
 def reassociate(draft: Draft, node: DraftNode) -> Outcome:
     """(x + a) + b → x + (a + b), and (x + a) · b → x · b + ab, as if numbers were real.
 
@@ -167,7 +176,7 @@ def _why_it_stays(draft: Draft, operand: Operand, inner: Affine, composed: Compo
     return None
 
 
-@rule(Multiply, Add, Subtract, Divide, effect="bit-exact")
+@rule(Multiply, Add, Subtract, Divide, after=NUMBERS, effect="bit-exact")
 def number_to_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     """x · c, x + c, x − c, c − x, x / 2^k → IDENTITY with a ScaleBias.
 
@@ -212,7 +221,7 @@ def modular(draft: Draft, node: DraftNode) -> Modular | None:
     return Modular(operand, 1, -value, number) if operand is a else Modular(operand, -1, value, number)
 
 
-@rule(Add, Subtract, Multiply, effect="bit-exact: modulo 2^N")
+@rule(Add, Subtract, Multiply, after=NUMBERS, effect="bit-exact: modulo 2^N")
 def fold_integer_numbers(draft: Draft, node: DraftNode) -> Outcome:
     """(x + a) + b → x + (a + b), (x · a) · b → x · (ab), c − (x + a) → (c − a) − x of integers.
 

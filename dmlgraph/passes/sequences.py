@@ -52,7 +52,7 @@ def fill_of_sequence(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(fill(draft, node, 0, scalar_of(ends[:1])), "every element is the same")
 
 
-@rule(Add, Subtract, Multiply, Negate, Cast, effect="bit-exact")
+@rule(Add, Subtract, Multiply, Negate, Cast, after=(FillValueSequence,), effect="bit-exact")
 def fold_sequences(draft: Draft, node: DraftNode) -> Outcome:
     """sequence ± fill, sequence ± sequence, sequence · fill, −sequence, cast(sequence) → sequence.
 
@@ -88,7 +88,7 @@ def fold_sequences(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(_new(folded), "it is computed from a sequence and constants")
 
 
-@rule(Slice, Slice1, Split, effect="bit-exact")
+@rule(Slice, Slice1, Split, after=(FillValueSequence,), effect="bit-exact")
 def slice_sequence(draft: Draft, node: DraftNode) -> Outcome:
     """slice(sequence), split(sequence) → sequences, where the elements taken are evenly apart.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Source
@@ -16,7 +18,8 @@ def verify(draft: Draft) -> None:
     """
     names = [node.name for node in draft.in_order()]  # ends only where there is no cycle
     assert sorted(names) == sorted(draft.nodes)
-    assert set(draft.origins) == set(draft.nodes), "every node comes from somewhere"
+    assert set(draft.origins) <= set(draft.nodes), "only what is there comes from somewhere"
+    assert draft.kinds == collections.Counter(node.kind for node in draft.nodes.values())
     for node in draft.nodes.values():
         _verify_node(draft, node)
     wanted = draft.graph.outputs

@@ -9,13 +9,12 @@ from dmlgraph.passes.origins import Origins
 
 def test_what_went_in_is_merged_in_order() -> None:
     origins = Origins()
-    for name in ("a", "b", "c", "d"):
-        origins.start(name)
+    assert origins.of(["a", "d"]) == {"a": ("a",), "d": ("d",)}
     origins.replace(["b", "a"], ["b"], ["b"])  # a new node of an old name
     origins.replace(["c"], ["b", "d"], [])  # into nodes that are there
-    assert origins.names() == {"b": ("b", "a", "c"), "d": ("d", "c")}
+    assert origins.of("bdf") == {"f": ("f",), "b": ("b", "a", "c"), "d": ("d", "c")}
     origins.replace(["d", "b"], ["e"], ["e"])
-    assert origins.names() == {"e": ("d", "c", "b", "a")}
+    assert origins.of("e") == {"e": ("d", "c", "b", "a")}
     assert list(origins) == ["e"]
 
 

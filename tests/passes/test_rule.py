@@ -1,0 +1,36 @@
+"""Rules: where one says that it fits nowhere, it does nothing."""
+
+from __future__ import annotations
+
+import pytest
+from random_graphs import FOCUSES, graph_of
+
+from dmlgraph.passes import RULES, fuse
+from dmlgraph.passes.draft import Draft
+
+SEEDS = range(60)
+
+
+def ask_where_nothing_fits(draft: Draft) -> None:
+    """Asks every rule at every node of its kinds where `after` or `needs` does not hold."""
+    for node in draft.nodes.values():
+        for rule in RULES.values():
+            if rule.anchors and node.kind not in rule.anchors:
+                continue
+            fits = rule.may_fit(set(draft.kinds)) and (
+                not rule.after or not rule.after.isdisjoint(draft.kinds_read(node))
+            )
+            if not fits:
+                assert rule.function(draft, node) is None, f"{rule.name} does something at {node.content}"
+
+
+@pytest.mark.parametrize("focus", FOCUSES)
+def test_a_rule_does_nothing_where_it_says_so(focus: str) -> None:
+    for seed in SEEDS:
+        fuse(graph_of(seed, focus).graph, check=ask_where_nothing_fits)
+
+
+def test_rules_that_are_left_out_do_not_look_at_nodes() -> None:
+    """Most rules name what they look for, so that a graph without it costs nothing."""
+    unbounded = {rule.name for rule in RULES.values() if not rule.anchors and not rule.needs}
+    assert unbounded == {"share"}
