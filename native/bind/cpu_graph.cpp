@@ -126,15 +126,15 @@ Py_ssize_t length(PyObject* tuple) {
     return PyTuple_GET_SIZE(tuple);
 }
 
-using Types = std::array<PyObject*, data_type_count>;
+using DataTypes = std::array<PyObject*, data_type_count>;
 
 // The members of Python's DataType, found once: they live as long as Python. Not a static of its own, whose
 // initialisation would wait for the interpreter lock while others wait for it.
-const Types& members() {
-    static Types found{};
+const DataTypes& members() {
+    static DataTypes found{};
     static bool complete = false;
     if (!complete) {
-        Types types{};
+        DataTypes types{};
         for (const py::handle member : py::module_::import("dmlgraph.tensor").attr("DataType")) {
             types.at(member.attr("value").cast<std::size_t>()) = member.ptr();
         }
@@ -377,7 +377,7 @@ private:
         node.make_step = std::make_unique<NativeStepMaker>(*kind, std::move(integers), std::move(reals));
     }
 
-    const Types& types_ = members();
+    const DataTypes& types_ = members();
     py::str dtype_ = py::reinterpret_steal<py::str>(check(PyUnicode_InternFromString("dtype")));
     py::str sizes_ = py::reinterpret_steal<py::str>(check(PyUnicode_InternFromString("sizes")));
     py::str strides_ = py::reinterpret_steal<py::str>(check(PyUnicode_InternFromString("strides")));

@@ -5,14 +5,15 @@
 #include <set>
 #include <utility>
 
+#include "cpu/cache_line.h"
+
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::size_t line = 64;
 constexpr std::size_t most_candidates = 16;  // buffers that are tried for being overwritten
 
 // The free pieces of memory that grows at its end.
-class Memory {
+class FreeMemory {
 public:
     // The smallest free piece that is large enough; else the end, with what is free before it.
     std::size_t take(std::size_t bytes) {
@@ -73,7 +74,7 @@ private:
 };
 
 std::size_t rounded(const Lifetime& lifetime) {
-    return std::max(line, (lifetime.bytes + line - 1) / line * line);
+    return std::max(cache_line, align_to_line(lifetime.bytes));
 }
 
 }  // namespace
@@ -87,7 +88,7 @@ std::size_t assign_offsets(std::vector<Lifetime>& lifetimes, const std::vector<s
             dying[static_cast<std::size_t>(lifetimes[b].last)].push_back(b);
         }
     }
-    Memory memory;
+    FreeMemory memory;
     const auto id = [&](std::size_t b) { return first_buffer + static_cast<BufferId>(b); };
     for (std::size_t s = 0; s < steps.size(); ++s) {
         std::vector<std::size_t> ending = dying[s];

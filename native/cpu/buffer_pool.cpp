@@ -15,7 +15,7 @@ constexpr std::size_t least_limit = 64 << 20;
 constexpr std::size_t memory_share = 8;  // the pool keeps at most this part of the machine's memory
 constexpr std::size_t most_pieces = 64;
 
-struct Piece {
+struct Pooled {
     std::byte* memory;
     std::size_t bytes;
 };
@@ -23,14 +23,14 @@ struct Piece {
 // The oldest pieces first.
 struct Pool {
     std::mutex mutex;
-    std::vector<Piece> pieces;
+    std::vector<Pooled> pieces;
     std::size_t bytes = 0;
     std::size_t limit = std::max(least_limit, physical_memory() / memory_share);
 
     Pool() { pieces.reserve(most_pieces + 1); }
 
-    Piece drop(std::size_t index) {
-        const Piece piece = pieces[index];
+    Pooled drop(std::size_t index) {
+        const Pooled piece = pieces[index];
         pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(index));
         bytes -= piece.bytes;
         return piece;
@@ -73,7 +73,7 @@ void give_memory(std::byte* memory, std::size_t bytes) noexcept {
     state.pieces.push_back({memory, bytes});
     state.bytes += bytes;
     while (state.bytes > state.limit || state.pieces.size() > most_pieces) {
-        const Piece oldest = state.drop(0);
+        const Pooled oldest = state.drop(0);
         deallocate(oldest.memory, oldest.bytes);
     }
 }

@@ -4,12 +4,11 @@
 #include <chrono>
 #include <utility>
 
+#include "cpu/cache_line.h"
 #include "cpu/strided.h"
 
 namespace dmlgraph::cpu {
 namespace {
-
-constexpr std::size_t line = 64;
 
 struct Extent {
     const std::byte* first;
@@ -42,7 +41,7 @@ Tensor tensor_of(const Array& array, const TensorDesc& desc) {
 Executable::Context::Context(const Program& program, int threads)
     : base_(program.buffer_count()), custom_(program.buffer_count()) {
     arena_ = Memory(program.arena_bytes);
-    const std::size_t stride = (program.scratch_bytes + line - 1) / line * line + line;
+    const std::size_t stride = align_to_line(program.scratch_bytes) + cache_line;
     scratch_ = Memory(stride * static_cast<std::size_t>(threads));
     base_[static_cast<std::size_t>(program.constants_buffer())] = const_cast<std::byte*>(program.constants.data());
     for (std::size_t t = 0; t < program.temporaries.size(); ++t) {

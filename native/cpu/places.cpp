@@ -4,18 +4,17 @@
 #include <bit>
 #include <stdexcept>
 
+#include "cpu/cache_line.h"
 #include "cpu/planner.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::size_t line = 64;
-
 // Puts bytes behind the constants, on a line of their own; where they are.
 std::size_t append(std::vector<std::byte>& constants, std::span<const std::byte> bytes) {
     const std::size_t offset = constants.size();
     constants.insert(constants.end(), bytes.begin(), bytes.end());
-    constants.resize((constants.size() + line - 1) / line * line);
+    constants.resize(align_to_line(constants.size()));
     return offset;
 }
 

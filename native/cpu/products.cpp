@@ -9,7 +9,7 @@ namespace dmlgraph::cpu {
 namespace {
 
 // In multiply-adds. A thread does some 2^15 of them in a microsecond.
-constexpr std::int64_t worth_sharing = 1 << 18;
+constexpr std::int64_t worth_sharing_products = 1 << 18;
 constexpr std::int64_t block_work = 1 << 20;
 
 constexpr std::int64_t most_blocks = 16;  // of all products together
@@ -84,7 +84,7 @@ void multiply(const Products& products, MatrixLoop loop, int workers) {
     };
     const double work = static_cast<double>(count) * static_cast<double>(products.m) *
                         static_cast<double>(products.k) * static_cast<double>(products.n);
-    run_parallel(count * blocks, work < static_cast<double>(worth_sharing) ? 1 : workers, [&](int, Chunks& chunks) {
+    run_parallel(count * blocks, work < static_cast<double>(worth_sharing_products) ? 1 : workers, [&](int, Chunks& chunks) {
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
                 block(i);

@@ -9,18 +9,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/cache_line.h"
 #include "cpu/kernels/kernel.h"
 #include "cpu/kernels/reduce.h"
 #include "cpu/layout.h"
 #include "cpu/step.h"
 
 namespace dmlgraph::cpu {
-
-inline constexpr std::size_t cache_line = 64;
-
-constexpr std::size_t align_to_line(std::size_t bytes) {
-    return (bytes + cache_line - 1) & ~(cache_line - 1);
-}
 
 // What an instruction or a store takes: an element of `loads`, or the result of an instruction.
 struct Reference {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cpu/cache_line.h"
 #include "cpu/region.h"
 
 namespace dmlgraph::cpu {
@@ -12,6 +13,7 @@ constexpr std::int64_t least_block = 256;   // elements
 constexpr std::int64_t greatest_block = 2048;
 constexpr std::int64_t greatest_far_block = 1024;  // where operands are fetched from beyond the caches meanwhile
 constexpr std::int64_t register_bytes = 24 << 10;  // for all registers of a block: half of a nearest cache
+constexpr std::int64_t line_elements = cache_line;  // a whole line of the smallest elements, whole lines of others
 constexpr std::int64_t greatest_period = 2048;
 constexpr std::int64_t streaming_bytes = 16 << 20;  // stores of this size do not stay in the caches anyway
 constexpr std::int64_t tile_side = 32;              // elements; half a cache line at least
@@ -289,7 +291,7 @@ void Schedule::choose_block(const Region& region) {
     block_ = std::clamp(width == 0 ? greatest : register_bytes / width, least_block, greatest);
     block_ = std::max<std::int64_t>(block_ / period * period, period);
     if (period == 1) {
-        block_ = block_ / 64 * 64;  // whole cache lines, so that two threads never write into the same one
+        block_ = block_ / line_elements * line_elements;  // whole lines, so that two threads never write into the same one
     }
     block_ = std::min(block_, row_length_);
     blocks_per_row_ = (row_length_ + block_ - 1) / block_;

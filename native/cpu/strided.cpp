@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "cpu/cache_line.h"
 #include "cpu/kernels/interleave.h"
 #include "cpu/kernels/kernel.h"
 
@@ -228,12 +229,12 @@ void scatter_tile(const Tile& tile, const std::byte* in, bool single, int item) 
 
 void stream_copy(std::byte* out, const std::byte* in, std::size_t bytes) {
 #ifdef DMLGRAPH_STREAMS
-    constexpr std::size_t line = 64;
-    const std::size_t head = std::min(bytes, (line - reinterpret_cast<std::uintptr_t>(out) % line) % line);
+    const auto address = reinterpret_cast<std::uintptr_t>(out);
+    const std::size_t head = std::min(bytes, align_to_line(address) - address);
     std::memcpy(out, in, head);
     out += head, in += head, bytes -= head;
-    for (; bytes >= line; out += line, in += line, bytes -= line) {
-        for (std::size_t part = 0; part < line; part += sizeof(__m128i)) {
+    for (; bytes >= cache_line; out += cache_line, in += cache_line, bytes -= cache_line) {
+        for (std::size_t part = 0; part < cache_line; part += sizeof(__m128i)) {
             const __m128i piece = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + part));
             _mm_stream_si128(reinterpret_cast<__m128i*>(out + part), piece);
         }
@@ -251,7 +252,7 @@ void finish_streams() {
 void copy(const Tensor& out, const Tensor& in) {
     // Lines of `out` from packed pieces of `in` that fit in the nearest cache.
     constexpr std::int64_t piece_bytes = 8192;
-    alignas(64) std::array<std::byte, piece_bytes> piece;
+    alignas(cache_line) std::array<std::byte, piece_bytes> piece;
     const int item = static_cast<int>(item_size(out.type));
     if (out.rank == 0) {
         std::memcpy(out.data, in.data, static_cast<std::size_t>(item));

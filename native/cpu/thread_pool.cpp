@@ -15,7 +15,7 @@
 #include <pthread.h>
 #endif
 #if defined(__SSE2__) || defined(_M_X64)
-#include <immintrin.h>
+#include <emmintrin.h>
 #endif
 
 namespace dmlgraph::cpu {
@@ -23,7 +23,6 @@ namespace {
 
 constexpr int spins = 2000;  // some ten microseconds: the next step of the same run comes sooner than a wake-up
 constexpr int most_threads = 1024;
-constexpr std::size_t line = 64;
 constexpr auto moment = std::chrono::microseconds(100);
 using Clock = std::chrono::steady_clock;
 
@@ -129,9 +128,9 @@ private:
 
     Job* job_ = nullptr;
     Clock::time_point last_{};  // when the last job was done
-    alignas(line) std::atomic<std::uint32_t> posted_{0};  // counts jobs
-    alignas(line) std::atomic<Open> open_{Open{}};
-    alignas(line) std::atomic<int> finished_{0};          // helpers that are done with it
+    alignas(cache_line) std::atomic<std::uint32_t> posted_{0};  // counts jobs
+    alignas(cache_line) std::atomic<Open> open_{Open{}};
+    alignas(cache_line) std::atomic<int> finished_{0};          // helpers that are done with it
     std::deque<Helper> helpers_;  // they stay where they are
 };
 

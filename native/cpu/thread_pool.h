@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cpu/cache_line.h"
+
 namespace dmlgraph::cpu {
 
 // The pieces 0 … count − 1 of a job, in a part for each worker. Who has run its own part helps with those of others: so
@@ -27,7 +29,7 @@ private:
     friend class Chunks;
     static constexpr int most_parts = 64;
 
-    struct alignas(64) Part {
+    struct alignas(cache_line) Part {
         std::atomic<std::int64_t> next;
         std::int64_t end;
     };

@@ -30,8 +30,10 @@ std::vector<DML_BINDING_DESC> binding_descs(const std::vector<DML_BUFFER_BINDING
     return descs;
 }
 
+}  // namespace
+
 // A buffer and the bytes of it that are bound; nothing for zero bytes.
-struct WorkBuffer {
+struct Executable::WorkBuffer {
     ComPtr<ID3D12Resource> resource;
     std::uint64_t bytes = 0;
 
@@ -46,7 +48,7 @@ struct WorkBuffer {
 };
 
 // A descriptor heap, a binding table in it and a command list for one dispatchable.
-class Recording {
+class Executable::Recording {
 public:
     Recording(Device& device, IDMLDispatchable& dispatchable, Place place)
         : device_(device), dispatchable_(dispatchable), place_(place) {
@@ -101,8 +103,6 @@ private:
     ComPtr<ID3D12CommandAllocator> allocator_;
     ComPtr<ID3D12GraphicsCommandList> list_;
 };
-
-}  // namespace
 
 struct Executable::Held {
     ComPtr<IDMLCompiledOperator> compiled;

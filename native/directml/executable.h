@@ -61,6 +61,8 @@ public:
     const std::shared_ptr<Device>& device() const { return device_; }
 
 private:
+    struct WorkBuffer;
+    class Recording;
     struct Held;  // everything on the device
 
     Held& held();

@@ -3,6 +3,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace activation {
 namespace {
 
 // FLOAT attributes.
@@ -164,7 +165,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace activation
 
-Entries activation_kernels() { return entries; }
+Entries activation_kernels() { return activation::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -3,6 +3,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace affine {
 namespace {
 
 // A term is one number, an element each, or an element each with its sign changed. Every combination has its own loop.
@@ -98,7 +99,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace affine
 
-Entries affine_kernels() { return entries; }
+Entries affine_kernels() { return affine::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -3,6 +3,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace arithmetic {
 namespace {
 
 struct Add {
@@ -193,7 +194,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace arithmetic
 
-Entries arithmetic_kernels() { return entries; }
+Entries arithmetic_kernels() { return arithmetic::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -3,6 +3,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace circular {
 namespace {
 
 inline constexpr float half_pi = 0x1.921fb6p+0f, half_pi_low = -0x1.777a5cp-25f;
@@ -161,7 +162,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace circular
 
-Entries circular_kernels() { return entries; }
+Entries circular_kernels() { return circular::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

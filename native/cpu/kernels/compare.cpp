@@ -2,6 +2,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace compare {
 namespace {
 
 struct Equal {
@@ -97,7 +98,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace compare
 
-Entries compare_kernels() { return entries; }
+Entries compare_kernels() { return compare::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

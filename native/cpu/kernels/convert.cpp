@@ -3,6 +3,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace convert {
 namespace {
 
 template <class Out>
@@ -59,7 +60,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace convert
 
-Entries convert_kernels() { return entries; }
+Entries convert_kernels() { return convert::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

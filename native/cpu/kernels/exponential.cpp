@@ -4,6 +4,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace exponential {
 namespace {
 
 struct Exp {
@@ -85,7 +86,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace exponential
 
-Entries exponential_kernels() { return entries; }
+Entries exponential_kernels() { return exponential::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

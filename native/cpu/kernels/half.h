@@ -35,7 +35,7 @@ DMLGRAPH_INLINE float single_of(Half value) {
     return float_of(sign | (exponent == 0x0f800000u ? special : finite));
 }
 
-inline void to_single(const Half* x, float* out, std::size_t count) {
+[[maybe_unused]] DMLGRAPH_ONCE void to_single(const Half* x, float* out, std::size_t count) {
     std::size_t i = 0;
 #if defined(__AVX2__)
     for (; i + 8 <= count; i += 8) {
@@ -48,7 +48,7 @@ inline void to_single(const Half* x, float* out, std::size_t count) {
     }
 }
 
-inline void to_half(const float* x, Half* out, std::size_t count) {
+[[maybe_unused]] DMLGRAPH_ONCE void to_half(const float* x, Half* out, std::size_t count) {
     std::size_t i = 0;
 #if defined(__AVX2__)
     for (; i + 8 <= count; i += 8) {
@@ -65,8 +65,8 @@ inline void to_half(const float* x, Half* out, std::size_t count) {
 // A kernel of float32 operands as one of float16 operands. The result is float16, or what else the kernel gives.
 template <Kernel kernel, std::size_t operands, class Result>
 void in_half(const Call& call) noexcept {
-    alignas(64) float in[operands][chunk];
-    alignas(64) float result[chunk];
+    alignas(cache_line) float in[operands][chunk];
+    alignas(cache_line) float result[chunk];
     Operand singles[operands];
     for (std::size_t k = 0; k < operands; ++k) {
         singles[k] = {in[k], call.in[k].scalar};

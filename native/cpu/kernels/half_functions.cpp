@@ -6,6 +6,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace half_functions {
 namespace {
 
 // The type that the steps are rounded to, and its constants.
@@ -250,7 +251,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace half_functions
 
-Entries half_functions_kernels() { return entries; }
+Entries half_functions_kernels() { return half_functions::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -3,6 +3,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace integer {
 namespace {
 
 // Processors have no vectors of integer quotients. A float's is exact once cut: where a / b is no whole number, it is
@@ -192,7 +193,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace integer
 
-Entries integer_kernels() { return entries; }
+Entries integer_kernels() { return integer::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -5,6 +5,7 @@
 #include "cpu/kernels/types.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace interleave {
 namespace {
 
 template <class T, int channels>
@@ -49,7 +50,8 @@ void merge(void* out, const void* in, std::size_t count) noexcept {
 const InterleavingEntry entries[] = {TYPE(u8) TYPE(u16) TYPE(u32)};
 
 }  // namespace
+}  // namespace interleave
 
-InterleavingEntries interleavings() { return entries; }
+InterleavingEntries interleavings() { return interleave::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -15,7 +15,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::array<std::string_view, level_count> names{"baseline", "avx2", "avx512"};
+constexpr std::array<std::string_view, level_count> level_names{"baseline", "avx2", "avx512"};
 
 #ifdef DMLGRAPH_X86_LEVELS
 
@@ -83,7 +83,7 @@ Level choose() {
 
 }  // namespace
 
-std::string_view level_name(Level level) { return names[static_cast<std::size_t>(level)]; }
+std::string_view level_name(Level level) { return level_names[static_cast<std::size_t>(level)]; }
 
 std::span<const Level> levels() {
     static constexpr std::array all_levels{Level::baseline, Level::avx2, Level::avx512};

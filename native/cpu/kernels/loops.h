@@ -5,6 +5,7 @@
 // may instantiate a template of the standard library: the linker would keep one copy of it for all levels.
 #pragma once
 
+#include "cpu/cache_line.h"
 #include "cpu/kernels/families.h"
 
 #if defined(__clang__)
@@ -15,10 +16,13 @@
 #define DMLGRAPH_LOOP __pragma(loop(ivdep))
 #endif
 
+// What is large and called by many kernels is compiled once, not into each of them.
 #ifdef _MSC_VER
 #define DMLGRAPH_INLINE __forceinline
+#define DMLGRAPH_ONCE __declspec(noinline)
 #else
 #define DMLGRAPH_INLINE inline __attribute__((always_inline))
+#define DMLGRAPH_ONCE __attribute__((noinline))
 #endif
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -37,7 +41,7 @@ DMLGRAPH_INLINE Function make(const Immediate* immediates) {
 
 // A loop in place is safe, though the compiler cannot know: what an iteration stores is loaded by none after it.
 template <class T>
-void spread(T value, T* out, std::size_t count) {
+DMLGRAPH_ONCE void spread(T value, T* out, std::size_t count) {
     DMLGRAPH_LOOP
     for (std::size_t i = 0; i < count; ++i) {
         out[i] = value;
@@ -61,7 +65,7 @@ void unary(const Call& call) noexcept {
 
 // With loops of its own where an operand is a scalar: for what is quick.
 template <class Function, class Out, class A, class B = A>
-void binary(const Call& call) noexcept {
+DMLGRAPH_ONCE void binary(const Call& call) noexcept {
     const auto function = make<Function>(call.immediates);
     const auto* a = static_cast<const A*>(call.in[0].data);
     const auto* b = static_cast<const B*>(call.in[1].data);
@@ -105,7 +109,7 @@ public:
 private:
     const T* data_;
     bool scalar_;
-    alignas(64) T spread_[chunk];
+    alignas(cache_line) T spread_[chunk];
 };
 
 // One loop, over chunks: for what takes long anyway.

@@ -4,6 +4,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace quantize {
 namespace {
 
 // clamp(round(x / scale) + zero point), halves to even; NaN gives the least number. Where the sum is not exact in
@@ -50,7 +51,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace quantize
 
-Entries quantize_kernels() { return entries; }
+Entries quantize_kernels() { return quantize::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

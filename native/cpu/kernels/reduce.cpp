@@ -1,10 +1,13 @@
 // Reductions: a function says what an element becomes and how two of those become one.
 #include "cpu/kernels/reduce_tables.h"
 
+#include <string.h>
+
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace reduce {
 namespace {
 
 // Several vectors of each level: additions wait for one another otherwise.
@@ -13,12 +16,18 @@ constexpr std::size_t lanes_of = 256 / sizeof(State);
 
 // Functions on elements of type In (Half arrives as float); State is what partial results are.
 
-template <class In, class Wide>
-struct Sum {
+// How two partial results become one. What depends on no element's type is instantiated for this type alone.
+template <class Wide>
+struct Adding {
     using State = Wide;
+    using Joining = Adding;
     static constexpr State start = 0;
-    static DMLGRAPH_INLINE State term(In x) { return static_cast<Wide>(x); }
     static DMLGRAPH_INLINE State join(State a, State b) { return a + b; }
+};
+
+template <class In, class Wide>
+struct Sum : Adding<Wide> {
+    static DMLGRAPH_INLINE Wide term(In x) { return static_cast<Wide>(x); }
 };
 
 template <class In, class Wide>
@@ -48,12 +57,17 @@ struct SumSquareWide : Sum<In, Wide> {
     static DMLGRAPH_INLINE Wide term(In x) { return static_cast<Wide>(x) * static_cast<Wide>(x); }
 };
 
-template <class In, class Wide>
-struct Multiply {
+template <class Wide>
+struct Multiplying {
     using State = Wide;
+    using Joining = Multiplying;
     static constexpr State start = 1;
-    static DMLGRAPH_INLINE State term(In x) { return static_cast<Wide>(x); }
     static DMLGRAPH_INLINE State join(State a, State b) { return a * b; }
+};
+
+template <class In, class Wide>
+struct Multiply : Multiplying<Wide> {
+    static DMLGRAPH_INLINE Wide term(In x) { return static_cast<Wide>(x); }
 };
 
 template <class In>
@@ -68,6 +82,7 @@ inline constexpr float highest<float> = infinity;
 template <class In>
 struct Max {
     using State = In;
+    using Joining = Max;
     static constexpr State start = lowest<In>;
     static DMLGRAPH_INLINE State term(In x) { return x; }
     static DMLGRAPH_INLINE State join(State a, State b) { return b > a ? b : a; }
@@ -77,6 +92,7 @@ struct Max {
 template <class In>
 struct Min {
     using State = In;
+    using Joining = Min;
     static constexpr State start = highest<In>;
     static DMLGRAPH_INLINE State term(In x) { return x; }
     static DMLGRAPH_INLINE State join(State a, State b) { return b < a ? b : a; }
@@ -141,7 +157,7 @@ template <>
 struct Elements<Half> {
     using Value = float;
     static constexpr std::size_t most = chunk;
-    alignas(64) float single[chunk];
+    alignas(cache_line) float single[chunk];
     const float* take(const Half* x, std::size_t count) {
         to_single(x, single, count);
         return single;
@@ -214,12 +230,12 @@ DMLGRAPH_INLINE Out result(State value) {
     }
 }
 
-template <class Function, class Out, bool average = false>
+template <class State, class Out, bool average = false>
 void finish(const void* states, void* out, std::size_t count, std::uint64_t length) noexcept {
-    const auto* state = static_cast<const typename Function::State*>(states);
+    const auto* state = static_cast<const State*>(states);
     for (std::size_t i = 0; i < count; ++i) {
-        const auto divisor = static_cast<typename Function::State>(average ? length : 1);
-        static_cast<Out*>(out)[i] = result<Out>(static_cast<typename Function::State>(state[i] / divisor));
+        const auto divisor = static_cast<State>(average ? length : 1);
+        static_cast<Out*>(out)[i] = result<Out>(static_cast<State>(state[i] / divisor));
     }
 }
 
@@ -302,25 +318,30 @@ void merge_places(void* states, const void* later, std::size_t count) noexcept {
     }
 }
 
-template <class In, class Out>
+// The places alone, whatever the type of the values beside them.
+template <class Out>
 void finish_places(const void* states, void* out, std::size_t count, std::uint64_t) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
-        const i64 place = static_cast<const Found<In>*>(states)[i].place;
+        i64 place;
+        memcpy(&place, static_cast<const char*>(states) + i * sizeof(Found<i64>), sizeof(place));
         static_cast<Out*>(out)[i] = static_cast<Out>(place < 0 ? 0 : place);
     }
 }
 
 template <class Function, class In, class Out, bool average = false>
 constexpr Reduction values() {
-    return {sizeof(typename Function::State), start<Function>, rows<Function, In>, columns<Function, In>,
-            merge<Function>, finish<Function, Out, average>};
+    using State = typename Function::State;
+    using Joining = typename Function::Joining;
+    return {sizeof(State), start<Joining>, rows<Function, In>, columns<Function, In>, merge<Joining>,
+            finish<State, Out, average>};
 }
 
 template <template <class> class Extreme, class In, class Value, class Out, bool last>
 constexpr Reduction places() {
+    static_assert(sizeof(Found<Value>) == sizeof(Found<i64>));
     return {sizeof(Found<Value>), start_places<Value>, row_places<Extreme<Value>, In, Value, last>,
             column_places<Extreme<Value>, In, Value, last>, merge_places<Extreme<Value>, Value, last>,
-            finish_places<Value, Out>};
+            finish_places<Word<Out>>};
 }
 
 #define LINE(name, in, out, ...) {ReduceFunction::name, data_type<in>, data_type<out>, __VA_ARGS__},
@@ -365,7 +386,8 @@ const ReductionEntry entries[] = {
 };
 
 }  // namespace
+}  // namespace reduce
 
-ReductionEntries reductions() { return entries; }
+ReductionEntries reductions() { return reduce::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -3,6 +3,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace rounding {
 namespace {
 
 struct Floor {
@@ -56,7 +57,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace rounding
 
-Entries rounding_kernels() { return entries; }
+Entries rounding_kernels() { return rounding::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

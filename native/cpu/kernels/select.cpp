@@ -3,6 +3,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace select {
 namespace {
 
 struct Identity {
@@ -109,7 +110,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace select
 
-Entries select_kernels() { return entries; }
+Entries select_kernels() { return select::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

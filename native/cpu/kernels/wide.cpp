@@ -4,6 +4,7 @@
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace wide {
 namespace {
 
 struct Add {
@@ -67,7 +68,8 @@ const Entry entries[] = {
 };
 
 }  // namespace
+}  // namespace wide
 
-Entries wide_kernels() { return entries; }
+Entries wide_kernels() { return wide::entries; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -4,12 +4,12 @@
 #include <cstring>
 #include <utility>
 
+#include "cpu/cache_line.h"
 #include "cpu/strided.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::size_t line = 64;
 constexpr std::size_t most_operands = 4;
 
 // Each element `count` times, `step` elements apart.
@@ -346,10 +346,10 @@ void RowStep::run(RunContext& context) const {
         strides[s] = tensor.strides;
     }
     const RowSchedule schedule(region_, strides);
-    const std::size_t stride = (schedule.scratch_bytes() + line - 1) / line * line;
-    std::vector<std::byte> memory(stride * static_cast<std::size_t>(context.workers) + line);
+    const std::size_t stride = align_to_line(schedule.scratch_bytes());
+    std::vector<std::byte> memory(stride * static_cast<std::size_t>(context.workers) + cache_line);
     std::vector<std::byte> states(schedule.state_bytes());
-    std::byte* const scratch = memory.data() + (line - reinterpret_cast<std::uintptr_t>(memory.data()) % line) % line;
+    std::byte* const scratch = memory.data() + align_to_line(reinterpret_cast<std::uintptr_t>(memory.data())) - reinterpret_cast<std::uintptr_t>(memory.data());
     run(schedule, states.data(), [&](int worker) { return scratch + stride * static_cast<std::size_t>(worker); });
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cpu/cache_line.h"
 #include "cpu/steps/row.h"
 
 namespace dmlgraph::cpu {
@@ -18,9 +19,6 @@ constexpr std::int64_t long_piece = 4096;
 constexpr std::int64_t enough_blocks = 32;      // to share between workers; else rows are cut into parts
 constexpr std::int64_t enough_parts = 64;
 constexpr std::int64_t streaming_bytes = 16 << 20;  // stores of this size do not stay in the caches anyway
-constexpr std::size_t line = 64;
-
-constexpr std::size_t align(std::size_t bytes) { return (bytes + line - 1) & ~(line - 1); }
 
 constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -272,11 +270,11 @@ private:
     }
 
     void finish() {
-        std::size_t bytes = align(schedule_.streams_.size() * sizeof(std::byte*));
+        std::size_t bytes = align_to_line(schedule_.streams_.size() * sizeof(std::byte*));
         const auto wide = static_cast<std::size_t>(schedule_.width_ * schedule_.piece_);
         for (const Register& each : registers_) {
             schedule_.offsets_.push_back(bytes);
-            bytes += align(each.wide ? each.bytes * wide : each.bytes);
+            bytes += align_to_line(each.wide ? each.bytes * wide : each.bytes);
         }
         schedule_.scratch_bytes_ = bytes;
         double moved = 0;

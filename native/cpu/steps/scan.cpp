@@ -10,6 +10,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
+constexpr std::uint16_t half_one = 0x3c00;  // the bits of a float16
 constexpr std::int64_t greatest_block = 1024;  // elements of neighbouring scans that are computed together
 
 // One element after the other, each total rounded to the tensor's type. Packed tensors of outer · length · inner
@@ -98,7 +99,7 @@ private:
         const auto fill = [&]<class T>(T value) { std::fill_n(reinterpret_cast<T*>(out), count, value); };
         switch (input_.type) {
             case DataType::float32: fill(product_ ? 1.0f : 0.0f); break;
-            case DataType::float16: fill(static_cast<std::uint16_t>(product_ ? 0x3c00 : 0)); break;
+            case DataType::float16: fill(product_ ? half_one : std::uint16_t{0}); break;
             case DataType::int64:
             case DataType::uint64: fill(static_cast<std::uint64_t>(product_)); break;
             default: fill(static_cast<std::uint32_t>(product_)); break;
