@@ -37,7 +37,6 @@ from dmlgraph.errors import (
     suggestion,
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
-from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import (
     ConstantNode,
     InputNode,
@@ -418,10 +417,9 @@ class Graph:
 
     def lower(self, *, fuse: bool | Iterable[str] = True) -> GraphDesc:
         """The graph as DirectML is given it; see `dmlgraph.lowering`.  `fuse` is that of `compile`."""
-        from dmlgraph import lowering, passes
+        from dmlgraph.compile import lower_graph
 
-        with enough_memory("lower", self):
-            return lowering.lower(passes.fuse(self, rules=fuse).graph)
+        return lower_graph(self, fuse=fuse)[1]
 
     def compile(
         self,
@@ -442,10 +440,11 @@ class Graph:
             threads: how many may work on a run on `cpu`; by default DMLGRAPH_THREADS, or one for each processor.
             debug: ask the device for its own checks and messages.
         """
-        from dmlgraph.devices import compile_graph
+        from dmlgraph.compile import compile_graph
+        from dmlgraph.devices import choose
 
         graph = self if dims is None else self.with_dims(dims)
-        return compile_graph(graph, device, fuse=fuse, threads=threads, debug=debug)
+        return compile_graph(graph, choose(device, threads=threads), fuse=fuse, debug=debug)
 
     @classmethod
     def assembled(

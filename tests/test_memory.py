@@ -148,7 +148,7 @@ def test_what_nobody_expected_is_a_line_all_the_same(monkeypatch: pytest.MonkeyP
 def test_a_shader(folder: pathlib.Path) -> None:
     """LLVM ends the process where it gets no memory, so that it is not asked."""
     code = """
-        from dmlgraph.devices.software import codegen, llvm
+        from dmlgraph.devices.directml.software import codegen, llvm
         llvm.data_layout()
         try:
             codegen.reserve(2_000_000)

@@ -11,7 +11,7 @@ import click
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs
+from dmlgraph.cli.options import FILE, ArrayFile, chosen, complete_inputs, with_dims, with_inputs
 from dmlgraph.cli.table import lines
 from dmlgraph.errors import Problem
 
@@ -102,15 +102,14 @@ def diff(
         raise click.UsageError(
             "with one --device, fused and not fused are compared: --no-fuse leaves nothing to compare"
         )
-    for device in devices:
-        check_device(device)
+    choices = [chosen(device) for device in devices]
     graph = load(file, dims=dims)
     tell(graph.warnings())
     arrays = complete_inputs(graph, inputs)
     sides = (
-        (Side(devices[0], not no_fuse), Side(devices[1], not no_fuse))
-        if len(devices) == 2
-        else (Side(devices[0], False), Side(devices[0], True))
+        (Side(choices[0], not no_fuse), Side(choices[1], not no_fuse))
+        if len(choices) == 2
+        else (Side(choices[0], False), Side(choices[0], True))
     )
     with located(graph):
         found = find_difference(graph, sides, arrays, Tolerance(ulp, relative, absolute))

@@ -16,6 +16,7 @@ from dmlgraph.errors import BindingError, DeviceError, DmlGraphError, NotEnoughM
 if TYPE_CHECKING:
     import numpy as np
 
+    from dmlgraph.devices import Choice
     from dmlgraph.graph import Graph
 
     Array = np.ndarray[Any, Any]
@@ -83,12 +84,12 @@ def with_inputs(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def check_device(name: str) -> None:
-    """A name that is no device's is wrong usage; a device that cannot be used here is an error."""
+def chosen(name: str) -> Choice:
+    """The device of a name.  A name that is no device's is wrong usage; that it cannot be used here is an error."""
     from dmlgraph.devices import choose
 
     try:
-        choose(name)
+        return choose(name)
     except DeviceError as error:
         if type(error) is not DeviceError:  # there is such a device, and it cannot be used
             raise

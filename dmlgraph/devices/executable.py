@@ -13,10 +13,10 @@ import numpy as np
 
 from dmlgraph.devices.overlap import overlap, overlaps_itself
 from dmlgraph.errors import BindingError, DeviceError, listing, plural, suggestion
+from dmlgraph.fusion import Entry
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
 from dmlgraph.memory import enough_memory
 from dmlgraph.operators.operator import Operator
-from dmlgraph.passes.rule import Entry
 from dmlgraph.tensor import MASKED, UNMASK, is_masked
 
 Array = np.ndarray[Any, Any]

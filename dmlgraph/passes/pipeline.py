@@ -9,11 +9,12 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dmlgraph.errors import GraphError, listing, suggestion
+from dmlgraph.fusion import Entry
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.draft import Draft
-from dmlgraph.passes.rule import Declined, Entry, Objection, Rewrite, Rule
+from dmlgraph.passes.rule import Declined, Objection, Rewrite, Rule
 
 MAX_ROUNDS = 8  # walks over the whole pipeline
 REWRITES_PER_NODE = 16  # of the source graph; rules that undo one another would go on for ever
