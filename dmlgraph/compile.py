@@ -106,4 +106,4 @@ def _in_source(problem: Problem, graph: Graph, fused: Fused) -> Problem:
     if origins != (problem.node,):
         problem = dataclasses.replace(problem, message=f"{problem.message}, made of {listing(origins)}")
     place = problem.node if problem.node in origins else origins[0]
-    return problem.at(location=graph.located(dataclasses.replace(problem, node=place)).location)
+    return problem.at(location=graph.location(place, problem.field))

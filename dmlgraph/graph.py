@@ -13,6 +13,7 @@ can run.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import itertools
 import pathlib
@@ -30,7 +31,7 @@ from dmlgraph.errors import (
     OperatorError,
     Problem,
     TensorError,
-    ToldOf,
+    Within,
     listing,
     plural,
     shorten,
@@ -110,7 +111,7 @@ class Graph:
         dims: Mapping[str, int] | None = None,
     ) -> None:
         if not isinstance(name, str) or not name or not name.isprintable():
-            raise GraphError("is not a name", field="name", got=name, allowed="printable text")
+            raise GraphError("is not a name", code="name", field="name", got=name, allowed="printable text")
         self.name = name
         self.target = None if target is None else FeatureLevel.parse(target)
         self.dims = _dims({} if dims is None else dims)
@@ -134,7 +135,7 @@ class Graph:
     ) -> Value:
         """A tensor given at every run; `owned`: handed to the device once, when first given."""
         declared = {"dtype": dtype, "sizes": _kept(sizes), "strides": _kept(strides), "owned": owned}
-        with ToldOf(name):
+        with Within(name):
             desc = self.describe(**declared)
             return self._add_source(InputNode(self._take(name), desc, declared))
 
@@ -144,9 +145,9 @@ class Graph:
         With a `dtype`, numbers become that type by the rules of `dmlgraph.scalar`: floats are rounded, and what
         the type cannot hold is an error.
         """
-        with ToldOf(name):
+        with Within(name):
             if is_masked(data):
-                raise OperatorError(MASKED, hint=UNMASK)
+                raise OperatorError(MASKED, code="masked", hint=UNMASK)
             array = np.array(_numbers(data) if dtype is None else array_of(data, DataType.parse(dtype)), order="C")
             desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
             array.flags.writeable = False
@@ -199,7 +200,7 @@ class Graph:
         attributes: Mapping[str, Any],
         outputs: Mapping[str, Any],
     ) -> tuple[Value | None, ...]:
-        with ToldOf(name), HintOnNumbers(tensors):
+        with Within(name), HintOnNumbers(tensors):
             values = self._values(operator, tensors, outputs)
             given = {field: _describe(value) for field, value in values.items()}
             attributes, outputs = _kept(attributes), _kept(outputs)
@@ -249,11 +250,13 @@ class Graph:
     def output(self, name: str, value: Value) -> None:
         """Makes a value an output of the graph."""
         if not isinstance(value, Value):
-            raise GraphError("is not a value of a graph", field=f"outputs.{name}", got=value, hint=_one_of(value))
+            raise GraphError(
+                "is not a value of a graph", code="not-a-value", field=f"outputs.{name}", got=value, hint=_one_of(value)
+            )
         self._check_own(value)
         _check_name(name)
         if name in self._outputs:
-            raise GraphError("there is already an output of this name", field=f"outputs.{name}")
+            raise GraphError("there is already an output of this name", code="duplicate", field=f"outputs.{name}")
         self._outputs[name] = value.node, value.port
 
     # Looking at it.
@@ -279,7 +282,7 @@ class Graph:
     def node(self, name: str) -> Node:
         """The node of a name; GraphError if there is none."""
         if name not in self._graph:
-            raise GraphError(NO_NODE, node=name, hint=suggestion(name, self._graph.nodes))
+            raise GraphError(NO_NODE, code="unknown-node", node=name, hint=suggestion(name, self._graph.nodes))
         node: Node = self._graph.nodes[name]["node"]
         return node
 
@@ -294,12 +297,17 @@ class Graph:
         descs: Sequence[TensorDesc | None] = data["descs"]
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < len(descs):
             allowed = f"0 to {len(descs) - 1}" if len(descs) > 1 else "0"
-            raise GraphError("there is no output of this number", node=name, got=port, allowed=allowed)
+            raise GraphError(
+                "there is no output of this number", code="unknown-output", node=name, got=port, allowed=allowed
+            )
         desc = descs[port]
         if desc is None:
             path = data["paths"][port]
             raise GraphError(
-                "this optional output is left out", got=name + path, hint=f"ask for it: {path.lstrip('.')}: true"
+                "this optional output is left out",
+                code="left-out",
+                got=name + path,
+                hint=f"ask for it: {path.lstrip('.')}: true",
             )
         return desc
 
@@ -343,13 +351,15 @@ class Graph:
             if port is not None:
                 return Value(self, name, port)
         if not known:
-            raise GraphError(NO_NODE, node=reference, hint=reference_hint(reference, self._graph.nodes))
+            raise GraphError(
+                NO_NODE, code="unknown-node", node=reference, hint=reference_hint(reference, self._graph.nodes)
+            )
         name, path = known[0]
         paths = self._graph.nodes[name]["paths"]
         has = "one output" if len(paths) == 1 else "no such output" if path else "several outputs"
         few = len(paths) <= 8
         allowed = listing(name + each for each in paths) if few else f"{name}{paths[0]} to {name}{paths[-1]}"
-        raise GraphError(f"'{shorten(name)}' has {has}", got=reference, allowed=allowed)
+        raise GraphError(f"'{shorten(name)}' has {has}", code="unknown-output", got=reference, allowed=allowed)
 
     def unused_dims(self) -> list[str]:
         """The dims that nothing was ever sized by."""
@@ -367,16 +377,17 @@ class Graph:
 
     def located(self, problem: Problem) -> Problem:
         """The problem with its place in the file the graph was read from: its field's, else its node's."""
-        if problem.location is not None or not self._places:
-            return problem
-        path = problem.field
-        if path and (problem.node, path) not in self._places:
-            path = path.partition(".")[0]
-            path = path if (problem.node, path) in self._places else None
-        if problem.node is None and not path:
-            return problem
-        placed = self._places.get((problem.node, path or None))
-        return problem if placed is None else problem.at(location=placed.location)
+        return problem.at(location=self.location(problem.node, problem.field))
+
+    def location(self, node: str | None, field: str | None = None) -> Location | None:
+        """Where in the file the graph was read from a field stands, else its node; None where that is not known."""
+        if field and (node, field) not in self._places:
+            field = field.partition(".")[0]
+            field = field if (node, field) in self._places else None
+        if node is None and not field:
+            return None
+        placed = self._places.get((node, field or None))
+        return None if placed is None else placed.location
 
     # Other forms of it.
 
@@ -392,6 +403,7 @@ class Graph:
             if dim not in self.dims:
                 raise GraphError(
                     NOT_A_DIM,
+                    code="unknown-dim",
                     field=f"dims.{dim}",
                     allowed=listing(self.dims) or "nothing: the graph has no dims",
                     hint=suggestion(dim, self.dims) or "dims are declared with the graph",
@@ -527,7 +539,9 @@ class Graph:
         if isinstance(sizes, str):
             if sizes not in self.dims:
                 allowed = f"a number{', ' if self.dims else ''}{listing(self.dims)}"
-                problems.append(Problem(NOT_A_DIM, None, field, sizes, allowed, _size_hint(sizes, self.dims)))
+                problems.append(
+                    Problem(NOT_A_DIM, None, field, sizes, allowed, _size_hint(sizes, self.dims), code="unknown-dim")
+                )
                 return 1
             self._dims_used.add(sizes)
             return self.dims[sizes]
@@ -582,10 +596,13 @@ class Graph:
             elif not isinstance(given, (list, tuple)):
                 values[field] = value(given, field)
                 if takes_list:
-                    raise OperatorError("takes a list of values, not one", field=field, got=values[field].reference)
+                    raise OperatorError(
+                        "takes a list of values, not one", code="kind", field=field, got=values[field].reference
+                    )
             elif not takes_list:
                 raise OperatorError(
                     "takes one value, not a list of them",
+                    code="kind",
                     field=field,
                     got=plural(len(given), "value"),
                     hint=_one_of(given),
@@ -608,6 +625,7 @@ class Graph:
         if not peers:
             raise OperatorError(
                 "needs at least one value of a graph beside the numbers",
+                code="missing",
                 field=field,
                 got=number,
                 hint="a fill is one: g.fill_value_constant(sizes=…, dtype=…, value=number)",
@@ -619,7 +637,7 @@ class Graph:
         except DmlGraphError as error:
             hint = f"numbers are {dtype} here; or give a tensor, g.constant(name, number, dtype=…)"
             raise OperatorError(
-                Problem(problem.message, None, field, problem.got, problem.allowed, problem.hint or hint)
+                dataclasses.replace(problem, node=None, field=field, hint=problem.hint or hint)
                 for problem in error.problems
             ) from None
 
@@ -630,13 +648,18 @@ class Graph:
                 hint = "make it a constant of the graph first: g.constant(name, array)"
             elif isinstance(value, (bool, np.bool_)):
                 hint = "write 1 or 0"
-            raise OperatorError("is not a value of a graph", field=field, got=value, hint=hint)
+            raise OperatorError("is not a value of a graph", code="not-a-value", field=field, got=value, hint=hint)
         if value.graph is not self:
             raise GraphError(
-                f"the value belongs to another graph, '{value.graph.name}'", field=field, got=value.reference
+                f"the value belongs to another graph, '{value.graph.name}'",
+                code="foreign-value",
+                field=field,
+                got=value.reference,
             )
         if value.desc is not self.desc(value.node, value.port):
-            raise GraphError("the value is not as its node has it", field=field, got=value.reference)
+            raise GraphError(
+                "the value is not as its node has it", code="foreign-value", field=field, got=value.reference
+            )
         return value
 
     def _add_source(self, node: InputNode | ConstantNode) -> Value:
@@ -657,16 +680,18 @@ class Graph:
         for name, path in readings(node.name):
             if name in self._graph and path in self._graph.nodes[name]["ports"]:
                 told = f"is also what the output '{path[1:]}' of '{shorten(name)}' is called"
-                raise GraphError(told, node=node.name, hint=hint)
+                raise GraphError(told, code="duplicate", node=node.name, hint=hint)
         for path in full_output_paths(node):
             if path and node.name + path in self._graph:
                 told = f"its output '{path[1:]}' is called as the node '{shorten(node.name + path)}' is"
-                raise GraphError(told, node=node.name, hint=hint)
+                raise GraphError(told, code="duplicate", node=node.name, hint=hint)
 
     def _take(self, name: str) -> str:
         _check_name(name)
         if name in self._graph:
-            raise GraphError("there is already a node of this name", node=name, hint="names are unique in a graph")
+            raise GraphError(
+                "there is already a node of this name", code="duplicate", node=name, hint="names are unique in a graph"
+            )
         return name
 
     def _free(self, base: str) -> str:
@@ -692,7 +717,9 @@ def _numbers(data: Any) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(data)
     except ValueError:  # NumPy's message names no remedy
-        raise OperatorError("is not an array", allowed="an array, or numbers in lists of equal lengths") from None
+        raise OperatorError(
+            "is not an array", code="kind", allowed="an array, or numbers in lists of equal lengths"
+        ) from None
 
 
 def _describe(value: Any) -> TensorDesc | tuple[TensorDesc, ...] | None:
@@ -740,13 +767,15 @@ def _size_hint(size: str, dims: Mapping[str, int]) -> str:
 def _dims(given: object) -> dict[str, int]:
     """The sizes of dims by name, checked."""
     if not isinstance(given, Mapping):
-        raise GraphError("must be a mapping from names to sizes", field="dims", got=given, hint='such as {"N": 8}')
+        raise GraphError(
+            "must be a mapping from names to sizes", code="kind", field="dims", got=given, hint='such as {"N": 8}'
+        )
     for dim, size in given.items():
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise GraphError("a dim is a whole number of at least 1", field=f"dims.{dim}", got=size)
+            raise GraphError("a dim is a whole number of at least 1", code="range", field=f"dims.{dim}", got=size)
     return {dim: int(size) for dim, size in given.items()}
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
-        raise GraphError("is not a name", got=name, allowed="printable text without spaces at its ends")
+        raise GraphError("is not a name", code="name", got=name, allowed="printable text without spaces at its ends")

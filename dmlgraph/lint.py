@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlgraph.errors import Location, Problem, Severity, listing
+from dmlgraph.errors import Location, Problem, listing
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.fill import FillValueSequence
 from dmlgraph.scalar import Scalar
@@ -35,7 +35,7 @@ def unused_dims(graph: Graph) -> Iterator[Problem]:
     """Names of sizes that nothing uses."""
     for dim in graph.unused_dims():
         hint = "remove it, or write its name in place of a size"
-        yield _warning("nothing uses this dim", field=f"dims.{dim}", hint=hint)
+        yield Problem("nothing uses this dim", code="unused-dim", field=f"dims.{dim}", hint=hint)
 
 
 def unused_nodes(graph: Graph) -> Iterator[Problem]:
@@ -50,13 +50,14 @@ def unused_nodes(graph: Graph) -> Iterator[Problem]:
         alone = _upstream(graph, node.name, live | told)
         told |= alone
         hint = f"with it goes what only it reads: {listing(sorted(alone), at_most=8)}" if alone else None
-        yield _warning(_UNUSED[type(node)], node=node.name, hint=hint)
+        code, message = _UNUSED[type(node)]
+        yield Problem(message, code=code, node=node.name, hint=hint)
 
 
-_UNUSED: dict[type[Node], str] = {
-    OperatorNode: "is computed for nothing: no output depends on it",
-    InputNode: "the input is never read",
-    ConstantNode: "the constant is never read",
+_UNUSED: dict[type[Node], tuple[str, str]] = {
+    OperatorNode: ("unused-node", "is computed for nothing: no output depends on it"),
+    InputNode: ("unused-input", "the input is never read"),
+    ConstantNode: ("unused-constant", "the constant is never read"),
 }
 
 
@@ -88,8 +89,9 @@ def _integer_sequence(fill: FillValueSequence) -> Problem | None:
     first = ((high - start) // delta if delta > 0 else (start - low) // -delta) + 1
     value = start + first * delta
     wrapped = (value - low) % (1 << dtype.bits) + low
-    return _warning(
+    return Problem(
         f"the sequence leaves the range of {dtype}: element {first} is {wrapped}, not {value}",
+        code="sequence-range",
         field="value_delta",
         allowed=f"{low} to {high}",
         hint="a wider integer type holds it",
@@ -104,8 +106,9 @@ def _float_sequence(fill: FillValueSequence) -> Problem | None:
         return None
     if not np.isfinite(_element(start, delta, last)):
         first = _first(lambda index: not np.isfinite(_element(start, delta, index)), last)
-        return _warning(
+        return Problem(
             f"the sequence leaves the range of {start.dtype}: element {first} is {_element(start, delta, first)}",
+            code="sequence-range",
             field="value_delta",
             allowed=f"at most {np.finfo(start.dtype.numpy).max}",
             hint="float32 reaches farther" if start.dtype is DataType.FLOAT16 else None,
@@ -115,8 +118,9 @@ def _float_sequence(fill: FillValueSequence) -> Problem | None:
         return None
     exact = int(start.value) + inexact * int(delta.value)
     bits = _precision(start.dtype)
-    return _warning(
+    return Problem(
         f"the sequence stops being exact: element {inexact} is {int(_element(start, delta, inexact))}, not {exact}",
+        code="sequence-inexact",
         field="value_delta",
         hint=f"{start.dtype} holds every whole number up to 2^{bits}; count in an integer type and cast later",
     )
@@ -176,10 +180,6 @@ def _upstream(graph: Graph, name: str, known: set[str]) -> set[str]:
         found |= sources
         waiting.extend(sources)
     return found
-
-
-def _warning(message: str, **fields: Any) -> Problem:
-    return Problem(message, severity=Severity.WARNING, **fields)
 
 
 def _line(place: Location | None) -> tuple[int, int]:

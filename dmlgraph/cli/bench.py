@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from dmlgraph.cli.completion import complete_devices
-from dmlgraph.cli.messages import located, tell
+from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import FILE, ArrayFile, chosen, complete_inputs, with_dims, with_inputs, writing
 from dmlgraph.cli.table import lines, show_bytes, show_seconds
+from dmlgraph.errors import Within
 from dmlgraph.files import write_text
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def bench(
     arrays = complete_inputs(graph, inputs)
     measurements = []
     with (
-        located(graph),
+        Within(place=graph.located),
         click.progressbar(
             choices,
             label="measuring",

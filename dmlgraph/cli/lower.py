@@ -8,8 +8,9 @@ import textwrap
 import click
 
 from dmlgraph.cli.completion import complete_devices
-from dmlgraph.cli.messages import located, tell
+from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import FILE, chosen, with_dims
+from dmlgraph.errors import Within
 
 
 @click.command()
@@ -40,7 +41,7 @@ def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, 
     target = None if device is None else chosen(device).device
     graph = load(file, dims=dims)
     tell(graph.warnings())
-    with located(graph):
+    with Within(place=graph.located):
         fused, desc = lower_graph(graph, target, fuse=not no_fuse)
     if explain:
         nothing = "nothing is fused, as asked for\n" if no_fuse else "nothing to fuse\n"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dmlgraph.cli.completion import complete_devices
-from dmlgraph.cli.messages import located, tell
+from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import FILE, ArrayFile, chosen, every_input, with_dims, with_inputs, writing
+from dmlgraph.errors import Within
 from dmlgraph.files import NewFiles
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def run(
     graph = load(file, dims=dims)
     tell(graph.warnings())
     arrays = every_input(graph, inputs)
-    with located(graph):
+    with Within(place=graph.located):
         executable = compile_graph(graph, choice, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
     results = executable.run(arrays)

@@ -49,13 +49,17 @@ def choose(name: str, *, threads: int | None = None) -> Choice:
     if threads is None:
         return choice
     if not isinstance(choice.device, CpuDevice):
-        raise DeviceError(f"'{choice.device.name}' takes no number of threads", field="threads", got=threads)
+        raise DeviceError(
+            f"'{choice.device.name}' takes no number of threads", code="conflict", field="threads", got=threads
+        )
     return dataclasses.replace(choice, device=CpuDevice(threads))
 
 
 def _choose(name: str) -> Choice:
     if not isinstance(name, str):
-        raise DeviceError("must be the name of a device", field="device", got=name, allowed=listing(_NAMES))
+        raise DeviceError(
+            "must be the name of a device", code="kind", field="device", got=name, allowed=listing(_NAMES)
+        )
     if name == "auto":
         return _automatic()
     if name in _EMBEDDED:
@@ -65,6 +69,7 @@ def _choose(name: str) -> Choice:
         return Choice(name, _directml().DirectMLDevice(adapter), f"asked for as '{name}'")
     raise DeviceError(
         "is not a device",
+        code="unknown-device",
         field="device",
         got=name,
         allowed=f"{listing(_NAMES)}, directml:N for an adapter's index",
@@ -100,5 +105,6 @@ def _directml() -> ModuleType:
     except ImportError as error:
         raise DeviceError(
             f"the native module of dmlgraph cannot be loaded: {error}",
+            code="native-module",
             hint="if these are the sources, leave their folder, so that the installed package is taken",
         ) from None

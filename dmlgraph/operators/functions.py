@@ -45,6 +45,7 @@ def add(
         if keyword not in known:
             raise OperatorError(
                 "is not known here",
+                code="unknown-field",
                 node=name or operator.name,
                 field=keyword,
                 allowed=listing(known),
@@ -199,4 +200,4 @@ def _graph_of(tensors: Any, function: str) -> Graph:
             graph: Graph | None = getattr(each, "graph", None)
             if graph is not None:
                 return graph
-    raise OperatorError("needs at least one value of a graph", node=function)
+    raise OperatorError("needs at least one value of a graph", code="missing", node=function)

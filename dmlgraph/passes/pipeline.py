@@ -189,10 +189,15 @@ def _enabled(pipeline: Sequence[Rules], asked: bool | Iterable[str]) -> frozense
     try:
         names = list(asked)
     except TypeError:
-        raise GraphError("must be True, False or a list of rules", field="fuse", got=asked) from None
+        raise GraphError("must be True, False or a list of rules", code="kind", field="fuse", got=asked) from None
     for name in names:
         if name not in known:
             raise GraphError(
-                "is not a rule", field="fuse", got=name, allowed=listing(known), hint=suggestion(str(name), known)
+                "is not a rule",
+                code="unknown-rule",
+                field="fuse",
+                got=name,
+                allowed=listing(known),
+                hint=suggestion(str(name), known),
             )
     return frozenset(names)

@@ -190,7 +190,7 @@ class DirectMLDevice(Device):
                 except DirectMLError as refused:
                     if isinstance(refused, DeviceRemovedError):
                         raise
-                    return (refused.call, refused.code) == (error.call, error.code)
+                    return (refused.call, refused.hresult) == (error.call, error.hresult)
                 return False
 
             return explained(error, find(graph, refuses))

@@ -13,20 +13,22 @@ class DirectMLError(DeviceError):
 
     Attributes:
         call: the function that failed, None where no call did.
-        code: the HRESULT it returned, as an unsigned number; None where no call failed.
-        code_name: its name and number, `E_INVALIDARG (0x80070057)`.
+        hresult: what it returned, as an unsigned number; None where no call failed.
+        hresult_name: its name and number, `E_INVALIDARG (0x80070057)`.
         graph: the graph's name; `node` is that of the node, where it is known.
         nodes: the names of the nodes that CompileGraph refuses together; see `dmlgraph.devices.directml.refusal`.
         debug_messages: what the debug layer said, with `debug=True`.
     """
+
+    CODE = "directml"
 
     def __init__(
         self,
         problems: Iterable[Problem] | Problem | str,
         *,
         call: str | None = None,
-        code: int | None = None,
-        code_name: str | None = None,
+        hresult: int | None = None,
+        hresult_name: str | None = None,
         graph: str | None = None,
         nodes: Sequence[str] = (),
         debug_messages: Sequence[str] = (),
@@ -34,8 +36,8 @@ class DirectMLError(DeviceError):
     ) -> None:
         super().__init__(problems, **fields)
         self.call = call
-        self.code = code
-        self.code_name = code_name
+        self.hresult = hresult
+        self.hresult_name = hresult_name
         self.graph = graph
         self.nodes = tuple(nodes)
         self.debug_messages = tuple(debug_messages)
@@ -50,29 +52,43 @@ class DirectMLError(DeviceError):
 class LibraryError(DirectMLError):
     """DirectML, Direct3D 12 or DXCore is missing, damaged or too old."""
 
+    CODE = "library"
+
 
 class AdapterError(DirectMLError):
     """There is no adapter, or not the one that was asked for."""
+
+    CODE = "adapter"
 
 
 class FeatureLevelError(DirectMLError):
     """The device does not reach the feature level that the graph needs."""
 
+    CODE = "level"
+
 
 class DebugLayerError(DirectMLError):
     """The debug layer was asked for and is not installed."""
+
+    CODE = "debug-layer"
 
 
 class BufferTooLargeError(DirectMLError):
     """A buffer exceeds the 4 GiB - 64 KiB that Direct3D 12 can bind."""
 
+    CODE = "too-large"
+
 
 class DeviceRemovedError(DirectMLError):
     """The device is lost with all it held; compiling again makes a new one."""
 
+    CODE = "device-removed"
+
 
 class CancelledError(DirectMLError):
     """A run was given up, because somebody asked for it or its shaders' compiler was interrupted."""
+
+    CODE = "cancelled"
 
 
 _CLASSES: dict[str, type[DirectMLError]] = {
@@ -96,8 +112,8 @@ def from_native(
     kind: str,
     message: str,
     call: str,
-    code: int,
-    code_name: str,
+    hresult: int,
+    hresult_name: str,
     graph: str,
     node: str,
     debug_messages: Sequence[str],
@@ -106,10 +122,10 @@ def from_native(
     return _CLASSES.get(kind, DirectMLError)(
         "\n".join([message, *debug_messages]),
         call=call or None,
-        code=code or None,
-        code_name=code_name if code else None,
+        hresult=hresult or None,
+        hresult_name=hresult_name if hresult else None,
         graph=graph or None,
         debug_messages=debug_messages,
         node=node or None,
-        hint=None if debug_messages else _HINTS.get(code_name.split(maxsplit=1)[0]),
+        hint=None if debug_messages else _HINTS.get(hresult_name.split(maxsplit=1)[0]),
     )

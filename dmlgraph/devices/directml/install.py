@@ -105,6 +105,7 @@ def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progre
     except OSError as error:
         raise LibraryError(
             f"cannot install DirectML into {folder()}: {what_failed(error)}",
+            code="install",
             hint="DMLGRAPH_CACHE_DIR names another folder",
         ) from error
     return Installed(path, already=False)
@@ -119,6 +120,7 @@ def check_system() -> None:
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         raise LibraryError(
             "the library is for Linux on x86-64 only",
+            code="install",
             hint="Windows has DirectML; pip install onnxruntime-directml brings a newer one",
         )
 
@@ -144,10 +146,11 @@ def check_installed() -> None:
             return
         found = _sha256(path)
     except OSError as error:
-        raise LibraryError(f"cannot use {path}: {error.strerror or error}", hint=hint) from None
+        raise LibraryError(f"cannot use {path}: {error.strerror or error}", code="install", hint=hint) from None
     if found != LIBRARY_SHA256:
         raise LibraryError(
             f"{path} is damaged: it is not the library of {PROJECT} {VERSION}",
+            code="install",
             got=f"SHA-256 {found}" if found else None,
             allowed=f"SHA-256 {LIBRARY_SHA256}",
             hint=hint,
@@ -196,6 +199,7 @@ def _unpack(wheel: Path, work: Path) -> None:
     """
     not_this = LibraryError(
         f"{wheel} is not a Linux wheel of {PROJECT} {VERSION}",
+        code="install",
         hint="its name ends in manylinux2010_x86_64.whl",
     )
     try:
@@ -213,23 +217,25 @@ def _unpack(wheel: Path, work: Path) -> None:
                     if member.file_size not in sizes:
                         raise LibraryError(
                             f"{member.filename} in {wheel} is not the one of {PROJECT} {VERSION}",
+                            code="install",
                             got=plural(member.file_size, "byte"),
                             allowed=f"{sizes[-1]} bytes" if len(sizes) == 1 else f"up to {sizes[-1]} bytes",
                         )
                 for member in members:
                     _extract(archive, member, work / Path(member.filename).name)
     except FileNotFoundError:
-        raise LibraryError(f"there is no file {wheel}") from None
+        raise LibraryError(f"there is no file {wheel}", code="install") from None
     except NotAFileError as error:
-        raise LibraryError(f"cannot read {wheel}: {error.strerror}") from None
+        raise LibraryError(f"cannot read {wheel}: {error.strerror}", code="install") from None
     except KeyError:
         raise not_this from None
     except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
-        raise LibraryError(f"{wheel} is not a wheel, or damaged: {error}") from None
+        raise LibraryError(f"{wheel} is not a wheel, or damaged: {error}", code="install") from None
     found = _sha256(work / "libdirectml.so")
     if found != LIBRARY_SHA256:
         raise LibraryError(
             f"the libdirectml.so in {wheel} is not the one of {PROJECT} {VERSION}",
+            code="install",
             got=f"SHA-256 {found}",
             allowed=f"SHA-256 {LIBRARY_SHA256}",
         )
@@ -266,6 +272,7 @@ def _download(work: Path, progress: Progress | None) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise LibraryError(
             "pip, which downloads the wheel, is not installed in this environment",
+            code="install",
             hint=f"install pip, or download the Linux wheel of {PROJECT} {VERSION} and pass it with --from",
         )
     requirement = work / "requirement.txt"
@@ -286,6 +293,7 @@ def _download(work: Path, progress: Progress | None) -> Path:
         errors = [line for line in said if "ERROR" in line] or said[-3:]
         raise LibraryError(
             f"pip could not download {PROJECT} {VERSION}: " + " ".join(errors),
+            code="install",
             hint="without a network, pass a wheel that is already here with --from",
         )
     return wheels[0]

@@ -43,13 +43,15 @@ def bring_llvmlite(*, download: bool = True) -> bool:
         llvm.binding()
         return False
     if not download or importlib.util.find_spec("pip") is None:
-        raise LibraryError(str(unfit.problems[0].headline), hint=_by_hand())
+        raise LibraryError(str(unfit.problems[0].headline), code="software-adapter", hint=_by_hand())
     pip = _pip("--no-input", "--disable-pip-version-check", "--quiet", "--only-binary=llvmlite")
     done = subprocess.run(pip, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         said = done.stdout.strip().splitlines()
         errors = [line for line in said if "error" in line.lower()] or said[-3:]
-        raise LibraryError(f"pip could not install {llvm.requirement()}: " + " ".join(errors), hint=_by_hand())
+        raise LibraryError(
+            f"pip could not install {llvm.requirement()}: " + " ".join(errors), code="install", hint=_by_hand()
+        )
     importlib.invalidate_caches()
     return True
 
@@ -70,6 +72,7 @@ def prove(device: str) -> None:
         said = [*said[-1:], f"the process ended by signal {-done.returncode}"]
     raise LibraryError(
         f"DirectML is installed, but a graph does not run on '{device}': {' '.join(said[-3:])}",
+        code="install",
         hint="'dmlgraph directml info' says which libraries are used; graphs run on 'cpu' meanwhile",
     )
 

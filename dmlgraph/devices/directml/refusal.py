@@ -272,7 +272,7 @@ def explained(error: DirectMLError, refusal: Refusal) -> DirectMLError:
     failed, *messages = first.message.splitlines()
     if len(nodes) == 1:
         (node,) = nodes
-        told = Problem(f"{failed}: DirectML refuses this {node.operator.dml} by itself", node=node.name)
+        told = Problem(f"{failed}: DirectML refuses this {node.operator.dml} by itself", code="refused", node=node.name)
         problems = [told]
     else:
         names = listing((f"'{node.name}'" for node in nodes), MAX_NAMED)
@@ -281,10 +281,13 @@ def explained(error: DirectMLError, refusal: Refusal) -> DirectMLError:
             if refusal.is_smallest
             else f"what DirectML refuses is among {names}: {refusal.compilations} compilations found no smaller part"
         )
-        told = Problem(f"{failed}: {found}")
+        told = Problem(f"{failed}: {found}", code="refused")
         problems = [
             told,
-            *(Problem(f"one of the refused nodes: {node.operator.dml}", node=node.name) for node in nodes[:MAX_NAMED]),
+            *(
+                Problem(f"one of the refused nodes: {node.operator.dml}", code="refused", node=node.name)
+                for node in nodes[:MAX_NAMED]
+            ),
         ]
     problems[0] = dataclasses.replace(told, message="\n".join([told.message, *messages]), hint=first.hint)
     other = error.with_problems(problems)

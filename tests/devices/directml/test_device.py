@@ -485,7 +485,7 @@ class TestErrors:
             directml.compile(single(Broken(input=SMALL)), reason="asked for")
         error = caught.value
         assert (error.graph, error.node, error.call) == ("wrong", "the_node", "CreateOperator")
-        assert error.code == 0x80070057
+        assert error.hresult == 0x80070057
         assert "graph 'wrong': node 'the_node': CreateOperator failed with E_INVALIDARG (0x80070057)" in str(error)
 
     def test_refused_graph(self, directml: DirectMLDevice) -> None:
@@ -590,7 +590,7 @@ class TestErrors:
     def test_errors_can_be_pickled(self) -> None:
         error = from_native("call", "it failed", "CompileGraph", 5, "0x00000005", "g", "n", ["why"])
         copy = pickle.loads(pickle.dumps(error))
-        assert (type(copy), copy.call, copy.code, copy.graph) == (DirectMLError, "CompileGraph", 5, "g")
+        assert (type(copy), copy.call, copy.hresult, copy.graph) == (DirectMLError, "CompileGraph", 5, "g")
         assert (copy.node, copy.debug_messages) == ("n", ("why",))
         assert str(copy) == str(error) == "graph 'g': node 'n': it failed\nwhy"
 

@@ -232,7 +232,7 @@ def test_the_error_names_the_nodes(directml: DirectMLDevice) -> None:
         directml.compile(torn(mismatched, "producer", "reader"), reason="test")
     error = caught.value
     assert error.nodes == ("producer", "reader")
-    assert (error.call, error.code, error.graph) == ("CompileGraph", E_INVALIDARG, "torn")
+    assert (error.call, error.hresult, error.graph) == ("CompileGraph", E_INVALIDARG, "torn")
     assert error.problems[0].message == (
         "CompileGraph failed with E_INVALIDARG (0x80070057): "
         "DirectML refuses 'producer', 'reader' together, and no fewer of them"
@@ -249,7 +249,7 @@ def native_refuses(device: DirectMLDevice, graph: GraphDesc) -> bool:
     try:
         native.try_compile(directml_module._native_graph(graph))
     except DirectMLError as error:
-        return (error.call, error.code) == ("CompileGraph", E_INVALIDARG)
+        return (error.call, error.hresult) == ("CompileGraph", E_INVALIDARG)
     return False
 
 
@@ -386,7 +386,7 @@ def test_places_in_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.P
         assert (place.file, place.line) == (str(path), lines[str(name)])
     result = CliRunner().invoke(main, ["bench", str(path), "--device", "directml:software"])
     assert result.exit_code == 1
-    assert f"{path}:7:3: error: node 'second': one of the refused nodes: ACTIVATION_SIGMOID" in result.stderr
+    assert f"{path}:7:3: error[refused]: node 'second': one of the refused nodes: ACTIVATION_SIGMOID" in result.stderr
 
 
 def _descs(node: OperatorDescNode) -> dict[str, Any]:

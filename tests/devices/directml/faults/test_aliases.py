@@ -69,7 +69,7 @@ def outcome(device: DirectMLDevice, desc: GraphDesc) -> str:
         with bare(device, desc) as executable:
             got = executable.run(values)
     except DirectMLError as error:
-        if (error.call, error.code) != ("CompileGraph", E_INVALIDARG):
+        if (error.call, error.hresult) != ("CompileGraph", E_INVALIDARG):
             raise
         return "refused"
     return ", ".join(name for name in got if not np.array_equal(got[name], expected[name])) or "right"
