@@ -5,8 +5,6 @@ A code stays as it is when a message is put into better words: programs go by it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 # Legal, but surely not meant: told, and raised by nobody.  A graph can allow them.
 WARNINGS = {
     "unused-dim": "Nothing is sized by a dim.",
@@ -67,7 +65,7 @@ ERRORS = {
     "outside-folder": "A path leads out of the document's folder.",
     "no-folder": "Files are named or needed, and the document has no folder for them.",
     "unknown-resource": "The DxDispatch model has no resource of this name.",
-    "unsupported": "dmlgraph cannot import this part of the DxDispatch model.",
+    "unsupported": "This part of a DxDispatch model cannot be imported.",
     "too-many": "There are so many errors that the rest is not looked for.",
     "strict": "There are warnings, and --strict counts them as errors.",
     # Runs.
@@ -93,8 +91,3 @@ ERRORS = {
 }
 
 CODES = WARNINGS | ERRORS
-
-
-def unknown_codes(codes: Iterable[object]) -> list[object]:
-    """Those of the codes that are not a warning's."""
-    return [code for code in codes if code not in WARNINGS]

@@ -101,6 +101,7 @@ class Graph:
         name: what the graph is called in messages and in DirectML.
         target: the feature level every node must be legal at, such as "5.0"; by default the newest known.
         dims: values of the names that may stand in place of sizes.
+        allow: codes of warnings that are not told, such as "unused-input".
     """
 
     def __init__(
@@ -109,12 +110,14 @@ class Graph:
         *,
         target: str | FeatureLevel | None = None,
         dims: Mapping[str, int] | None = None,
+        allow: Iterable[str] = (),
     ) -> None:
         if not isinstance(name, str) or not name or not name.isprintable():
             raise GraphError("is not a name", code="name", field="name", got=name, allowed="printable text")
         self.name = name
         self.target = None if target is None else FeatureLevel.parse(target)
         self.dims = _dims({} if dims is None else dims)
+        self.allow = _allowed(allow)
         self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self._outputs: dict[str, tuple[str, int]] = {}  # name → node and port
         self._next: dict[str, int] = {}
@@ -408,7 +411,7 @@ class Graph:
                     allowed=listing(self.dims) or "nothing: the graph has no dims",
                     hint=suggestion(dim, self.dims) or "dims are declared with the graph",
                 )
-        other = Graph(self.name, target=self.target, dims=self.dims | changed)
+        other = Graph(self.name, target=self.target, dims=self.dims | changed, allow=self.allow)
         values: dict[str, tuple[Value | None, ...]] = {}
         for node in self.nodes:
             if isinstance(node, InputNode):
@@ -774,6 +777,14 @@ def _dims(given: object) -> dict[str, int]:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise GraphError("a dim is a whole number of at least 1", code="range", field=f"dims.{dim}", got=size)
     return {dim: int(size) for dim, size in given.items()}
+
+
+def _allowed(codes: Iterable[str]) -> tuple[str, ...]:
+    if codes == ():
+        return ()
+    from dmlgraph.lint import allowed
+
+    return allowed(codes)
 
 
 def _check_name(name: object) -> None:

@@ -1,18 +1,19 @@
 """Warnings: what is legal in a graph, but surely not meant.
 
-Each rule is a function from a graph to warnings; `RULES` lists them.  A warning is a `Problem` whose severity says
-so: it is told, and raised by nobody.
+Each rule is a function from a graph to warnings; `RULES` lists them.  A warning is a `Problem` whose code
+says so: it is told, unless the graph allows it, and raised by nobody.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlgraph.errors import Location, Problem, listing
+from dmlgraph.codes import ERRORS, WARNINGS
+from dmlgraph.errors import GraphError, Location, Problem, listing, suggestion
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.fill import FillValueSequence
 from dmlgraph.scalar import Scalar
@@ -25,10 +26,38 @@ SEARCHED = 4096  # elements looked at for the first inexact one, from where exac
 
 
 def warnings(graph: Graph) -> list[Problem]:
-    """What is legal in the graph but surely not meant, in the order of its file, else of its nodes."""
-    found = [graph.located(problem) for rule in RULES for problem in rule(graph)]
+    """What is legal in the graph but surely not meant, and not allowed, in the order of its file, else of its nodes."""
+    problems = (problem for rule in RULES for problem in rule(graph))
+    found = [graph.located(problem) for problem in problems if problem.code not in graph.allow]
     order = {node.name: index for index, node in enumerate(graph.nodes)}
     return sorted(found, key=lambda each: (_line(each.location), order.get(each.node or "", -1)))
+
+
+def allowed(codes: object) -> tuple[str, ...]:
+    """Codes of warnings that are not to be told, checked, each once.
+
+    Raises:
+        GraphError: not a list, or not the codes of warnings.
+    """
+    if isinstance(codes, (str, Mapping)) or not isinstance(codes, Iterable):
+        hint = 'such as ["unused-input"]'
+        raise GraphError("must be a list of codes", code="kind", field="allow", got=codes, hint=hint)
+    given = list(codes)
+    problems = [
+        Problem(
+            "is not the code of a warning",
+            code="unknown-code",
+            field=f"allow.{index}",
+            got=code,
+            allowed=listing(WARNINGS),
+            hint="an error cannot be allowed" if code in list(ERRORS) else suggestion(str(code), WARNINGS),
+        )
+        for index, code in enumerate(given)
+        if code not in list(WARNINGS)
+    ]
+    if problems:
+        raise GraphError(problems)
+    return tuple(dict.fromkeys(given))
 
 
 def unused_dims(graph: Graph) -> Iterator[Problem]:

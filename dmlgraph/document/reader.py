@@ -36,7 +36,7 @@ from dmlgraph.operators.registry import find
 from dmlgraph.plain_files import read_file
 
 FORMAT_VERSION = 1
-SECTIONS = ("dmlgraph", "name", "target", "dims", "inputs", "constants", "nodes", "outputs")
+SECTIONS = ("dmlgraph", "name", "target", "allow", "dims", "inputs", "constants", "nodes", "outputs")
 DECLARED = ("inputs", "constants", "nodes")
 INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
 ELSEWHERE = {"shape": "sizes", "type": "dtype", "data_type": "dtype", "value": "data", "path": "file", "operator": "op"}
@@ -149,16 +149,17 @@ class _Reader:
             )
 
     def _header(self, overrides: Mapping[str, int]) -> None:
-        """Name, target and dims: those that are right make the graph, so that the rest can be checked."""
+        """Name, target, allow and dims: those that are right make the graph, so that the rest can be checked."""
         fields: dict[str, Any] = {}
         name = self.tree.value.get("name")
         if name is not None:
             with self._noting(self.tree):
                 fields["name"] = Graph(name.plain).name
-        target = self.tree.value.get("target")
-        if target is not None:
-            with self._noting(self.tree):
-                fields["target"] = Graph(target=target.plain).target
+        for key in ("target", "allow"):
+            item = self.tree.value.get(key)
+            if item is not None and item.value is not None:
+                with self._noting(self.tree):
+                    fields[key] = getattr(Graph(**{key: item.plain}), key)
         dims: dict[str, int] = {}
         for dim, size in self._section("dims"):
             dims[dim] = 1  # stands in where the size is wrong

@@ -81,6 +81,8 @@ def _document(graph: Graph, stem: str) -> tuple[str, dict[str, np.ndarray[Any, A
     top: dict[str, Any] = {"dmlgraph": FORMAT_VERSION, "name": graph.name}
     if graph.target is not None:
         top["target"] = str(graph.target)
+    if graph.allow:
+        top["allow"] = list(graph.allow)
     if graph.dims:
         top["dims"] = graph.dims
     top |= {name: section for name, section in sections.items() if section}

@@ -66,3 +66,10 @@ def test_other_commands_warn_on_stderr_and_go_on(command: str, folder: pathlib.P
     assert result.exit_code == 0
     assert result.stderr.startswith("odd.yaml:2:8: warning[unused-dim]: field 'dims.N': nothing uses this dim\n")
     assert "warning" not in result.stdout
+
+
+def test_allowed_warnings_are_neither_told_nor_counted(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(ODD.replace("dmlgraph: 1\n", "dmlgraph: 1\nallow: [unused-input, unused-node, unused-dim]\n"))
+    result = CliRunner().invoke(main, ["check", "--strict", str(path)])
+    assert (result.exit_code, result.stderr) == (0, "")
