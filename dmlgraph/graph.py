@@ -117,7 +117,7 @@ class Graph:
         self.name = name
         self.target = None if target is None else FeatureLevel.parse(target)
         self.dims = _dims({} if dims is None else dims)
-        self.allow = _allowed(allow)
+        self.allow = self._allowed(allow) if allow != () else ()
         self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self._outputs: dict[str, tuple[str, int]] = {}  # name → node and port
         self._next: dict[str, int] = {}
@@ -368,12 +368,6 @@ class Graph:
         """The dims that nothing was ever sized by."""
         return [dim for dim in self.dims if dim not in self._dims_used]
 
-    def warnings(self) -> list[Problem]:
-        """What is legal but surely not meant, such as a node no output depends on; see `dmlgraph.lint`."""
-        from dmlgraph.lint import warnings
-
-        return warnings(self)
-
     def place(self, placed: Placed, node: str | None, field: str | None = None) -> None:
         """Remembers where in a file a node, a field of it, or (without a node) a field of the graph stands."""
         self._places[node, field] = placed
@@ -430,6 +424,64 @@ class Graph:
         other._places |= self._places
         return other
 
+    @classmethod
+    def assembled(
+        cls,
+        like: Graph,
+        nodes: Iterable[tuple[Node, Sequence[tuple[str, int] | None]]],
+        outputs: Mapping[str, tuple[str, int]],
+    ) -> Graph:
+        """A graph of nodes that are known to be legal, as passes make it: each with its (node, port) sources.
+
+        Nodes come in an order in which they can run.  Readers in it may read through strides of their own, which
+        no graph file can say: it cannot be saved, and its dims are resolved.
+        """
+        graph = cls(like.name, target=like.target)
+        graph.is_fused = True
+        network = graph._graph
+        for node, sources in nodes:
+            graph._insert(node)
+            for port, source in enumerate(sources):
+                if source is not None:
+                    network.add_edge(source[0], node.name, from_port=source[1], to_port=port)
+        for name, (node_name, port) in outputs.items():
+            graph.desc(node_name, port)  # an error where there is no such output
+            graph._outputs[name] = node_name, port
+        return graph
+
+    def __copy__(self) -> Graph:
+        """A graph of its own with the same nodes, which never change."""
+        other = Graph.__new__(type(self))
+        other.__dict__.update(
+            {
+                key: value.copy() if isinstance(value, (dict, set, nx.Graph)) else value
+                for key, value in vars(self).items()
+            }
+        )
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        memo[id(self)] = other = self.__copy__()
+        return other
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {plural(len(self._graph), 'node')}, outputs {listing(self._outputs) or 'none'}>"
+
+    # What is built on graphs.  Only here does a graph reach upward, and it imports what it calls when it is called.
+
+    def warnings(self) -> list[Problem]:
+        """What is legal but surely not meant, such as a node no output depends on; see `dmlgraph.lint`."""
+        from dmlgraph.lint import warnings
+
+        return warnings(self)
+
+    @staticmethod
+    def _allowed(codes: Iterable[str]) -> tuple[str, ...]:
+        """The codes, if they are those of warnings; see `dmlgraph.lint`."""
+        from dmlgraph.lint import allowed
+
+        return allowed(codes)
+
     def lower(self, *, fuse: bool | Iterable[str] = True) -> GraphDesc:
         """The graph as DirectML is given it; see `dmlgraph.lowering`.  `fuse` is that of `compile`."""
         from dmlgraph.compile import lower_graph
@@ -461,31 +513,6 @@ class Graph:
         graph = self if dims is None else self.with_dims(dims)
         return compile_graph(graph, choose(device, threads=threads), fuse=fuse, debug=debug)
 
-    @classmethod
-    def assembled(
-        cls,
-        like: Graph,
-        nodes: Iterable[tuple[Node, Sequence[tuple[str, int] | None]]],
-        outputs: Mapping[str, tuple[str, int]],
-    ) -> Graph:
-        """A graph of nodes that are known to be legal, as passes make it: each with its (node, port) sources.
-
-        Nodes come in an order in which they can run.  Readers in it may read through strides of their own, which
-        no graph file can say: it cannot be saved, and its dims are resolved.
-        """
-        graph = cls(like.name, target=like.target)
-        graph.is_fused = True
-        network = graph._graph
-        for node, sources in nodes:
-            graph._insert(node)
-            for port, source in enumerate(sources):
-                if source is not None:
-                    network.add_edge(source[0], node.name, from_port=source[1], to_port=port)
-        for name, (node_name, port) in outputs.items():
-            graph.desc(node_name, port)  # an error where there is no such output
-            graph._outputs[name] = node_name, port
-        return graph
-
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the graph as a YAML graph file; large constants go into .npy files beside it."""
         from dmlgraph.document import save
@@ -497,24 +524,6 @@ class Graph:
         from dmlgraph import picture
 
         return picture.notebook(self)
-
-    def __copy__(self) -> Graph:
-        """A graph of its own with the same nodes, which never change."""
-        other = Graph.__new__(type(self))
-        other.__dict__.update(
-            {
-                key: value.copy() if isinstance(value, (dict, set, nx.Graph)) else value
-                for key, value in vars(self).items()
-            }
-        )
-        return other
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
-        memo[id(self)] = other = self.__copy__()
-        return other
-
-    def __repr__(self) -> str:
-        return f"<Graph {self.name}: {plural(len(self._graph), 'node')}, outputs {listing(self._outputs) or 'none'}>"
 
     # How it is done.
 
@@ -777,14 +786,6 @@ def _dims(given: object) -> dict[str, int]:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise GraphError("a dim is a whole number of at least 1", code="range", field=f"dims.{dim}", got=size)
     return {dim: int(size) for dim, size in given.items()}
-
-
-def _allowed(codes: Iterable[str]) -> tuple[str, ...]:
-    if codes == ():
-        return ()
-    from dmlgraph.lint import allowed
-
-    return allowed(codes)
 
 
 def _check_name(name: object) -> None:
