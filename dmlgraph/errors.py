@@ -14,8 +14,10 @@ import difflib
 import enum
 import itertools
 import string
-from collections.abc import Iterable, Iterator, Mapping, Set, Sized
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
+from typing import Any, ClassVar, Self
+
+from dmlgraph.codes import WARNINGS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,8 +49,9 @@ class Severity(enum.StrEnum):
 class Problem:
     """One thing that is wrong, or a warning: legal, but surely not meant.
 
-    `field` is a dotted path inside the node (`output.sizes`, `axes.1`); `got` is the offending value or None
-    where there is none to show; `allowed` and `hint` are phrases for people.
+    `code` says of which kind it is, one of `dmlgraph.codes.CODES`; `field` is a dotted path inside the node
+    (`output.sizes`, `axes.1`); `got` is the offending value or None where there is none to show;
+    `allowed` and `hint` are phrases for people.
     """
 
     message: str
@@ -58,7 +61,11 @@ class Problem:
     allowed: str | None = None
     hint: str | None = None
     location: Location | None = None
-    severity: Severity = Severity.ERROR
+    code: str = dataclasses.field(kw_only=True)
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.WARNING if self.code in WARNINGS else Severity.ERROR
 
     def __str__(self) -> str:
         text = self.headline
@@ -93,14 +100,21 @@ class Problem:
 class DmlGraphError(Exception):
     """Base of everything dmlgraph raises on purpose."""
 
+    CODE: ClassVar[str]  # of its problems, where a class of errors is of one kind
+
     def __init__(self, problems: Iterable[Problem] | Problem | str, **fields: Any) -> None:
         """Made of problems, or of one message and the fields of its problem."""
         if isinstance(problems, str):
-            problems = Problem(problems, **fields)
+            kind = {"code": self.CODE} if hasattr(self, "CODE") else {}
+            problems = Problem(problems, **kind | fields)
         elif fields:
             raise TypeError("fields go with a message, not with problems")
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(_line(problem) for problem in self.problems))
+
+    @property
+    def code(self) -> str:
+        return self.problems[0].code
 
     @property
     def node(self) -> str | None:
@@ -171,24 +185,49 @@ class DeviceError(DmlGraphError, RuntimeError):
 class NotEnoughMemoryError(DeviceError, MemoryError):
     """There is not enough memory; the message says for what."""
 
+    CODE = "memory"
 
-class ToldOf:
-    """Errors raised inside are told of the node: names it in every problem."""
 
-    def __init__(self, name: object) -> None:
-        self.name = name
+class Within:
+    """Adds a place to every problem of an error that is raised inside.
+
+    Args:
+        node: named where a problem names none.  A description of a tensor that is wrong there is an OperatorError.
+        field: put in front of a problem's own field.
+        place: makes of a problem the one with its place, in a file for example.
+        kind: the class of the error; by default it stays.
+    """
+
+    def __init__(
+        self,
+        node: object = None,
+        field: str | None = None,
+        *,
+        place: Callable[[Problem], Problem] | None = None,
+        kind: type[DmlGraphError] | None = None,
+    ) -> None:
+        self.node = node if isinstance(node, str) else None  # of another kind: the problem is the name itself
+        self.field, self.place, self.kind = field, place, kind
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, MemoryError):
+        if isinstance(error, DmlGraphError):
+            problems = [self._placed(problem) for problem in error.problems]
+            other = self.kind or (OperatorError if self.node and isinstance(error, TensorError) else type(error))
+            raise (error.with_problems(problems) if type(error) is other else other(problems)) from None
+        if isinstance(error, MemoryError) and self.node is not None:
             from dmlgraph.memory import not_enough_memory  # which needs this module
 
-            raise not_enough_memory("make the node", error, node=str(self.name)) from None
-        if isinstance(error, DmlGraphError) and isinstance(self.name, str):
-            cls = OperatorError if isinstance(error, TensorError) else type(error)
-            raise cls(problem.at(node=self.name) for problem in error.problems) from None
+            raise not_enough_memory("make the node", error, node=self.node) from None
+
+    def _placed(self, problem: Problem) -> Problem:
+        if self.field:
+            problem = problem.within(self.field)
+        if self.node is not None:
+            problem = problem.at(node=self.node)
+        return problem if self.place is None else self.place(problem)
 
 
 MOST_PROBLEMS = 3000  # told of one document: more are not read, and would take longer than reading the document
@@ -260,7 +299,7 @@ class Problems:
         """All of them, by place; a last one says so where there may be more."""
         ordered = sorted(self.found, key=_by_place)
         if len(ordered) == MOST_PROBLEMS:
-            last = Problem(f"there may be more errors: the first {MOST_PROBLEMS} are told")
+            last = Problem(f"there may be more errors: the first {MOST_PROBLEMS} are told", code="too-many")
             ordered.append(dataclasses.replace(last, location=ordered[-1].location))
         return DocumentError(ordered)
 

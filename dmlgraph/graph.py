@@ -13,6 +13,7 @@ can run.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import itertools
 import pathlib
@@ -31,14 +32,13 @@ from dmlgraph.errors import (
     OperatorError,
     Problem,
     TensorError,
-    ToldOf,
+    Within,
     listing,
     plural,
     shorten,
     suggestion,
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
-from dmlgraph.memory import enough_memory
 from dmlgraph.network import Network, Outputs
 from dmlgraph.nodes import (
     ConstantNode,
@@ -100,6 +100,7 @@ class Graph:
         name: what the graph is called in messages and in DirectML.
         target: the feature level every node must be legal at, such as "5.0"; by default the newest known.
         dims: values of the names that may stand in place of sizes.
+        allow: codes of warnings that are not told, such as "unused-input".
     """
 
     def __init__(
@@ -108,12 +109,14 @@ class Graph:
         *,
         target: str | FeatureLevel | None = None,
         dims: Mapping[str, int] | None = None,
+        allow: Iterable[str] = (),
     ) -> None:
         if not isinstance(name, str) or not name or not name.isprintable():
-            raise GraphError("is not a name", field="name", got=name, allowed="printable text")
+            raise GraphError("is not a name", code="name", field="name", got=name, allowed="printable text")
         self.name = name
         self.target = None if target is None else FeatureLevel.parse(target)
         self.dims = _dims({} if dims is None else dims)
+        self.allow = self._allowed(allow) if allow != () else ()
         self._network = Network()
         self._checked = CheckedOperators()
         self._outputs: dict[str, tuple[str, int]] = {}  # name → node and port
@@ -135,7 +138,7 @@ class Graph:
     ) -> Value:
         """A tensor given at every run; `owned`: handed to the device once, when first given."""
         declared = {"dtype": dtype, "sizes": _kept(sizes), "strides": _kept(strides), "owned": owned}
-        with ToldOf(name):
+        with Within(name):
             desc = self.describe(**declared)
             return self._add_source(InputNode(self._take(name), desc, declared))
 
@@ -145,9 +148,9 @@ class Graph:
         With a `dtype`, numbers become that type by the rules of `dmlgraph.scalar`: floats are rounded, and what
         the type cannot hold is an error.
         """
-        with ToldOf(name):
+        with Within(name):
             if is_masked(data):
-                raise OperatorError(MASKED, hint=UNMASK)
+                raise OperatorError(MASKED, code="masked", hint=UNMASK)
             array = np.array(_numbers(data) if dtype is None else array_of(data, DataType.parse(dtype)), order="C")
             desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
             array.flags.writeable = False
@@ -200,7 +203,7 @@ class Graph:
         attributes: Mapping[str, Any],
         outputs: Mapping[str, Any],
     ) -> tuple[Value | None, ...]:
-        with ToldOf(name):
+        with Within(name):
             values = self._values(operator, tensors, outputs)
             given = {field: _describe(value) for field, value in values.items()}
             found = Gathered()
@@ -274,11 +277,13 @@ class Graph:
     def output(self, name: str, value: Value) -> None:
         """Makes a value an output of the graph."""
         if not isinstance(value, Value):
-            raise GraphError("is not a value of a graph", field=f"outputs.{name}", got=value, hint=_one_of(value))
+            raise GraphError(
+                "is not a value of a graph", code="not-a-value", field=f"outputs.{name}", got=value, hint=_one_of(value)
+            )
         self._check_own(value)
         _check_name(name)
         if name in self._outputs:
-            raise GraphError("there is already an output of this name", field=f"outputs.{name}")
+            raise GraphError("there is already an output of this name", code="duplicate", field=f"outputs.{name}")
         self._outputs[name] = value.node, value.port
 
     # Looking at it.
@@ -304,7 +309,7 @@ class Graph:
     def node(self, name: str) -> Node:
         """The node of a name; GraphError if there is none."""
         if name not in self._network:
-            raise GraphError(NO_NODE, node=name, hint=suggestion(name, self._network.nodes))
+            raise GraphError(NO_NODE, code="unknown-node", node=name, hint=suggestion(name, self._network.nodes))
         return self._network.node_of(name)
 
     def desc(self, name: str, port: int) -> TensorDesc:
@@ -318,12 +323,17 @@ class Graph:
         descs = outputs.descs
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < len(descs):
             allowed = f"0 to {len(descs) - 1}" if len(descs) > 1 else "0"
-            raise GraphError("there is no output of this number", node=name, got=port, allowed=allowed)
+            raise GraphError(
+                "there is no output of this number", code="unknown-output", node=name, got=port, allowed=allowed
+            )
         desc = descs[port]
         if desc is None:
             path = outputs.paths[port]
             raise GraphError(
-                "this optional output is left out", got=name + path, hint=f"ask for it: {path.lstrip('.')}: true"
+                "this optional output is left out",
+                code="left-out",
+                got=name + path,
+                hint=f"ask for it: {path.lstrip('.')}: true",
             )
         return desc
 
@@ -356,23 +366,19 @@ class Graph:
                     return Value(self, name, port)
                 known = known or (name, path)
         if known is None:
-            raise GraphError(NO_NODE, node=reference, hint=reference_hint(reference, self._network.nodes))
+            raise GraphError(
+                NO_NODE, code="unknown-node", node=reference, hint=reference_hint(reference, self._network.nodes)
+            )
         name, path = known
         paths = self._network.outputs_of(name).paths
         has = "one output" if len(paths) == 1 else "no such output" if path else "several outputs"
         few = len(paths) <= 8
         allowed = listing(name + each for each in paths) if few else f"{name}{paths[0]} to {name}{paths[-1]}"
-        raise GraphError(f"'{shorten(name)}' has {has}", got=reference, allowed=allowed)
+        raise GraphError(f"'{shorten(name)}' has {has}", code="unknown-output", got=reference, allowed=allowed)
 
     def unused_dims(self) -> list[str]:
         """The dims that nothing was ever sized by."""
         return [dim for dim in self.dims if dim not in self._dims_used]
-
-    def warnings(self) -> list[Problem]:
-        """What is legal but surely not meant, such as a node no output depends on; see `dmlgraph.lint`."""
-        from dmlgraph.lint import warnings
-
-        return warnings(self)
 
     def place(self, node: str | None, placed: Placed | None, fields: Mapping[str, Placed]) -> None:
         """Remembers where in a file a node and its fields stand, or (without a node) fields of the graph."""
@@ -380,12 +386,14 @@ class Graph:
 
     def located(self, problem: Problem) -> Problem:
         """The problem with its place in the file the graph was read from: its field's, else its node's."""
-        if problem.location is not None or not self._places:
-            return problem
-        placed, fields = self._places.get(problem.node, (None, {}))
-        path = problem.field or ""
+        return problem.at(location=self.location(problem.node, problem.field))
+
+    def location(self, node: str | None, field: str | None = None) -> Location | None:
+        """Where in the file the graph was read from a field stands, else its node; None where that is not known."""
+        placed, fields = self._places.get(node, (None, {}))
+        path = field or ""
         placed = fields.get(path) or fields.get(path.partition(".")[0]) or placed
-        return problem if placed is None else problem.at(location=placed.location)
+        return None if placed is None else placed.location
 
     # Other forms of it.
 
@@ -401,11 +409,12 @@ class Graph:
             if dim not in self.dims:
                 raise GraphError(
                     NOT_A_DIM,
+                    code="unknown-dim",
                     field=f"dims.{dim}",
                     allowed=listing(self.dims) or "nothing: the graph has no dims",
                     hint=suggestion(dim, self.dims) or "dims are declared with the graph",
                 )
-        other = Graph(self.name, target=self.target, dims=self.dims | changed)
+        other = Graph(self.name, target=self.target, dims=self.dims | changed, allow=self.allow)
         values: dict[str, tuple[Value | None, ...]] = {}
         for node in self.nodes:
             if isinstance(node, InputNode):
@@ -423,37 +432,6 @@ class Graph:
         other._dims_used |= self._dims_used  # the sizes of constants keep no names
         other._places |= self._places
         return other
-
-    def lower(self, *, fuse: bool | Iterable[str] = True) -> GraphDesc:
-        """The graph as DirectML is given it; see `dmlgraph.lowering`.  `fuse` is that of `compile`."""
-        from dmlgraph import lowering, passes
-
-        with enough_memory("lower", self):
-            return lowering.lower(passes.fuse(self, rules=fuse).graph)
-
-    def compile(
-        self,
-        device: DeviceName = "auto",
-        *,
-        fuse: bool | Iterable[str] = True,
-        dims: Mapping[str, int] | None = None,
-        threads: int | None = None,
-        debug: bool = False,
-    ) -> Executable:
-        """Compiles the graph for a device: "auto", "cpu", "reference", "directml", "directml:1", "directml:software".
-
-        Args:
-            device: where to run; `auto` takes a hardware DirectML adapter where there is one, else `cpu`.
-            fuse: whether nodes melt into one another first (`dmlgraph.passes`): all rules that are on by default,
-                none, or those of the given names.
-            dims: other values for the graph's dims.
-            threads: how many may work on a run on `cpu`; by default DMLGRAPH_THREADS, or one for each processor.
-            debug: ask the device for its own checks and messages.
-        """
-        from dmlgraph.devices import compile_graph
-
-        graph = self if dims is None else self.with_dims(dims)
-        return compile_graph(graph, device, fuse=fuse, threads=threads, debug=debug)
 
     @classmethod
     def assembled(
@@ -483,18 +461,6 @@ class Graph:
             graph._outputs[name] = node_name, port
         return graph
 
-    def save(self, path: str | pathlib.Path) -> None:
-        """Writes the graph as a YAML graph file; large constants go into .npy files beside it."""
-        from dmlgraph.document import save
-
-        save(self, path)
-
-    def _repr_svg_(self) -> str:
-        """The graph as Jupyter shows it, a large one folded; see `dmlgraph.picture`."""
-        from dmlgraph import picture
-
-        return picture.notebook(self)
-
     def __copy__(self) -> Graph:
         """A graph of its own with the same nodes, which never change."""
         other = Graph.__new__(type(self))
@@ -512,6 +478,64 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {plural(len(self._network), 'node')}, outputs {listing(self._outputs) or 'none'}>"
+
+    # What is built on graphs.  Only here does a graph reach upward, and it imports what it calls when it is called.
+
+    def warnings(self) -> list[Problem]:
+        """What is legal but surely not meant, such as a node no output depends on; see `dmlgraph.lint`."""
+        from dmlgraph.lint import warnings
+
+        return warnings(self)
+
+    @staticmethod
+    def _allowed(codes: Iterable[str]) -> tuple[str, ...]:
+        """The codes, if they are those of warnings; see `dmlgraph.lint`."""
+        from dmlgraph.lint import allowed
+
+        return allowed(codes)
+
+    def lower(self, *, fuse: bool | Iterable[str] = True) -> GraphDesc:
+        """The graph as DirectML is given it; see `dmlgraph.lowering`.  `fuse` is that of `compile`."""
+        from dmlgraph.compile import lower_graph
+
+        return lower_graph(self, fuse=fuse)[1]
+
+    def compile(
+        self,
+        device: DeviceName = "auto",
+        *,
+        fuse: bool | Iterable[str] = True,
+        dims: Mapping[str, int] | None = None,
+        threads: int | None = None,
+        debug: bool = False,
+    ) -> Executable:
+        """Compiles the graph for a device: "auto", "cpu", "reference", "directml", "directml:1", "directml:software".
+
+        Args:
+            device: where to run; `auto` takes a hardware DirectML adapter where there is one, else `cpu`.
+            fuse: whether nodes melt into one another first (`dmlgraph.passes`): all rules that are on by default,
+                none, or those of the given names.
+            dims: other values for the graph's dims.
+            threads: how many may work on a run on `cpu`; by default DMLGRAPH_THREADS, or one for each processor.
+            debug: ask the device for its own checks and messages.
+        """
+        from dmlgraph.compile import compile_graph
+        from dmlgraph.devices import choose
+
+        graph = self if dims is None else self.with_dims(dims)
+        return compile_graph(graph, choose(device, threads=threads), fuse=fuse, debug=debug)
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Writes the graph as a YAML graph file; large constants go into .npy files beside it."""
+        from dmlgraph.document import save
+
+        save(self, path)
+
+    def _repr_svg_(self) -> str:
+        """The graph as Jupyter shows it, a large one folded; see `dmlgraph.picture`."""
+        from dmlgraph import picture
+
+        return picture.notebook(self)
 
     # How it is done.
 
@@ -539,7 +563,9 @@ class Graph:
         if isinstance(sizes, str):
             if sizes not in self.dims:
                 allowed = f"a number{', ' if self.dims else ''}{listing(self.dims)}"
-                problems.append(Problem(NOT_A_DIM, None, field, sizes, allowed, _size_hint(sizes, self.dims)))
+                problems.append(
+                    Problem(NOT_A_DIM, None, field, sizes, allowed, _size_hint(sizes, self.dims), code="unknown-dim")
+                )
                 return 1
             self._dims_used.add(sizes)
             return self.dims[sizes]
@@ -593,10 +619,13 @@ class Graph:
             elif not isinstance(given, (list, tuple)):
                 values[field] = value(given, field)
                 if takes_list:
-                    raise OperatorError("takes a list of values, not one", field=field, got=values[field].reference)
+                    raise OperatorError(
+                        "takes a list of values, not one", code="kind", field=field, got=values[field].reference
+                    )
             elif not takes_list:
                 raise OperatorError(
                     "takes one value, not a list of them",
+                    code="kind",
                     field=field,
                     got=plural(len(given), "value"),
                     hint=_one_of(given),
@@ -619,6 +648,7 @@ class Graph:
         if not peers:
             raise OperatorError(
                 "needs at least one value of a graph beside the numbers",
+                code="missing",
                 field=field,
                 got=number,
                 hint="a fill is one: g.fill_value_constant(sizes=…, dtype=…, value=number)",
@@ -630,7 +660,7 @@ class Graph:
         except DmlGraphError as error:
             hint = f"numbers are {dtype} here; or give a tensor, g.constant(name, number, dtype=…)"
             raise OperatorError(
-                Problem(problem.message, None, field, problem.got, problem.allowed, problem.hint or hint)
+                dataclasses.replace(problem, node=None, field=field, hint=problem.hint or hint)
                 for problem in error.problems
             ) from None
 
@@ -641,13 +671,18 @@ class Graph:
                 hint = "make it a constant of the graph first: g.constant(name, array)"
             elif isinstance(value, (bool, np.bool_)):
                 hint = "write 1 or 0"
-            raise OperatorError("is not a value of a graph", field=field, got=value, hint=hint)
+            raise OperatorError("is not a value of a graph", code="not-a-value", field=field, got=value, hint=hint)
         if value.graph is not self:
             raise GraphError(
-                f"the value belongs to another graph, '{value.graph.name}'", field=field, got=value.reference
+                f"the value belongs to another graph, '{value.graph.name}'",
+                code="foreign-value",
+                field=field,
+                got=value.reference,
             )
         if not self._network.writes(value.node, value.port, value.desc):
-            raise GraphError("the value is not as its node has it", field=field, got=value.reference)
+            raise GraphError(
+                "the value is not as its node has it", code="foreign-value", field=field, got=value.reference
+            )
         return value
 
     def _add_source(self, node: InputNode | ConstantNode) -> Value:
@@ -662,16 +697,18 @@ class Graph:
         for other, path in readings(name) if "." in name else ():
             if other in self._network and path in self._network.outputs_of(other).ports:
                 told = f"is also what the output '{path[1:]}' of '{shorten(other)}' is called"
-                raise GraphError(told, node=name, hint=hint)
+                raise GraphError(told, code="duplicate", node=name, hint=hint)
         for path in outputs.named:
             if name + path in self._network:
                 told = f"its output '{path[1:]}' is called as the node '{shorten(name + path)}' is"
-                raise GraphError(told, node=name, hint=hint)
+                raise GraphError(told, code="duplicate", node=name, hint=hint)
 
     def _take(self, name: str) -> str:
         _check_name(name)
         if name in self._network:
-            raise GraphError("there is already a node of this name", node=name, hint="names are unique in a graph")
+            raise GraphError(
+                "there is already a node of this name", code="duplicate", node=name, hint="names are unique in a graph"
+            )
         return name
 
     def _free(self, base: str) -> str:
@@ -697,7 +734,9 @@ def _numbers(data: Any) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(data)
     except ValueError:  # NumPy's message names no remedy
-        raise OperatorError("is not an array", allowed="an array, or numbers in lists of equal lengths") from None
+        raise OperatorError(
+            "is not an array", code="kind", allowed="an array, or numbers in lists of equal lengths"
+        ) from None
 
 
 def _describe(value: Any) -> TensorDesc | tuple[TensorDesc, ...] | None:
@@ -745,13 +784,15 @@ def _size_hint(size: str, dims: Mapping[str, int]) -> str:
 def _dims(given: object) -> dict[str, int]:
     """The sizes of dims by name, checked."""
     if not isinstance(given, Mapping):
-        raise GraphError("must be a mapping from names to sizes", field="dims", got=given, hint='such as {"N": 8}')
+        raise GraphError(
+            "must be a mapping from names to sizes", code="kind", field="dims", got=given, hint='such as {"N": 8}'
+        )
     for dim, size in given.items():
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise GraphError("a dim is a whole number of at least 1", field=f"dims.{dim}", got=size)
+            raise GraphError("a dim is a whole number of at least 1", code="range", field=f"dims.{dim}", got=size)
     return {dim: int(size) for dim, size in given.items()}
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
-        raise GraphError("is not a name", got=name, allowed="printable text without spaces at its ends")
+        raise GraphError("is not a name", code="name", got=name, allowed="printable text without spaces at its ends")

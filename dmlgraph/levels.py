@@ -45,7 +45,14 @@ class FeatureLevel(enum.Enum):
             hint = suggestion(text, known)
         elif str(text) in known:
             hint = f'write it as text: "{text}"'
-        raise GraphError("not a DirectML feature level", field="target", got=text, allowed=listing(known), hint=hint)
+        raise GraphError(
+            "not a DirectML feature level",
+            code="unknown-level",
+            field="target",
+            got=text,
+            allowed=listing(known),
+            hint=hint,
+        )
 
     def __str__(self) -> str:
         return f"{self.value >> 12}.{self.value >> 8 & 0xF}"

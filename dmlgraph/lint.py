@@ -1,18 +1,19 @@
 """Warnings: what is legal in a graph, but surely not meant.
 
-Each rule is a function from a graph to warnings; `RULES` lists them.  A warning is a `Problem` whose severity says
-so: it is told, and raised by nobody.
+Each rule is a function from a graph to warnings; `RULES` lists them.  A warning is a `Problem` whose code
+says so: it is told, unless the graph allows it, and raised by nobody.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlgraph.errors import Location, Problem, Severity, listing
+from dmlgraph.codes import ERRORS, WARNINGS
+from dmlgraph.errors import GraphError, Location, Problem, listing, suggestion
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.fill import FillValueSequence
 from dmlgraph.scalar import Scalar
@@ -25,17 +26,45 @@ SEARCHED = 4096  # elements looked at for the first inexact one, from where exac
 
 
 def warnings(graph: Graph) -> list[Problem]:
-    """What is legal in the graph but surely not meant, in the order of its file, else of its nodes."""
-    found = [graph.located(problem) for rule in RULES for problem in rule(graph)]
+    """What is legal in the graph but surely not meant, and not allowed, in the order of its file, else of its nodes."""
+    problems = (problem for rule in RULES for problem in rule(graph))
+    found = [graph.located(problem) for problem in problems if problem.code not in graph.allow]
     order = {node.name: index for index, node in enumerate(graph.nodes)}
     return sorted(found, key=lambda each: (_line(each.location), order.get(each.node or "", -1)))
+
+
+def allowed(codes: object) -> tuple[str, ...]:
+    """Codes of warnings that are not to be told, checked, each once.
+
+    Raises:
+        GraphError: not a list, or not the codes of warnings.
+    """
+    if isinstance(codes, (str, Mapping)) or not isinstance(codes, Iterable):
+        hint = 'such as ["unused-input"]'
+        raise GraphError("must be a list of codes", code="kind", field="allow", got=codes, hint=hint)
+    given = list(codes)
+    problems = [
+        Problem(
+            "is not the code of a warning",
+            code="unknown-code",
+            field=f"allow.{index}",
+            got=code,
+            allowed=listing(WARNINGS),
+            hint="an error cannot be allowed" if code in list(ERRORS) else suggestion(str(code), WARNINGS),
+        )
+        for index, code in enumerate(given)
+        if code not in list(WARNINGS)
+    ]
+    if problems:
+        raise GraphError(problems)
+    return tuple(dict.fromkeys(given))
 
 
 def unused_dims(graph: Graph) -> Iterator[Problem]:
     """Names of sizes that nothing uses."""
     for dim in graph.unused_dims():
         hint = "remove it, or write its name in place of a size"
-        yield _warning("nothing uses this dim", field=f"dims.{dim}", hint=hint)
+        yield Problem("nothing uses this dim", code="unused-dim", field=f"dims.{dim}", hint=hint)
 
 
 def unused_nodes(graph: Graph) -> Iterator[Problem]:
@@ -50,13 +79,14 @@ def unused_nodes(graph: Graph) -> Iterator[Problem]:
         alone = _upstream(graph, node.name, live | told)
         told |= alone
         hint = f"with it goes what only it reads: {listing(sorted(alone), at_most=8)}" if alone else None
-        yield _warning(_UNUSED[type(node)], node=node.name, hint=hint)
+        code, message = _UNUSED[type(node)]
+        yield Problem(message, code=code, node=node.name, hint=hint)
 
 
-_UNUSED: dict[type[Node], str] = {
-    OperatorNode: "is computed for nothing: no output depends on it",
-    InputNode: "the input is never read",
-    ConstantNode: "the constant is never read",
+_UNUSED: dict[type[Node], tuple[str, str]] = {
+    OperatorNode: ("unused-node", "is computed for nothing: no output depends on it"),
+    InputNode: ("unused-input", "the input is never read"),
+    ConstantNode: ("unused-constant", "the constant is never read"),
 }
 
 
@@ -88,8 +118,9 @@ def _integer_sequence(fill: FillValueSequence) -> Problem | None:
     first = ((high - start) // delta if delta > 0 else (start - low) // -delta) + 1
     value = start + first * delta
     wrapped = (value - low) % (1 << dtype.bits) + low
-    return _warning(
+    return Problem(
         f"the sequence leaves the range of {dtype}: element {first} is {wrapped}, not {value}",
+        code="sequence-range",
         field="value_delta",
         allowed=f"{low} to {high}",
         hint="a wider integer type holds it",
@@ -104,8 +135,9 @@ def _float_sequence(fill: FillValueSequence) -> Problem | None:
         return None
     if not np.isfinite(_element(start, delta, last)):
         first = _first(lambda index: not np.isfinite(_element(start, delta, index)), last)
-        return _warning(
+        return Problem(
             f"the sequence leaves the range of {start.dtype}: element {first} is {_element(start, delta, first)}",
+            code="sequence-range",
             field="value_delta",
             allowed=f"at most {np.finfo(start.dtype.numpy).max}",
             hint="float32 reaches farther" if start.dtype is DataType.FLOAT16 else None,
@@ -115,8 +147,9 @@ def _float_sequence(fill: FillValueSequence) -> Problem | None:
         return None
     exact = int(start.value) + inexact * int(delta.value)
     bits = _precision(start.dtype)
-    return _warning(
+    return Problem(
         f"the sequence stops being exact: element {inexact} is {int(_element(start, delta, inexact))}, not {exact}",
+        code="sequence-inexact",
         field="value_delta",
         hint=f"{start.dtype} holds every whole number up to 2^{bits}; count in an integer type and cast later",
     )
@@ -176,10 +209,6 @@ def _upstream(graph: Graph, name: str, known: set[str]) -> set[str]:
         found |= sources
         waiting.extend(sources)
     return found
-
-
-def _warning(message: str, **fields: Any) -> Problem:
-    return Problem(message, severity=Severity.WARNING, **fields)
 
 
 def _line(place: Location | None) -> tuple[int, int]:

@@ -161,7 +161,9 @@ class _Lowering:
 
     def run(self) -> GraphDesc:
         if not self.graph.outputs:
-            raise GraphError(f"the graph '{self.graph.name}' has no outputs", hint="name at least one")
+            raise GraphError(
+                f"the graph '{self.graph.name}' has no outputs", code="no-outputs", hint="name at least one"
+            )
         live = self.graph.live_nodes()
         for node in self.graph.nodes:
             if isinstance(node, InputNode):

@@ -46,7 +46,7 @@ class Scalar:
         """
         if isinstance(value, Scalar):
             if value.dtype is not dtype:
-                raise ScalarError("has another data type", got=f"a {value.dtype}", allowed=f"a {dtype}")
+                raise ScalarError("has another data type", code="dtype", got=f"a {value.dtype}", allowed=f"a {dtype}")
             return value
         if isinstance(value, Mapping):
             return cls(dtype, _bit_pattern(value, dtype))
@@ -103,7 +103,7 @@ def check_number(value: object) -> int | float | fractions.Fraction:
         hint = None
         if isinstance(value, str):
             hint = "a number, without quotes; infinities and NaN are .inf, -.inf and .nan in YAML"
-        raise ScalarError("is not a number", got=value, hint=hint)
+        raise ScalarError("is not a number", code="kind", got=value, hint=hint)
     if isinstance(value, float):
         return float(value)
     if isinstance(value, numbers.Integral):
@@ -156,9 +156,14 @@ def _bit_pattern(value: Mapping[str, object], dtype: DataType) -> int:
         except ValueError:
             bits = None
     if set(value) != {"bits"} or isinstance(bits, bool) or not isinstance(bits, int):
-        raise ScalarError("is not a number", got=dict(value), allowed="a number, or {bits: 0x…}")
+        raise ScalarError("is not a number", code="kind", got=dict(value), allowed="a number, or {bits: 0x…}")
     if not 0 <= bits < 1 << dtype.bits:
-        raise ScalarError(f"is not a bit pattern of {dtype}", got=hex(bits), allowed=f"0 to {(1 << dtype.bits) - 1:#x}")
+        raise ScalarError(
+            f"is not a bit pattern of {dtype}",
+            code="does-not-fit",
+            got=hex(bits),
+            allowed=f"0 to {(1 << dtype.bits) - 1:#x}",
+        )
     return bits
 
 
@@ -170,13 +175,15 @@ def _numpy_bits(value: np.generic, dtype: DataType) -> int:
 
 def _integer_bits(number: int | float | fractions.Fraction, dtype: DataType) -> int:
     if (isinstance(number, float) and not math.isfinite(number)) or number != math.floor(number):
-        raise ScalarError(f"{dtype} holds whole numbers only", got=number)
+        raise ScalarError(f"{dtype} holds whole numbers only", code="does-not-fit", got=number)
     whole = int(number)
     low, high = dtype.range
     least = low if dtype.is_signed else -(1 << (dtype.bits - 1))
     if not least <= whole <= high:
         negatives = "" if dtype.is_signed else ", negative numbers being their two's complement"
-        raise ScalarError(f"does not fit in {dtype}", got=whole, allowed=f"{least} to {high}{negatives}")
+        raise ScalarError(
+            f"does not fit in {dtype}", code="does-not-fit", got=whole, allowed=f"{least} to {high}{negatives}"
+        )
     return whole & ((1 << dtype.bits) - 1)
 
 
@@ -194,6 +201,7 @@ def _float_bits(number: int | float | fractions.Fraction, dtype: DataType) -> in
         limit = np.finfo(dtype.numpy).max
         raise ScalarError(
             f"is beyond the range of {dtype}",
+            code="does-not-fit",
             got=number,
             allowed=f"-{limit} to {limit}, infinity and NaN",
         )

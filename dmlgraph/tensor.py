@@ -73,7 +73,12 @@ class DataType(enum.Enum):
         if found is None:
             hint = suggestion(value.lower(), _BY_NAME, _ELSEWHERE) if isinstance(value, str) else None
             raise TensorError(
-                "not a data type of DirectML", field="dtype", got=value, allowed=listing(_BY_NAME), hint=hint
+                "not a data type of DirectML",
+                code="unknown-dtype",
+                field="dtype",
+                got=value,
+                allowed=listing(_BY_NAME),
+                hint=hint,
             )
         return found
 
@@ -158,7 +163,7 @@ def _integers(value: object, check: Callable[[int], Problem | None]) -> tuple[in
     if not isinstance(value, (list, tuple, np.ndarray)) and (
         isinstance(value, (str, bytes)) or not isinstance(value, Sequence)
     ):
-        raise TensorError("must be a list of integers", got=value)
+        raise TensorError("must be a list of integers", code="kind", got=value)
     result, problems = [], []
     for index, item in enumerate(itertools.islice(value, MOST_ENTRIES)):
         try:
@@ -166,7 +171,7 @@ def _integers(value: object, check: Callable[[int], Problem | None]) -> tuple[in
                 raise TypeError
             number = operator.index(item)
         except TypeError:
-            problem: Problem | None = Problem("must be an integer", got=item)
+            problem: Problem | None = Problem("must be an integer", code="kind", got=item)
         else:
             result.append(number)
             problem = check(number)
@@ -182,6 +187,7 @@ def _size_problem(size: int) -> Problem | None:
         return None
     return Problem(
         "a size must be at least 1; empty tensors do not exist in DirectML",
+        code="sizes",
         got=size,
         allowed="1 or more",
         hint="sizes are not inferred: write the number" if size < 0 else None,
@@ -191,7 +197,9 @@ def _size_problem(size: int) -> Problem | None:
 def _stride_problem(stride: int) -> Problem | None:
     if 0 <= stride <= MAX_ELEMENTS:
         return None
-    return Problem("a stride is a number of elements, zero to repeat", got=stride, allowed=f"0 to {MAX_ELEMENTS}")
+    return Problem(
+        "a stride is a number of elements, zero to repeat", code="strides", got=stride, allowed=f"0 to {MAX_ELEMENTS}"
+    )
 
 
 def _sizes(value: object) -> tuple[int, ...]:
@@ -288,7 +296,9 @@ class TensorDesc(BaseModel):
         missing = len(sizes) - self.rank
         old_sizes = (1,) * missing + self.sizes
         if missing < 0 or any(old not in (1, new) for old, new in zip(old_sizes, sizes, strict=True)):
-            raise TensorError("cannot be broadcast", field="sizes", got=self.sizes, allowed=f"{list(sizes)}")
+            raise TensorError(
+                "cannot be broadcast", code="sizes", field="sizes", got=self.sizes, allowed=f"{list(sizes)}"
+            )
         old_strides = (0,) * missing + self.effective_strides
         strides = tuple(
             0 if old == 1 and new != 1 else stride
@@ -372,6 +382,7 @@ def broadcast_sizes(*sizes: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError:
         raise TensorError(
             "sizes cannot be broadcast together",
+            code="sizes",
             got=" and ".join(str(list(each)) for each in sizes),
             allowed="equal sizes, or 1, dimension by dimension from the right",
         ) from None
@@ -400,19 +411,21 @@ def _path(details: Any) -> str | None:
 def _problem(details: Any, known: Sequence[str] | Any) -> Problem:
     field = _path(details)
     if details["type"] == "missing":
-        return Problem("must be given", field=field)
+        return Problem("must be given", code="missing", field=field)
     if details["type"] == "extra_forbidden":
         *outer, name = map(str, details["loc"])
         if outer:  # inside a field, whose own fields are not these
-            return Problem("is not known here", field=field)
-        return Problem("is not known here", field=name, allowed=listing(known), hint=suggestion(name, known))
+            return Problem("is not known here", code="unknown-field", field=field)
+        return Problem(
+            "is not known here", code="unknown-field", field=name, allowed=listing(known), hint=suggestion(name, known)
+        )
     if details["type"] in ("bool_type", "bool_parsing"):
         got = details["input"]
         is_word = isinstance(got, str) and got.lower() in ("yes", "no", "on", "off")
         hint = "YAML 1.2 takes yes, no, on and off for text" if is_word else None
-        return Problem("must be true or false", field=field, got=got, hint=hint)
+        return Problem("must be true or false", code="kind", field=field, got=got, hint=hint)
     message = details["msg"]
-    return Problem(message[:1].lower() + message[1:], field=field, got=details["input"])
+    return Problem(message[:1].lower() + message[1:], code="kind", field=field, got=details["input"])
 
 
 def _check(desc: TensorDesc) -> None:
@@ -420,17 +433,26 @@ def _check(desc: TensorDesc) -> None:
     sizes, strides = desc.sizes, desc.strides
     if not 1 <= len(sizes) <= MAX_RANK:
         raise TensorError(
-            "a tensor has 1 to 8 dimensions", field="sizes", got=list(sizes), allowed=f"1 to {MAX_RANK} sizes"
+            "a tensor has 1 to 8 dimensions",
+            code="rank",
+            field="sizes",
+            got=list(sizes),
+            allowed=f"1 to {MAX_RANK} sizes",
         )
     if desc.element_count > MAX_ELEMENTS:
         raise TensorError(
-            "more than 2^32-1 elements", field="sizes", got=list(sizes), allowed=f"at most {MAX_ELEMENTS}"
+            "more than 2^32-1 elements",
+            code="too-large",
+            field="sizes",
+            got=list(sizes),
+            allowed=f"at most {MAX_ELEMENTS}",
         )
     if strides is None:
         return
     if len(strides) != len(sizes):
         raise TensorError(
             "there must be one stride for each size",
+            code="strides",
             field="strides",
             got=list(strides),
             allowed=plural(len(sizes), "stride"),
@@ -438,6 +460,7 @@ def _check(desc: TensorDesc) -> None:
     if desc.span > MAX_ELEMENTS:
         raise TensorError(
             "the strides reach beyond 2^32-1 elements",
+            code="strides",
             field="strides",
             got=list(strides),
             allowed=f"1 + sum((size - 1) * stride) of at most {MAX_ELEMENTS}",

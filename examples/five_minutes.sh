@@ -37,7 +37,7 @@ if dmlgraph check mine.yaml 2>messages.txt; then
     exit 1
 fi
 cat messages.txt
-says messages.txt "mine.yaml:10:11: error: node 'y', field 'op': is not an operator; got relu"
+says messages.txt "mine.yaml:10:11: error[unknown-operator]: node 'y', field 'op': is not an operator; got relu"
 says messages.txt "did you mean 'activation_relu'?"
 
 # Mend it.

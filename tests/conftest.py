@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dmlgraph.devices import directml_install, directml_library
+from dmlgraph.devices.directml import install, library
 
 pytest_plugins = ["agreement"]
 
@@ -40,5 +40,5 @@ def reference_operators() -> dict[str, Any]:
 def directml_path() -> pathlib.Path:
     """The DirectML library; on Linux it is fetched where it is missing."""
     if sys.platform == "linux":
-        directml_install.install()
-    return directml_library.find_directml().path
+        install.install()
+    return library.find_directml().path

@@ -121,7 +121,7 @@ def test_an_8_d_fill_is_refused_at_2_1(folder: pathlib.Path) -> None:
     assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr.startswith(
-        "graph.yaml:4:64: error: node 'y', field 'output.sizes': FILL_VALUE_CONSTANT does not"
+        "graph.yaml:4:64: error[level]: node 'y', field 'output.sizes': FILL_VALUE_CONSTANT does not"
     )
     assert "legal from 4.0" in result.stderr
 
@@ -131,24 +131,28 @@ def test_an_8_d_fill_is_refused_at_2_1(folder: pathlib.Path) -> None:
     [
         (
             [],
-            "error: inputs are missing: 'x' (float32 [1, 3]) (--input x=FILE.npy, a file that numpy.save wrote)\n",
+            "error[missing-input]: inputs are missing: 'x' (float32 [1, 3]) "
+            "(--input x=FILE.npy, a file that numpy.save wrote)\n",
         ),
-        (["--input", "z=x.npy"], "error: field 'z': is not an input of the graph; allowed: x\n"),
-        (["--input", "x=none.npy"], "error: field 'input x': cannot read 'none.npy': No such file or directory\n"),
-        (["--input", "x=ramp.yaml"], "error: field 'input x': 'ramp.yaml' is not a .npy file\n"),
+        (["--input", "z=x.npy"], "error[unknown-array]: field 'z': is not an input of the graph; allowed: x\n"),
+        (
+            ["--input", "x=none.npy"],
+            "error[unreadable]: field 'input x': cannot read 'none.npy': No such file or directory\n",
+        ),
+        (["--input", "x=ramp.yaml"], "error[array-file]: field 'input x': 'ramp.yaml' is not a .npy file\n"),
         (
             ["--input", "x=x.npy", "--dim", "N=2"],
-            "error: field 'x': the input has another shape; got [1, 3] in 'x.npy'; allowed: [2, 3]\n",
+            "error[sizes]: field 'x': the input has another shape; got [1, 3] in 'x.npy'; allowed: [2, 3]\n",
         ),
         (
             ["--dim", "M=2"],
-            "ramp.yaml:3:7: error: field 'dims.M': is not a dim of the graph\n"
+            "ramp.yaml:3:7: error[unknown-dim]: field 'dims.M': is not a dim of the graph\n"
             "  3 | dims: {N: 1}\n    |       ^^^^^^\n"
             "    = allowed: N\n    = help: dims are declared with the graph\n1 error\n",
         ),
         (
             ["--dim", "N=0"],
-            "ramp.yaml:3:11: error: field 'dims.N': a dim is a whole number of at least 1; got 0\n"
+            "ramp.yaml:3:11: error[range]: field 'dims.N': a dim is a whole number of at least 1; got 0\n"
             "  3 | dims: {N: 1}\n    |           ^\n1 error\n",
         ),
     ],
@@ -167,7 +171,7 @@ def test_an_input_of_another_data_type_is_told_with_its_file(folder: pathlib.Pat
         result = call(command, "ramp.yaml", "--device", "reference", "--input", "x=wide.npy")
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == (
-            "error: field 'x': the input has another data type; got float64 in 'wide.npy'; allowed: float32 "
+            "error[dtype]: field 'x': the input has another data type; got float64 in 'wide.npy'; allowed: float32 "
             "(array.astype('float32') converts, before it is saved)\n"
         )
 
@@ -186,7 +190,7 @@ def test_what_cannot_be_written_is_told_with_the_reason(folder: pathlib.Path, ar
     assert result.exit_code == 1
     told = result.stderr.splitlines()[-1]
     path = next(each for each in arguments if each.startswith("none/"))
-    assert told == f"error: cannot write '{path}': No such file or directory (there is no folder 'none')"
+    assert told == f"error[unwritable]: cannot write '{path}': No such file or directory (there is no folder 'none')"
     assert len(list(folder.iterdir())) == 2
 
 
@@ -194,10 +198,11 @@ def test_an_empty_file_is_told_with_where_to_start(folder: pathlib.Path) -> None
     (folder / "empty.yaml").touch()
     result = call("check", "empty.yaml")
     assert result.exit_code == 1
-    assert "empty.yaml:1:1: error: the file is empty\n    = help: 'dmlgraph new' writes one" in result.stderr
+    assert "empty.yaml:1:1: error[empty-file]: the file is empty\n" in result.stderr
+    assert "    = help: 'dmlgraph new' writes one" in result.stderr
     (folder / "empty.npy").touch()
     result = call("run", "ramp.yaml", "--input", "x=empty.npy")
-    assert result.stderr == "error: field 'input x': 'empty.npy' is empty; a .npy file holds an array\n"
+    assert result.stderr == "error[array-file]: field 'input x': 'empty.npy' is empty; a .npy file holds an array\n"
 
 
 def test_a_count_of_one_is_singular(folder: pathlib.Path) -> None:
@@ -285,10 +290,10 @@ def test_check_prints_every_error_with_its_place(folder: pathlib.Path) -> None:
     )
     result = call("check", "bad.yaml")
     assert (result.exit_code, result.stdout) == (1, "")
-    first, second, third = (line for line in result.stderr.splitlines() if ": error: " in line)
-    assert first.startswith("bad.yaml:5:14: error: node 'x', field 'dtype': not a data type of DirectML; got flaot32")
-    assert second == "bad.yaml:8:11: error: node 'y', field 'op': is not an operator; got multply"
-    assert third.startswith("bad.yaml:10:1: error: field 'extra': is not known here")
+    first, second, third = (line for line in result.stderr.splitlines() if ": error[" in line)
+    assert first.startswith("bad.yaml:5:14: error[unknown-dtype]: node 'x', field 'dtype': not a data type of DirectML")
+    assert second == "bad.yaml:8:11: error[unknown-operator]: node 'y', field 'op': is not an operator; got multply"
+    assert third.startswith("bad.yaml:10:1: error[unknown-field]: field 'extra': is not known here")
 
 
 def test_an_input_of_any_type_may_be_an_output(folder: pathlib.Path) -> None:
@@ -355,7 +360,7 @@ def test_a_process_has_the_exit_status_and_the_streams(folder: pathlib.Path) -> 
     wrong = process("check", "bad.yaml", folder=folder)
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert wrong.stderr == (
-        "bad.yaml:2:11: error: field 'outputs': there is no input, constant or node called 'y'\n"
+        "bad.yaml:2:11: error[unknown-node]: field 'outputs': there is no input, constant or node called 'y'\n"
         "  2 | outputs: [y]\n    |           ^\n1 error\n"
     )
     misused = process("check", folder=folder)

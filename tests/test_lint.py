@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import json
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dmlgraph as dg
+from dmlgraph.codes import WARNINGS
+from dmlgraph.document.writer import dumps
 from dmlgraph.errors import Severity
 
 HEAD = "dmlgraph: 1\n"
@@ -205,6 +211,56 @@ def test_warnings_come_in_the_order_of_the_file() -> None:
     )
     places = [each.location for each in dg.loads(text).warnings()]
     assert [(place.line, place.column) for place in places if place] == [(2, 8), (2, 14), (5, 3), (6, 3)]
+
+
+# Allowed.
+
+EVERY_WARNING = f"""{HEAD}dims: {{N: 1}}
+inputs: {{x: {{dtype: float32, sizes: [2]}}, unread: {{dtype: float32, sizes: [2]}}}}
+constants: {{k: {{dtype: float32, sizes: [1], data: [1]}}}}
+nodes:
+  dead: {{op: exp, input: x}}
+  wraps: {{op: fill_value_sequence, output: {{dtype: int8, sizes: [999]}}, value_start: 0, value_delta: 1}}
+  inexact: {{op: fill_value_sequence, output: {{dtype: float16, sizes: [2059]}}, value_start: 0, value_delta: 1}}
+outputs: [x, wraps, inexact]
+"""
+
+
+@given(st.lists(st.sampled_from(sorted(WARNINGS))))
+def test_warnings_of_allowed_codes_are_not_told(allow: list[str]) -> None:
+    text = EVERY_WARNING.replace(HEAD, f"{HEAD}allow: [{', '.join(allow)}]\n")
+    graph = dg.loads(text)
+    left = set(WARNINGS) - set(allow)
+    assert {each.code for each in graph.warnings()} == left
+    for other in (graph.with_dims({"N": 3}), dg.loads(dumps(graph)), copy.copy(graph)):
+        assert other.allow == graph.allow
+        assert {each.code for each in other.warnings()} == left
+
+
+@pytest.mark.parametrize(
+    ("allow", "code", "field", "hint"),
+    [
+        (["unused-inptu"], "unknown-code", "allow.0", "did you mean 'unused-input'?"),
+        (["unused-dim", "level"], "unknown-code", "allow.1", "an error cannot be allowed"),
+        (["unused-dim", 3, ["level"]], "unknown-code", "allow.1", None),
+        ("unused-dim", "kind", "allow", 'such as ["unused-input"]'),
+        ({"unused-dim": 1}, "kind", "allow", 'such as ["unused-input"]'),
+        (1, "kind", "allow", 'such as ["unused-input"]'),
+    ],
+)
+def test_what_is_not_a_list_of_warnings_is_refused(allow: Any, code: str, field: str, hint: str | None) -> None:
+    with pytest.raises(dg.GraphError) as caught:
+        dg.Graph(allow=allow)
+    error = caught.value
+    assert (error.code, error.field, error.hint) == (code, field, hint)
+    if code == "unknown-code":
+        assert error.allowed == ", ".join(WARNINGS)
+    with pytest.raises(dg.DocumentError) as caught:
+        dg.loads(f"{HEAD}{X}allow: {json.dumps(allow)}\noutputs: [x]\n")
+    told = caught.value
+    assert (told.code, told.field, told.hint) == (code, field, hint)
+    assert told.location is not None
+    assert told.location.line == 3
 
 
 def test_a_large_graph_is_looked_through_in_linear_time() -> None:

@@ -108,14 +108,15 @@ def test_a_command(folder: pathlib.Path, arguments: list[str], purpose: str) -> 
     done = command(folder, *arguments)
     assert done.returncode == 1
     largest = LARGEST if arguments[1] == "fill.yaml" else LARGEST.replace("big", "x")
-    assert done.stderr.splitlines()[-1].startswith(f"error: not enough memory to {purpose}, {largest}")
+    assert done.stderr.splitlines()[-1].startswith(f"error[memory]: not enough memory to {purpose}, {largest}")
 
 
 @pytest.mark.usefixtures("directml_path")
 def test_a_sequence_that_is_evaluated_while_compiling(folder: pathlib.Path) -> None:
     done = command(folder, "run", "fill.yaml", "--device", "directml:software", "--no-fuse")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(f"error: not enough memory to compile the graph 'vast', {LARGEST}")
+    said = f"error[memory]: not enough memory to compile the graph 'vast', {LARGEST}"
+    assert done.stderr.splitlines()[-1].startswith(said)
 
 
 def test_a_huge_intact_array(folder: pathlib.Path) -> None:
@@ -123,12 +124,12 @@ def test_a_huge_intact_array(folder: pathlib.Path) -> None:
     done = command(folder, "run", "input.yaml", "--input", "x=x.npy", "--device", "cpu")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(
-        "error: field 'input x': not enough memory to read 'x.npy': unable to allocate 13.4 GiB"
+        "error[memory]: field 'input x': not enough memory to read 'x.npy': unable to allocate 13.4 GiB"
     )
     (folder / "c.yaml").write_text("dmlgraph: 1\nconstants: {k: {file: x.npy}}\nnodes: {y: {op: abs, input: k}}\n")
     done = command(folder, "check", "c.yaml")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "c.yaml:2:23: error: node 'k', field 'file': not enough memory to read" in done.stderr
+    assert "c.yaml:2:23: error[memory]: node 'k', field 'file': not enough memory to read" in done.stderr
 
 
 def test_what_nobody_expected_is_a_line_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,13 +143,13 @@ def test_what_nobody_expected_is_a_line_all_the_same(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(operators, "callback", fail)
     result = CliRunner().invoke(main, ["operators"])
-    assert (result.exit_code, result.stderr) == (1, "error: not enough memory to finish the command\n")
+    assert (result.exit_code, result.stderr) == (1, "error[memory]: not enough memory to finish the command\n")
 
 
 def test_a_shader(folder: pathlib.Path) -> None:
     """LLVM ends the process where it gets no memory, so that it is not asked."""
     code = """
-        from dmlgraph.devices.software import codegen, llvm
+        from dmlgraph.devices.directml.software import codegen, llvm
         llvm.data_layout()
         try:
             codegen.reserve(2_000_000)

@@ -78,7 +78,7 @@ def test_commands_answer_as_shown(tmp_path: pathlib.Path):
             text=True,
             check=False,
         )
-        wrong = "error:" in output
+        wrong = "error[" in output
         assert done.returncode == int(wrong), done.stderr
         shown = done.stderr if wrong else done.stdout
         assert is_shown(output, shown), f"{command} prints\n{shown}"
@@ -87,8 +87,8 @@ def test_commands_answer_as_shown(tmp_path: pathlib.Path):
 
 
 def test_the_message_in_the_opening_is_the_one_below():
-    (quoted,) = (text for language, text in BLOCKS if language == "text" and "error:" in text)
-    (below,) = (output for _, output in commands() if "error:" in output)
+    (quoted,) = (text for language, text in BLOCKS if language == "text" and "error[" in text)
+    (below,) = (output for _, output in commands() if "error[" in output)
     assert textwrap.dedent(quoted).rstrip() == below.replace("\n1 error\n", "")
 
 

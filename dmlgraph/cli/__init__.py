@@ -72,7 +72,7 @@ def _without_traceback() -> Iterator[None]:
     except BrokenPipeError:  # nobody reads on, as with `| head`: click ends in silence
         raise
     except OSError as error:
-        tell([Problem(what_failed(error))])
+        tell([Problem(what_failed(error), code="system")])
     except KeyboardInterrupt:
         if sys.stderr.isatty():
             click.echo(err=True)  # the terminal shows ^C in the line

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from dmlgraph.cli.completion import complete_devices
-from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs, writing
+from dmlgraph.cli.messages import tell
+from dmlgraph.cli.options import FILE, ArrayFile, chosen, complete_inputs, with_dims, with_inputs, writing
 from dmlgraph.cli.table import lines, show_bytes, show_seconds
+from dmlgraph.errors import Within
 from dmlgraph.files import write_text
 
 if TYPE_CHECKING:
@@ -89,24 +90,23 @@ def bench(
     from dmlgraph.measure.bench import measure
     from dmlgraph.measure.trace import trace as make_trace
 
-    for device in devices:
-        check_device(device)
+    choices = [chosen(device) for device in devices]
     graph = load(file, dims=dims)
     tell(graph.warnings())
     arrays = complete_inputs(graph, inputs)
     measurements = []
     with (
-        located(graph),
+        Within(place=graph.located),
         click.progressbar(
-            devices,
+            choices,
             label="measuring",
             file=sys.stderr,
             hidden=not sys.stderr.isatty(),
-            item_show_func=lambda device: device,
+            item_show_func=lambda choice: choice and choice.name,
         ) as bar,
     ):
-        for device in bar:
-            measurements.append(measure(graph, device, arrays, fuse=not no_fuse, repeats=repeats))
+        for choice in bar:
+            measurements.append(measure(graph, choice, arrays, fuse=not no_fuse, repeats=repeats))
     if trace is not None:
         with writing(trace):
             write_text(trace, json.dumps(make_trace(measurements)))

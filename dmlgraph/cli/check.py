@@ -6,9 +6,9 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.messages import located, tell
+from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import FILE, with_dims
-from dmlgraph.errors import GraphError, plural
+from dmlgraph.errors import GraphError, Within, plural
 
 
 @click.command()
@@ -18,7 +18,7 @@ from dmlgraph.errors import GraphError, plural
 def check(file: pathlib.Path, strict: bool, dims: dict[str, int]) -> None:
     """Report every error and warning of a graph file.
 
-    Each is told as FILE:LINE:COLUMN: error: what is wrong, with the line, what is allowed and what to do.  A
+    Each is told as FILE:LINE:COLUMN: error[code]: what is wrong, with the line, what is allowed and what to do.  A
     warning is for what is legal but surely not meant, such as a node that no output depends on.
 
     \b
@@ -29,10 +29,10 @@ def check(file: pathlib.Path, strict: bool, dims: dict[str, int]) -> None:
     from dmlgraph.document import load
 
     graph = load(file, dims=dims)
-    with located(graph):
+    with Within(place=graph.located):
         desc = graph.lower(fuse=False)
     warnings = graph.warnings()
     tell(warnings)
     if warnings and strict:
-        raise GraphError("--strict counts warnings as errors")
+        raise GraphError("--strict counts warnings as errors", code="strict")
     click.echo(f"{file}: fine: {plural(len(desc.nodes), 'node')} at feature level {desc.level}")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from dmlgraph.cli.completion import complete_devices
-from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, ArrayFile, check_device, complete_inputs, with_dims, with_inputs
+from dmlgraph.cli.messages import tell
+from dmlgraph.cli.options import FILE, ArrayFile, chosen, complete_inputs, with_dims, with_inputs
 from dmlgraph.cli.table import lines
-from dmlgraph.errors import Problem
+from dmlgraph.errors import Within
 
 if TYPE_CHECKING:
     from dmlgraph.graph import Graph
@@ -102,17 +102,16 @@ def diff(
         raise click.UsageError(
             "with one --device, fused and not fused are compared: --no-fuse leaves nothing to compare"
         )
-    for device in devices:
-        check_device(device)
+    choices = [chosen(device) for device in devices]
     graph = load(file, dims=dims)
     tell(graph.warnings())
     arrays = complete_inputs(graph, inputs)
     sides = (
-        (Side(devices[0], not no_fuse), Side(devices[1], not no_fuse))
-        if len(devices) == 2
-        else (Side(devices[0], False), Side(devices[0], True))
+        (Side(choices[0], not no_fuse), Side(choices[1], not no_fuse))
+        if len(choices) == 2
+        else (Side(choices[0], False), Side(choices[0], True))
     )
-    with located(graph):
+    with Within(place=graph.located):
         found = find_difference(graph, sides, arrays, Tolerance(ulp, relative, absolute))
     for side, reason in zip(found.sides, found.reasons, strict=True):
         click.echo(f"{side} ({reason})", err=True)
@@ -153,7 +152,7 @@ def _finding(graph: Graph, finding: Finding) -> Iterator[str]:
     from dmlgraph.measure.ulp import show_number
 
     comparison = finding.comparison
-    place = graph.located(Problem("", node=finding.node)).location
+    place = graph.location(finding.node)
     operators = " and ".join(dict.fromkeys(finding.operators))
     yield f"{f'{place}: ' if place else ''}the first node that differs is '{finding.node}', {operators}"
     differs, ulp, absolute = _summary(comparison)

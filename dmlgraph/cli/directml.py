@@ -41,9 +41,10 @@ def install(wheel: pathlib.Path | None) -> None:
       dmlgraph directml install
       dmlgraph directml install --from torch_directml-0.2.5.dev240914-cp311-cp311-manylinux2010_x86_64.whl
     """
-    from dmlgraph.devices import directml_install, directml_ready
+    from dmlgraph.devices.directml import install as installer
+    from dmlgraph.devices.directml import ready
 
-    if directml_ready.bring_llvmlite(download=wheel is None):
+    if ready.bring_llvmlite(download=wheel is None):
         click.echo("installed: llvmlite")
     with click.progressbar(length=1, label="DirectML", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
 
@@ -51,10 +52,10 @@ def install(wheel: pathlib.Path | None) -> None:
             bar.length = total
             bar.update(done - bar.pos)
 
-        installed = directml_install.install(wheel, progress=progress)
+        installed = installer.install(wheel, progress=progress)
     click.echo(f"{'already installed' if installed.already else 'installed'}: {installed.path}")
-    device = directml_ready.device()
-    directml_ready.prove(device)
+    device = ready.device()
+    ready.prove(device)
     click.echo(f"works: a graph ran on {device}")
 
 
@@ -66,10 +67,11 @@ def info() -> None:
     Example:
       dmlgraph directml info
     """
-    from dmlgraph.devices import directml_library, list_devices
+    from dmlgraph.devices import list_devices
+    from dmlgraph.devices.directml import library
 
-    found = directml_library.find_directml()
-    direct3d = directml_library.find_direct3d()
+    found = library.find_directml()
+    direct3d = library.find_direct3d()
     click.echo(f"DirectML:    {found.path} ({found.origin})")
     click.echo(f"Direct3D 12: {direct3d.d3d12}{' (the software adapter of dmlgraph)' if direct3d.software else ''}")
     click.echo(f"DXCore:      {direct3d.dxcore}")

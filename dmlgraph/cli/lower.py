@@ -8,8 +8,9 @@ import textwrap
 import click
 
 from dmlgraph.cli.completion import complete_devices
-from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, check_device, with_dims
+from dmlgraph.cli.messages import tell
+from dmlgraph.cli.options import FILE, chosen, with_dims
+from dmlgraph.errors import Within
 
 
 @click.command()
@@ -34,19 +35,14 @@ def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, 
       dmlgraph lower examples/ramp.yaml --no-fuse
       dmlgraph lower examples/ramp.yaml --explain --device cpu
     """
-    from dmlgraph.devices import choose, fuse_for
+    from dmlgraph.compile import lower_graph
     from dmlgraph.document import load
-    from dmlgraph.lowering import lower as lower_graph
-    from dmlgraph.passes import fuse
 
-    if device is not None:
-        check_device(device)
+    target = None if device is None else chosen(device).device
     graph = load(file, dims=dims)
     tell(graph.warnings())
-    with located(graph):
-        target = None if device is None else choose(device).device
-        fused = fuse_for(target, graph, rules=not no_fuse) if target else fuse(graph, rules=not no_fuse)
-        desc = lower_graph(fused.graph, target.level if target else None)
+    with Within(place=graph.located):
+        fused, desc = lower_graph(graph, target, fuse=not no_fuse)
     if explain:
         nothing = "nothing is fused, as asked for\n" if no_fuse else "nothing to fuse\n"
         click.echo(textwrap.indent(fused.explain() or nothing, "# "), nl=False)

@@ -1,6 +1,6 @@
 """Problems as a compiler tells them: the place, what is wrong, the line with the offending part underlined, advice.
 
-    ramp.yaml:9:11: error: node 'y', field 'op': is not an operator; got multply
+    ramp.yaml:9:11: error[unknown-operator]: node 'y', field 'op': is not an operator; got multply
       9 |   y: {op: multply, a: x, b: ramp}
         |           ^^^^^^^
         = help: did you mean 'multiply'?
@@ -10,7 +10,6 @@ The form of the first line is fixed, for editors and scripts; the others are for
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import sys
@@ -20,10 +19,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph.errors import MOST_PROBLEMS, DmlGraphError, Location, Problem, Severity, plural
+from dmlgraph.errors import MOST_PROBLEMS, Location, Problem, Severity, plural
 
 if TYPE_CHECKING:
-    from dmlgraph.graph import Graph
+    pass
 
 WIDTH = 100  # columns of a source line that are shown; a longer one is cut around the offending part
 TAB = 4  # columns a tab takes
@@ -40,22 +39,13 @@ def tell(problems: Sequence[Problem]) -> None:
         click.echo(count(problems) + (f"; the last {more} are not told" if more > 0 else ""), err=True)
 
 
-@contextlib.contextmanager
-def located(graph: Graph) -> Iterator[None]:
-    """Errors raised inside are told with the places of their nodes in the graph's file."""
-    try:
-        yield
-    except DmlGraphError as error:
-        raise error.with_problems(graph.located(problem) for problem in error.problems) from None
-
-
 def lines(problem: Problem, before: Problem | None = None, *, colour: bool = False) -> Iterator[str]:
     """A problem line by line; one without a place in a file is one line.
 
     What the problem told `before` it has shown is not shown again: the source line of the same place, its advice.
     """
     place, severity = problem.location, problem.severity
-    kind = _style(f"{severity}:", colour, fg=_COLOURS[severity], bold=True)
+    kind = _style(f"{severity}[{problem.code}]:", colour, fg=_COLOURS[severity], bold=True)
     if place is None:
         yield f"{kind} {visible(str(problem))}"
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -11,11 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmlgraph.errors import BindingError, DeviceError, DmlGraphError, NotEnoughMemoryError, listing, suggestion
+from dmlgraph.errors import (
+    BindingError,
+    DeviceError,
+    DmlGraphError,
+    NotEnoughMemoryError,
+    Problem,
+    Within,
+    listing,
+    suggestion,
+)
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from dmlgraph.devices import Choice
     from dmlgraph.graph import Graph
 
     Array = np.ndarray[Any, Any]
@@ -58,11 +69,13 @@ def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...])
         try:
             arrays[name] = ArrayFile(file, read_array(file))
         except OSError as error:
-            raise DmlGraphError(f"cannot read '{file}': {error.strerror or error}", field=f"input {name}") from None
+            raise DmlGraphError(
+                f"cannot read '{file}': {error.strerror or error}", code="unreadable", field=f"input {name}"
+            ) from None
         except NotEnoughMemoryError as error:
             raise NotEnoughMemoryError(each.within(f"input {name}") for each in error.problems) from None
         except ValueError as error:
-            raise DmlGraphError(f"'{file}' {error}", field=f"input {name}") from None
+            raise DmlGraphError(f"'{file}' {error}", code="array-file", field=f"input {name}") from None
     return arrays
 
 
@@ -83,14 +96,14 @@ def with_inputs(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def check_device(name: str) -> None:
-    """A name that is no device's is wrong usage; a device that cannot be used here is an error."""
+def chosen(name: str) -> Choice:
+    """The device of a name.  A name that is no device's is wrong usage; that it cannot be used here is an error."""
     from dmlgraph.devices import choose
 
     try:
-        choose(name)
+        return choose(name)
     except DeviceError as error:
-        if type(error) is not DeviceError:  # there is such a device, and it cannot be used
+        if error.code != "unknown-device":  # there is such a device, and it cannot be used
             raise
         told = dataclasses.replace(error.problems[0], field=None)  # which the option's name says
         raise click.BadParameter(str(told), param_hint="--device") from None
@@ -110,20 +123,22 @@ def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
         if name not in slots:
             raise BindingError(
                 "is not an input of the graph",
+                code="unknown-array",
                 field=name,
                 allowed=listing(slots) or "nothing: the graph has no inputs",
                 hint=suggestion(name, slots),
             )
         desc, array = slots[name], file.array
-        with _naming(file.path, name):
+        with Within(place=functools.partial(_naming, file.path, name), kind=BindingError):
             array = from_stored(array, desc.dtype)
-        for what, found, wanted, hint in (
-            ("data type", array.dtype, desc.dtype, f"array.astype('{desc.dtype}') converts, before it is saved"),
-            ("shape", list(array.shape), list(desc.sizes), None),
+        advice = f"array.astype('{desc.dtype}') converts, before it is saved"
+        for what, code, found, wanted, hint in (
+            ("data type", "dtype", array.dtype, desc.dtype, advice),
+            ("shape", "sizes", list(array.shape), list(desc.sizes), None),
         ):
             if str(found) != str(wanted):
                 message, got = f"the input has another {what}", f"{found} in '{file.path}'"
-                raise BindingError(message, field=name, got=got, allowed=str(wanted), hint=hint)
+                raise BindingError(message, code=code, field=name, got=got, allowed=str(wanted), hint=hint)
         arrays[name] = array
     return arrays
 
@@ -141,20 +156,15 @@ def every_input(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
         options = " ".join(f"--input {shlex.quote(node.name)}=FILE.npy" for node in missing)
         raise BindingError(
             f"inputs are missing: {', '.join(wanted)}",
+            code="missing-input",
             hint=f"{options}, {'a file' if len(missing) == 1 else 'files'} that numpy.save wrote",
         )
     return arrays
 
 
-@contextlib.contextmanager
-def _naming(path: str, name: str) -> Iterator[None]:
-    """Errors raised inside are told of the file and of the input that it is for."""
-    try:
-        yield
-    except DmlGraphError as error:
-        raise BindingError(
-            dataclasses.replace(each, message=f"'{path}' {each.message}", field=name) for each in error.problems
-        ) from None
+def _naming(path: str, name: str, problem: Problem) -> Problem:
+    """A problem told of the file and of the input that it is for."""
+    return dataclasses.replace(problem, message=f"'{path}' {problem.message}", field=name)
 
 
 @contextlib.contextmanager
@@ -167,7 +177,7 @@ def writing(path: pathlib.Path) -> Iterator[None]:
             raise
         folder = path.parent
         hint = None if folder.is_dir() else f"there is no folder '{folder}'"
-        raise DmlGraphError(f"cannot write '{path}': {error.strerror or error}", hint=hint) from None
+        raise DmlGraphError(f"cannot write '{path}': {error.strerror or error}", code="unwritable", hint=hint) from None
 
 
 def complete_inputs(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array]:

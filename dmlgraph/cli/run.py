@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dmlgraph.cli.completion import complete_devices
-from dmlgraph.cli.messages import located, tell
-from dmlgraph.cli.options import FILE, ArrayFile, check_device, every_input, with_dims, with_inputs, writing
+from dmlgraph.cli.messages import tell
+from dmlgraph.cli.options import FILE, ArrayFile, chosen, every_input, with_dims, with_inputs, writing
+from dmlgraph.errors import Within
 from dmlgraph.files import NewFiles
 
 if TYPE_CHECKING:
@@ -54,15 +55,15 @@ def run(
       dmlgraph run examples/positional_encoding.yaml
       dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 --output-dir results
     """
-    from dmlgraph.devices import compile_graph
+    from dmlgraph.compile import compile_graph
     from dmlgraph.document import load
 
-    check_device(device)
+    choice = chosen(device)
     graph = load(file, dims=dims)
     tell(graph.warnings())
     arrays = every_input(graph, inputs)
-    with located(graph):
-        executable = compile_graph(graph, device, fuse=not no_fuse)
+    with Within(place=graph.located):
+        executable = compile_graph(graph, choice, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
     results = executable.run(arrays)
     for name, array in results.items():

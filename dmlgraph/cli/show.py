@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph.cli.messages import located
 from dmlgraph.cli.options import FILE, with_dims, writing
-from dmlgraph.errors import plural
+from dmlgraph.errors import Within, plural
 from dmlgraph.files import write_text
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def show(
         raise click.UsageError("-o says the format by its name; leave --format away")
     graph = load(file, dims=dims)
     format_ = format_ or (PRINTED if output is None else picture.format_of(output))
-    with located(graph):
+    with Within(place=graph.located):
         text = picture.render(graph, format_, view=view or "source")
     if output is not None:
         with writing(output):

@@ -13,10 +13,10 @@ import numpy as np
 
 from dmlgraph.devices.overlap import overlap, overlaps_itself
 from dmlgraph.errors import BindingError, DeviceError, listing, plural, suggestion
+from dmlgraph.fusion import Entry
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
 from dmlgraph.memory import enough_memory
 from dmlgraph.operators.operator import Operator
-from dmlgraph.passes.rule import Entry
 from dmlgraph.tensor import MASKED, UNMASK, is_masked
 
 Array = np.ndarray[Any, Any]
@@ -153,7 +153,7 @@ class Executable(abc.ABC):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise DeviceError("the executable is closed and cannot run any more")
+            raise DeviceError("the executable is closed and cannot run any more", code="closed")
 
     def _profile(self, inputs: Sequence[Array]) -> list[Step] | None:
         """The steps of one run on the inputs, in slot order; None where the device cannot tell them apart."""
@@ -169,6 +169,7 @@ class Executable(abc.ABC):
             if name not in self._given:
                 raise BindingError(
                     "is not an input of the graph",
+                    code="unknown-array",
                     field=str(name),
                     allowed=listing(self._given) or "nothing: the graph has no inputs",
                     hint=suggestion(str(name), self._given),
@@ -179,7 +180,8 @@ class Executable(abc.ABC):
         if missing:
             raise BindingError(
                 "inputs are missing: "
-                + ", ".join(f"'{slot.name}' ({slot.desc.dtype} {list(slot.desc.sizes)})" for slot in missing)
+                + ", ".join(f"'{slot.name}' ({slot.desc.dtype} {list(slot.desc.sizes)})" for slot in missing),
+                code="missing-input",
             )
         self._owned.update(owned)
         # What this call was given comes first: other threads may hand over owned inputs meanwhile.
@@ -191,25 +193,33 @@ class Executable(abc.ABC):
             if name not in self._slots:
                 raise BindingError(
                     "is not an output of the graph",
+                    code="unknown-array",
                     field=str(name),
                     allowed=listing(self._slots),
                     hint=suggestion(str(name), self._slots),
                 )
             if not isinstance(value, np.ndarray):
-                raise BindingError("must be a NumPy array to write into", field=name, got=type(value).__name__)
+                raise BindingError(
+                    "must be a NumPy array to write into", code="kind", field=name, got=type(value).__name__
+                )
             if not value.flags.writeable:
-                raise BindingError("cannot be written into: the array is read-only", field=name)
+                raise BindingError("cannot be written into: the array is read-only", code="read-only", field=name)
             _checked(value, self._slots[name], "output")
             if overlaps_itself(value):
                 raise BindingError(
                     "cannot be written into: elements of the array share memory",
+                    code="shared-memory",
                     field=name,
                     got=f"strides of {list(value.strides)} bytes",
                     hint="a new array, such as np.empty makes, has a place for each",
                 )
         for one, other in itertools.combinations(out, 2):
             if overlap(out[one], out[other]):
-                raise BindingError(f"cannot be written into: the array shares memory with that of '{one}'", field=other)
+                raise BindingError(
+                    f"cannot be written into: the array shares memory with that of '{one}'",
+                    code="shared-memory",
+                    field=other,
+                )
         return dict(out)
 
 
@@ -217,22 +227,25 @@ def by_name(given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise BindingError("must be a mapping from names to arrays", field=what, got=type(given).__name__)
+        raise BindingError("must be a mapping from names to arrays", code="kind", field=what, got=type(given).__name__)
     return given
 
 
 def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
     """`value` as an array of exactly the slot's data type and sizes."""
     if is_masked(value):
-        raise BindingError(f"the {what} {MASKED}", field=slot.name, hint=UNMASK if what == "input" else None)
+        raise BindingError(
+            f"the {what} {MASKED}", code="masked", field=slot.name, hint=UNMASK if what == "input" else None
+        )
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of different lengths
-        raise BindingError(f"the {what} is no array: {error}", field=slot.name) from None
+        raise BindingError(f"the {what} is no array: {error}", code="kind", field=slot.name) from None
     dtype = slot.desc.dtype
     if array.dtype != dtype.numpy:
         raise BindingError(
             f"the {what} has another data type",
+            code="dtype",
             field=slot.name,
             got=str(array.dtype),
             allowed=str(dtype),
@@ -241,6 +254,7 @@ def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
     if array.shape != slot.desc.sizes:
         raise BindingError(
             f"the {what} has another shape",
+            code="sizes",
             field=slot.name,
             got=list(array.shape),
             allowed=str(list(slot.desc.sizes)),

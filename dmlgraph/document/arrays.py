@@ -94,12 +94,14 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
     try:
         array = read_array(path)
     except OSError as error:
-        raise GraphError(f"cannot be read: {error.strerror or error}", field="file", got=name) from None
+        raise GraphError(
+            f"cannot be read: {error.strerror or error}", code="unreadable", field="file", got=name
+        ) from None
     except NotEnoughMemoryError as error:
         raise NotEnoughMemoryError(problem.within("file") for problem in error.problems) from None
     except ValueError as error:
         hint = "save an array of numbers with numpy.save"
-        raise GraphError(str(error), field="file", got=name, hint=hint) from None
+        raise GraphError(str(error), code="array-file", field="file", got=name, hint=hint) from None
     return np.ascontiguousarray(array) if array.ndim else array
 
 
@@ -110,19 +112,22 @@ def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
         GraphError: with the field `file`: not a name, outside the folder, or no such file.
     """
     if not isinstance(name, str) or not name or "\0" in name:
-        raise GraphError("must be the path of a .npy file", field="file", got=name)
+        raise GraphError("must be the path of a .npy file", code="kind", field="file", got=name)
     if folder is None:
-        raise GraphError("a document that is not a file has no folder to find files in", field="file", got=name)
+        raise GraphError(
+            "a document that is not a file has no folder to find files in", code="no-folder", field="file", got=name
+        )
     path = folder / name
     try:
         inside = not pathlib.PurePath(name).is_absolute() and path.resolve().is_relative_to(folder.resolve())
         is_file = inside and path.is_file()
     except (OSError, RuntimeError, ValueError) as error:  # too long a name, links in a circle
         reason = getattr(error, "strerror", None) or "its links lead in a circle"
-        raise GraphError(f"cannot be found: {reason}", field="file", got=name) from None
+        raise GraphError(f"cannot be found: {reason}", code="unreadable", field="file", got=name) from None
     if not inside:
         raise GraphError(
             "lies outside the document's folder",
+            code="outside-folder",
             field="file",
             got=name,
             allowed="a path relative to the document, inside its folder",
@@ -130,7 +135,7 @@ def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
     if not is_file:
         near = suggestion(name, (each.name for each in sorted(folder.glob("*.npy"))))
         hint = near or f"looked in {'the folder of the graph file' if folder == pathlib.Path() else folder}"
-        raise GraphError("there is no such file", field="file", got=name, hint=hint)
+        raise GraphError("there is no such file", code="unreadable", field="file", got=name, hint=hint)
     return path
 
 
@@ -162,7 +167,7 @@ def from_stored(array: Array, dtype: DataType) -> Array:
         return array
     low, high = dtype.range
     if array.size and not low <= int(array.min()) <= int(array.max()) <= high:
-        raise GraphError(f"holds numbers beyond {dtype}", field="file", allowed=f"{low} to {high}")
+        raise GraphError(f"holds numbers beyond {dtype}", code="does-not-fit", field="file", allowed=f"{low} to {high}")
     return array.astype(dtype.numpy)
 
 
@@ -179,6 +184,7 @@ def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | No
     except DmlGraphError as error:
         raise GraphError(
             "holds a data type DirectML does not have",
+            code="unknown-dtype",
             field="file",
             got=str(array.dtype),
             allowed=error.allowed,
@@ -186,6 +192,7 @@ def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | No
     if dtype is not None and found is not dtype:
         raise GraphError(
             f"the file '{name}' holds another data type",
+            code="dtype",
             field="dtype",
             got=str(dtype),
             allowed=f"{found}, as in the file",
@@ -193,6 +200,7 @@ def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | No
     if sizes is not None and array.shape != sizes:
         raise GraphError(
             f"the file '{name}' holds another shape",
+            code="sizes",
             field="sizes",
             got=list(sizes),
             allowed=f"{list(array.shape)}, as in the file",
@@ -207,7 +215,7 @@ def from_numbers(data: Tree, desc: TensorDesc) -> Array:
         GraphError: with the field of the offending number, or for a wrong count.
     """
     if not isinstance(data.value, list):
-        raise GraphError("must be a list of numbers", field="data", got=data.plain)
+        raise GraphError("must be a list of numbers", code="kind", field="data", got=data.plain)
     numbers = list(_numbers(data))
     array = converted(numbers, desc.dtype)
     if array is None:
@@ -215,6 +223,7 @@ def from_numbers(data: Tree, desc: TensorDesc) -> Array:
     if len(numbers) != desc.element_count:
         raise GraphError(
             "the data does not fill the sizes",
+            code="sizes",
             field="data",
             got=plural(len(numbers), "number"),
             allowed=f"{desc.element_count}, for {list(desc.sizes)}",
@@ -223,6 +232,7 @@ def from_numbers(data: Tree, desc: TensorDesc) -> Array:
     if nested and _shape(data) != desc.sizes:
         raise GraphError(
             "the nested lists have another shape",
+            code="sizes",
             field="data",
             got=list(shape) if (shape := _shape(data)) else "lists of different lengths",
             allowed=str(list(desc.sizes)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -20,12 +21,13 @@ from dmlgraph.errors import (
     Location,
     Problem,
     Problems,
+    Within,
     listing,
     nearest,
     shorten,
     suggestion,
 )
-from dmlgraph.graph import NOT_A_DIM, Graph
+from dmlgraph.graph import Graph
 from dmlgraph.memory import collector_paused, enough_memory
 from dmlgraph.nodes import may_have_output, readings, reference_hint
 from dmlgraph.operators.names import operator_hint
@@ -34,7 +36,7 @@ from dmlgraph.operators.registry import find
 from dmlgraph.plain_files import read_file
 
 FORMAT_VERSION = 1
-SECTIONS = ("dmlgraph", "name", "target", "dims", "inputs", "constants", "nodes", "outputs")
+SECTIONS = ("dmlgraph", "name", "target", "allow", "dims", "inputs", "constants", "nodes", "outputs")
 DECLARED = ("inputs", "constants", "nodes")
 INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
 ELSEWHERE = {"shape": "sizes", "type": "dtype", "data_type": "dtype", "value": "data", "path": "file", "operator": "op"}
@@ -67,10 +69,12 @@ def read_text(path: pathlib.Path) -> str:
     try:
         return read_file(path).decode("utf-8-sig")
     except OSError as error:
-        raise DocumentError(f"cannot read the file: {error.strerror or error}", location=start) from None
+        raise DocumentError(
+            f"cannot read the file: {error.strerror or error}", code="unreadable", location=start
+        ) from None
     except UnicodeDecodeError as error:
         raise DocumentError(
-            f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", location=start
+            f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", code="syntax", location=start
         ) from None
 
 
@@ -92,7 +96,7 @@ def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, 
             graph = _Reader(tree, folder, problems).read(dims or {})
         elif not problems:
             hint = "'dmlgraph new' writes one to start from"
-            problems.add(Problem("the file is empty", location=Location(file, 1, 1), hint=hint))
+            problems.add(Problem("the file is empty", code="empty-file", location=Location(file, 1, 1), hint=hint))
     return graph
 
 
@@ -112,7 +116,9 @@ class _Reader:
 
     def read(self, dims: Mapping[str, int]) -> Graph:
         if not isinstance(self.tree.value, dict):
-            self._problem("a graph file is a mapping", self.tree, got=self.tree.plain, allowed=listing(SECTIONS))
+            self._problem(
+                "a graph file is a mapping", self.tree, code="syntax", got=self.tree.plain, allowed=listing(SECTIONS)
+            )
             return self.graph
         self.tree = self._known_keys(self.tree, SECTIONS)
         self._version()
@@ -137,6 +143,7 @@ class _Reader:
             self._problem(
                 "not a format version this dmlgraph reads",
                 version,
+                code="version",
                 field="dmlgraph",
                 got=version.plain,
                 allowed=str(FORMAT_VERSION),
@@ -144,16 +151,17 @@ class _Reader:
             )
 
     def _header(self, overrides: Mapping[str, int]) -> None:
-        """Name, target and dims: those that are right make the graph, so that the rest can be checked."""
+        """Name, target, allow and dims: those that are right make the graph, so that the rest can be checked."""
         fields: dict[str, Any] = {}
         name = self.tree.value.get("name")
         if name is not None:
             with self._noting(self.tree):
                 fields["name"] = Graph(name.plain).name
-        target = self.tree.value.get("target")
-        if target is not None:
-            with self._noting(self.tree):
-                fields["target"] = Graph(target=target.plain).target
+        for key in ("target", "allow"):
+            item = self.tree.value.get(key)
+            if item is not None and item.value is not None:
+                with self._noting(self.tree):
+                    fields[key] = getattr(Graph(**{key: item.plain}), key)
         dims: dict[str, int] = {}
         for dim, size in self._section("dims"):
             dims[dim] = 1  # stands in where the size is wrong
@@ -174,7 +182,9 @@ class _Reader:
                 if name in self.declared:
                     self.broken.add(name)
                     hint = f"first in line {self._name_place(name, key).location.line}"
-                    self.problems.add(Problem("the name is taken", node=name, location=key.location, hint=hint))
+                    self.problems.add(
+                        Problem("the name is taken", code="duplicate", node=name, location=key.location, hint=hint)
+                    )
                 else:
                     self.declared[name] = self._operator_of(tree) if section == "nodes" else None
 
@@ -186,7 +196,9 @@ class _Reader:
         plain = {key: item.plain for key, item in tree.value.items() if key != "data"}
         if "file" in tree.value:
             if "data" in tree.value:
-                raise GraphError("cannot be given beside 'file'", field="data", hint="one of them holds the numbers")
+                raise GraphError(
+                    "cannot be given beside 'file'", code="conflict", field="data", hint="one of them holds the numbers"
+                )
             found = Gathered()
             with found:
                 array = load_file(plain["file"], self.folder)
@@ -220,7 +232,7 @@ class _Reader:
             told = few if few == cycle.way else [*few, "…", first]
             way = " -> ".join(map(shorten, told))
             place = self.tree.value["nodes"].keys[first].location
-            self.problems.add(Problem("the nodes form a cycle", node=first, got=way, location=place))
+            self.problems.add(Problem("the nodes form a cycle", code="cycle", node=first, got=way, location=place))
         for name in order:
             self._attempt(name, trees[name], self._operator)
 
@@ -264,13 +276,21 @@ class _Reader:
     def _operator_class(self, name: str, tree: Tree) -> type[Operator] | None:
         op = tree.value.get("op")
         if op is None:
-            self._problem("the operator is missing", tree, node=name, field="op", hint="such as {op: add, a: x, b: y}")
+            self._problem(
+                "the operator is missing",
+                tree,
+                code="missing",
+                node=name,
+                field="op",
+                hint="such as {op: add, a: x, b: y}",
+            )
             return None
         found = self.declared[name]
         if found is None:
             self._problem(
                 "is not an operator",
                 op,
+                code="unknown-operator",
                 node=name,
                 field="op",
                 got=op.plain,
@@ -291,13 +311,14 @@ class _Reader:
             self._problem(
                 "must be a list of names, or a mapping from names to values",
                 tree,
+                code="kind",
                 field="outputs",
                 got=tree.plain,
                 hint=f"such as [{tree.value}]" if isinstance(tree.value, str) else None,
             )
             return
         if not tree.value:
-            self._problem("must name at least one output", tree, field="outputs", got=tree.plain)
+            self._problem("must name at least one output", tree, code="no-outputs", field="outputs", got=tree.plain)
         for name, item, place in named:
             if self._reference(item, "outputs") and self._source(item.value) not in self.broken:
                 try:
@@ -348,6 +369,7 @@ class _Reader:
             self._problem(
                 "must be the name of an input, constant or node",
                 tree,
+                code="kind",
                 node=node,
                 field=field,
                 got=tree.plain,
@@ -363,6 +385,7 @@ class _Reader:
             self._problem(
                 f"there is no input, constant or node called '{shorten(tree.value)}'",
                 tree,
+                code="unknown-node",
                 node=node,
                 field=field,
                 allowed=None if near or not self.declared else self._names_declared,
@@ -377,10 +400,8 @@ class _Reader:
     def _value(self, tree: Tree, field: str) -> Any:
         if isinstance(tree.value, list):
             return [self._value(item, f"{field}.{index}") for index, item in enumerate(tree.value)]
-        try:
+        with Within(place=lambda problem: dataclasses.replace(problem, node=None, field=field)):
             return None if tree.value is None else self.graph.value(tree.value)
-        except GraphError as error:
-            raise GraphError(dataclasses.replace(each, node=None, field=field) for each in error.problems) from None
 
     # Problems and their places.
 
@@ -389,7 +410,9 @@ class _Reader:
         if name in self.broken:
             return
         if not isinstance(tree.value, dict):
-            self._problem("must be a mapping", tree, node=name, got=tree.plain, hint="such as {key: value, …}")
+            self._problem(
+                "must be a mapping", tree, code="kind", node=name, got=tree.plain, hint="such as {key: value, …}"
+            )
             self.broken.add(name)
             return
         if known is not None:
@@ -405,18 +428,25 @@ class _Reader:
             return name in self.lost
         return any(self._source(each.value) in self.broken for _, each in self._references(name, tree))
 
-    def _noting(self, tree: Tree, name: str | None = None) -> _Noting:
-        return _Noting(self, tree, name)
+    @contextlib.contextmanager
+    def _noting(self, tree: Tree, name: str | None = None) -> Iterator[None]:
+        """Notes the problems of an error raised inside, with their places, and goes on."""
+        found = Gathered()
+        with found:
+            yield
+        for problem in found.problems:
+            self._note(problem, tree, name)
+        if found.problems and name is not None:
+            self.broken.add(name)
 
-    def note(self, problem: Problem, tree: Tree, name: str | None) -> None:
+    def _note(self, problem: Problem, tree: Tree, name: str | None) -> None:
         """A problem with its place: the field's, else the name's."""
-        if problem.message == NOT_A_DIM and self._unreadable("dims"):
+        if problem.code == "unknown-dim" and self._unreadable("dims"):
             return
         operator = self._operator_of(tree)
-        if operator and problem.message == "must be given" and problem.field in operator.model_fields:
+        if operator and problem.code == "missing" and problem.hint is None and problem.field in operator.model_fields:
             problem = dataclasses.replace(problem, hint=f"'dmlgraph operators {operator.name}' tells what it takes")
-        unknown = problem.message.startswith("is not known")
-        place = tree.find(problem.field, key=unknown)
+        place = tree.find(problem.field, key=problem.code == "unknown-field")
         if name is not None and place is tree:
             place = self._name_place(name, tree)
         self.problems.add(problem.at(node=name, location=place.location))
@@ -444,6 +474,7 @@ class _Reader:
             self._problem(
                 "must be a mapping from names",
                 tree,
+                code="kind",
                 field=section,
                 got="a list" if isinstance(tree.value, list) else tree.plain,
                 hint="write 'name: …', without '- ' before it" if isinstance(tree.value, list) else "such as {name: …}",
@@ -467,6 +498,7 @@ class _Reader:
             self.problems.add(
                 Problem(
                     "is not known here",
+                    code="unknown-field",
                     node=node,
                     field=key,
                     allowed=listing(known),
@@ -478,33 +510,14 @@ class _Reader:
 
     def _need(self, tree: Tree, needed: tuple[str, ...]) -> None:
         """Raises the problems of keys that are missing."""
-        problems = [Problem("must be given", field=key) for key in needed if key not in tree.value]
+        problems = [Problem("must be given", code="missing", field=key) for key in needed if key not in tree.value]
         if problems:
             raise DocumentError(problems)
 
     def _missing(self, message: str, section: str, hint: str) -> None:
         """A section that is not there: a problem of the whole file, so that no line of it is shown."""
         place = dataclasses.replace(self.tree.location, end_column=None, source=None)
-        self.problems.add(Problem(message, field=section, hint=hint, location=place))
+        self.problems.add(Problem(message, code="missing", field=section, hint=hint, location=place))
 
-    def _problem(self, message: str, tree: Tree, **fields: Any) -> None:
-        self.problems.add(Problem(message, location=tree.location, **fields))
-
-
-class _Noting:
-    """Notes the problems of an error raised inside, with their places, and goes on."""
-
-    def __init__(self, reader: _Reader, tree: Tree, name: str | None) -> None:
-        self.reader, self.tree, self.name = reader, tree, name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if not isinstance(error, DmlGraphError):
-            return False
-        for problem in error.problems:
-            self.reader.note(problem, self.tree, self.name)
-        if self.name is not None:
-            self.reader.broken.add(self.name)
-        return True
+    def _problem(self, message: str, tree: Tree, *, code: str, **fields: Any) -> None:
+        self.problems.add(Problem(message, code=code, location=tree.location, **fields))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from dmlgraph.codes import WARNINGS
 from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.fields import Kind
@@ -90,6 +91,11 @@ def schema() -> Schema:
             "target": {
                 "enum": [str(level) for level in FeatureLevel],
                 "description": "the feature level to be legal at",
+            },
+            "allow": {
+                "type": "array",
+                "items": {"enum": list(WARNINGS)},
+                "description": "codes of warnings that are not told",
             },
             "dims": _named({"type": "integer", "minimum": 1}),
             "inputs": _named(

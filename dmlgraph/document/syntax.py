@@ -161,13 +161,13 @@ def syntax_problem(
     """
     mark = error.problem_mark or error.context_mark
     if mark is None:
-        return Problem(f"not YAML: {error.problem}", location=Location(file, 1, 1))
+        return Problem(f"not YAML: {error.problem}", code="syntax", location=Location(file, 1, 1))
     at = _Trouble(lines, mark.line, mark.column, error.context_mark or mark, bracket)
     tell = _TOLD.get(error.problem or "")
     at, message, hint = tell(at) if tell else (at, error.problem or "", None)
     if at.line >= len(lines) and lines:  # the end of the file: shown behind its last line
         at = dataclasses.replace(at, line=len(lines) - 1, column=len(lines[-1]))
-    return Problem(f"not YAML: {message}", hint=hint, location=at.location(file))
+    return Problem(f"not YAML: {message}", code="syntax", hint=hint, location=at.location(file))
 
 
 def character_problem(text: str, file: str) -> Problem:
@@ -177,6 +177,7 @@ def character_problem(text: str, file: str) -> Problem:
     line = text.splitlines()[len(lines) - 1] if bad else None
     return Problem(
         "not YAML: a control character or other code point that text does not have",
+        code="syntax",
         got=repr(bad[0]) if bad else None,
         location=Location(file, len(lines), max(1, len(lines[-1])), None, line),
     )

@@ -156,7 +156,9 @@ def parse(text: str, file: str, problems: Problems) -> Tree | None:
     directive = _TAG_DIRECTIVE.search(source.text)
     if directive is not None:  # libyaml compares each with all before it
         place = source.location(directive.start() << 32 | directive.end())
-        problems.add(Problem("the directive %TAG is not allowed: a graph file has no tags", location=place))
+        problems.add(
+            Problem("the directive %TAG is not allowed: a graph file has no tags", code="syntax", location=place)
+        )
         return None
     try:
         with collector_paused():
@@ -297,6 +299,7 @@ class _Builder:
             raise _TooMuchError(
                 Problem(
                     f"the aliases here unfold to more than {self._limit} values",
+                    code="syntax",
                     location=tree.location,
                     hint="write the values out",
                 )
@@ -317,10 +320,13 @@ class _Builder:
         """The key, None where it cannot be one."""
         name = key.value
         if not isinstance(name, str):
-            problem = Problem("a key must be text", got=key.plain, location=key.location, hint="write it in quotes")
+            problem = Problem(
+                "a key must be text", code="syntax", got=key.plain, location=key.location, hint="write it in quotes"
+            )
         elif name in parent.value:
             problem = Problem(
                 f"the key '{shorten(name)}' is given twice",
+                code="duplicate",
                 location=key.location,
                 hint=f"first in line {parent.keys[name].location.line}",
             )
@@ -334,7 +340,7 @@ class _Builder:
         meant, _, value = key.value.partition(":")
         hint = f"write '{shorten(meant)}: {shorten(value)}'" if value else None
         message = f"a space is missing after the ':' of '{shorten(key.value)}'"
-        self.problems.add(Problem(message, location=key.location, hint=hint))
+        self.problems.add(Problem(message, code="syntax", location=key.location, hint=hint))
         return meant, key.with_value(resolve(value))
 
     def _refuse_tag(self, event: Any) -> None:
@@ -343,10 +349,10 @@ class _Builder:
             self._problem(f"the tag {tag} is not allowed: a graph file holds plain values only", event)
 
     def _problem(self, message: str, event: Any) -> None:
-        self.problems.add(Problem(message, location=self.source.location(_span(event))))
+        self.problems.add(Problem(message, code="syntax", location=self.source.location(_span(event))))
 
     def _too_much(self, message: str, event: Any) -> _TooMuchError:
-        return _TooMuchError(Problem(message, location=self.source.location(_span(event))))
+        return _TooMuchError(Problem(message, code="syntax", location=self.source.location(_span(event))))
 
     _take: ClassVar[Mapping[type, Callable[[_Builder, Any], None]]] = {
         yaml.ScalarEvent: _scalar,

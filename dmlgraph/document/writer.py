@@ -55,7 +55,9 @@ def dumps(graph: Graph) -> str:
     with enough_memory("write", graph):
         text, files = _document(graph, "graph")
     if files:
-        raise GraphError("has constants that need files of their own: save it to a file", got=sorted(files))
+        raise GraphError(
+            "has constants that need files of their own: save it to a file", code="no-folder", got=sorted(files)
+        )
     return text
 
 
@@ -64,6 +66,7 @@ def _document(graph: Graph, stem: str) -> tuple[str, dict[str, np.ndarray[Any, A
     if graph.is_fused:
         raise GraphError(
             "a fused graph is no source: its readers may read by strides that no file can say",
+            code="fused-graph",
             hint="save the graph it was made of",
         )
     files: dict[str, np.ndarray[Any, Any]] = {}
@@ -78,6 +81,8 @@ def _document(graph: Graph, stem: str) -> tuple[str, dict[str, np.ndarray[Any, A
     top: dict[str, Any] = {"dmlgraph": FORMAT_VERSION, "name": graph.name}
     if graph.target is not None:
         top["target"] = str(graph.target)
+    if graph.allow:
+        top["allow"] = list(graph.allow)
     if graph.dims:
         top["dims"] = graph.dims
     top |= {name: section for name, section in sections.items() if section}

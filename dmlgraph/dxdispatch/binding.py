@@ -89,7 +89,9 @@ class Binder:
         if resource in self._inputs:
             return self._inputs[resource]
         if tensor is None:
-            raise GraphError("is no output: no operator writes it", field="resource", got=resource)
+            raise GraphError(
+                "is no output: no operator writes it", code="unknown-output", field="resource", got=resource
+            )
         source = Source(resource, 0, "resource")
         return self._value(_Reading(source, tensor, None, tensor), tensor)
 
@@ -138,7 +140,7 @@ class Binder:
         self._check_size(source, desc)
         value = self.written.get(source.resource, self._inputs.get(source.resource))
         if value is not None and source.offset:
-            raise GraphError("reads from the middle of a buffer", field=source.path, hint=_NO_VIEWS)
+            raise GraphError("reads from the middle of a buffer", code="unsupported", field=source.path, hint=_NO_VIEWS)
         declared = None if source.offset else self.buffers[source.resource].tensor
         return _Reading(source, desc, value, declared)
 
@@ -146,16 +148,22 @@ class Binder:
         self._check_size(source, desc)
         if source.offset:
             raise GraphError(
-                "writes into the middle of a buffer", field=source.path, hint="give it a buffer of its own"
+                "writes into the middle of a buffer",
+                code="unsupported",
+                field=source.path,
+                hint="give it a buffer of its own",
             )
         if sum(other.resource == source.resource for other in targets) > 1:
-            raise GraphError("two outputs write to one buffer", field=source.path, got=source.resource)
+            raise GraphError(
+                "two outputs write to one buffer", code="unsupported", field=source.path, got=source.resource
+            )
 
     def _check_size(self, source: Source, desc: TensorDesc) -> None:
         size = self.buffers[source.resource].size
         if size is not None and source.offset + desc.total_bytes > size:
             raise GraphError(
                 f"the buffer '{source.resource}' is too small for the tensor",
+                code="sizes",
                 field=source.path,
                 got=plural(size, "byte"),
                 allowed=f"{plural(source.offset + desc.total_bytes, 'byte')} or more",
@@ -192,6 +200,7 @@ class Binder:
         reading, found = unlike[0]
         raise GraphError(
             _NO_VIEWS,
+            code="unsupported",
             field=reading.source.path,
             got=str(reading.desc),
             allowed=str(found),
@@ -221,14 +230,16 @@ class Binder:
 
     def _input(self, source: Source, desc: TensorDesc) -> Value:
         if source.offset:
-            raise GraphError("reads from the middle of an input", field=source.path, hint="make it a constant")
+            raise GraphError(
+                "reads from the middle of an input", code="unsupported", field=source.path, hint="make it a constant"
+            )
         made = self._inputs.get(source.resource)  # by the same dispatch, for another of its tensors
         if made is None:
             name = self._names[source.resource]
             made = self.graph.input(name, sizes=desc.sizes, dtype=desc.dtype, strides=desc.strides, owned=desc.owned)
             self._inputs[source.resource] = made
         elif not same_addresses(made.desc, desc):
-            raise GraphError(_NO_VIEWS, field=source.path, got=str(desc), allowed=str(made.desc))
+            raise GraphError(_NO_VIEWS, code="unsupported", field=source.path, got=str(desc), allowed=str(made.desc))
         return made
 
     def _asked(self, desc: OperatorDesc, tensors: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dmlgraph.document.arrays import converted, find_file, load_file
 from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.descs import at, number, read_tensor
 from dmlgraph.dxdispatch.names import DATA_TYPE, enumerator
-from dmlgraph.errors import MOST_PROBLEMS, DmlGraphError, Gathered, OperatorError, Problem, plural
+from dmlgraph.errors import MOST_PROBLEMS, Gathered, OperatorError, Problem, Within, plural
 from dmlgraph.plain_files import read_file
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
@@ -71,10 +71,10 @@ def read_buffer(tree: Tree, folder: pathlib.Path | None) -> Buffer:
         GraphError: the same of a file.
     """
     if not isinstance(tree.value, dict):
-        raise OperatorError("must be an object", got=tree.plain, hint='such as {"initialValues": […], …}')
+        raise OperatorError("must be an object", code="kind", got=tree.plain, hint='such as {"initialValues": […], …}')
     initial = tree.value.get("initialValues")
     if initial is None:
-        raise OperatorError("must be given", field="initialValues")
+        raise OperatorError("must be given", code="missing", field="initialValues")
     dtype = _data_type(tree.value.get("initialValuesDataType"), "initialValuesDataType")
     if initial.value == "deferred":
         return Buffer(dtype, None, True, 0, 0, lambda count: np.zeros(count, np.uint8))
@@ -85,6 +85,7 @@ def read_buffer(tree: Tree, folder: pathlib.Path | None) -> Buffer:
     if offset + length > size:
         raise OperatorError(
             "is too small for the initial values",
+            code="sizes",
             field="sizeInBytes" if "sizeInBytes" in tree.value else "initialValuesOffsetInBytes",
             got=size if "sizeInBytes" in tree.value else offset,
             allowed=f"{plural(length, 'byte')} of values at offset {offset} want a size of {offset + length} or more",
@@ -98,7 +99,9 @@ def _tensor(tree: Tree, size: int) -> TensorDesc | None:
     with at("tensor"):
         desc = read_tensor(tree.value["tensor"])
         if desc.total_bytes > size:
-            raise OperatorError("takes more than the buffer has", got=desc.total_bytes, allowed=f"{size} bytes")
+            raise OperatorError(
+                "takes more than the buffer has", code="too-large", got=desc.total_bytes, allowed=f"{size} bytes"
+            )
         return desc
 
 
@@ -108,17 +111,19 @@ _Initial = tuple[DataType | None, bool, int, Callable[[int], Bytes]]  # type, is
 def _initial(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _Initial:
     if isinstance(tree.value, list):
         if not tree.value:
-            raise OperatorError("must hold at least one value", got=[])
+            raise OperatorError("must hold at least one value", code="range", got=[])
         return _known(dtype, _mixed(tree) if dtype is None else _array(tree, dtype))
     kinds = [kind for kind in _KINDS if isinstance(tree.value, dict) and kind in tree.value]
     if len(kinds) != 1:
         message = _NO_INITIALIZER if not kinds else "is more than one initialiser"
         allowed = 'a list, {"value", "valueCount"}, {"valueStart", "valueDelta", "valueCount"} or {"sourcePath"}'
-        raise OperatorError(message, got=tree.plain, allowed=allowed)
+        raise OperatorError(message, code="kind", got=tree.plain, allowed=allowed)
     if kinds == ["sourcePath"]:
         return _file(tree, dtype, folder)
     if dtype is None:
-        raise OperatorError(f"wants an initialValuesDataType beside it: one of {DATA_TYPE}", got=tree.plain)
+        raise OperatorError(
+            f"wants an initialValuesDataType beside it: one of {DATA_TYPE}", code="missing", got=tree.plain
+        )
     count = _integer(tree, "valueCount", None, least=1)
     itemsize = dtype.bits // 8
     first = _scalar(tree, kinds[0], dtype)
@@ -181,13 +186,15 @@ def _typed(tree: Tree) -> bytes:
     """The bytes of one value with its type."""
     if not isinstance(tree.value, dict):
         hint = 'such as {"type": "FLOAT32", "value": 1}; or give initialValuesDataType'
-        raise OperatorError("must be an object", got=tree.plain, hint=hint)
-    missing = [Problem("must be given", field=key) for key in ("type", "value") if key not in tree.value]
+        raise OperatorError("must be an object", code="kind", got=tree.plain, hint=hint)
+    missing = [
+        Problem("must be given", code="missing", field=key) for key in ("type", "value") if key not in tree.value
+    ]
     if missing:
         raise OperatorError(missing)
     dtype = _data_type(tree.value["type"], "type")
     if dtype is None:
-        raise OperatorError("must be known", field="type", got=tree.value["type"].plain)
+        raise OperatorError("must be known", code="missing", field="type", got=tree.value["type"].plain)
     with at("value"):
         return _bits(tree.value["value"], dtype)
 
@@ -198,31 +205,32 @@ def _file(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _I
     path = name.replace("\\", "/") if isinstance(name, str) else name  # models are written on Windows
     suffix = pathlib.PurePosixPath(path).suffix.lower() if isinstance(path, str) else ""
     if suffix in _IMAGES:
-        raise OperatorError("pictures are not read", field="sourcePath", got=name, hint="save its pixels as .npy")
-    try:
-        if suffix != ".npy":
-            source = find_file(path, folder)
-            if dtype is None:
-                raise OperatorError("wants an initialValuesDataType beside it", field="sourcePath", got=name)
-            content = np.frombuffer(read_file(source), np.uint8)
-        else:
-            array = load_file(path, folder)
-            found = DataType.parse(array.dtype)
-            if dtype not in (None, found):
-                raise OperatorError(
-                    "the file holds another data type", field="sourcePath", got=name, allowed=str(dtype)
-                )
-            dtype, content = found, np.frombuffer(array.tobytes(), np.uint8)
-    except OSError as error:
-        message = f"cannot be read: {error.strerror or error}"
-        raise OperatorError(message, field="sourcePath", got=name) from None
-    except DmlGraphError as error:
         raise OperatorError(
-            Problem(each.message, None, "sourcePath", each.got, each.allowed, each.hint) for each in error.problems
-        ) from None
-    if not len(content):
-        raise OperatorError("the file is empty", field="sourcePath", got=name)
+            "pictures are not read", code="unsupported", field="sourcePath", got=name, hint="save its pixels as .npy"
+        )
+    with Within(place=_of_source, kind=OperatorError):
+        try:
+            if suffix != ".npy":
+                source = find_file(path, folder)
+                if dtype is None:
+                    raise OperatorError("wants an initialValuesDataType beside it", code="missing", got=name)
+                content = np.frombuffer(read_file(source), np.uint8)
+            else:
+                array = load_file(path, folder)
+                found = DataType.parse(array.dtype)
+                if dtype not in (None, found):
+                    raise OperatorError("the file holds another data type", code="dtype", got=name, allowed=str(dtype))
+                dtype, content = found, np.frombuffer(array.tobytes(), np.uint8)
+        except OSError as error:
+            raise OperatorError(f"cannot be read: {error.strerror or error}", code="unreadable", got=name) from None
+        if not len(content):
+            raise OperatorError("the file is empty", code="empty-file", got=name)
     return _known(dtype, content)
+
+
+def _of_source(problem: Problem) -> Problem:
+    """A problem of a file, told of the field that names it."""
+    return dataclasses.replace(problem, field="sourcePath")
 
 
 def _data_type(tree: Tree | None, field: str) -> DataType | None:
@@ -236,15 +244,17 @@ def _data_type(tree: Tree | None, field: str) -> DataType | None:
 def _integer(tree: Tree, field: str, default: int | None, least: int = 0) -> int:
     value = tree.value[field].plain if field in tree.value else default
     if value is None:
-        raise OperatorError("must be given", field=field)
+        raise OperatorError("must be given", code="missing", field=field)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
-        raise OperatorError("must be a whole number", field=field, got=value, allowed=f"{least} to {MAX_COUNT}")
+        raise OperatorError(
+            "must be a whole number", code="kind", field=field, got=value, allowed=f"{least} to {MAX_COUNT}"
+        )
     return value
 
 
 def _scalar(tree: Tree, field: str, dtype: DataType) -> Scalar:
     if field not in tree.value:
-        raise OperatorError("must be given", field=field)
+        raise OperatorError("must be given", code="missing", field=field)
     with at(field):
         return Scalar.of(number(tree.value[field]), dtype)
 

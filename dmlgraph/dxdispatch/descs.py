@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.names import MEMBERS, data_type, enumeration_name, enumerator, operator_class
 from dmlgraph.errors import (
-    DmlGraphError,
     Gathered,
     OperatorError,
     Problem,
-    TensorError,
+    Within,
     listing,
     nearest,
     suggestion,
@@ -56,7 +54,7 @@ def read_operator(tree: Tree) -> OperatorDesc:
     _check_object(tree)
     kind = first_of(tree, "type", "Type")
     if kind is None:
-        raise OperatorError("must be given", field="type", hint='such as "DML_OPERATOR_GEMM"')
+        raise OperatorError("must be given", code="missing", field="type", hint='such as "DML_OPERATOR_GEMM"')
     with at(kind):
         operator = operator_class(tree.value[kind].plain)
     path = first_of(tree, "Desc", "desc") or ""
@@ -76,18 +74,9 @@ def first_of(tree: Tree, *keys: str) -> str | None:
     return next((key for key in keys if key in tree.value), None)
 
 
-class at:  # noqa: N801 - reads as a word
+def at(path: object) -> Within:
     """Problems raised inside are told of the field: `path` goes in front of theirs."""
-
-    def __init__(self, path: object) -> None:
-        self.path = str(path)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, DmlGraphError) and self.path:
-            raise OperatorError(problem.within(self.path) for problem in error.problems) from None
+    return Within(field=str(path), kind=OperatorError)
 
 
 def _members(tree: Tree, operator: type[Operator], *, nested: bool, fused: bool) -> dict[str, Any]:
@@ -102,7 +91,7 @@ def _members(tree: Tree, operator: type[Operator], *, nested: bool, fused: bool)
         item = tree.value.get(member.name)
         if item is None or (item.value is None and member.optional):
             if not member.optional and member.name not in misspelt:
-                problems.append(Problem("must be given", field=member.name))
+                problems.append(Problem("must be given", code="missing", field=member.name))
             continue
         try:
             with at(member.name):
@@ -118,13 +107,13 @@ def _members(tree: Tree, operator: type[Operator], *, nested: bool, fused: bool)
 
 def _check_object(tree: Tree) -> None:
     if not isinstance(tree.value, dict):
-        raise OperatorError("must be an object", got=tree.plain, hint="such as {…}")
+        raise OperatorError("must be an object", code="kind", got=tree.plain, hint="such as {…}")
 
 
 def _unknown(tree: Tree, operator: type[Operator], beside: Iterable[str]) -> list[Problem]:
     known = [member.name for member in operator.members]
     return [
-        Problem(UNKNOWN_MEMBER, field=key, allowed=listing(known), hint=suggestion(key, known))
+        Problem(UNKNOWN_MEMBER, code="unknown-field", field=key, allowed=listing(known), hint=suggestion(key, known))
         for key in tree.value
         if key not in (*known, *beside)
     ]
@@ -133,7 +122,13 @@ def _unknown(tree: Tree, operator: type[Operator], beside: Iterable[str]) -> lis
 def _counts(tree: Tree, operator: type[Operator], fields: Mapping[str, Any]) -> list[Problem]:
     """Counts may be left out; those that are given must be the lengths of their arrays."""
     return [
-        Problem(f"must be the length of {array.name}", field=member.name, got=count.plain, allowed=str(len(found)))
+        Problem(
+            f"must be the length of {array.name}",
+            code="count",
+            field=member.name,
+            got=count.plain,
+            allowed=str(len(found)),
+        )
         for member in operator.members
         if member.counts is not None and (count := tree.value.get(member.name)) is not None
         for array in [operator.members_by_field()[member.counts]]
@@ -155,6 +150,7 @@ def _scalars(tree: Tree, operator: type[Operator], fields: dict[str, Any]) -> li
             problems.append(
                 Problem(
                     f"a {dtype} is in another member of the union",
+                    code="conflict",
                     field=member.name,
                     got=got,
                     allowed=f'{{"{name}": …}}',
@@ -193,9 +189,17 @@ def read_tensor(tree: Tree) -> TensorDesc:
 
 def _buffer_tensor(tree: Tree) -> TensorDesc:
     _check_object(tree)
-    problems = [Problem("must be given", field=name) for name in ("DataType", "Sizes") if name not in tree.value]
+    problems = [
+        Problem("must be given", code="missing", field=name) for name in ("DataType", "Sizes") if name not in tree.value
+    ]
     problems += [
-        Problem(UNKNOWN_MEMBER, field=key, allowed=listing(TENSOR_MEMBERS), hint=suggestion(key, TENSOR_MEMBERS))
+        Problem(
+            UNKNOWN_MEMBER,
+            code="unknown-field",
+            field=key,
+            allowed=listing(TENSOR_MEMBERS),
+            hint=suggestion(key, TENSOR_MEMBERS),
+        )
         for key in tree.value
         if key not in (*TENSOR_MEMBERS, "Type")
     ]
@@ -208,7 +212,7 @@ def _buffer_tensor(tree: Tree) -> TensorDesc:
         dtype = data_type(plain["DataType"])
     with found, at("Flags"):
         named = [enumerator(each, "DML_TENSOR_FLAG", TENSOR_FLAGS) for each in _listed(plain.get("Flags", []))]
-    with found, _in_members():
+    with found, Within(place=_of_member, kind=OperatorError):
         desc = TensorDesc(
             dtype=dtype,
             sizes=plain["Sizes"],
@@ -218,10 +222,13 @@ def _buffer_tensor(tree: Tree) -> TensorDesc:
     found.settle(OperatorError)
     count, total = plain.get("DimensionCount", desc.rank), plain.get("TotalTensorSizeInBytes", 0)
     if count != desc.rank:
-        raise OperatorError("must be the length of Sizes", field="DimensionCount", got=count, allowed=str(desc.rank))
+        raise OperatorError(
+            "must be the length of Sizes", code="count", field="DimensionCount", got=count, allowed=str(desc.rank)
+        )
     if not isinstance(total, int) or (total and total < desc.total_bytes):
         raise OperatorError(
             "is less than the sizes and strides take",
+            code="sizes",
             field="TotalTensorSizeInBytes",
             got=total,
             allowed=f"{desc.total_bytes} or more",
@@ -229,18 +236,11 @@ def _buffer_tensor(tree: Tree) -> TensorDesc:
     return desc
 
 
-@contextlib.contextmanager
-def _in_members() -> Iterator[None]:
-    """Problems of a description are told of the members its fields are."""
-    try:
-        yield
-    except TensorError as error:
-        raise OperatorError(
-            dataclasses.replace(problem, field=".".join(MEMBERS.get(part, part) for part in problem.field.split(".")))
-            if problem.field
-            else problem
-            for problem in error.problems
-        ) from None
+def _of_member(problem: Problem) -> Problem:
+    """A problem of a description, told of the member that its field is."""
+    if not problem.field:
+        return problem
+    return dataclasses.replace(problem, field=".".join(MEMBERS.get(part, part) for part in problem.field.split(".")))
 
 
 def _listed(value: Any) -> list[Any]:
@@ -252,7 +252,7 @@ def _list_of(read: Callable[[Tree], Any]) -> Callable[[Tree, type[Operator], Mem
 
     def reader(tree: Tree, operator: type[Operator], member: Member) -> list[Any]:  # noqa: ARG001
         if not isinstance(tree.value, list):
-            raise OperatorError("must be a list", got=tree.plain)
+            raise OperatorError("must be a list", code="kind", got=tree.plain)
         items = []
         found = Gathered()
         for index, item in enumerate(tree.value):
@@ -275,7 +275,7 @@ def _struct(names: Mapping[str, str]) -> Callable[[Tree], dict[str, Any]]:
 
     def read(tree: Tree) -> dict[str, Any]:
         _check_object(tree)
-        missing = [Problem("must be given", field=name) for name in names if name not in tree.value]
+        missing = [Problem("must be given", code="missing", field=name) for name in names if name not in tree.value]
         if missing:
             raise OperatorError(missing)
         return {key: number(tree.value[name]) for name, key in names.items()}
@@ -292,7 +292,7 @@ def _activation(tree: Tree) -> dict[str, Any]:
     _check_object(tree)
     kind = first_of(tree, "Type", "type")
     if kind is None:
-        raise OperatorError("must be given", field="Type", hint='such as "ACTIVATION_RELU"')
+        raise OperatorError("must be given", code="missing", field="Type", hint='such as "ACTIVATION_RELU"')
     with at(kind):
         operator = operator_class(tree.value[kind].plain)
     path = first_of(tree, "Desc", "desc") or ""

@@ -78,7 +78,7 @@ def _scalar(scalar: Scalar) -> Any:
     if scalar.dtype is DataType.FLOAT16:
         return {"UInt16": scalar.bits}
     if math.isnan(float(number)) and scalar != Scalar.of(math.nan, scalar.dtype):
-        raise OperatorError("the format has one NaN only, and this is another", got=str(scalar))
+        raise OperatorError("the format has one NaN only, and this is another", code="does-not-fit", got=str(scalar))
     return {scalar.dtype.name.capitalize(): number}
 
 

@@ -47,6 +47,7 @@ def enumerator(value: object, prefix: str, names: Iterable[str]) -> str:
         hint = suggestion(short.upper(), names) if short is not None else None
         raise OperatorError(
             f"is not an enumerator of {prefix}",
+            code="unknown-name",
             got=value,
             allowed=listing(names),
             hint=hint or f"with or without {prefix}_",
@@ -68,7 +69,12 @@ def operator_class(value: object) -> type[Operator]:
     if found is None or (short != found.dml and short != _OLDER_NAMES.get(found.dml)):
         names = [each.dml for each in REGISTRY.values()]
         hint = suggestion(short.upper(), names) if short is not None else None
-        raise OperatorError("is not an operator of DirectML", got=value, hint=hint or "such as DML_OPERATOR_GEMM")
+        raise OperatorError(
+            "is not an operator of DirectML",
+            code="unknown-operator",
+            got=value,
+            hint=hint or "such as DML_OPERATOR_GEMM",
+        )
     return found
 
 

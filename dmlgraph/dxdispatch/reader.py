@@ -13,7 +13,7 @@ from dmlgraph.document.reader import read_text
 from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.binding import Binder, Source
 from dmlgraph.dxdispatch.buffers import Buffer, read_buffer
-from dmlgraph.dxdispatch.descs import UNKNOWN_MEMBER, OperatorDesc, read_operator
+from dmlgraph.dxdispatch.descs import OperatorDesc, read_operator
 from dmlgraph.dxdispatch.names import member_path
 from dmlgraph.dxdispatch.text import parse
 from dmlgraph.errors import DmlGraphError, GraphError, OperatorError, Problem, Problems, listing, suggestion
@@ -150,7 +150,9 @@ class _Reader:
 
     def read(self, inputs: Collection[str], constants: Collection[str]) -> None:
         if not isinstance(self.tree.value, dict):
-            self._problem("a model is an object", self.tree, got=self.tree.plain, allowed=listing(SECTIONS))
+            self._problem(
+                "a model is an object", self.tree, code="syntax", got=self.tree.plain, allowed=listing(SECTIONS)
+            )
             return
         for name, tree in self._section("resources"):
             self.buffers[name] = None
@@ -171,7 +173,7 @@ class _Reader:
     def _build(self, commands: list[_Dispatch | _Show], inputs: Collection[str], constants: Collection[str]) -> None:
         """The nodes of the dispatches and the outputs that are shown, in order."""
         if not any(isinstance(command, _Dispatch) or command.is_output for command in commands):
-            self._problem("no operator is dispatched", self.tree, field="commands")
+            self._problem("no operator is dispatched", self.tree, code="no-outputs", field="commands")
             return
         buffers = {name: buffer for name, buffer in self.buffers.items() if buffer is not None}
         are_inputs = {name for name, each in buffers.items() if each.is_blank} - set(constants) | set(inputs)
@@ -196,7 +198,12 @@ class _Reader:
         for name, value in outputs or binder.unread():
             self.graph.output(free.take(_name(name) or "output"), value)
         if not self.graph.outputs:
-            self._problem("every result is read by another dispatch", self.tree, hint="print the one that is wanted")
+            self._problem(
+                "every result is read by another dispatch",
+                self.tree,
+                code="no-outputs",
+                hint="print the one that is wanted",
+            )
 
     @staticmethod
     def _shown(command: _Show, binder: Binder, shown: Collection[Value]) -> Iterator[tuple[str, Value]]:
@@ -212,9 +219,18 @@ class _Reader:
             for name in names:
                 if name not in self.buffers:
                     hint = suggestion(name, self.buffers)
-                    self._problem("there is no resource of this name", self.tree, field=option, got=name, hint=hint)
+                    self._problem(
+                        "there is no resource of this name",
+                        self.tree,
+                        code="unknown-resource",
+                        field=option,
+                        got=name,
+                        hint=hint,
+                    )
                 elif name in inputs and name in constants:
-                    self._problem("is to be both an input and a constant", self.tree, field=option, got=name)
+                    self._problem(
+                        "is to be both an input and a constant", self.tree, code="duplicate", field=option, got=name
+                    )
 
     # Commands.
 
@@ -222,7 +238,7 @@ class _Reader:
         """The dispatches, and what is shown, in order."""
         tree = self.tree.value.get("commands")
         if tree is None or not isinstance(tree.value, list):
-            self._problem("must be a list of commands", tree or self.tree, field="commands")
+            self._problem("must be a list of commands", tree or self.tree, code="kind", field="commands")
             return
         for command in tree.value:
             with self._noting(command):
@@ -232,7 +248,9 @@ class _Reader:
 
     def _command(self, tree: Tree) -> _Dispatch | _Show | None:
         if not isinstance(tree.value, dict) or not isinstance(tree.plain.get("type"), str):
-            raise OperatorError("must be an object with a type", got=tree.plain, allowed=listing(_COMMANDS))
+            raise OperatorError(
+                "must be an object with a type", code="kind", got=tree.plain, allowed=listing(_COMMANDS)
+            )
         kind: str = tree.value["type"].value
         if kind.lower() in _SILENT_COMMANDS:
             return None
@@ -244,7 +262,12 @@ class _Reader:
             is_output = isinstance(output, str)
             return _Show(tree, name, output if is_output else name, is_output)
         raise OperatorError(
-            "is not a command", field="type", got=kind, allowed=listing(_COMMANDS), hint=suggestion(kind, _COMMANDS)
+            "is not a command",
+            code="unknown-name",
+            field="type",
+            got=kind,
+            allowed=listing(_COMMANDS),
+            hint=suggestion(kind, _COMMANDS),
         )
 
     def _dispatch(self, tree: Tree) -> _Dispatch | None:
@@ -253,10 +276,10 @@ class _Reader:
         other = _other(dispatchable)
         if other is not None:
             message = f"'{name}' is {other}: only operators of DirectML become nodes"
-            raise OperatorError(message, field="dispatchable")
+            raise OperatorError(message, code="unsupported", field="dispatchable")
         bindings = tree.value.get("bindings")
         if bindings is None or not isinstance(bindings.value, dict):
-            raise OperatorError("must be an object", field="bindings", hint='such as {"InputTensor": "x"}')
+            raise OperatorError("must be an object", code="kind", field="bindings", hint='such as {"InputTensor": "x"}')
         desc = self.descs[name]
         if desc is None:
             return None
@@ -279,7 +302,15 @@ class _Reader:
     def _check_bind_points(self, bound: dict[str, Tree], operator: type[Operator]) -> None:
         known = [member.name for member in operator.members if member.role is not None]
         unknown = [
-            Problem(_UNKNOWN_TENSOR, None, f"bindings.{key}", None, listing(known), suggestion(key, known))
+            Problem(
+                _UNKNOWN_TENSOR,
+                None,
+                f"bindings.{key}",
+                None,
+                listing(known),
+                suggestion(key, known),
+                code="unknown-field",
+            )
             for key in bound
             if key not in known
         ]
@@ -294,7 +325,9 @@ class _Reader:
         trees = [] if tree is None else tree.value if isinstance(tree.value, list) else [tree]
         if len(trees) != count:
             message = "must be bound to as many buffers as there are tensors" if trees else "nothing is bound here"
-            raise OperatorError(message, field=f"bindings.{member.name}", got=len(trees) or None, allowed=str(count))
+            raise OperatorError(
+                message, code="count", field=f"bindings.{member.name}", got=len(trees) or None, allowed=str(count)
+            )
         for index, each in enumerate(trees):
             path = f"bindings.{member.name}" + (f".{index}" if isinstance(tree and tree.value, list) else "")
             yield self._source(each, path)
@@ -309,13 +342,15 @@ class _Reader:
         size = binding.get("elementSizeInBytes", 0) or (dtype.bits // 8 if dtype else 1)
         for key, value in (("elementOffset", offset), ("elementSizeInBytes", size)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise OperatorError("must be a whole number", field=f"{path}.{key}", got=value)
+                raise OperatorError("must be a whole number", code="kind", field=f"{path}.{key}", got=value)
         return Source(name, offset * size, path)
 
     def _known(self, name: Any, known: Collection[str], field: str) -> str:
         if not isinstance(name, str) or name not in known:
             hint = suggestion(name, known) if isinstance(name, str) else None
-            raise OperatorError("there is nothing of this name", field=field, got=name, hint=hint)
+            raise OperatorError(
+                "there is nothing of this name", code="unknown-resource", field=field, got=name, hint=hint
+            )
         return name
 
     # Problems and their places.
@@ -323,7 +358,7 @@ class _Reader:
     def _section(self, section: str) -> Iterator[tuple[str, Tree]]:
         tree = self.tree.value.get(section)
         if tree is None or not isinstance(tree.value, dict):
-            self._problem("must be an object", tree or self.tree, field=section, got=tree and tree.plain)
+            self._problem("must be an object", tree or self.tree, code="kind", field=section, got=tree and tree.plain)
         else:
             yield from tree.value.items()
 
@@ -351,11 +386,11 @@ class _Reader:
 
     def _note(self, error: DmlGraphError, tree: Tree, node: str | None) -> None:
         for problem in error.problems:
-            place = tree.find(problem.field, key=problem.message in (UNKNOWN_MEMBER, _UNKNOWN_TENSOR))
+            place = tree.find(problem.field, key=problem.code == "unknown-field")
             self.problems.add(dataclasses.replace(problem, node=node, location=place.location))
 
-    def _problem(self, message: str, tree: Tree, **fields: Any) -> None:
-        self.problems.add(Problem(message, location=tree.location, **fields))
+    def _problem(self, message: str, tree: Tree, *, code: str, **fields: Any) -> None:
+        self.problems.add(Problem(message, code=code, location=tree.location, **fields))
 
 
 def _other(tree: Tree) -> str | None:

@@ -138,7 +138,9 @@ class _Parser:
         return self._error("not JSON", got=self.text or "the end of the text", allowed=wanted, hint=hint)
 
     def _error(self, message: str, **fields: Any) -> DocumentError:
-        return DocumentError(message, location=self._source.location(self.start << 32 | self.start), **fields)
+        return DocumentError(
+            message, code="syntax", location=self._source.location(self.start << 32 | self.start), **fields
+        )
 
 
 # What takes several lines, one for each item: by key, "*" being any.

@@ -16,7 +16,7 @@ from dmlgraph.dxdispatch.buffers import sequence
 from dmlgraph.dxdispatch.fields import members, plain_number, tensor
 from dmlgraph.dxdispatch.names import operator_type
 from dmlgraph.dxdispatch.text import layout
-from dmlgraph.errors import BindingError, DmlGraphError, GraphError, ToldOf, listing, suggestion
+from dmlgraph.errors import BindingError, GraphError, Within, listing, suggestion
 from dmlgraph.files import NewFiles
 from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
@@ -69,7 +69,7 @@ class _Writer:
 
     def __init__(self, graph: Graph, inputs: Mapping[str, Any], stem: str, files: dict[str, Array] | None) -> None:
         if not graph.outputs:
-            raise GraphError(f"the graph '{graph.name}' has no outputs", hint="name at least one")
+            raise GraphError(f"the graph '{graph.name}' has no outputs", code="no-outputs", hint="name at least one")
         self.graph, self.inputs, self.stem, self.files = graph, inputs, stem, files
         self.resources: dict[str, Any] = {}
         self.dispatchables: dict[str, Any] = {}
@@ -110,7 +110,9 @@ class _Writer:
         for name in self.inputs:
             if name not in names:
                 hint = suggestion(name, names)
-                raise BindingError("is not an input of the graph", field=name, allowed=listing(names), hint=hint)
+                raise BindingError(
+                    "is not an input of the graph", code="unknown-array", field=name, allowed=listing(names), hint=hint
+                )
 
     # Resources.
 
@@ -170,7 +172,7 @@ class _Writer:
             for name in bound
             if any(desc.owned for desc in _tensors(operator, name))  # bound once, by the dispatchable
         }
-        with ToldOf(name):
+        with Within(name):
             desc = members(operator)
         name = self._free_dispatchables.take(name)
         self.dispatchables[name] = {"type": operator_type(type(operator)), "desc": desc}
@@ -220,12 +222,12 @@ def _fitting(name: str, desc: TensorDesc, data: Any) -> Array:
     Raises:
         BindingError: another shape, or numbers the type cannot hold.
     """
-    try:
+    with Within(field=name, kind=BindingError):
         array = array_of(data, desc.dtype)
-    except DmlGraphError as error:
-        raise BindingError(problem.within(name) for problem in error.problems) from None
     if array.shape != desc.sizes:
-        raise BindingError("has another shape", field=name, got=list(array.shape), allowed=str(list(desc.sizes)))
+        raise BindingError(
+            "has another shape", code="sizes", field=name, got=list(array.shape), allowed=str(list(desc.sizes))
+        )
     return array
 
 

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dmlgraph.devices import choose, compile_graph
+from dmlgraph.compile import compile_graph
+from dmlgraph.devices import Choice
 from dmlgraph.devices.executable import Array, Executable, Step
 from dmlgraph.graph import Graph
 from dmlgraph.lowering import GraphDesc, OperatorDescNode
@@ -118,7 +119,7 @@ class Measurement:
 
 def measure(
     graph: Graph,
-    device: str,
+    choice: Choice,
     inputs: Mapping[str, Array],
     *,
     fuse: bool = True,
@@ -128,7 +129,7 @@ def measure(
 
     Args:
         graph: with its dims resolved.
-        device: its name.
+        choice: the device, which is open.
         inputs: an array for every input.
         fuse: as in `Graph.compile`.
         repeats: runs after the first; by default as many as take a second.
@@ -136,8 +137,7 @@ def measure(
     Raises:
         DmlGraphError: as compiling and running the graph.
     """
-    choose(device)  # opens it, which graphs compiled later need not wait for
-    compilation, executable = _timed(lambda: compile_graph(graph, device, fuse=fuse))
+    compilation, executable = _timed(lambda: compile_graph(graph, choice, fuse=fuse))
     with executable, enough_memory("run", executable.graph):
         out = {slot.name: np.empty(slot.desc.sizes, slot.desc.dtype.numpy) for slot in executable.graph.outputs}
         again = executable.bind(inputs, out)

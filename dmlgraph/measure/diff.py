@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dmlgraph.devices import choose, compile_graph, fuse_for
+from dmlgraph.compile import compile_graph, fuse_graph
+from dmlgraph.devices import Choice
 from dmlgraph.devices.executable import Array
 from dmlgraph.graph import Graph
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
@@ -27,11 +28,11 @@ BATCH_VALUES = 1000  # … and how many
 class Side:
     """One way to run a graph."""
 
-    device: str
+    device: Choice
     fuse: bool
 
     def __str__(self) -> str:
-        return f"{self.device}, {'fused' if self.fuse else 'not fused'}"
+        return f"{self.device.name}, {'fused' if self.fuse else 'not fused'}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class _Way:
 
     @classmethod
     def of(cls, graph: Graph, sides: tuple[Side, Side]) -> _Way:
-        a, b = (fuse_for(choose(side.device).device, graph, rules=side.fuse) for side in sides)
+        a, b = (fuse_graph(graph, side.device.device, fuse=side.fuse) for side in sides)
         return cls(sides, (a, b))
 
     def finding(self, source: Source, value: str, comparison: Comparison) -> Finding:

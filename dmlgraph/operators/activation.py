@@ -201,7 +201,7 @@ class ActivationSoftplus(Unary, dml="ACTIVATION_SOFTPLUS"):
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
         if not self.steepness >= 1 and level < FeatureLevel.V6_4:
             message = f"must be at least 1 at feature level {level}; less is legal from 6.4"
-            yield Problem(message, field="steepness", got=self.steepness, allowed="1 or more")
+            yield Problem(message, code="level", field="steepness", got=self.steepness, allowed="1 or more")
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.logaddexp(0, self.steepness * wide) / self.steepness, x)

@@ -63,7 +63,7 @@ class Dimensions:
         """
         for field, heads in (("query_head_count", query_heads), ("key_value_head_count", key_heads)):
             if heads < 1:
-                raise OperatorError("must be at least 1", field=field, got=heads)
+                raise OperatorError("must be at least 1", code="range", field=field, got=heads)
         found = {role: _source(descs, role) for role in _SOURCES}
         query, key, value = found["query"], found["key"], found["value"]
         assert query is not None
@@ -119,7 +119,7 @@ def _with_all_dimensions(descs: Descs, field: str) -> TensorDesc | None:
     desc = descs.get(field)
     if desc is not None and desc.rank < _RANKS[field]:
         raise OperatorError(
-            f"must have at least {_RANKS[field]} dimensions", field=f"{field}.sizes", got=list(desc.sizes)
+            f"must have at least {_RANKS[field]} dimensions", code="rank", field=f"{field}.sizes", got=list(desc.sizes)
         )
     return desc
 
@@ -133,10 +133,12 @@ def _source(descs: Descs, role: str) -> Found | None:
         return present[0], desc
     past = descs.get(f"past_{role}")
     if present:
-        raise OperatorError(f"gives the {role} a second time", field=present[1], hint=f"'{present[0]}' gives it, too")
+        raise OperatorError(
+            f"gives the {role} a second time", code="duplicate", field=present[1], hint=f"'{present[0]}' gives it, too"
+        )
     if past is not None:
         return None
-    raise OperatorError("must be given, by itself or stacked with others", field=role)
+    raise OperatorError("must be given, by itself or stacked with others", code="missing", field=role)
 
 
 def _rows(found: Found) -> tuple[int, int]:
@@ -153,7 +155,11 @@ def _head(found: Found, heads: int) -> int:
         return desc.sizes[-1]
     if desc.sizes[-1] % heads:
         raise OperatorError(
-            "must be a multiple of the heads", field=f"{field}.sizes", got=list(desc.sizes), allowed=f"{heads} · n"
+            "must be a multiple of the heads",
+            code="sizes",
+            field=f"{field}.sizes",
+            got=list(desc.sizes),
+            allowed=f"{heads} · n",
         )
     return desc.sizes[-1] // heads
 
@@ -267,13 +273,15 @@ class Attention(Operator):
             query_heads = key_heads = query_heads if query_heads is not None else key_heads
         if query_heads is None or key_heads is None:
             field = query_field if query_heads is None else key_field
-            raise OperatorError("must be given: the tensors do not say how many heads there are", field=field)
+            raise OperatorError(
+                "must be given: the tensors do not say how many heads there are", code="undetermined", field=field
+            )
         return query_heads, key_heads
 
     def fill_in(self) -> Mapping[str, Any]:
         fields = self.__dict__
         if fields["mask"] is not None and fields["mask_filter_value"] is None:
-            raise OperatorError("must be given where there is a mask", field="mask_filter_value")
+            raise OperatorError("must be given where there is a mask", code="missing", field="mask_filter_value")
         heads = self._heads(fields, *(fields[field] for field in self.head_fields))
         return dict(zip(self.head_fields, heads, strict=True)) | {
             "mask_filter_value": fields["mask_filter_value"] or 0.0
@@ -303,13 +311,14 @@ class Attention(Operator):
         mask, kind = fields["mask"], fields["mask_type"]
         if (fields["past_key"] is None) != (fields["past_value"] is None):
             missing = "past_key" if fields["past_key"] is None else "past_value"
-            yield Problem("past keys and values go together", field=missing)
+            yield Problem("past keys and values go together", code="conflict", field=missing)
         wanted = {field: sizes.sizes(field) for field in self.input_fields} | {"mask": _mask_sizes(kind, sizes)}
         for field, last in wanted.items():
             desc = fields[field]
             if desc is not None and last and desc.sizes != (1,) * (desc.rank - len(last)) + last:
                 yield Problem(
                     "has other sizes, ones in front aside",
+                    code="sizes",
                     field=f"{field}.sizes",
                     got=list(desc.sizes),
                     allowed=str(list(last)),
@@ -317,14 +326,20 @@ class Attention(Operator):
         if (mask is None) != (kind is MultiheadAttentionMaskType.NONE):
             others = listing(each for each in type(kind) if each is not MultiheadAttentionMaskType.NONE)
             if mask is not None:
-                yield Problem(f"mask_type {kind} takes no mask", field="mask", hint=f"mask_type is one of {others}")
+                yield Problem(
+                    f"mask_type {kind} takes no mask",
+                    code="conflict",
+                    field="mask",
+                    hint=f"mask_type is one of {others}",
+                )
             else:
-                yield Problem(f"must be given for mask_type {kind}", field="mask")
+                yield Problem(f"must be given for mask_type {kind}", code="missing", field="mask")
         if fields["bias"] is not None and sizes.new == 0:
-            yield Problem("cannot be given where past keys and values stand for all", field="bias")
+            yield Problem("cannot be given where past keys and values stand for all", code="conflict", field="bias")
         if sizes.query_heads % sizes.key_heads:
             yield Problem(
                 "must be a multiple of key_value_head_count",
+                code="sizes",
                 field="query_head_count",
                 got=sizes.query_heads,
                 allowed=f"{sizes.key_heads} · n",

@@ -85,6 +85,7 @@ def _entry_problems(
     if count < 1:
         yield Problem(
             "needs spatial dimensions behind batch and channel",
+            code="rank",
             field=f"{tensor}.sizes",
             got=f"{dimensions} dimensions",
             allowed=f"{entries.skipped + 1} dimensions or more",
@@ -92,6 +93,7 @@ def _entry_problems(
     elif value is not None and len(value) != count:
         yield Problem(
             f"must have one entry for each {entries.of}",
+            code="count",
             field=field,
             got=list(value),
             allowed=f"{count} {'entry' if count == 1 else 'entries'}, or one number for all",
@@ -118,7 +120,9 @@ def _axis_problems(field: str, given: Any, value: Any, rank: int) -> Iterator[Pr
     seen = set()
     for path, said, axis in pairs:
         if not 0 <= axis < rank:
-            yield Problem("is not an axis of the tensor", field=path, got=said, allowed=f"{-rank} to {rank - 1}")
+            yield Problem(
+                "is not an axis of the tensor", code="range", field=path, got=said, allowed=f"{-rank} to {rank - 1}"
+            )
         elif axis in seen:
-            yield Problem("names an axis twice", field=path, got=said)
+            yield Problem("names an axis twice", code="duplicate", field=path, got=said)
         seen.add(axis)

@@ -81,7 +81,7 @@ class FilteredWindows(Windowed):
         if unequal:
             raise OperatorError(unequal)
         if self._groups == 0:
-            raise OperatorError("must be at least 1", field="group_count", got=0)
+            raise OperatorError("must be at least 1", code="range", field="group_count", got=0)
 
     def forward_sizes(self) -> Sizes:
         """The output's sizes in the forward direction."""
@@ -90,11 +90,16 @@ class FilteredWindows(Windowed):
         channels = tensor.sizes[1]
         if channels % groups:
             raise OperatorError(
-                "must divide the input's channels", field="group_count", got=groups, allowed=f"divisors of {channels}"
+                "must divide the input's channels",
+                code="sizes",
+                field="group_count",
+                got=groups,
+                allowed=f"divisors of {channels}",
             )
         if filter_desc.sizes[1] != channels // groups:
             raise OperatorError(
                 "must be the input's channels over the groups",
+                code="sizes",
                 field="filter.sizes.1",
                 got=filter_desc.sizes[1],
                 allowed=str(channels // groups),
@@ -102,6 +107,7 @@ class FilteredWindows(Windowed):
         if filter_desc.sizes[0] % groups:
             raise OperatorError(
                 "must divide the output's channels",
+                code="sizes",
                 field="group_count",
                 got=groups,
                 allowed=f"divisors of {filter_desc.sizes[0]}",
@@ -215,6 +221,7 @@ outputs: [y]
         if self.filter.sizes[0] != self.input.sizes[1]:
             raise OperatorError(
                 "must be the input's channels, the direction being backward",
+                code="sizes",
                 field="filter.sizes.0",
                 got=self.filter.sizes[0],
                 allowed=str(self.input.sizes[1]),
@@ -222,6 +229,7 @@ outputs: [y]
         if self.input.sizes[1] % self.group_count:
             raise OperatorError(
                 "must divide the input's channels",
+                code="sizes",
                 field="group_count",
                 got=self.group_count,
                 allowed=f"divisors of {self.input.sizes[1]}",
@@ -236,6 +244,7 @@ outputs: [y]
             if size < 1:
                 raise OperatorError(
                     f"the padding leaves nothing of the output along dimension {dimension + 2}",
+                    code="sizes",
                     field=f"start_padding.{dimension}",
                     got=f"a size of {size}",
                     allowed="padding that leaves a size of at least 1",

@@ -32,7 +32,9 @@ class DiagonalFill(Fill):
     def constraints(self) -> Iterator[Problem]:
         output: TensorDesc = self.__dict__["output"]
         if output.rank < 2:
-            yield Problem("a matrix has at least 2 dimensions", field="output.sizes", got=list(output.sizes))
+            yield Problem(
+                "a matrix has at least 2 dimensions", code="rank", field="output.sizes", got=list(output.sizes)
+            )
 
     def _diagonal(self) -> Array:
         """The number of the diagonal every element is on: 0 the main one, positive above it."""

@@ -120,7 +120,9 @@ def scale_bias_problems(scale_bias: ScaleBias | None, tensor: TensorDesc) -> Ite
     """Measured: DirectML creates no operator with a scale and bias for 64-bit types, but for one that does nothing."""
     if scale_bias is not None and not scale_bias.changes_nothing and tensor.dtype.bits == 64:
         message = "cannot be given for 64-bit types"
-        yield Problem(message, field="scale_bias", got=str(tensor.dtype), allowed="types of at most 32 bits")
+        yield Problem(
+            message, code="dtype", field="scale_bias", got=str(tensor.dtype), allowed="types of at most 32 bits"
+        )
 
 
 class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
@@ -316,7 +318,7 @@ class Cast(Operator, dml="CAST"):
 
     def infer(self, given: Given) -> Outcome:
         if given["output"].dtype is None:
-            raise OperatorError("must be given: it says what to cast to", field="output.dtype")
+            raise OperatorError("must be given: it says what to cast to", code="undetermined", field="output.dtype")
         return {"output": self.input.like(dtype=given["output"].dtype)}
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
@@ -516,6 +518,7 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
         if level < FeatureLevel.V3_0 and self.exponent.dtype is not self.input.dtype:
             yield Problem(
                 f"must have the input's data type at feature level {level}; others are legal from 3.0",
+                code="level",
                 field="exponent.dtype",
                 got=str(self.exponent.dtype),
                 allowed=str(self.input.dtype),

@@ -27,7 +27,9 @@ class Enumeration(enum.Enum):
         if isinstance(value, str) and value == value.lower() and value.upper() in cls.__members__:
             return cls[value.upper()]
         hint = suggestion(value.lower(), cls.names(), cls._elsewhere()) if isinstance(value, str) else None
-        problem = Problem("is not one of the names", got=value, allowed=listing(cls.names()), hint=hint)
+        problem = Problem(
+            "is not one of the names", code="unknown-name", got=value, allowed=listing(cls.names()), hint=hint
+        )
         raise refusal(problem)
 
     @classmethod

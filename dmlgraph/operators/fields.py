@@ -196,8 +196,8 @@ class ScaleBias(BaseModel):
         return convert(scaled, DataType.UINT32 if x.dtype.kind == "u" else DataType.INT32)
 
 
-def _refuse(message: str, got: object, allowed: str | None = None) -> PydanticCustomError:
-    return refusal(Problem(message, got=got, allowed=allowed))
+def _refuse(message: str, got: object, allowed: str | None = None, *, code: str) -> PydanticCustomError:
+    return refusal(Problem(message, code=code, got=got, allowed=allowed))
 
 
 def _integer(low: int, high: int) -> BeforeValidator:
@@ -206,9 +206,9 @@ def _integer(low: int, high: int) -> BeforeValidator:
         if isinstance(value, np.integer):
             whole = int(value)
         if isinstance(whole, bool) or not isinstance(whole, int):
-            raise _refuse("must be an integer", value)
+            raise _refuse("must be an integer", value, code="kind")
         if not low <= whole <= high:
-            raise _refuse("is out of range", whole, f"{low} to {high}")
+            raise _refuse("is out of range", whole, f"{low} to {high}", code="range")
         return whole
 
     return BeforeValidator(validate)
@@ -224,7 +224,7 @@ def _float(value: object) -> float:
 
 def _boolean(value: object) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        raise _refuse("must be true or false", value)
+        raise _refuse("must be true or false", value, code="kind")
     return bool(value)
 
 
@@ -247,13 +247,13 @@ def as_list(value: object) -> object:
         value = value.tolist()
     entries = _as_values(value)
     if len(entries) > MOST_ENTRIES:
-        raise _refuse("has too many entries", len(entries), f"{MOST_ENTRIES} at the most")
+        raise _refuse("has too many entries", len(entries), f"{MOST_ENTRIES} at the most", code="count")
     return entries
 
 
 def _as_values(value: object) -> tuple[object, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise _refuse("must be a list", value)
+        raise _refuse("must be a list", value, code="kind")
     return tuple(value)
 
 

@@ -22,7 +22,9 @@ class Fill(Operator):
         asked = given["output"]
         for member in ("dtype", "sizes"):
             if getattr(asked, member) is None:
-                raise OperatorError("must be given: a fill has no input to take it from", field=f"output.{member}")
+                raise OperatorError(
+                    "must be given: a fill has no input to take it from", code="undetermined", field=f"output.{member}"
+                )
         return {"output": TensorDesc(dtype=asked.dtype, sizes=asked.sizes)}
 
 

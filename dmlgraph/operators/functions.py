@@ -49,6 +49,7 @@ def add(
         if keyword not in known:
             raise OperatorError(
                 "is not known here",
+                code="unknown-field",
                 node=name or operator.name,
                 field=keyword,
                 allowed=listing(known),
@@ -208,4 +209,4 @@ def _graph_of(tensors: Any, function: str) -> Graph:
             found: Graph | None = getattr(each, "graph", None)
             if found is not None:
                 return found
-    raise OperatorError("needs at least one value of a graph", node=function)
+    raise OperatorError("needs at least one value of a graph", code="missing", node=function)

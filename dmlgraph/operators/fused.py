@@ -30,16 +30,20 @@ def _parse_activation(value: object) -> Operator | None:
         return type(value).fused(**value.attributes)
     attributes = {"op": value} if isinstance(value, str) else value
     if not isinstance(attributes, Mapping) or not isinstance(attributes.get("op"), str):
-        problem = Problem("must be the name of an activation, or {op: name, …}", got=value)
+        problem = Problem("must be the name of an activation, or {op: name, …}", code="kind", got=value)
         raise refusal(problem)
     activation = find(attributes["op"])
     if activation is None:
-        problem = Problem("is not an operator", got=attributes["op"], hint=activation_hint(attributes["op"]))
+        problem = Problem(
+            "is not an operator", code="unknown-operator", got=attributes["op"], hint=activation_hint(attributes["op"])
+        )
         raise refusal(problem)
     fields = {key: each for key, each in attributes.items() if key != "op"}
     tensors = [field for field in activation.input_fields + activation.output_fields if field in fields]
     if tensors:
-        raise refusal(*(Problem("a fused activation has no tensors", field=field) for field in tensors))
+        raise refusal(
+            *(Problem("a fused activation has no tensors", code="activation", field=field) for field in tensors)
+        )
     try:
         return activation.fused(**fields)
     except OperatorError as error:
@@ -57,7 +61,13 @@ def activation_problems(host: Operator, activation: Operator | None, like: str |
     listed = like or host.dml
     if activation is not None and listed not in activation.support().fusable_into:
         fusable = [name for name, each in REGISTRY.items() if listed in each.support().fusable_into]
-        yield Problem("cannot be fused here", field="fused_activation", got=activation.name, allowed=listing(fusable))
+        yield Problem(
+            "cannot be fused here",
+            code="activation",
+            field="fused_activation",
+            got=activation.name,
+            allowed=listing(fusable),
+        )
     elif activation is not None:
         # Its attributes were checked without a tensor; some, such as axes, must fit the host's output.
         output = host.output_descs[0]
@@ -69,7 +79,7 @@ def activation_problems(host: Operator, activation: Operator | None, like: str |
     if getattr(activation, "scale_bias", None) is not None:
         # Measured: CreateOperator refuses both together, and takes one of them without applying it.
         message = "a fused activation has no scale and bias: DirectML refuses or ignores it"
-        yield Problem(message, field="fused_activation.scale_bias")
+        yield Problem(message, code="activation", field="fused_activation.scale_bias")
 
 
 def activation_level_problems(activation: Operator | None, level: FeatureLevel) -> Iterator[Problem]:
@@ -77,7 +87,7 @@ def activation_level_problems(activation: Operator | None, level: FeatureLevel) 
     since = activation.support().fusable_since if activation is not None else None
     if activation is not None and since is not None and since > level:
         message = f"cannot be fused at feature level {level}; legal from {since}"
-        yield Problem(message, field="fused_activation", got=activation.name)
+        yield Problem(message, code="level", field="fused_activation", got=activation.name)
     if activation is not None:
         yield from (problem.within("fused_activation") for problem in activation.level_constraints(level))
 

@@ -36,7 +36,7 @@ class BlockMove(Operator):
     def infer(self, given: Given) -> Outcome:
         _check_image(self.input)
         if self.block_size < 1:
-            raise OperatorError("must be at least 1", field="block_size", got=self.block_size)
+            raise OperatorError("must be at least 1", code="range", field="block_size", got=self.block_size)
         *batch, channels, height, width = self.input.sizes
         return {"output": self.input.like(sizes=(*batch, *self._moved(channels, height, width)))}
 
@@ -47,7 +47,11 @@ class BlockMove(Operator):
     def _quotient(self, size: int, divisor: int, what: str, of: str) -> int:
         if size % divisor:
             raise OperatorError(
-                f"the {what} must be a multiple of {of}", field="input.sizes", got=size, allowed=f"{divisor} · n"
+                f"the {what} must be a multiple of {of}",
+                code="sizes",
+                field="input.sizes",
+                got=size,
+                allowed=f"{divisor} · n",
             )
         return size // divisor
 
@@ -184,10 +188,16 @@ outputs: [y]
     def constraints(self) -> Iterator[Problem]:
         channels = self.input.sizes[-3]
         if channels not in (1, 3):
-            yield Problem("an image has 1 or 3 channels", field="input.sizes", got=channels, allowed="1 or 3")
+            yield Problem(
+                "an image has 1 or 3 channels", code="sizes", field="input.sizes", got=channels, allowed="1 or 3"
+            )
         if len(self.bias) != channels:
             yield Problem(
-                "must have one entry for each channel", field="bias", got=len(self.bias), allowed=str(channels)
+                "must have one entry for each channel",
+                code="count",
+                field="bias",
+                got=len(self.bias),
+                allowed=str(channels),
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
@@ -201,5 +211,5 @@ def _check_image(tensor: TensorDesc) -> None:
     """Raises that a tensor has too few dimensions to be told channels, height and width; levels ask for 4."""
     if tensor.rank < 4:
         raise OperatorError(
-            "an image has batch, channels, height and width", field="input.sizes", got=list(tensor.sizes)
+            "an image has batch, channels, height and width", code="rank", field="input.sizes", got=list(tensor.sizes)
         )

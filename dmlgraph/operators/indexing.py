@@ -41,12 +41,17 @@ def effective(sizes: Sizes, count: int, field: str, count_field: str) -> Sizes:
     """
     if not 0 <= count <= len(sizes):
         raise OperatorError(
-            "is more than the tensor's dimensions", field=count_field, got=count, allowed=f"at most {len(sizes)}"
+            "is more than the tensor's dimensions",
+            code="rank",
+            field=count_field,
+            got=count,
+            allowed=f"at most {len(sizes)}",
         )
     ignored, kept = sizes[: len(sizes) - count], sizes[len(sizes) - count :]
     if any(size != 1 for size in ignored):
         raise OperatorError(
             f"the dimensions in front of the last {count} must be 1",
+            code="sizes",
             field=f"{field}.sizes",
             got=list(sizes),
             allowed=str([1] * len(ignored) + list(kept)),
@@ -64,6 +69,7 @@ def right_aligned(sizes: Sizes, rank: int, field: str, droppable: int = 0) -> Si
     if extra > droppable or any(size != 1 for size in sizes[:extra]):
         raise OperatorError(
             "the output has more dimensions than the tensors",
+            code="rank",
             field=field,
             got=list(sizes),
             allowed=plural(rank, "dimension"),
@@ -172,12 +178,15 @@ class TupleIndexed(Operator):
             count = self._count(tensor)
             if count <= batches:
                 allowed = "1 or more" if not batches else f"more than the {batches} batch dimensions"
-                raise OperatorError("is too small", field=f"{tensor}_dimension_count", got=count, allowed=allowed)
+                raise OperatorError(
+                    "is too small", code="sizes", field=f"{tensor}_dimension_count", got=count, allowed=allowed
+                )
         source = effective(self.input.sizes, self._count("input"), "input", "input_dimension_count")
         indices = effective(self.indices.sizes, self._count("indices"), "indices", "indices_dimension_count")
         if source[:batches] != indices[:batches]:
             raise OperatorError(
                 "the batch dimensions differ from the input's",
+                code="sizes",
                 field="indices.sizes",
                 got=list(indices[:batches]),
                 allowed=str(list(source[:batches])),
@@ -185,6 +194,7 @@ class TupleIndexed(Operator):
         if indices[-1] > len(source) - batches:
             raise OperatorError(
                 "the last size is the number of indices in a tuple, more than the input has dimensions for",
+                code="sizes",
                 field="indices.sizes",
                 got=indices[-1],
                 allowed=f"1 to {len(source) - batches}",
@@ -306,6 +316,7 @@ outputs: [y]
         if self.indices.rank == self.input.rank and self.indices.sizes[self.axis] > self.input.sizes[self.axis]:
             yield Problem(
                 "is more than the input's",
+                code="range",
                 field=f"indices.sizes.{self.axis}",
                 got=self.indices.sizes[self.axis],
                 allowed=f"1 to {self.input.sizes[self.axis]}",
@@ -358,7 +369,9 @@ outputs: [y]
         yield from _update_problems(self.updates, self._result_sizes(), "those of what the indices name")
         strides = self.indices.effective_strides
         if any(size > 1 and stride == 0 for size, stride in zip(self.indices.sizes, strides, strict=True)):
-            yield Problem("must not be zero: DirectML refuses it here", field="indices.strides", got=list(strides))
+            yield Problem(
+                "must not be zero: DirectML refuses it here", code="range", field="indices.strides", got=list(strides)
+            )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         x, indices, updates = required(inputs)
@@ -403,6 +416,7 @@ outputs: [y]
             if self.indices.sizes != expected:
                 yield Problem(
                     f"must be those of the output, with 1 along axis {self.axis}",
+                    code="sizes",
                     field="indices.sizes",
                     got=list(self.indices.sizes),
                     allowed=str(list(expected)),
@@ -410,6 +424,7 @@ outputs: [y]
         if self.values.sizes[-1] < 2:
             yield Problem(
                 "must have at least 2 elements, off and on, in the last dimension",
+                code="range",
                 field="values.sizes",
                 got=list(self.values.sizes),
             )
@@ -454,13 +469,17 @@ outputs: {count: y.output_count, coordinates: y.output_coordinates}
     def constraints(self) -> Iterator[Problem]:
         if self.output_count.element_count != 1:
             yield Problem(
-                "holds one number: all sizes are 1", field="output_count.sizes", got=list(self.output_count.sizes)
+                "holds one number: all sizes are 1",
+                code="sizes",
+                field="output_count.sizes",
+                got=list(self.output_count.sizes),
             )
         sizes, elements = self.output_coordinates.sizes, self.input.element_count
         fewest = next((self.input.rank - axis for axis, size in enumerate(self.input.sizes) if size > 1), 1)
         if sizes[-2:-1] != (elements,) or not fewest <= sizes[-1] <= self.input.rank or set(sizes[:-2]) - {1}:
             yield Problem(
                 "must be {1, …, elements of the input, dimensions}",
+                code="sizes",
                 field="output_coordinates.sizes",
                 got=list(sizes),
                 allowed=f"[…, {elements}, {fewest} to {self.input.rank}]",
@@ -482,6 +501,7 @@ def _along_axis_problems(source: TensorDesc, indices: TensorDesc, axis: int) -> 
         if indices.sizes != expected:
             yield Problem(
                 f"may differ from the input's only along axis {axis}",
+                code="sizes",
                 field="indices.sizes",
                 got=list(indices.sizes),
                 allowed=str(list(expected)),
@@ -490,4 +510,10 @@ def _along_axis_problems(source: TensorDesc, indices: TensorDesc, axis: int) -> 
 
 def _update_problems(updates: TensorDesc, expected: Sizes, whose: str) -> Iterator[Problem]:
     if updates.rank == len(expected) and updates.sizes != expected:
-        yield Problem(f"must be {whose}", field="updates.sizes", got=list(updates.sizes), allowed=str(list(expected)))
+        yield Problem(
+            f"must be {whose}",
+            code="sizes",
+            field="updates.sizes",
+            got=list(updates.sizes),
+            allowed=str(list(expected)),
+        )

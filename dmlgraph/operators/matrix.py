@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem, TensorError, plural
+from dmlgraph.errors import OperatorError, Problem, Within, plural
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.enums import MatrixTransform
 from dmlgraph.operators.fields import Float, Input, OptionalInput, Output, inferred
@@ -67,7 +67,9 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         if self.a.sizes[:-2] != self.b.sizes[:-2]:
-            yield Problem("the batches of a and b differ", field="b.sizes", got=str(self.b), allowed=str(self.a))
+            yield Problem(
+                "the batches of a and b differ", code="sizes", field="b.sizes", got=str(self.b), allowed=str(self.a)
+            )
         yield from activation_problems(self, self.fused_activation)
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
@@ -102,7 +104,7 @@ def check_matrices(a: TensorDesc, b: TensorDesc) -> None:
     """Raises that a or b has fewer than 2 dimensions."""
     for field, matrix in (("a", a), ("b", b)):
         if matrix.rank < 2:
-            raise OperatorError("a matrix has at least 2 dimensions", field=field, got=f"{matrix.rank}")
+            raise OperatorError("a matrix has at least 2 dimensions", code="rank", field=field, got=f"{matrix.rank}")
 
 
 def broadcast_batches(a: TensorDesc, b: TensorDesc) -> tuple[TensorDesc, TensorDesc]:
@@ -119,10 +121,8 @@ def broadcast_batches(a: TensorDesc, b: TensorDesc) -> tuple[TensorDesc, TensorD
 
 def broadcast_field(field: str, desc: TensorDesc, sizes: tuple[int, ...]) -> TensorDesc:
     """A field's description read as `sizes`, by zero strides; OperatorError if it cannot be."""
-    try:
+    with Within(field=field, kind=OperatorError):
         return desc.broadcast_to(sizes)
-    except TensorError as error:
-        raise OperatorError(problem.within(field) for problem in error.problems) from None
 
 
 def check_inner_sizes(columns: int, rows: int, b: TensorDesc, *, transposed: bool = False) -> None:
@@ -130,6 +130,7 @@ def check_inner_sizes(columns: int, rows: int, b: TensorDesc, *, transposed: boo
     if columns != rows:
         raise OperatorError(
             "the inner sizes of a and b differ",
+            code="sizes",
             field="b.sizes",
             got=str(b),
             allowed=f"{plural(columns, 'row')}{' once transposed' if transposed else ''}, as a has columns",

@@ -48,7 +48,7 @@ class IntegerProduct(Operator):
     def constraints(self) -> Iterator[Problem]:
         a, b = self.__dict__["a"], self.__dict__["b"]
         if a.sizes[:-2] != b.sizes[:-2]:
-            yield Problem("the batches of a and b differ", field="b.sizes", got=str(b), allowed=str(a))
+            yield Problem("the batches of a and b differ", code="sizes", field="b.sizes", got=str(b), allowed=str(a))
         counts = {_BUT_LAST: ("row", a.sizes[-2]), _LAST: ("column", b.sizes[-1])}
         for field in self.input_fields:
             desc = self.__dict__[field]
@@ -60,6 +60,7 @@ class IntegerProduct(Operator):
             if desc.element_count != 1 and desc.sizes != vector:
                 yield Problem(
                     f"must be one number, or one for each {what}",
+                    code="sizes",
                     field=f"{field}.sizes",
                     got=list(desc.sizes),
                     allowed=f"{[1] * desc.rank} or {list(vector)}",

@@ -37,6 +37,7 @@ def parameter_problems(operator: Operator, fields: Sequence[str]) -> Iterator[Pr
             if size not in (1, whole):
                 yield Problem(
                     "must be 1 or the input's size",
+                    code="sizes",
                     field=f"{field}.sizes.{axis}",
                     got=size,
                     allowed="1" if whole == 1 else f"1 or {whole}",
@@ -115,6 +116,7 @@ outputs: [y]
                 if size != whole:
                     yield Problem(
                         f"must be the input's size at feature level {level}, spatial being false; 1 is legal from 4.0",
+                        code="level",
                         field=f"{field}.sizes.{axis}",
                         got=size,
                         allowed=str(whole),
@@ -205,6 +207,7 @@ class MeanVariance(Normalization):
             yield Problem(
                 f"must be given where '{'scale' if bias is None else 'bias'}' is, at feature level {level}; "
                 "each is legal by itself from 5.2",
+                code="level",
                 field="bias" if bias is None else "scale",
             )
 
@@ -290,6 +293,7 @@ outputs: [y]
             if desc is not None and desc.sizes[1] != channels:
                 yield Problem(
                     f"must be the input's channels at feature level {level}; 1 is legal from 4.0",
+                    code="level",
                     field=f"{field}.sizes.1",
                     got=desc.sizes[1],
                     allowed=str(channels),
@@ -343,7 +347,7 @@ class LocalResponse(Operator):
 
     def constraints(self) -> Iterator[Problem]:
         if self.__dict__["local_size"] < 1:
-            yield Problem("must be at least 1", field="local_size", got=0)
+            yield Problem("must be at least 1", code="range", field="local_size", got=0)
 
     def local_sums(self, x: Array) -> Array:
         """Sums over the neighbourhoods."""
@@ -429,7 +433,7 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         if self.p not in (1, 2):
-            yield Problem("is not a norm DirectML has", field="p", got=self.p, allowed="1 or 2")
+            yield Problem("is not a norm DirectML has", code="range", field="p", got=self.p, allowed="1 or 2")
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         (x,) = wide(*inputs)

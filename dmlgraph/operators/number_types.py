@@ -62,6 +62,7 @@ def number_type(
     output = next((each for each in alike if each in operator.output_fields), None)
     raise OperatorError(
         "nothing says the data type of the number",
+        code="undetermined",
         field=field if path[1] is None else f"{field}.{path[1]}",
         got=number,
         hint=_hint(operator, output),
@@ -94,7 +95,7 @@ class HintOnNumbers:
 
     def _hinted(self, problem: Problem) -> Problem:
         field, _, rest = (problem.field or "").partition(".")
-        of_sizes = rest.startswith("sizes") or "same sizes" in problem.message
+        of_sizes = rest.startswith("sizes") or problem.code == "sizes"
         if field not in self.fields or not of_sizes or problem.hint is not None:
             return problem
         hint = "a number is a tensor of one element: give a tensor of these sizes, a fill for example"

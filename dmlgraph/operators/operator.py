@@ -324,6 +324,7 @@ class Operator(BaseModel):
                 if unequal is not None:
                     yield Problem(
                         f"must have the same {_WORDS[unequal]} as '{first_path}'",
+                        code=_CODES[unequal],
                         field=path,
                         got=str(desc),
                         allowed=str(first),
@@ -334,7 +335,9 @@ class Operator(BaseModel):
     def _owned_inputs(self) -> Iterator[Problem]:
         for path, desc in self._named_tensors():
             if desc.owned and not self.takes_owned:
-                yield Problem("cannot be owned by DirectML here", field=f"{path}.owned", got=True, allowed="false")
+                yield Problem(
+                    "cannot be owned by DirectML here", code="owned", field=f"{path}.owned", got=True, allowed="false"
+                )
 
     def wants(self, given: Given, field: str) -> bool:
         """Whether an optional output is to be there: as it is asked for, or else as its declaration says."""
@@ -357,6 +360,7 @@ class Operator(BaseModel):
             if desc.strides is not None and path.partition(".")[0] in self.output_fields and desc.overlaps_itself:
                 yield Problem(
                     "the strides make elements of the output share memory",
+                    code="shared-memory",
                     field=f"{path}.strides",
                     got=list(desc.strides),
                     allowed="strides that give every element an address of its own",
@@ -386,6 +390,7 @@ _PROPERTIES = {
     "Sizes": lambda desc: desc.sizes,
 }
 _WORDS = {"DataType": "dtype", "DimensionCount": "number of dimensions", "Sizes": "sizes"}
+_CODES = {"DataType": "dtype", "DimensionCount": "rank", "Sizes": "sizes"}
 
 
 @functools.cache
@@ -419,7 +424,11 @@ def _complete_scalars(operator: Operator) -> None:
         said: DataType = operator.__dict__[member.typed_by] or output.dtype
         if said is not output.dtype:
             raise OperatorError(
-                "must be the output's data type", field=member.typed_by, got=str(said), allowed=str(output.dtype)
+                "must be the output's data type",
+                code="dtype",
+                field=member.typed_by,
+                got=str(said),
+                allowed=str(output.dtype),
             )
         operator.__dict__[member.typed_by] = said
         number = operator.__dict__[member.field]
@@ -443,6 +452,7 @@ def _check_array_lengths(operator: Operator) -> None:
         if length != expected:
             raise OperatorError(
                 f"must have as many entries as '{first}'",
+                code="count",
                 field=member.field,
                 got=length,
                 allowed=str(expected),
@@ -471,10 +481,11 @@ def _level_problem(
     row = facts.rows(tensor, level, function)
     if row is None or facts.introduced > level:
         first = max(facts.introduced, min(facts.levels))
-        return Problem(f"{cls.dml} does not exist at feature level {level}; it appears at {first}")
+        return Problem(f"{cls.dml} does not exist at feature level {level}; it appears at {first}", code="level")
     if not row.takes(dtype):
         return Problem(
             f"{cls.dml} does not take {dtype} here at feature level {level}; {since('dtype')}",
+            code="level",
             field="dtype",
             got=str(dtype),
             allowed=row.describe_dtypes(),
@@ -482,6 +493,7 @@ def _level_problem(
     if not row.least_rank <= rank <= row.greatest_rank:
         return Problem(
             f"{cls.dml} does not take {plural(rank, 'dimension')} here at feature level {level}; {since('rank')}",
+            code="level",
             field="sizes",
             got=plural(rank, "dimension"),
             allowed=row.describe_ranks(),

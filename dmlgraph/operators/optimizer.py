@@ -68,7 +68,10 @@ outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_m
     def constraints(self) -> Iterator[Problem]:
         if self.training_step.element_count != 1:
             yield Problem(
-                "is one number: all sizes are 1", field="training_step.sizes", got=list(self.training_step.sizes)
+                "is one number: all sizes are 1",
+                code="sizes",
+                field="training_step.sizes",
+                got=list(self.training_step.sizes),
             )
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:

@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dmlgraph.errors import Gathered, OperatorError, Problem, TensorError, listing, suggestion
+from dmlgraph.errors import Gathered, OperatorError, Problem, TensorError, Within, listing, suggestion
 from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc
 
 
@@ -39,11 +39,17 @@ class OutputSpec:
         if isinstance(value, TensorDesc):
             return cls(value.dtype, value.sizes, value.strides, wanted=True)
         if not isinstance(value, Mapping):
-            raise TensorError("must say dtype, sizes or strides", got=value, allowed="{dtype: …, sizes: …, strides: …}")
+            raise TensorError(
+                "must say dtype, sizes or strides",
+                code="missing",
+                got=value,
+                allowed="{dtype: …, sizes: …, strides: …}",
+            )
         found = Gathered()
         found.problems = [
             Problem(
                 "is not known here",
+                code="unknown-field",
                 field=str(key),
                 allowed=listing(cls.MEMBERS),
                 hint=suggestion(str(key), cls.MEMBERS),
@@ -117,7 +123,7 @@ def asked_sizes(given: Given, field: str) -> tuple[int, ...]:
     """
     sizes: tuple[int, ...] | None = given[field].sizes
     if sizes is None:
-        raise OperatorError("must be given: nothing determines them", field=f"{field}.sizes")
+        raise OperatorError("must be given: nothing determines them", code="undetermined", field=f"{field}.sizes")
     return sizes
 
 
@@ -136,7 +142,7 @@ def complete(inferred: Outcome, given: Given) -> dict[str, Any]:
                 for index, (desc, spec) in enumerate(zip(outcome, specs, strict=True))
             )
         elif outcome is not None and given[name].wanted is False:
-            raise OperatorError("cannot be left out", field=name, got=False)
+            raise OperatorError("cannot be left out", code="conflict", field=name, got=False)
         else:
             completed[name] = None if outcome is None else _merge(name, outcome, given[name])
     return completed
@@ -148,16 +154,15 @@ def _merge(path: str, desc: TensorDesc, spec: OutputSpec) -> TensorDesc:
         if asked is not None and asked != found:
             raise OperatorError(
                 "is determined by the inputs",
+                code="conflict",
                 field=f"{path}.{member}",
                 got=_text(asked),
                 allowed=_text(found),
             )
     if spec.strides is None:
         return desc
-    try:
+    with Within(field=path, kind=OperatorError):
         return desc.like(strides=spec.strides)
-    except TensorError as error:
-        raise OperatorError(problem.within(path) for problem in error.problems) from None
 
 
 def _text(value: object) -> str:

@@ -67,6 +67,7 @@ class Pad(Operator):
         if since is not None and level < since:
             yield Problem(
                 f"is not there at feature level {level}; legal from {since}",
+                code="level",
                 field="padding_mode",
                 got=str(self.padding_mode),
             )

@@ -40,7 +40,7 @@ class Patches(Operator):
         for field in ("window_sizes", "strides", "dilations"):
             for axis, value in enumerate(self.__dict__[field]):
                 if value < 1:
-                    raise OperatorError("must be at least 1", field=f"{field}.{axis}", got=value)
+                    raise OperatorError("must be at least 1", code="range", field=f"{field}.{axis}", got=value)
 
     def _blocks(self, image: Sizes) -> Sizes:
         """At how many places the window stands, by spatial dimension of an image {N, C, spatial…}.
@@ -56,6 +56,7 @@ class Patches(Operator):
             if reach > padded:
                 raise OperatorError(
                     "the window is larger than the padded image",
+                    code="sizes",
                     field=f"window_sizes.{axis}",
                     got=f"{plural(reach, 'element')} with dilation",
                     allowed=f"at most {padded}",
@@ -166,6 +167,7 @@ outputs: [y]
         if self.input.sizes != expected:
             yield Problem(
                 "must be {N, C · window elements, blocks}",
+                code="sizes",
                 field="input.sizes",
                 got=list(self.input.sizes),
                 allowed=str(list(expected)),

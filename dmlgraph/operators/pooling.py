@@ -213,7 +213,7 @@ class LpNorms(Pooling):
 
     def constraints(self) -> Iterator[Problem]:
         if self.p == 0:
-            yield Problem("must be at least 1: there is no 0th root", field="p", got=0)
+            yield Problem("must be at least 1: there is no 0th root", code="range", field="p", got=0)
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         (x,) = required(inputs)
@@ -370,7 +370,10 @@ outputs: [y]
         sizes = given["output_gradient"].sizes
         if sizes is None:
             raise OperatorError(
-                "must be given: several are pooled to the same", field="output_gradient.sizes", allowed="4 or 5 sizes"
+                "must be given: several are pooled to the same",
+                code="undetermined",
+                field="output_gradient.sizes",
+                allowed="4 or 5 sizes",
             )
         output = self.input_gradient.like(sizes=sizes)
         if output.rank == self.input_gradient.rank:
@@ -435,6 +438,7 @@ def check_pooled_sizes(gradient: TensorDesc, pooled: Sizes) -> None:
     if gradient.sizes != pooled:
         raise OperatorError(
             "must have the sizes of what is pooled",
+            code="sizes",
             field="input_gradient.sizes",
             got=list(gradient.sizes),
             allowed=str(list(pooled)),
@@ -467,13 +471,16 @@ outputs: [y]
     def infer(self, given: Given) -> Outcome:
         sizes = given["output"].sizes
         if sizes is None:
-            raise OperatorError("must be given: the indices say nothing of it", field="output.sizes")
+            raise OperatorError(
+                "must be given: the indices say nothing of it", code="undetermined", field="output.sizes"
+            )
         return {"output": self.input.like(sizes=sizes)}
 
     def constraints(self) -> Iterator[Problem]:
         if self.indices.sizes != self.input.sizes:
             yield Problem(
                 "must have the sizes of 'input'",
+                code="sizes",
                 field="indices.sizes",
                 got=list(self.indices.sizes),
                 allowed=str(list(self.input.sizes)),

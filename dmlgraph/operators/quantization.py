@@ -27,7 +27,9 @@ def quantized_dtype(zero_point: TensorDesc | None, given: Given) -> DataType:
     """
     dtype = given["output"].dtype if zero_point is None else zero_point.dtype
     if dtype is None:
-        raise OperatorError("must be given: without a zero point nothing determines it", field="output.dtype")
+        raise OperatorError(
+            "must be given: without a zero point nothing determines it", code="undetermined", field="output.dtype"
+        )
     found: DataType = dtype
     return found
 
@@ -55,6 +57,7 @@ class Linear(ElementWise):
         if level < FeatureLevel.V6_2 and self.__dict__["zero_point"] is None:
             yield Problem(
                 f"must be given at feature level {level}; it may be left out from 6.2",
+                code="level",
                 field="zero_point",
             )
 
@@ -92,6 +95,7 @@ outputs: [y]
         if self.scale.dtype is not wanted:
             yield Problem(
                 "must be the input's data type, float32 for an integer input",
+                code="dtype",
                 field="scale.dtype",
                 got=str(self.scale.dtype),
                 allowed=str(wanted),
@@ -184,7 +188,9 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         if self.a.sizes != self.b.sizes:
-            yield Problem("must have the same sizes as 'a'", field="b", got=str(self.b), allowed=str(self.a))
+            yield Problem(
+                "must have the same sizes as 'a'", code="sizes", field="b", got=str(self.b), allowed=str(self.a)
+            )
         for field in self.input_fields:
             if field not in ("a", "b"):
                 yield from single_problems(field, self.__dict__[field])
@@ -228,7 +234,12 @@ outputs: {y: y.output, scale: y.output_scale, zero_point: y.output_zero_point}
     def infer(self, given: Given) -> Outcome:
         dtype = given["output"].dtype or given["output_zero_point"].dtype
         if dtype is None:
-            raise OperatorError("must be given: nothing determines it", field="output.dtype", allowed="int8 or uint8")
+            raise OperatorError(
+                "must be given: nothing determines it",
+                code="undetermined",
+                field="output.dtype",
+                allowed="int8 or uint8",
+            )
         single = (1,) * self.input.rank
         return {
             "output": self.input.like(dtype=dtype),
@@ -277,6 +288,7 @@ class ByBlocks(Operator):
         if len(parameters) != _PARAMETERS[kind]:
             yield Problem(
                 f"must be as many as quantization_type {kind} has: {_PARAMETERS[kind]}",
+                code="count",
                 field="quantizations",
                 got=len(parameters),
                 allowed=str(_PARAMETERS[kind]),
@@ -291,6 +303,7 @@ class ByBlocks(Operator):
         if desc is not None and desc.dtype is not dtype:
             yield Problem(
                 f"must be the {whose}'s data type",
+                code="dtype",
                 field=f"quantizations.{index}.dtype",
                 got=str(desc.dtype),
                 allowed=str(dtype),
@@ -305,6 +318,7 @@ def _block_problems(field: str, desc: TensorDesc, tensor: TensorDesc) -> Iterato
         if size % blocks:
             yield Problem(
                 "must divide the input's size into blocks",
+                code="sizes",
                 field=f"{field}.sizes.{axis}",
                 got=blocks,
                 allowed=f"divisors of {size}",
@@ -394,7 +408,9 @@ outputs: [y]
     def infer(self, given: Given) -> Outcome:
         dtype = given["output"].dtype if self.scale is None else self.scale.dtype
         if dtype is None:
-            raise OperatorError("must be given: without a scale nothing determines it", field="output.dtype")
+            raise OperatorError(
+                "must be given: without a scale nothing determines it", code="undetermined", field="output.dtype"
+            )
         return {"output": self.input.like(dtype=dtype)}
 
     def constraints(self) -> Iterator[Problem]:

@@ -40,7 +40,13 @@ def with_rank(desc: TensorDesc, rank: int) -> TensorDesc:
 def single_problems(field: str, desc: TensorDesc | None) -> Iterator[Problem]:
     """A tensor that must hold one number."""
     if desc is not None and desc.element_count != 1:
-        yield Problem("must be one number", field=f"{field}.sizes", got=list(desc.sizes), allowed=str([1] * desc.rank))
+        yield Problem(
+            "must be one number",
+            code="sizes",
+            field=f"{field}.sizes",
+            got=list(desc.sizes),
+            allowed=str([1] * desc.rank),
+        )
 
 
 def channel_problems(field: str, desc: TensorDesc | None, channels: int, *, single: bool = True) -> Iterator[Problem]:
@@ -51,7 +57,11 @@ def channel_problems(field: str, desc: TensorDesc | None, channels: int, *, sing
     if desc.sizes != wanted:
         allowed = f"{[1] * desc.rank} or {list(wanted)}" if single else f"{list(wanted)}"
         yield Problem(
-            "must be one number for each channel", field=f"{field}.sizes", got=list(desc.sizes), allowed=allowed
+            "must be one number for each channel",
+            code="sizes",
+            field=f"{field}.sizes",
+            got=list(desc.sizes),
+            allowed=allowed,
         )
 
 

@@ -59,6 +59,7 @@ outputs: {bits: y.output, state: y.output_state}
         if self.input_state.sizes != expected:
             yield Problem(
                 f"the state has {words} words",
+                code="sizes",
                 field="input_state.sizes",
                 got=list(self.input_state.sizes),
                 allowed=str(list(expected)),

@@ -87,7 +87,11 @@ class Recurrent(Operator):
         for field in ("input", "weight", "recurrence"):
             if fields[field].rank < 4:
                 raise OperatorError(
-                    "must have 4 dimensions", field=f"{field}.sizes", got=list(fields[field].sizes), allowed="4 sizes"
+                    "must have 4 dimensions",
+                    code="rank",
+                    field=f"{field}.sizes",
+                    got=list(fields[field].sizes),
+                    allowed="4 sizes",
                 )
         tensor, hidden = fields["input"], fields["recurrence"].sizes[-1]
         front, (steps, batch) = tensor.sizes[:-3], tensor.sizes[-3:-1]
@@ -101,9 +105,15 @@ class Recurrent(Operator):
         for field, sizes in self._sizes().items():
             desc = fields[field]
             if desc is not None and desc.sizes != sizes:
-                yield Problem("has other sizes", field=f"{field}.sizes", got=list(desc.sizes), allowed=str(list(sizes)))
+                yield Problem(
+                    "has other sizes",
+                    code="sizes",
+                    field=f"{field}.sizes",
+                    got=list(desc.sizes),
+                    allowed=str(list(sizes)),
+                )
         if not any(fields[field] is not None for field in self.output_fields):
-            yield Problem("at least one output must be wanted", field=self.output_fields[0], got=False)
+            yield Problem("at least one output must be wanted", code="missing", field=self.output_fields[0], got=False)
         yield from self._activation_problems()
 
     def _activation_problems(self) -> Iterator[Problem]:
@@ -112,6 +122,7 @@ class Recurrent(Operator):
         if len(activations) != count:
             yield Problem(
                 f"must be {self.functions} for each direction",
+                code="count",
                 field="activation_descs",
                 got=len(activations),
                 allowed=str(count),
@@ -120,6 +131,7 @@ class Recurrent(Operator):
             if not _is_function(type(activation)):
                 yield Problem(
                     "cannot be used here",
+                    code="activation",
                     field=f"activation_descs.{index}",
                     got=activation.name,
                     allowed=listing(sorted(name for name, each in REGISTRY.items() if _is_function(each))),
@@ -130,7 +142,7 @@ class Recurrent(Operator):
             since = activation.support().introduced
             if since > level:
                 message = f"does not exist at feature level {level}; legal from {since}"
-                yield Problem(message, field=f"activation_descs.{index}", got=activation.name)
+                yield Problem(message, code="level", field=f"activation_descs.{index}", got=activation.name)
 
     def _sizes(self) -> dict[str, tuple[int, ...]]:
         """What the sizes of the tensors must be; the input's and the last of recurrence are free."""
@@ -323,7 +335,9 @@ class Lstm(Recurrent, dml="LSTM"):
         bound: float | None = self.clip_threshold
         clips: bool | None = self.use_clip_threshold
         if bound is None and clips:
-            raise OperatorError("must be given where use_clip_threshold is true", field="clip_threshold")
+            raise OperatorError(
+                "must be given where use_clip_threshold is true", code="missing", field="clip_threshold"
+            )
         return {
             "clip_threshold": 0.0 if bound is None else bound,
             "use_clip_threshold": bound is not None if clips is None else clips,

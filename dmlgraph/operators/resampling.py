@@ -167,7 +167,9 @@ class Resampling(Operator):
     def constraints(self) -> Iterator[Problem]:
         for axis, scale in enumerate(self.__dict__.get("scales", ())):
             if not scale >= _LEAST_SCALE:
-                yield Problem("is too small", field=f"scales.{axis}", got=scale, allowed=f"{_LEAST_SCALE} or more")
+                yield Problem(
+                    "is too small", code="sizes", field=f"scales.{axis}", got=scale, allowed=f"{_LEAST_SCALE} or more"
+                )
 
 
 class Resampled(Operator):
@@ -187,11 +189,11 @@ class ForwardResampling(Resampling):
         sizes = given["output"].sizes
         if sizes is None:
             if scales is None:
-                raise OperatorError("must be given, or else the scales", field="output.sizes")
+                raise OperatorError("must be given, or else the scales", code="missing", field="output.sizes")
             # In float32, where 10 times the nearest to 0.7 is 7 and no less.
             stretched = np.array(tensor.sizes, np.float32) * np.array(scales, np.float32)
             if np.isinf(stretched).any():
-                raise OperatorError("must be given where a scale is infinite", field="output.sizes")
+                raise OperatorError("must be given where a scale is infinite", code="missing", field="output.sizes")
             sizes = tuple(max(1, int(size)) for size in stretched)
         return {"output": tensor.like(sizes=sizes)}
 
@@ -334,7 +336,11 @@ outputs: [y]
     def infer(self, given: Given) -> Outcome:
         if self.input.rank < 2:
             raise OperatorError(
-                "must have a height and a width", field="input.sizes", got="1 dimension", allowed="4 or 5 dimensions"
+                "must have a height and a width",
+                code="rank",
+                field="input.sizes",
+                got="1 dimension",
+                allowed="4 or 5 dimensions",
             )
         *outer, rows, columns = self.input.sizes
         sizes = []
@@ -342,6 +348,7 @@ outputs: [y]
             if not 0 < scale * size <= _UINT_MAX:
                 raise OperatorError(
                     "must be at least 1, and keep the size within 32 bits",
+                    code="sizes",
                     field=f"scale_size.{index}",
                     got=scale,
                     allowed=f"1 to {_UINT_MAX // size}",
@@ -372,7 +379,9 @@ class BackwardResampling(Resampling):
         self.check_scales()
         sizes = given["output_gradient"].sizes
         if sizes is None:
-            raise OperatorError("must be given: several are resampled to the same", field="output_gradient.sizes")
+            raise OperatorError(
+                "must be given: several are resampled to the same", code="undetermined", field="output_gradient.sizes"
+            )
         return {"output_gradient": self.__dict__["input_gradient"].like(sizes=sizes)}
 
     def derive(self) -> Mapping[str, Any]:

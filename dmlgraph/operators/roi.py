@@ -83,7 +83,7 @@ outputs: [y]
     def infer(self, given: Given) -> Outcome:
         width, height = self.pooled_size
         problems = [
-            Problem("must be at least 1", field=f"pooled_size.{index}", got=0)
+            Problem("must be at least 1", code="range", field=f"pooled_size.{index}", got=0)
             for index, size in enumerate(self.pooled_size)
             if size == 0
         ]
@@ -91,6 +91,7 @@ outputs: [y]
             problems.append(
                 Problem(
                     "must hold (batch, x1, y1, x2, y2) for each region",
+                    code="sizes",
                     field="roi.sizes",
                     got=list(self.roi.sizes),
                     allowed="[1, 1, regions, 5]",
@@ -106,6 +107,7 @@ outputs: [y]
         if any(size != 1 for size in self.roi.sizes[:-2]):
             yield Problem(
                 "must have sizes of 1 in front of the regions",
+                code="sizes",
                 field="roi.sizes",
                 got=list(self.roi.sizes),
                 allowed="[1, 1, regions, 5]",
@@ -140,7 +142,7 @@ def _cells(start: int, length: int, count: int, size: int) -> Iterator[slice]:
 
 
 def _not_an_image(desc: TensorDesc, field: str) -> Problem:
-    return Problem("must be images", field=f"{field}.sizes", got=list(desc.sizes), allowed="[N, C, H, W]")
+    return Problem("must be images", code="rank", field=f"{field}.sizes", got=list(desc.sizes), allowed="[N, C, H, W]")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -192,11 +194,16 @@ class Aligning(Operator):
         for field in ("input", "input_gradient"):
             if fields.get(field) is not None and fields[field].rank < 4:
                 yield Problem(
-                    "must be images", field=f"{field}.sizes", got=list(fields[field].sizes), allowed="[N, C, H, W]"
+                    "must be images",
+                    code="rank",
+                    field=f"{field}.sizes",
+                    got=list(fields[field].sizes),
+                    allowed="[N, C, H, W]",
                 )
         if roi.rank < 2 or roi.sizes[-1] != 4 or any(size != 1 for size in roi.sizes[:-2]):
             yield Problem(
                 "must hold (x1, y1, x2, y2) for each region",
+                code="sizes",
                 field="roi.sizes",
                 got=list(roi.sizes),
                 allowed="[regions, 4]",
@@ -204,6 +211,7 @@ class Aligning(Operator):
         elif batches.sizes[-1] != roi.sizes[-2] or any(size != 1 for size in batches.sizes[:-1]):
             yield Problem(
                 "must hold a batch for each region",
+                code="sizes",
                 field="batch_indices.sizes",
                 got=list(batches.sizes),
                 allowed=f"[{roi.sizes[-2]}]",
@@ -213,17 +221,30 @@ class Aligning(Operator):
         fields = self.__dict__
         function = fields["reduction_function"]
         if function not in (ReduceFunction.AVERAGE, ReduceFunction.MAX):
-            yield Problem("is not for regions", field="reduction_function", got=str(function), allowed="average, max")
+            yield Problem(
+                "is not for regions",
+                code="conflict",
+                field="reduction_function",
+                got=str(function),
+                allowed="average, max",
+            )
         for field in ("spatial_scale_x", "spatial_scale_y"):
             scale = fields[field]
             if scale < 0 or scale == np.inf:
-                yield Problem("must not be negative or infinite", field=field, got=scale, allowed="0 or more, finite")
+                yield Problem(
+                    "must not be negative or infinite",
+                    code="range",
+                    field=field,
+                    got=scale,
+                    allowed="0 or more, finite",
+                )
         least, most = fields["minimum_samples_per_output"], fields["maximum_samples_per_output"]
         if least == 0:
-            yield Problem("must be at least 1", field="minimum_samples_per_output", got=0)
+            yield Problem("must be at least 1", code="range", field="minimum_samples_per_output", got=0)
         if most < least:
             yield Problem(
                 "must not be less than the minimum",
+                code="range",
                 field="maximum_samples_per_output",
                 got=most,
                 allowed=f"{least} or more",
@@ -279,6 +300,7 @@ class AligningForward(Aligning):
         if sizes is None or len(sizes) != 4 or sizes[:2] != (regions, tensor.sizes[1]):
             raise OperatorError(
                 "must be given: they say how large the regions become",
+                code="missing",
                 field="output.sizes",
                 got=None if sizes is None else list(sizes),
                 allowed=f"[{regions}, {tensor.sizes[1]}, height, width]",
@@ -432,11 +454,16 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         if self.wants(given, "output_gradient"):
             sizes = given["output_gradient"].sizes or (self.input and self.input.sizes)
             if sizes is None:
-                raise OperatorError("must be given where there is no input", field="output_gradient.sizes")
+                raise OperatorError(
+                    "must be given where there is no input", code="missing", field="output_gradient.sizes"
+                )
             image = self.input_gradient.like(sizes=sizes)
         elif not corners:
             raise OperatorError(
-                "must be asked for, or output_roi_gradient", field="output_gradient", allowed="true, or its sizes"
+                "must be asked for, or output_roi_gradient",
+                code="missing",
+                field="output_gradient",
+                allowed="true, or its sizes",
             )
         return {"output_gradient": image, "output_roi_gradient": self.roi.like() if corners else None}
 
@@ -445,11 +472,14 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         if self.input is None and (
             self.output_roi_gradient is not None or self.reduction_function is ReduceFunction.MAX
         ):
-            yield Problem("must be given for output_roi_gradient, and for the reduction max", field="input")
+            yield Problem(
+                "must be given for output_roi_gradient, and for the reduction max", code="missing", field="input"
+            )
         image = self.output_gradient
         if image is not None and self.input is not None and image.sizes != self.input.sizes:
             yield Problem(
                 "must have the sizes of 'input'",
+                code="sizes",
                 field="output_gradient.sizes",
                 got=list(image.sizes),
                 allowed=str(list(self.input.sizes)),
@@ -459,6 +489,7 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         if self.input_gradient.sizes[: len(regions)] != regions:
             yield Problem(
                 "must have a batch for each region, and the channels of the image",
+                code="sizes",
                 field="input_gradient.sizes",
                 got=list(self.input_gradient.sizes),
                 allowed=f"[{', '.join(map(str, regions))}, …]",

@@ -31,7 +31,9 @@ class Top(Operator):
     def infer(self, given: Given) -> Outcome:
         size = self.input.sizes[self.axis]
         if not 1 <= self.k <= size:
-            raise OperatorError("is not a number of the axis's elements", field="k", got=self.k, allowed=f"1 to {size}")
+            raise OperatorError(
+                "is not a number of the axis's elements", code="range", field="k", got=self.k, allowed=f"1 to {size}"
+            )
         sizes = with_size(self.input.sizes, self.axis, self.k)
         index_type = given["output_index"].dtype or DataType.UINT32
         return {

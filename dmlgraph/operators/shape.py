@@ -45,7 +45,7 @@ outputs: [y]
     def infer(self, given: Given) -> Outcome:
         parts = self.inputs
         if not parts:
-            raise OperatorError("must have at least one tensor", field="inputs")
+            raise OperatorError("must have at least one tensor", code="count", field="inputs")
         first = parts[0]
         length = sum(part.sizes[self.axis] for part in parts if part.rank == first.rank)
         return {"output": first.like(sizes=with_size(first.sizes, self.axis, length))}
@@ -82,6 +82,7 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
         if not isinstance(asked, list) or not asked:
             raise OperatorError(
                 "must list the parts: nothing determines them",
+                code="undetermined",
                 field="outputs",
                 allowed="the size of each part along the axis, such as [2, 4], or the number of equal parts",
             )
@@ -92,6 +93,7 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
         if count < 1 or size % count:
             raise OperatorError(
                 f"does not divide the {size} elements along axis {self.axis} into equal parts",
+                code="sizes",
                 field="outputs",
                 got=count,
                 allowed="a number that does, or a list of the size of each part",
@@ -103,12 +105,13 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
             if spec.sizes is None or len(spec.sizes) != self.input.rank:
                 raise OperatorError(
                     "must be given, one for each dimension of the input",
+                    code="missing",
                     field=f"outputs.{index}.sizes",
                     got=spec.sizes,
                 )
             spec = spec.sizes[self.axis]
         if spec < 1:
-            raise OperatorError("must be at least 1", field=f"outputs.{index}", got=spec)
+            raise OperatorError("must be at least 1", code="range", field=f"outputs.{index}", got=spec)
         return self.input.like(sizes=with_size(self.input.sizes, self.axis, spec))
 
     def constraints(self) -> Iterator[Problem]:
@@ -118,6 +121,7 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
         if total != whole:
             yield Problem(
                 f"the sizes along axis {self.axis} must add up to the input's",
+                code="sizes",
                 field="outputs",
                 got=total,
                 allowed=str(whole),
@@ -142,7 +146,7 @@ class Tile(Operator, dml="TILE"):
     def infer(self, given: Given) -> Outcome:
         for axis, repeats in enumerate(self.repeats):
             if repeats < 1:
-                raise OperatorError("must be at least 1", field=f"repeats.{axis}", got=repeats)
+                raise OperatorError("must be at least 1", code="range", field=f"repeats.{axis}", got=repeats)
         sizes = [size * repeats for size, repeats in zip(self.input.sizes, self.repeats, strict=True)]
         return {"output": self.input.like(sizes=sizes)}
 
@@ -182,6 +186,7 @@ outputs: [y]
         if lengths.rank == self.input.rank and lengths.sizes != expected:
             yield Problem(
                 f"must be those of the input, with 1 along axis {self.axis}",
+                code="sizes",
                 field="sequence_lengths.sizes",
                 got=list(lengths.sizes),
                 allowed=str(list(expected)),
@@ -202,6 +207,7 @@ def _part_problems(field: str, parts: tuple[TensorDesc, ...], whole: TensorDesc,
         if part.rank == whole.rank and with_size(part.sizes, axis, 1) != with_size(whole.sizes, axis, 1):
             yield Problem(
                 f"may differ only along axis {axis}",
+                code="sizes",
                 field=f"{field}.{index}.sizes",
                 got=list(part.sizes),
                 allowed=str(list(with_size(whole.sizes, axis, part.sizes[axis]))),

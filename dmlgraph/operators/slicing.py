@@ -35,17 +35,18 @@ outputs: [y]
     def infer(self, given: Given) -> Outcome:
         for axis, size in enumerate(self.sizes):
             if size < 1:
-                raise OperatorError("must be at least 1", field=f"sizes.{axis}", got=size)
+                raise OperatorError("must be at least 1", code="range", field=f"sizes.{axis}", got=size)
         return {"output": self.input.like(sizes=self.sizes)}
 
     def constraints(self) -> Iterator[Problem]:
         for axis, (offset, size, stride) in enumerate(zip(self.offsets, self.sizes, self.strides, strict=True)):
             last = offset + stride * (size - 1)
             if stride < 1:
-                yield Problem("must be at least 1", field=f"strides.{axis}", got=stride)
+                yield Problem("must be at least 1", code="range", field=f"strides.{axis}", got=stride)
             elif last >= self.input.sizes[axis]:
                 yield Problem(
                     "the slice reaches beyond the input",
+                    code="sizes",
                     field=f"offsets.{axis}",
                     got=f"elements {offset} to {last}",
                     allowed=f"0 to {self.input.sizes[axis] - 1}",
@@ -78,9 +79,9 @@ class Windowed(Operator):
         _, sizes, strides = self._window
         for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
             if size < 1:
-                raise OperatorError("must be at least 1", field=f"input_window_sizes.{axis}", got=size)
+                raise OperatorError("must be at least 1", code="range", field=f"input_window_sizes.{axis}", got=size)
             if stride == 0:
-                raise OperatorError("must not be zero", field=f"input_window_strides.{axis}", got=stride)
+                raise OperatorError("must not be zero", code="range", field=f"input_window_strides.{axis}", got=stride)
 
     def _window_problems(self, outer: TensorDesc, inner: TensorDesc, inner_field: str) -> Iterator[Problem]:
         """The window must lie in the outer tensor, and what is taken of it in the window."""
@@ -89,6 +90,7 @@ class Windowed(Operator):
             if offset + size > outer.sizes[axis]:
                 yield Problem(
                     "the window reaches beyond the tensor",
+                    code="sizes",
                     field=f"input_window_sizes.{axis}",
                     got=f"offset {offset} and size {size}",
                     allowed=f"together at most {outer.sizes[axis]}",
@@ -97,6 +99,7 @@ class Windowed(Operator):
             if size > greatest:
                 yield Problem(
                     "is more than the strides reach in the window",
+                    code="range",
                     field=f"{inner_field}.sizes.{axis}",
                     got=size,
                     allowed=f"1 to {greatest}",

@@ -56,6 +56,7 @@ class LastAxis(AlongAxes):
         if any(size != 1 for size in sizes[:-2]):
             yield Problem(
                 "all sizes but the last two must be 1",
+                code="sizes",
                 field="input.sizes",
                 got=list(sizes),
                 allowed="[…, 1, rows, columns]",

@@ -106,6 +106,7 @@ class Windowed(Operator):
             if count < 1:
                 raise OperatorError(
                     f"the window is larger than the padded tensor along dimension {dimension + 2}",
+                    code="sizes",
                     field=self._taps_field(dimension),
                     got=windows.extents[dimension],
                     allowed=f"at most {plural(windows.padded(sizes)[dimension], 'element')}",
@@ -118,4 +119,4 @@ class Windowed(Operator):
         for field in ("strides", "window_size", "dilations"):
             for dimension, value in enumerate(self.__dict__.get(field, ())):
                 if value == 0:
-                    yield Problem("must be at least 1", field=f"{field}.{dimension}", got=0)
+                    yield Problem("must be at least 1", code="range", field=f"{field}.{dimension}", got=0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from dmlgraph.fusion import Entry
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.memory import enough_memory
@@ -33,7 +34,7 @@ from dmlgraph.passes import (
 )
 from dmlgraph.passes.draft import Draft
 from dmlgraph.passes.pipeline import Fused, Rules
-from dmlgraph.passes.rule import Entry, Objection, Rule
+from dmlgraph.passes.rule import Objection, Rule
 
 __all__ = ["PIPELINE", "RULES", "Entry", "Fused", "Rule", "fuse"]
 

@@ -7,11 +7,12 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from dmlgraph.errors import GraphError, listing, suggestion
+from dmlgraph.fusion import Entry
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.memory import collector_paused
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import Declined, Entry, Kind, Objection, Rewrite, Rule
+from dmlgraph.passes.rule import Declined, Kind, Objection, Rewrite, Rule
 
 MAX_ROUNDS = 8  # walks over the whole pipeline
 REWRITES_PER_NODE = 16  # of the source graph; rules that undo one another would go on for ever
@@ -203,10 +204,15 @@ def _enabled(pipeline: Sequence[Rules], asked: bool | Iterable[str]) -> frozense
     try:
         names = list(asked)
     except TypeError:
-        raise GraphError("must be True, False or a list of rules", field="fuse", got=asked) from None
+        raise GraphError("must be True, False or a list of rules", code="kind", field="fuse", got=asked) from None
     for name in names:
         if name not in known:
             raise GraphError(
-                "is not a rule", field="fuse", got=name, allowed=listing(known), hint=suggestion(str(name), known)
+                "is not a rule",
+                code="unknown-rule",
+                field="fuse",
+                got=name,
+                allowed=listing(known),
+                hint=suggestion(str(name), known),
             )
     return frozenset(names)

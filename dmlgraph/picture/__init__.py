@@ -79,7 +79,14 @@ def render(graph: Graph, format: str = "svg", *, view: View = "source") -> str:
     for what, given, known in (("format", format, tuple(FORMATS)), ("view", view, VIEWS)):
         if given not in known:
             hint = suggestion(str(given), known)
-            raise DmlGraphError(f"is no {what} of pictures", field=what, got=given, allowed=listing(known), hint=hint)
+            raise DmlGraphError(
+                f"is no {what} of pictures",
+                code="unknown-name",
+                field=what,
+                got=given,
+                allowed=listing(known),
+                hint=hint,
+            )
     with enough_memory("draw", graph):
         return FORMATS[format](drawings(graph, view))
 
@@ -98,7 +105,7 @@ def format_of(path: str | pathlib.Path) -> str:
     suffix = pathlib.Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         allowed = f"a name that ends in {listing(SUFFIXES)}"
-        raise DmlGraphError("is no name for a picture", field="path", got=str(path), allowed=allowed)
+        raise DmlGraphError("is no name for a picture", code="name", field="path", got=str(path), allowed=allowed)
     return SUFFIXES[suffix]
 
 

@@ -43,7 +43,7 @@ auto releasing(Result (Class::*method)(Parameters...)) {
     };
 }
 
-// Raises the Python exception that dmlgraph.devices.directml_errors makes of the error.
+// Raises the Python exception that dmlgraph.devices.directml.errors makes of the error.
 void raise(const Error& error) {
     const auto text = [](std::string_view bytes) {
         return py::reinterpret_steal<py::object>(
@@ -54,7 +54,7 @@ void raise(const Error& error) {
         messages.append(text(message));
     }
     const py::object exception = call_python(
-        py::module_::import("dmlgraph.devices.directml_errors").attr("from_native"), text(name(error.kind)),
+        py::module_::import("dmlgraph.devices.directml.errors").attr("from_native"), text(name(error.kind)),
         text(error.message), text(error.call), py::int_(static_cast<std::uint32_t>(error.code)),
         text(describe(error.code)), text(error.graph), text(error.node), messages);
     PyErr_SetObject(py::type::of(exception).ptr(), exception.ptr());

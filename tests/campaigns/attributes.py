@@ -14,7 +14,7 @@ from sketches import Dice, Sample, Sketch
 import dmlgraph as dg
 from campaigns.campaign import Campaign
 from campaigns.special_values import compare
-from dmlgraph.devices import directml_install
+from dmlgraph.devices.directml import install
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.examples import example
@@ -134,7 +134,7 @@ def one_case(seed: int) -> str | None:
     sample = case(seed)
     if sample is None:
         return None
-    directml_install.install()
+    install.install()
     with np.errstate(all="ignore"):
         problems = list(compare(sample))
     return f"{'; '.join(problems)}\n{sample!r}\n{sample.inputs!r}" if problems else None

@@ -22,7 +22,7 @@ import numpy as np
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
-from dmlgraph.devices import directml_library
+from dmlgraph.devices.directml import library
 
 Array = np.ndarray[Any, Any]
 
@@ -96,7 +96,7 @@ else:
 LIBRARY: dict[str, str] = {}  # the installed DirectML: a case's cache has none
 DEVICES = ["cpu"]
 try:
-    LIBRARY[directml_library.VARIABLE] = str(directml_library.find_directml().path)
+    LIBRARY[library.VARIABLE] = str(library.find_directml().path)
     DEVICES.append("directml:software")
 except dg.DmlGraphError:
     pass

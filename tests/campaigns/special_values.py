@@ -12,7 +12,7 @@ from sketches import PLAIN, Array, Sample
 from special_operators import case
 
 from campaigns.campaign import Campaign
-from dmlgraph.devices import directml_install
+from dmlgraph.devices.directml import install
 from dmlgraph.nodes import ConstantNode, OperatorNode
 from dmlgraph.operators import Operator
 
@@ -184,7 +184,7 @@ def one_case(seed: int) -> str | None:
     sample = case(seed)
     if sample is None:
         return None
-    directml_install.install()
+    install.install()
     with np.errstate(all="ignore"):
         problems = list(compare(sample))
     return f"{'; '.join(problems)}\n{sample!r}\n{sample.inputs!r}" if problems else None

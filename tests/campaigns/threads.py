@@ -18,7 +18,7 @@ from sketches import Sample
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
-from dmlgraph.devices.directml_errors import DirectMLError
+from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.devices.executable import Executable
 
 Array = np.ndarray[Any, Any]

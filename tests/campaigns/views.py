@@ -11,7 +11,7 @@ from sketches import Sample
 
 from campaigns.campaign import Campaign
 from dmlgraph.devices import choose
-from dmlgraph.devices.directml_edit import DescEdit, Port, Value
+from dmlgraph.devices.directml.faults.edit import DescEdit, Port, Value
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput, InputEdge, OutputEdge, lower
 from dmlgraph.tensor import DataType, TensorDesc

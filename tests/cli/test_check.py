@@ -19,7 +19,7 @@ nodes:
 outputs: [x, y]
 """
 WARNED = """\
-odd.yaml:4:3: warning: node 'forgotten': the input is never read
+odd.yaml:4:3: warning[unused-input]: node 'forgotten': the input is never read
   4 |   forgotten: {dtype: float32, sizes: [2]}
     |   ^^^^^^^^^
 1 warning
@@ -47,7 +47,7 @@ def test_warnings_are_shown_and_are_no_failure() -> None:
 def test_strict_makes_failures_of_warnings() -> None:
     result = call("check", "--strict", "odd.yaml")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == f"{WARNED}error: --strict counts warnings as errors\n"
+    assert result.stderr == f"{WARNED}error[strict]: --strict counts warnings as errors\n"
 
 
 def test_strict_has_nothing_against_a_graph_without_warnings(folder: pathlib.Path) -> None:
@@ -64,5 +64,12 @@ def test_other_commands_warn_on_stderr_and_go_on(command: str, folder: pathlib.P
     )
     result = call(command, "odd.yaml")
     assert result.exit_code == 0
-    assert result.stderr.startswith("odd.yaml:2:8: warning: field 'dims.N': nothing uses this dim\n")
+    assert result.stderr.startswith("odd.yaml:2:8: warning[unused-dim]: field 'dims.N': nothing uses this dim\n")
     assert "warning" not in result.stdout
+
+
+def test_allowed_warnings_are_neither_told_nor_counted(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(ODD.replace("dmlgraph: 1\n", "dmlgraph: 1\nallow: [unused-input, unused-node, unused-dim]\n"))
+    result = CliRunner().invoke(main, ["check", "--strict", str(path)])
+    assert (result.exit_code, result.stderr) == (0, "")

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from dmlgraph.cli import main
 from dmlgraph.cli.diff import _report
+from dmlgraph.devices import choose
 from dmlgraph.document import load
 from dmlgraph.measure.diff import Difference, Finding, Side
 from dmlgraph.measure.ulp import compare
@@ -99,7 +100,7 @@ def test_no_fuse_runs_both_as_the_graph_stands() -> None:
 
 
 A, B = np.array([1, np.nan, -0.0], np.float32), np.array([1, 2, 0], np.float32)
-SIDES = (Side("reference", True), Side("cpu", True))
+SIDES = (Side(choose("reference"), True), Side(choose("cpu"), True))
 
 
 def test_a_nan_against_a_number_is_shown_as_such() -> None:

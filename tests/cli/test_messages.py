@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmlgraph.cli.messages import WIDTH, count, excerpt, lines
-from dmlgraph.errors import Location, Problem, Severity
+from dmlgraph.errors import Location, Problem
 
 PLACE = Location("g.yaml", 8, 5, 9, "abc: name")
-WHOLE = Problem("is wrong", node="n", field="f", got="name", allowed="this", hint="do that", location=PLACE)
+WHOLE = Problem(
+    "is wrong", code="range", node="n", field="f", got="name", allowed="this", hint="do that", location=PLACE
+)
 
 
 def shown(source: str, column: int, end: int | None = None) -> tuple[str, str]:
@@ -25,7 +27,7 @@ def shown(source: str, column: int, end: int | None = None) -> tuple[str, str]:
 
 def test_a_problem_is_told_as_a_compiler_does() -> None:
     assert list(lines(WHOLE)) == [
-        "g.yaml:8:5: error: node 'n', field 'f': is wrong; got name",
+        "g.yaml:8:5: error[range]: node 'n', field 'f': is wrong; got name",
         "  8 | abc: name",
         "    |     ^^^^",
         "    = allowed: this",
@@ -34,30 +36,30 @@ def test_a_problem_is_told_as_a_compiler_does() -> None:
 
 
 def test_a_warning_says_so() -> None:
-    warning = Problem("is odd", location=PLACE, severity=Severity.WARNING)
-    assert next(lines(warning)) == "g.yaml:8:5: warning: is odd"
+    warning = Problem("is odd", code="unused-node", location=PLACE)
+    assert next(lines(warning)) == "g.yaml:8:5: warning[unused-node]: is odd"
 
 
 def test_a_problem_without_a_place_is_one_line() -> None:
-    assert list(lines(Problem("is wrong", allowed="this", hint="do that"))) == [
-        "error: is wrong; allowed: this (do that)"
+    assert list(lines(Problem("is wrong", code="range", allowed="this", hint="do that"))) == [
+        "error[range]: is wrong; allowed: this (do that)"
     ]
 
 
 def test_a_problem_without_a_source_line_is_told_without_it() -> None:
-    assert list(lines(Problem("is missing", hint="write it", location=Location("g.yaml", 1, 1)))) == [
-        "g.yaml:1:1: error: is missing",
+    assert list(lines(Problem("is missing", code="range", hint="write it", location=Location("g.yaml", 1, 1)))) == [
+        "g.yaml:1:1: error[range]: is missing",
         "    = help: write it",
     ]
 
 
 def test_the_line_and_the_advice_of_the_problem_before_are_not_repeated() -> None:
-    again = Problem("is wrong too", allowed="this", hint="do more", location=PLACE)
-    assert list(lines(again, WHOLE)) == ["g.yaml:8:5: error: is wrong too", "    = help: do more"]
+    again = Problem("is wrong too", code="range", allowed="this", hint="do more", location=PLACE)
+    assert list(lines(again, WHOLE)) == ["g.yaml:8:5: error[range]: is wrong too", "    = help: do more"]
 
 
 def test_problems_are_counted() -> None:
-    error, warning = Problem("a"), Problem("b", severity=Severity.WARNING)
+    error, warning = Problem("a", code="range"), Problem("b", code="unused-dim")
     assert count([error]) == "1 error"
     assert count([error, warning, error]) == "2 errors, 1 warning"
     assert count([warning, warning]) == "2 warnings"
@@ -108,7 +110,7 @@ def test_a_line_of_megabytes_is_cut_at_once() -> None:
 
 
 def test_no_character_reaches_the_terminal_that_could_command_it() -> None:
-    problem = Problem("is wrong\x1b[2J", got="\x07\u202e", location=PLACE)
+    problem = Problem("is wrong\x1b[2J", code="range", got="\x07\u202e", location=PLACE)
     assert all(line.isprintable() for line in lines(problem))
     assert r"\x1b[2J; got \x07\u202e" in next(lines(problem))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dmlgraph.devices.directml import DirectMLDevice
+from dmlgraph.devices.directml.device import DirectMLDevice
 
 
 @pytest.fixture(scope="session")

@@ -92,7 +92,7 @@ import sys
 sys.path[:0] = {sys.path!r}
 import numpy as np
 import dmlgraph as dg
-from dmlgraph.devices.software import adapter
+from dmlgraph.devices.directml.software import adapter
 
 def graph_of(operator):
     graph = dg.Graph("g")

@@ -7,7 +7,6 @@ cd tests/documents/broken && dmlgraph check NAME.yaml 2> NAME.txt
 from __future__ import annotations
 
 import pathlib
-import re
 
 import pytest
 from click.testing import CliRunner
@@ -43,7 +42,8 @@ def test_the_exception_carries_what_is_printed_as_fields(file: pathlib.Path, mon
     assert len(headlines) == len(caught.value.problems)
     for headline, problem in zip(headlines, caught.value.problems, strict=True):
         assert problem.location is not None
-        assert re.match(rf"{file.name}:{problem.location.line}:{problem.location.column}: error: ", headline)
+        place = f"{file.name}:{problem.location.line}:{problem.location.column}"
+        assert headline.startswith(f"{place}: error[{problem.code}]: ")
         assert headline.endswith(problem.headline)
         assert problem.location.source in (None, lines[problem.location.line - 1])
         assert problem.hint is None or problem.hint in printed

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import generate_command_docs
 import generate_elsewhere_docs
+import generate_error_docs
 import generate_passes_docs
 import pictures
 
@@ -26,8 +27,11 @@ from dmlgraph.tensor import DataType
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in paths()}
 
 
+@pytest.mark.usefixtures("directml_path")  # some errors are DirectML's
 @pytest.mark.parametrize(
-    "script", [generate_passes_docs, generate_command_docs, generate_elsewhere_docs], ids=lambda each: each.__name__
+    "script",
+    [generate_passes_docs, generate_command_docs, generate_elsewhere_docs, generate_error_docs],
+    ids=lambda each: each.__name__,
 )
 def test_pages_are_up_to_date(script) -> None:
     assert script.PAGE.read_text() == script.page(), f"python tools/{script.__name__}.py makes it anew"

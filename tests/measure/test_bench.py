@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.devices import choose
 from dmlgraph.measure import bench
 from dmlgraph.measure.bench import Measurement, measure
 from dmlgraph.measure.trace import trace
@@ -35,7 +36,7 @@ INPUTS = {"x": X, "w": np.ones((4, 5), np.float32)}
 def measurement(request: pytest.FixtureRequest) -> Measurement:
     if request.param.startswith("directml"):
         request.getfixturevalue("directml_path")
-    return measure(graph(), request.param, INPUTS, repeats=7)
+    return measure(graph(), choose(request.param), INPUTS, repeats=7)
 
 
 def test_a_measurement_says_what_ran(measurement: Measurement) -> None:
@@ -101,22 +102,22 @@ def test_everything_is_there_as_json(measurement: Measurement) -> None:
 def test_without_a_number_the_runs_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "SECONDS", 0.05)
     begin = time.perf_counter()
-    runs = measure(graph(), "reference", INPUTS).runs
+    runs = measure(graph(), choose("reference"), INPUTS).runs
     assert time.perf_counter() - begin > 0.05
     assert bench.LEAST_RUNS <= len(runs) <= bench.MOST_RUNS
     assert len(runs) == bench.MOST_RUNS or runs[-1].start + runs[-1].seconds - runs[0].start >= 0.04
     monkeypatch.setattr(bench, "SECONDS", 0.0)
-    assert len(measure(graph(), "reference", INPUTS).runs) == bench.LEAST_RUNS
+    assert len(measure(graph(), choose("reference"), INPUTS).runs) == bench.LEAST_RUNS
     monkeypatch.setattr(bench, "SECONDS", 60.0)
     monkeypatch.setattr(bench, "MOST_RUNS", 8)
-    assert len(measure(graph(), "reference", INPUTS).runs) == 8
+    assert len(measure(graph(), choose("reference"), INPUTS).runs) == 8
 
 
 def test_not_fused_is_measured_as_it_stands() -> None:
     g = dg.Graph()
     g.output("y", dg.activation_relu(g.input("x", sizes=[4], dtype="float32") * 2 + 1))
     x = np.ones(4, np.float32)
-    fused, plain = (measure(g, "reference", {"x": x}, fuse=fuse, repeats=1) for fuse in (True, False))
+    fused, plain = (measure(g, choose("reference"), {"x": x}, fuse=fuse, repeats=1) for fuse in (True, False))
     assert len(plain.graph.nodes) == 5
     assert len(fused.graph.nodes) < 5
 
@@ -169,7 +170,7 @@ def slices(made: dict[str, Any], process: int) -> list[dict[str, Any]]:
 
 
 def test_a_trace_is_of_the_format_and_its_slices_nest() -> None:
-    measurements = [measure(graph(), device, INPUTS, repeats=3) for device in ("reference", "cpu")]
+    measurements = [measure(graph(), choose(device), INPUTS, repeats=3) for device in ("reference", "cpu")]
     made = json.loads(json.dumps(trace(measurements)))
     jsonschema.validate(made, SCHEMA)
     names = [event["args"]["name"] for event in made["traceEvents"] if event["name"] == "process_name"]
@@ -195,7 +196,7 @@ def test_a_trace_is_of_the_format_and_its_slices_nest() -> None:
 
 
 def test_the_slices_of_a_trace_take_the_times_measured() -> None:
-    measured = measure(graph(), "reference", INPUTS, repeats=3)
+    measured = measure(graph(), choose("reference"), INPUTS, repeats=3)
     assert measured.profile is not None
     found = slices(trace([measured]), 1)
     for name, spans in {"compile": [measured.compilation], "first run": [measured.first], "run": measured.runs}.items():

@@ -1,6 +1,6 @@
 """The software adapter by itself, without DirectML: the checks in software_adapter/, run one by one.
 
-The libraries under test are those installed beside `dmlgraph.devices.software`, or else built here.
+The libraries under test are those installed beside `dmlgraph.devices.directml.software`, or else built here.
 """
 
 from __future__ import annotations

@@ -51,5 +51,6 @@ def _native_needed() -> Iterator[None]:
     except ImportError as error:
         raise DeviceError(
             f"the native module of dmlgraph cannot be loaded: {error}",
+            code="native-module",
             hint="if these are the sources, leave their folder, so that the installed package is taken",
         ) from None

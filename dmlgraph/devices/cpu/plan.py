@@ -191,7 +191,7 @@ def _evaluation(
         except MemoryError:
             raise
         except Exception as error:
-            raise DeviceError(f"the evaluation failed: {error}", node=name) from error
+            raise DeviceError(f"the evaluation failed: {error}", code="evaluation", node=name) from error
         for (port, desc), value in zip(results, values, strict=False):
             target = outputs[port]
             if target is not None:

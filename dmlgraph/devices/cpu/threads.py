@@ -31,5 +31,7 @@ def _checked(number: object, said: object, field: str) -> int:
     except TypeError:
         count = 0
     if not 1 <= count <= MOST_THREADS:
-        raise DeviceError("must be a number of threads", field=field, got=said, allowed=f"1 to {MOST_THREADS}")
+        raise DeviceError(
+            "must be a number of threads", code="range", field=field, got=said, allowed=f"1 to {MOST_THREADS}"
+        )
     return count

@@ -1,0 +1,109 @@
+"""The driver: a graph walks through the passes and lowering to a device, which compiles it.
+
+    executable = compile_graph(graph, choose("cpu"))
+
+No other module knows all three.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dmlgraph import passes
+from dmlgraph.devices.endings import finishing
+from dmlgraph.errors import DmlGraphError, OperatorError, Problem, listing
+from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
+from dmlgraph.memory import enough_memory
+from dmlgraph.passes import Fused
+
+if TYPE_CHECKING:
+    from dmlgraph.devices import Choice
+    from dmlgraph.devices.device import Device
+    from dmlgraph.devices.executable import Executable
+    from dmlgraph.graph import Graph
+
+
+def fuse_graph(graph: Graph, device: Device | None = None, *, fuse: bool | Iterable[str] = True) -> Fused:
+    """The graph after the passes: at the device's level, and without what the device objects to.
+
+    Args:
+        graph: with its dims resolved.
+        device: None: all that the graph's own level allows.
+        fuse: as in `Graph.compile`.
+    """
+    if device is None:
+        return passes.fuse(graph, rules=fuse)
+    return passes.fuse(graph, level=device.level, rules=fuse, objection=device.objection)
+
+
+def lower_graph(
+    graph: Graph, device: Device | None = None, *, fuse: bool | Iterable[str] = True
+) -> tuple[Fused, GraphDesc]:
+    """The fused graph and its GraphDesc; the arguments are those of `fuse_graph`."""
+    with enough_memory("lower", graph):
+        fused = fuse_graph(graph, device, fuse=fuse)
+        return fused, lower(fused.graph, None if device is None else device.level)
+
+
+@finishing
+def compile_graph(
+    graph: Graph, choice: Choice, *, fuse: bool | Iterable[str] = True, debug: bool = False
+) -> Executable:
+    """Fuses and lowers a graph for a device and compiles it there; `fuse` and `debug` are those of `Graph.compile`.
+
+    The executable's `stats` say how long each of the three took: fuse_seconds, lower_seconds, compile_seconds.
+
+    Raises:
+        OperatorError: a node needs a higher feature level than the device has.
+        DeviceError: the device cannot run the graph, or failed.
+        NotEnoughMemoryError: there is not enough memory to compile it.
+    """
+    with enough_memory("compile", graph):
+        return _compile(graph, choice, fuse, debug)
+
+
+def _compile(graph: Graph, choice: Choice, fuse: bool | Iterable[str], debug: bool) -> Executable:
+    device = choice.device
+    times = [time.perf_counter()]
+    fused = fuse_graph(graph, device, fuse=fuse)
+    times.append(time.perf_counter())
+    desc = lower(fused.graph, device.level)
+    times.append(time.perf_counter())
+    if device.level < graph.level:
+        _check_level(desc, device)
+    try:
+        executable = device.compile(desc, reason=choice.reason, debug=debug)
+    except DmlGraphError as error:
+        raise error.with_problems(_in_source(problem, graph, fused) for problem in error.problems) from None
+    times.append(time.perf_counter())
+    executable.fusion = fused.record
+    for stage, (begin, end) in zip(("fuse", "lower", "compile"), itertools.pairwise(times), strict=True):
+        executable.stats.setdefault(f"{stage}_seconds", end - begin)
+    return executable
+
+
+def _check_level(desc: GraphDesc, device: Device) -> None:
+    """Refuses nodes that need a higher feature level than the device has."""
+    problems = [
+        problem.at(node=node.name)
+        for node in desc.nodes
+        if isinstance(node, OperatorDescNode)
+        for problem in node.operator.level_problems(device.level)
+    ]
+    if problems:
+        raise OperatorError(problems)
+
+
+def _in_source(problem: Problem, graph: Graph, fused: Fused) -> Problem:
+    """A problem of a node of the fused graph with the nodes it was made of, and with its place in the graph's file."""
+    origins = fused.origins.get(problem.node or "", ())
+    if not origins:
+        return graph.located(problem)
+    if origins != (problem.node,):
+        problem = dataclasses.replace(problem, message=f"{problem.message}, made of {listing(origins)}")
+    place = problem.node if problem.node in origins else origins[0]
+    return problem.at(location=graph.location(place, problem.field))

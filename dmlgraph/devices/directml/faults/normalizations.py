@@ -1,0 +1,30 @@
+"""Normalizations that DirectML computes right: over axes of size 1 alone it takes the elements for the variance.
+
+Measured on DirectML 1.13 (feature level 6.2): MEAN_VARIANCE_NORMALIZATION and MEAN_VARIANCE_NORMALIZATION1 give
+0 / √(x + epsilon) where every axis they reduce has size 1, and so NaN for x below −epsilon.  The variance of one
+element is 0, so that the numerator, 0, is all that counts: without `normalize_variance` it comes out right.
+"""
+
+from __future__ import annotations
+
+from dmlgraph.devices.directml.faults.edit import DescEdit
+from dmlgraph.operators import MeanVarianceNormalization, MeanVarianceNormalization1
+from dmlgraph.operators.operator import Operator
+
+
+def normalize_single_elements(edit: DescEdit) -> None:
+    """Leaves out divisions by the deviation of single elements."""
+    for index in range(len(edit.nodes)):
+        operator = edit.operator(index)
+        if operator is not None and _divides_single_elements(operator):
+            edit.replace(index, operator.model_copy(update={"normalize_variance": False}))
+
+
+def _divides_single_elements(operator: Operator) -> bool:
+    """Whether the result is 0 / √epsilon, which is 0; with an epsilon of 0 there is none to keep."""
+    return (
+        isinstance(operator, MeanVarianceNormalization | MeanVarianceNormalization1)
+        and operator.normalize_variance
+        and operator.epsilon > 0
+        and all(operator.input.sizes[axis] == 1 for axis in operator.reduced)
+    )

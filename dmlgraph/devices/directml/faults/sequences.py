@@ -1,0 +1,60 @@
+"""Sequences that DirectML survives: it ends the process on some uses of FILL_VALUE_SEQUENCE.
+
+Measured on DirectML 1.13 (feature level 6.2), which computes sequences while it compiles, in CompileGraph and in
+CompileOperator alike:
+
+- a sequence that a graph output reads directly: the process ends.  With an identity between them all is well.
+- a sequence of more than 1 MiB, whatever reads it: the process ends.
+
+So a sequence gets an identity before a graph output, and a large one is evaluated here and handed to DirectML once,
+to be kept in the persistent resource, which is what DirectML does with a small one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlgraph.devices.directml.faults.edit import DescEdit, Port
+from dmlgraph.lowering import GraphInput, own_inputs
+from dmlgraph.operators import FillValueSequence, Identity
+from dmlgraph.tensor import TensorDesc
+
+LARGEST_SEQUENCE_BYTES = 1 << 20
+
+
+def keep_sequences_from_outputs(edit: DescEdit) -> None:
+    """Puts an identity between each sequence and each graph output that reads it."""
+    for slot, value in list(edit.outputs.items()):
+        sequence = edit.operator(value.node)
+        if isinstance(sequence, FillValueSequence):
+            assert value.node is not None
+            edit.insert_before_output(f"{edit.nodes[value.node].name}.copy", Identity(input=sequence.output), slot)
+
+
+def evaluate_large_sequences(edit: DescEdit) -> None:
+    """Makes inputs owned by DirectML of the sequences that are too large for it.
+
+    One that some reader refuses as an owned tensor is bound at every run.
+    """
+    large = {
+        index: operator
+        for index in range(len(edit.nodes))
+        if isinstance(operator := edit.operator(index), FillValueSequence)
+        and operator.output.total_bytes > LARGEST_SEQUENCE_BYTES
+    }
+    for node, sequence in large.items():
+        readers = [reader for reader, value in edit.sources.items() if value.node == node]
+        owned = all(_takes_owned(edit, reader) for reader in readers)
+        (values,) = sequence.evaluate()
+        output = sequence.output
+        desc = TensorDesc(dtype=output.dtype, sizes=output.sizes, strides=output.strides, owned=owned)
+        edit.become_input(node, GraphInput(edit.nodes[node].name, desc, np.ascontiguousarray(values)))
+        for reader in readers if owned else ():
+            operator = edit.operator(reader.node)
+            assert operator is not None
+            edit.replace(reader.node, own_inputs(operator, {reader.port}))
+
+
+def _takes_owned(edit: DescEdit, reader: Port) -> bool:
+    operator = edit.operator(reader.node)
+    return operator is None or operator.takes_owned

@@ -1,0 +1,324 @@
+"""`dmlgraph directml install`: fetches Microsoft's DirectML library for Linux into the user's cache.
+
+The library comes in the wheel of torch-directml, which is Microsoft's and under the MIT licence.  Nothing of
+it is part of dmlgraph.  It is downloaded with pip, compared with a pinned SHA-256, and put into place whole
+or not at all: an earlier try may have been interrupted, and others may run at the same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from dmlgraph.devices.directml.errors import LibraryError
+from dmlgraph.devices.user_cache import check_private, make_private, user_cache_folder
+from dmlgraph.errors import plural
+from dmlgraph.plain_files import NotAFileError, open_file, what_failed
+
+PROJECT, VERSION = "torch-directml", "0.2.5.dev240914"
+WHEEL_SHA256 = "6afb675585d30018c813e5ba203a3437073748919af8ab3e910092a0e0ec531f"
+LIBRARY_SHA256 = "fd54a8c578630f62a31d6d971d1f7e758e8497df8afccefe5efb1517d791692c"
+LIBRARY_BYTES = 33_755_840
+
+# The library is the same in the wheels for all versions of Python; this is the one that is downloaded.
+WHEEL_TAGS = {
+    "python-version": "3.11",
+    "implementation": "cp",
+    "abi": "cp311",
+    "platform": "manylinux2010_x86_64",
+}
+
+LIBRARY_MEMBER = "torch_directml/libdirectml.so"
+LICENSE_MEMBER = f"torch_directml-{VERSION}.dist-info/LICENSE"
+
+# The end of a zip file: its signature, four counts, the size and the place of its directory, the length of a comment.
+_END_SIGNATURE = b"PK\5\6"
+_END = struct.Struct("<4s4H2LH")
+
+_PARTIAL = "partial-"  # prefix of folders that a try works in
+_ABANDONED_SECONDS = 24 * 3600
+_CHUNK_BYTES = 1 << 20
+_LICENSE_BYTES = 1 << 20  # at most
+_DIRECTORY_BYTES = 1 << 20  # of a wheel: what is in it, and where; that of torch-directml has some kilobytes
+
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all while the wheel is downloaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Where the library is; `already`: it was there before."""
+
+    path: Path
+    already: bool
+
+
+def folder() -> Path:
+    return user_cache_folder() / "directml" / VERSION
+
+
+def library_path() -> Path:
+    """Where the library is once it is installed."""
+    return folder() / "libdirectml.so"
+
+
+def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> Installed:
+    """Installs the library, unless it is there and whole.
+
+    Args:
+        from_file: a wheel of torch-directml that is already here, for any version of Python; by default pip
+            downloads one.
+        progress: told how far the download is.
+
+    Raises:
+        LibraryError: no download, a wheel that is something else or damaged, a folder that cannot be written.
+    """
+    check_system()
+    path = library_path()
+    with contextlib.suppress(OSError):
+        check_private(path)
+        if is_intact(path):
+            return Installed(path, already=True)
+    try:
+        make_private(folder())
+        _remove_abandoned()
+        with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder(), ignore_cleanup_errors=True) as work:
+            wheel = Path(from_file) if from_file is not None else _download(Path(work), progress)
+            _unpack(wheel, Path(work))
+            _remember(path)
+    except OSError as error:
+        raise LibraryError(
+            f"cannot install DirectML into {folder()}: {what_failed(error)}",
+            code="install",
+            hint="DMLGRAPH_CACHE_DIR names another folder",
+        ) from error
+    return Installed(path, already=False)
+
+
+def check_system() -> None:
+    """Refuses systems that the library is not for.
+
+    Raises:
+        LibraryError: this is not Linux on x86-64.
+    """
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        raise LibraryError(
+            "the library is for Linux on x86-64 only",
+            code="install",
+            hint="Windows has DirectML; pip install onnxruntime-directml brings a newer one",
+        )
+
+
+def is_intact(path: Path) -> bool:
+    """Whether a library is the very one that `install` fetches."""
+    return _sha256(path) == LIBRARY_SHA256
+
+
+def check_installed() -> None:
+    """Refuses the library in the cache where it is not the very one that `install` puts there.
+
+    Its bytes are read only where its size, time or inode are not those of the last time.
+
+    Raises:
+        LibraryError: it is damaged or another, or others may write to it or to its folders.
+    """
+    path = library_path()
+    hint = "'dmlgraph directml install' fetches it anew"
+    try:
+        check_private(path)
+        if _remembered(path):
+            return
+        found = _sha256(path)
+    except OSError as error:
+        raise LibraryError(f"cannot use {path}: {error.strerror or error}", code="install", hint=hint) from None
+    if found != LIBRARY_SHA256:
+        raise LibraryError(
+            f"{path} is damaged: it is not the library of {PROJECT} {VERSION}",
+            code="install",
+            got=f"SHA-256 {found}" if found else None,
+            allowed=f"SHA-256 {LIBRARY_SHA256}",
+            hint=hint,
+        )
+    with contextlib.suppress(OSError):  # a cache that cannot be written: it is read again the next time
+        _remember(path)
+
+
+def _remembered(path: Path) -> bool:
+    """Whether the library is as it was when its bytes were last found right."""
+    with contextlib.suppress(OSError), open_file(_checked_path()) as file:
+        check_private(_checked_path())
+        return file.read(_CHUNK_BYTES) == _identity(path)
+    return False
+
+
+def _remember(path: Path) -> None:
+    """Keeps what the library looks like whose bytes were found right."""
+    with tempfile.NamedTemporaryFile(dir=_checked_path().parent, delete=False) as file:
+        file.write(_identity(path))
+    os.replace(file.name, _checked_path())
+
+
+def _checked_path() -> Path:
+    return folder().with_name(f"{VERSION}.checked")
+
+
+def _identity(path: Path) -> bytes:
+    """What changes when a file does, and the digest that it had."""
+    status = path.stat()
+    return f"{LIBRARY_SHA256} {status.st_size} {status.st_mtime_ns} {status.st_ino}\n".encode()
+
+
+def _remove_abandoned() -> None:
+    """Clears away what tries left behind that were killed."""
+    for left in folder().glob(f"{_PARTIAL}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _unpack(wheel: Path, work: Path) -> None:
+    """Takes library and licence out of a wheel, checks the library, and moves both into place.
+
+    What the wheel says of its own size is checked before anything is unpacked, and no more is unpacked than that.
+    """
+    not_this = LibraryError(
+        f"{wheel} is not a Linux wheel of {PROJECT} {VERSION}",
+        code="install",
+        hint="its name ends in manylinux2010_x86_64.whl",
+    )
+    try:
+        with open_file(wheel) as file:
+            if _directory_bytes(file) > _DIRECTORY_BYTES:
+                raise not_this
+            with zipfile.ZipFile(file) as archive:
+                members = {
+                    archive.getinfo(LICENSE_MEMBER): range(1, _LICENSE_BYTES + 1),
+                    archive.getinfo(LIBRARY_MEMBER): range(LIBRARY_BYTES, LIBRARY_BYTES + 1),
+                }
+                for member, sizes in members.items():
+                    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                        raise not_this
+                    if member.file_size not in sizes:
+                        raise LibraryError(
+                            f"{member.filename} in {wheel} is not the one of {PROJECT} {VERSION}",
+                            code="install",
+                            got=plural(member.file_size, "byte"),
+                            allowed=f"{sizes[-1]} bytes" if len(sizes) == 1 else f"up to {sizes[-1]} bytes",
+                        )
+                for member in members:
+                    _extract(archive, member, work / Path(member.filename).name)
+    except FileNotFoundError:
+        raise LibraryError(f"there is no file {wheel}", code="install") from None
+    except NotAFileError as error:
+        raise LibraryError(f"cannot read {wheel}: {error.strerror}", code="install") from None
+    except KeyError:
+        raise not_this from None
+    except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
+        raise LibraryError(f"{wheel} is not a wheel, or damaged: {error}", code="install") from None
+    found = _sha256(work / "libdirectml.so")
+    if found != LIBRARY_SHA256:
+        raise LibraryError(
+            f"the libdirectml.so in {wheel} is not the one of {PROJECT} {VERSION}",
+            code="install",
+            got=f"SHA-256 {found}",
+            allowed=f"SHA-256 {LIBRARY_SHA256}",
+        )
+    for name in ("LICENSE", "libdirectml.so"):  # the library last: with it the installation is complete
+        os.replace(work / name, folder() / name)
+
+
+def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> None:
+    """One file of a wheel, as many bytes as it says it has, on the disk when this returns."""
+    with archive.open(member) as source, path.open("wb") as target:
+        path.chmod(0o600)  # whatever the umask
+        while chunk := source.read(_CHUNK_BYTES):
+            target.write(chunk)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _directory_bytes(file: BinaryIO) -> int:
+    """How long the directory at the end of a zip file says it is: all of it is read when the file is opened."""
+    at_most = _END.size + 0xFFFF  # a comment may stand behind it
+    length = file.seek(0, os.SEEK_END)
+    file.seek(max(0, length - at_most))
+    end = file.read(at_most)
+    start = end.rfind(_END_SIGNATURE)
+    file.seek(0)
+    if start < 0 or len(end) - start < _END.size:
+        return 0  # it is no zip file, which opening it says
+    size: int = _END.unpack_from(end, start)[5]
+    return size
+
+
+def _download(work: Path, progress: Progress | None) -> Path:
+    """Has pip download the wheel into a folder."""
+    if importlib.util.find_spec("pip") is None:
+        raise LibraryError(
+            "pip, which downloads the wheel, is not installed in this environment",
+            code="install",
+            hint=f"install pip, or download the Linux wheel of {PROJECT} {VERSION} and pass it with --from",
+        )
+    requirement = work / "requirement.txt"
+    requirement.write_text(f"{PROJECT}=={VERSION} --hash=sha256:{WHEEL_SHA256}\n")
+    raw = _pip_tells_progress()
+    command = [
+        *(sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--disable-pip-version-check"),
+        *("--only-binary=:all:", "--require-hashes", f"--progress-bar={'raw' if raw else 'off'}"),
+        *(f"--{option}={value}" for option, value in WHEEL_TAGS.items()),
+        *("--dest", str(work), "--requirement", str(requirement)),
+    ]
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as pip:
+        assert pip.stdout is not None
+        said = [line.rstrip() for line in pip.stdout if not _report(line, progress)]
+    wheels = list(work.glob("*.whl"))
+    if pip.returncode != 0 or len(wheels) != 1:
+        errors = [line for line in said if "ERROR" in line] or said[-3:]
+        raise LibraryError(
+            f"pip could not download {PROJECT} {VERSION}: " + " ".join(errors),
+            code="install",
+            hint="without a network, pass a wheel that is already here with --from",
+        )
+    return wheels[0]
+
+
+def _pip_tells_progress() -> bool:
+    """Whether pip has the progress bar `raw`: from 24.1."""
+    major, minor = importlib.metadata.version("pip").split(".")[:2]
+    return (int(major), int(minor)) >= (24, 1)
+
+
+def _report(line: str, progress: Progress | None) -> bool:
+    """Passes on a line of pip's such as `Progress 1024 of 25000000`; False for any other line."""
+    words = line.split()
+    if len(words) != 4 or words[0] != "Progress":
+        return False
+    if progress is not None:
+        progress(int(words[1]), int(words[3]))
+    return True
+
+
+def _sha256(path: Path) -> str | None:
+    """The digest of a file in hexadecimal; None where there is none to read."""
+    try:
+        with open_file(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

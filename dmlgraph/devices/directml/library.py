@@ -1,0 +1,197 @@
+"""Where DirectML's library is found, and which Direct3D 12 it stands on.
+
+Places, in this order: a path given in the program, the environment variable DMLGRAPH_DIRECTML, what `dmlgraph
+directml install` has fetched, an installed onnxruntime-directml, the system.  A path that somebody gave is
+taken or refused, never passed over in silence.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dmlgraph.devices.directml import install
+from dmlgraph.devices.directml.errors import LibraryError
+from dmlgraph.errors import plural
+from dmlgraph.plain_files import open_file
+
+VARIABLE = "DMLGRAPH_DIRECTML"
+
+# Where Linux systems keep the libraries of Direct3D 12: WSL2 first, then the usual folders.
+SYSTEM_FOLDERS = ("/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
+
+
+@dataclass(frozen=True, slots=True)
+class FileNames:
+    """What the libraries are called on a system."""
+
+    directml: str
+    d3d12: str
+    dxcore: str
+
+
+WINDOWS_NAMES = FileNames("DirectML.dll", "d3d12.dll", "dxcore.dll")
+LINUX_NAMES = FileNames("libdirectml.so", "libd3d12.so", "libdxcore.so")
+
+
+def on_windows() -> bool:
+    return sys.platform == "win32"
+
+
+def file_names() -> FileNames:
+    return WINDOWS_NAMES if on_windows() else LINUX_NAMES
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A library and where it comes from, as a phrase for people."""
+
+    path: Path
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Direct3D:
+    """The libraries of Direct3D 12 that DirectML runs on; `software`: they are this package's adapter."""
+
+    d3d12: Path
+    dxcore: Path
+    software: bool
+
+
+def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
+    """The DirectML library to use.
+
+    Args:
+        explicit: a library, or a folder that holds one.
+
+    Raises:
+        LibraryError: there is none, or the one that was asked for is missing or damaged.
+    """
+    asked = [(explicit, "as given"), (os.environ.get(VARIABLE), f"the environment variable {VARIABLE}")]
+    for path, origin in asked:
+        if path:
+            return _required(Path(path), origin)
+    for path, origin in _places():
+        if _exists(path):
+            if path == install.library_path():
+                install.check_installed()
+            check_library(path)
+            return Found(path, origin)
+    if on_windows():
+        return Found(Path(WINDOWS_NAMES.directml), "the system")  # which finds it by its name
+    raise LibraryError(
+        "there is no DirectML library here",
+        hint=f"'dmlgraph directml install' fetches it; {VARIABLE} names one that is elsewhere",
+    )
+
+
+def find_direct3d(*, software: bool = False) -> Direct3D:
+    """The Direct3D 12 that DirectML runs on: the system's where it has one, else this package's adapter.
+
+    Args:
+        software: take the software adapter even where the system has Direct3D 12.  On Windows it is among the
+            system's own adapters.
+
+    Raises:
+        LibraryError: the system has one of the two libraries only.
+    """
+    names = file_names()
+    if on_windows():
+        return Direct3D(Path(names.d3d12), Path(names.dxcore), software=False)
+    if software or not system_has_direct3d():
+        from dmlgraph.devices.directml.software.adapter import find_library  # on Linux only
+
+        return Direct3D(find_library(names.d3d12), find_library(names.dxcore), software=True)
+    d3d12, dxcore = _in_system(names.d3d12), _in_system(names.dxcore)
+    if d3d12 is None or dxcore is None:
+        raise LibraryError(
+            f"the system has {d3d12}, but no {names.dxcore}",
+            hint="install it, or run on 'directml:software', which needs neither",
+        )
+    return Direct3D(d3d12, dxcore, software=False)
+
+
+def system_has_direct3d() -> bool:
+    """Whether Direct3D 12 comes with the system: Windows, WSL2."""
+    return on_windows() or _in_system(LINUX_NAMES.d3d12) is not None
+
+
+def _required(path: Path, origin: str) -> Found:
+    if path.is_dir():
+        path = path / file_names().directml
+    if not _exists(path):
+        raise LibraryError(f"the DirectML library {path} ({origin}) does not exist")
+    check_library(path)
+    return Found(path.resolve(), origin)
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is something of this name, if only something that cannot be looked at."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
+def _places() -> Iterator[tuple[Path, str]]:
+    """Files that may be there, best first."""
+    name = file_names().directml
+    if on_windows():
+        yield Path(__file__).parents[2] / name, "beside the package"
+    else:
+        yield install.library_path(), "dmlgraph directml install"
+    onnxruntime = importlib.util.find_spec("onnxruntime")  # looks for the package without importing it
+    for folder in (onnxruntime and onnxruntime.submodule_search_locations) or ():
+        yield Path(folder) / "capi" / name, "onnxruntime-directml"
+    system = None if on_windows() else _in_system(name)
+    if system is not None:
+        yield system, "the system"
+
+
+def _in_system(name: str) -> Path | None:
+    """A library of a Linux system: where the dynamic loader would look, and where WSL2 keeps Direct3D 12."""
+    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *SYSTEM_FOLDERS]
+    candidates = (Path(folder) / name for folder in folders if folder)
+    return next((path for path in candidates if path.exists()), None)
+
+
+# ---- Is a file a whole library? Loading half a one can end the process with a bus error.
+
+_ELF_HEADER = struct.Struct("<4sBBBBB7xHHIQQQIHHHHHH")
+_ELF_64_BIT, _ELF_LITTLE_ENDIAN = 2, 1
+_ELF_SHARED_OBJECT, _ELF_X86_64 = 3, 62
+
+
+def check_library(path: Path) -> None:
+    """Refuses a file that is no library for this machine or is cut off.
+
+    Raises:
+        LibraryError: saying what is wrong with it.
+    """
+    if on_windows():
+        return  # whose loader checks this itself
+    hint = "'dmlgraph directml install' fetches it anew"
+    try:
+        with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(_ELF_HEADER.size)
+    except OSError as error:
+        raise LibraryError(f"cannot read {path}: {error.strerror or error}") from None
+    if not start.startswith(b"\x7fELF"):
+        raise LibraryError(f"{path} is not a library", hint=hint)
+    if len(start) < _ELF_HEADER.size:
+        raise LibraryError(f"{path} is damaged: it ends after {plural(size, 'byte')}", hint=hint)
+    header = _ELF_HEADER.unpack(start)
+    bits, order, kind, machine = header[1], header[2], header[6], header[7]
+    sections, section_size, section_count = header[11], header[16], header[17]
+    if (bits, order, kind, machine) != (_ELF_64_BIT, _ELF_LITTLE_ENDIAN, _ELF_SHARED_OBJECT, _ELF_X86_64):
+        raise LibraryError(f"{path} is not a library for x86-64 Linux")
+    whole = sections + section_size * section_count  # the table of sections is the last thing in the file
+    if size < whole:
+        raise LibraryError(f"{path} is damaged: {size} of {whole} bytes are there", hint=hint)

@@ -1,0 +1,90 @@
+"""What `dmlgraph directml install` does besides fetching the library: it brings llvmlite, and proves that a graph runs.
+
+Without Direct3D 12 of the system, DirectML runs on this package's software adapter, which compiles shaders with
+llvmlite.  A plain `pip install` of dmlgraph does not bring llvmlite, since Windows and WSL2 do not need it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import shlex
+import subprocess
+import sys
+
+from dmlgraph.devices.directml import install, library
+from dmlgraph.devices.directml.errors import LibraryError
+from dmlgraph.devices.directml.software import llvm
+
+# What a process of its own runs: a crash of a driver is told like any other failure, and what was installed a moment
+# ago is seen. `-P`: the package that is installed, not sources in the current folder.
+_PYTHON = (sys.executable, "-P")
+_RUN = "-m", "dmlgraph.devices.directml.trial"
+
+
+def bring_llvmlite(*, download: bool = True) -> bool:
+    """Installs llvmlite with this interpreter's pip, where the software adapter needs it and it is missing or too old.
+
+    Args:
+        download: False: nothing is downloaded; where llvmlite is missing, the error has the command for it.
+
+    Returns:
+        Whether it was installed just now.
+
+    Raises:
+        LibraryError: not a system for the library; or llvmlite is missing and pip did not install it.
+        SoftwareAdapterError: the processor cannot run the software adapter.
+    """
+    install.check_system()
+    if library.system_has_direct3d():
+        return False
+    unfit = llvm.lacking()
+    if unfit is None:
+        llvm.binding()
+        return False
+    if not download or importlib.util.find_spec("pip") is None:
+        raise LibraryError(str(unfit.problems[0].headline), code="software-adapter", hint=_by_hand())
+    pip = _pip("--no-input", "--disable-pip-version-check", "--quiet", "--only-binary=llvmlite")
+    done = subprocess.run(pip, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        said = done.stdout.strip().splitlines()
+        errors = [line for line in said if "error" in line.lower()] or said[-3:]
+        raise LibraryError(
+            f"pip could not install {llvm.requirement()}: " + " ".join(errors), code="install", hint=_by_hand()
+        )
+    importlib.invalidate_caches()
+    return True
+
+
+def prove(device: str) -> None:
+    """Compiles and runs a small graph on a device, in a process of its own, and compares its values.
+
+    Raises:
+        LibraryError: it does not work; the message says what came of it.
+    """
+    done = subprocess.run([*_PYTHON, *_RUN, device], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return
+    said = done.stderr.strip().splitlines()
+    if any(line.startswith("Traceback ") for line in said):
+        said = said[-1:]
+    if done.returncode < 0:  # the number of a signal
+        said = [*said[-1:], f"the process ended by signal {-done.returncode}"]
+    raise LibraryError(
+        f"DirectML is installed, but a graph does not run on '{device}': {' '.join(said[-3:])}",
+        code="install",
+        hint="'dmlgraph directml info' says which libraries are used; graphs run on 'cpu' meanwhile",
+    )
+
+
+def device() -> str:
+    """The device that the installed library is for: the system's Direct3D 12, or else the software adapter."""
+    return "directml" if library.system_has_direct3d() else "directml:software"
+
+
+def _pip(*options: str) -> list[str]:
+    return [sys.executable, "-m", "pip", "install", *options, llvm.requirement()]
+
+
+def _by_hand() -> str:
+    return f"run  {shlex.join(_pip())}  and then this command again"

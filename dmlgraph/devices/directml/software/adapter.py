@@ -1,0 +1,239 @@
+"""Loads the software Direct3D 12 adapter and gives it the shader compiler.
+
+The libraries `libd3d12.so` and `libdxcore.so` are in this package.  DirectML finds them by name among the
+libraries of the process, so `load` has to come before DirectML's own library is loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dmlgraph.devices.directml import software
+from dmlgraph.devices.directml.software import llvm
+from dmlgraph.devices.directml.software.compiler import Compiler, Shader
+from dmlgraph.devices.directml.software.errors import SoftwareAdapterError
+from dmlgraph.devices.interrupts import keep
+
+# More than one where the package is installed in editable form: sources here, what was built there.
+FOLDERS = tuple(map(Path, software.__path__))
+LIBRARIES = ("libd3d12.so", "libdxcore.so")
+
+# What the adapter counts; the compiler's own counters are the fields of compiler.Statistics.
+ADAPTER_COUNTERS = ("dispatches", "bytes_copied", "pipelines_compiled", "live_objects")
+
+
+# ---- The interface of the adapter, as in its shader_abi.h ----
+
+
+class SwResourceRange(ctypes.Structure):
+    """Registers that a shader declares."""
+
+    _fields_ = [
+        (name, ctypes.c_uint32) for name in ("resource_class", "id", "space", "lower", "count", "shape", "stride")
+    ]
+
+
+class SwShaderInfo(ctypes.Structure):
+    """What `describe` says of a shader."""
+
+    _fields_ = [
+        ("threads", ctypes.c_uint32 * 3),
+        ("range_count", ctypes.c_uint32),
+        ("ranges", ctypes.POINTER(SwResourceRange)),
+    ]
+
+
+class SwKernel(ctypes.Structure):
+    """What `compile` gives back: a function, and the bytes of group-shared memory that it needs."""
+
+    _fields_ = [("function", ctypes.c_void_p), ("shared_bytes", ctypes.c_uint64)]
+
+
+SwDescribe = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_uint64,
+    ctypes.POINTER(SwShaderInfo),
+    ctypes.c_void_p,
+    ctypes.c_uint64,
+)
+SwCompile = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_uint64,
+    ctypes.POINTER(ctypes.c_uint32),
+    ctypes.POINTER(SwKernel),
+    ctypes.c_void_p,
+    ctypes.c_uint64,
+)
+
+
+# What they return.
+DONE, FAILED, INTERRUPTED = 1, 0, -1
+
+
+class Callbacks:
+    """The two functions that the adapter calls, around a compiler.
+
+    They keep what they hand out: the adapter holds on to the ranges and the kernels as long as the process lives.
+    An exception that has nothing to do with the shader (Ctrl-C, no memory) is kept for whoever had called the adapter.
+    """
+
+    def __init__(self, compiler: Compiler) -> None:
+        self.compiler = compiler
+        self._ranges: dict[Shader, ctypes.Array[SwResourceRange]] = {}
+        self.describe = SwDescribe(self._describe)
+        self.compile = SwCompile(self._compile)
+
+    def _describe(self, dxbc: int, size: int, info: Any, error: int, error_size: int) -> int:
+        def work() -> None:
+            shader = self.compiler.describe(ctypes.string_at(dxbc, size))
+            ranges = self._ranges.setdefault(shader, _native_ranges(shader))
+            info[0] = SwShaderInfo(shader.description.threads, len(ranges), ranges)
+
+        return max(FAILED, self._guarded(work, error, error_size))
+
+    def _compile(self, dxbc: int, size: int, formats: Any, kernel: Any, error: int, error_size: int) -> int:
+        def work() -> None:
+            container = ctypes.string_at(dxbc, size)
+            count = len(self.compiler.describe(container).description.ranges)
+            compiled = self.compiler.compile(container, tuple(formats[place] for place in range(count)))
+            kernel[0] = SwKernel(compiled.address, compiled.shared_bytes)
+
+        return self._guarded(work, error, error_size)
+
+    def _guarded(self, work: Callable[[], None], error: int, error_size: int) -> int:
+        """DONE; or FAILED or INTERRUPTED, and what `work` raised as text.
+
+        No exception may leave a callback: ctypes would print it and tell the adapter nothing.
+        """
+        try:
+            work()
+        except BaseException as reason:
+            text = str(reason) or type(reason).__name__
+            if error and error_size:
+                data = text.encode()[: error_size - 1]
+                ctypes.memmove(error, data + b"\0", len(data) + 1)
+            if isinstance(reason, Exception) and not isinstance(reason, MemoryError):
+                return FAILED
+            keep(reason)
+            return INTERRUPTED
+        return DONE
+
+
+def _native_ranges(shader: Shader) -> ctypes.Array[SwResourceRange]:
+    ranges = shader.description.ranges
+    return (SwResourceRange * len(ranges))(
+        *(
+            SwResourceRange(each.resource_class, each.id, each.space, each.lower, each.count, each.shape, each.stride)
+            for each in ranges
+        )
+    )
+
+
+# ---- Python's side ----
+
+
+class Adapter:
+    """The adapter of this process."""
+
+    def __init__(self, library: ctypes.CDLL, callbacks: Callbacks) -> None:
+        self._library = library
+        self._callbacks = callbacks
+        # Daemon threads may call them while Python ends and takes down what it can.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(callbacks))
+        library.sw_set_compiler.argtypes = [SwDescribe, SwCompile]
+        library.sw_set_compiler.restype = None
+        library.sw_counter.argtypes = [ctypes.c_char_p]
+        library.sw_counter.restype = ctypes.c_uint64
+        library.sw_reset_counters.argtypes = []
+        library.sw_reset_counters.restype = None
+        library.sw_set_threads.argtypes = [ctypes.c_uint32]
+        library.sw_set_threads.restype = None
+        library.sw_suppress_dispatches.argtypes = [ctypes.c_int]
+        library.sw_suppress_dispatches.restype = None
+        library.sw_set_compiler(callbacks.describe, callbacks.compile)
+
+    @property
+    def compiler(self) -> Compiler:
+        """The compiler of the adapter's shaders."""
+        return self._callbacks.compiler
+
+    def counters(self) -> dict[str, int]:
+        """What adapter and compiler have counted so far, by name."""
+        counted = {name: self._library.sw_counter(name.encode()) for name in ADAPTER_COUNTERS}
+        return counted | self.compiler.statistics.snapshot()
+
+    def reset_counters(self) -> None:
+        """Start counting from 0; `live_objects` stays what it is."""
+        self._library.sw_reset_counters()
+        self.compiler.statistics.reset()
+
+    def set_threads(self, count: int) -> None:
+        """Run thread groups on so many threads; 0 means one for each processor core."""
+        if count < 0:
+            raise ValueError(f"the number of threads must not be negative; got {count}")
+        self._library.sw_set_threads(count)
+
+    def suppress_dispatches(self, suppress: bool) -> None:
+        """Let dispatches do nothing, or work again: for tests that have to fail without them."""
+        self._library.sw_suppress_dispatches(suppress)
+
+
+_lock = threading.Lock()
+
+
+def load() -> Adapter:
+    """The adapter, which is loaded at the first call.
+
+    Raises SoftwareAdapterError where llvmlite or one of the libraries is missing; a later call tries again.
+    """
+    with _lock:
+        return _load()
+
+
+@functools.cache  # never to be emptied: DirectML's pipelines hold addresses of the kernels that the compiler keeps
+def _load() -> Adapter:
+    llvm.binding()
+    libraries = [_open(find_library(name)) for name in LIBRARIES]
+    return Adapter(libraries[0], Callbacks(Compiler()))
+
+
+def find_library(name: str) -> Path:
+    """Where one of the adapter's libraries is, or would be."""
+    return next((folder / name for folder in FOLDERS if (folder / name).exists()), FOLDERS[0] / name)
+
+
+def _open(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        raise SoftwareAdapterError(
+            f"the software adapter's library {path.name} cannot be loaded: {error}",
+            hint="it is part of the wheels for Linux on x86-64; elsewhere there is no software adapter",
+        ) from error
+
+
+def counters() -> dict[str, int]:
+    """What the adapter and its compiler have counted so far, by name."""
+    return load().counters()
+
+
+def reset_counters() -> None:
+    """Start counting from 0; `live_objects` stays what it is."""
+    load().reset_counters()
+
+
+def set_threads(count: int) -> None:
+    """Run thread groups on so many threads; 0 means one for each processor core."""
+    load().set_threads(count)
+
+
+def suppress_dispatches(suppress: bool) -> None:
+    """Let dispatches do nothing, or work again: for tests that have to fail without them."""
+    load().suppress_dispatches(suppress)

@@ -1,0 +1,97 @@
+"""The one place that imports llvmlite, which has no type stubs and is an optional dependency."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from typing import Any
+
+from dmlgraph.devices.directml.software.errors import SoftwareAdapterError
+
+# The text of coroutine intrinsics changes between LLVM releases; this is the first release it is written for.
+OLDEST_LLVMLITE = (0, 50)
+
+
+def lacking() -> SoftwareAdapterError | None:
+    """What to tell where llvmlite is missing or too old; None where it fits."""
+    try:
+        import llvmlite  # type: ignore[import-untyped]
+    except ImportError:
+        return SoftwareAdapterError(
+            "the software adapter compiles shaders with llvmlite, which is not installed",
+            hint="pip install llvmlite",
+        )
+    if tuple(map(int, re.findall(r"\d+", llvmlite.__version__)[:2])) < OLDEST_LLVMLITE:
+        return SoftwareAdapterError(
+            f"llvmlite {llvmlite.__version__} is too old for the software adapter",
+            allowed=f"{_dotted(OLDEST_LLVMLITE)} or newer",
+            hint="pip install --upgrade llvmlite",
+        )
+    return None
+
+
+def requirement() -> str:
+    """What pip is asked for."""
+    return f"llvmlite>={_dotted(OLDEST_LLVMLITE)}"
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+@functools.cache
+def binding() -> Any:
+    """`llvmlite.binding`, ready to generate code for this machine.
+
+    Raises SoftwareAdapterError where llvmlite is missing or too old, or the processor has no F16C.
+    """
+    unfit = lacking()
+    if unfit is not None:
+        raise unfit
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    if not llvm.get_host_cpu_features().get("f16c", True):
+        raise SoftwareAdapterError(
+            "the software adapter needs a processor that converts half-precision numbers (F16C), which this one "
+            "does not",
+            hint="use device='cpu'",
+        )
+    # Generated code calls the C mathematics library, which need not be loaded yet.
+    llvm.load_library_permanently("libm.so.6")
+    return llvm
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """The processor that code is generated for, in LLVM's names."""
+
+    cpu: str
+    features: str
+    llvm_version: str
+
+
+@functools.cache
+def host() -> Host:
+    """This machine's processor."""
+    llvm = binding()
+    return Host(
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+        ".".join(map(str, llvm.llvm_version_info)),
+    )
+
+
+def target_machine(codegen_level: int) -> Any:
+    """A new target machine of this host: an execution engine takes over the one that it is given."""
+    target = binding().Target.from_default_triple()
+    machine = host()
+    return target.create_target_machine(cpu=machine.cpu, features=machine.features, opt=codegen_level, jit=True)
+
+
+@functools.cache
+def data_layout() -> Any:
+    """The sizes and alignments of types on this host."""
+    return binding().create_target_data(str(target_machine(0).target_data))

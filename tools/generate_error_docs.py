@@ -1,0 +1,79 @@
+"""Makes docs/errors.md: what each code of an error or a warning means, with an example and what it is told.
+
+    python tools/generate_error_docs.py
+
+A test fails when the page is not what this script makes, and when an example provokes another problem.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Iterator, Mapping
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from error_examples import EXAMPLES, shown
+
+from dmlgraph.codes import ERRORS, WARNINGS
+
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "errors.md"
+
+BEFORE = """\
+# Errors and warnings
+
+Every error and every warning has a code, which says of which kind it is. Commands print it in brackets. In Python it is
+`code`, of an error and of each of its `problems`. Programs should go by the code: the words of a message may change.
+
+```python
+import dmlgraph as dg
+
+try:
+    dg.Graph(target="4.1").fill_value_constant(sizes=[2], dtype="uint8", value=300)
+except dg.DmlGraphError as error:
+    print(error.code, error.node, error.field, error.got)
+```
+
+```text
+does-not-fit fill_value_constant value 300
+```
+
+A warning is for what is legal but surely not meant. `allow` lists the codes of warnings that are not told, in a graph
+file and in Python:
+
+```yaml title="allowed.yaml"
+dmlgraph: 1
+allow: [unused-input]
+inputs: {x: {dtype: float32, sizes: [2]}, later: {dtype: float32, sizes: [2]}}
+outputs: [x]
+```
+
+```python
+print(dg.load("allowed.yaml").warnings(), dg.Graph(allow=["unused-dim"], dims={"N": 4}).warnings())
+```
+
+```text
+[] []
+```
+
+An error cannot be allowed. The examples below are graph files, Python and commands. In Python, `dg` is `dmlgraph` and
+`np` is NumPy.
+"""
+
+
+def page() -> str:
+    return "\n".join([BEFORE, *_section("Warnings", WARNINGS), *_section("Errors", ERRORS)])
+
+
+def _section(title: str, codes: Mapping[str, str]) -> Iterator[str]:
+    yield f"## {title}\n"
+    for code, meaning in codes.items():
+        example = EXAMPLES[code]
+        language = "yaml" if example.startswith("dmlgraph:") else "console" if example.startswith("$") else "python"
+        yield f"### {code}\n\n{meaning}\n"
+        yield f"<!-- not run: it ends with the message -->\n\n```{language}\n{example}```\n"
+        yield f"```text\n{shown(code)}```\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
