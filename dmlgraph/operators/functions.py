@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from dmlgraph.value import Value
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
-_NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
 
 def apply(name: str, *tensors: Any) -> Value:
@@ -43,7 +41,7 @@ def add(
 ) -> tuple[Value | None, ...]:
     """Adds a node from a function's keywords, telling attributes from what is asked of the outputs."""
     if not keywords:
-        return graph.add(operator, tensors, _NOTHING, _NOTHING, name)
+        return graph.add(operator, tensors, {}, {}, name)
     known = [*operator.attribute_fields, *operator.output_fields, *operator.output_keywords]
     for keyword in keywords:
         if keyword not in known:
