@@ -16,7 +16,6 @@ from dmlgraph.errors import (
     BindingError,
     DeviceError,
     DmlGraphError,
-    NotEnoughMemoryError,
     Problem,
     Within,
     listing,
@@ -66,16 +65,13 @@ def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...])
             raise click.BadParameter(f"'{value}' is not NAME=FILE.npy")
         if name in arrays:
             raise click.BadParameter(f"'{name}' is given twice")
-        try:
-            arrays[name] = ArrayFile(file, read_array(file))
-        except OSError as error:
-            raise DmlGraphError(
-                f"cannot read '{file}': {error.strerror or error}", code="unreadable", field=f"input {name}"
-            ) from None
-        except NotEnoughMemoryError as error:
-            raise NotEnoughMemoryError(each.within(f"input {name}") for each in error.problems) from None
-        except ValueError as error:
-            raise DmlGraphError(f"'{file}' {error}", code="array-file", field=f"input {name}") from None
+        with Within(field=f"input {name}"):
+            try:
+                arrays[name] = ArrayFile(file, read_array(file))
+            except OSError as error:
+                raise DmlGraphError(f"cannot read '{file}': {error.strerror or error}", code="unreadable") from None
+            except ValueError as error:
+                raise DmlGraphError(f"'{file}' {error}", code="array-file") from None
     return arrays
 
 
