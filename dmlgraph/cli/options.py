@@ -18,8 +18,7 @@ from dmlgraph.errors import (
     DmlGraphError,
     Problem,
     Within,
-    listing,
-    suggestion,
+    unknown_array,
 )
 
 if TYPE_CHECKING:
@@ -117,13 +116,7 @@ def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
     arrays = {}
     for name, file in files.items():
         if name not in slots:
-            raise BindingError(
-                "is not an input of the graph",
-                code="unknown-array",
-                field=name,
-                allowed=listing(slots) or "nothing: the graph has no inputs",
-                hint=suggestion(name, slots),
-            )
+            raise unknown_array(name, slots, "input")
         desc, array = slots[name], file.array
         with Within(place=functools.partial(_naming, file.path, name), kind=BindingError):
             array = from_stored(array, desc.dtype)
