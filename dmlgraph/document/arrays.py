@@ -17,9 +17,9 @@ from dmlgraph.errors import (
     MOST_PROBLEMS,
     DmlGraphError,
     GraphError,
-    NotEnoughMemoryError,
     Problem,
     ScalarError,
+    Within,
     plural,
     shorten,
     suggestion,
@@ -91,17 +91,14 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
         GraphError: with the field `file`, saying what to do.
     """
     path = find_file(name, folder)
-    try:
-        array = read_array(path)
-    except OSError as error:
-        raise GraphError(
-            f"cannot be read: {error.strerror or error}", code="unreadable", field="file", got=name
-        ) from None
-    except NotEnoughMemoryError as error:
-        raise NotEnoughMemoryError(problem.within("file") for problem in error.problems) from None
-    except ValueError as error:
-        hint = "save an array of numbers with numpy.save"
-        raise GraphError(str(error), code="array-file", field="file", got=name, hint=hint) from None
+    with Within(field="file"):
+        try:
+            array = read_array(path)
+        except OSError as error:
+            raise GraphError(f"cannot be read: {error.strerror or error}", code="unreadable", got=name) from None
+        except ValueError as error:
+            hint = "save an array of numbers with numpy.save"
+            raise GraphError(str(error), code="array-file", got=name, hint=hint) from None
     return np.ascontiguousarray(array) if array.ndim else array
 
 
