@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cpu/step.h"
+#include "cpu/runtime/step.h"
 
 namespace dmlgraph::cpu {
 

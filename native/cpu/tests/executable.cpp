@@ -1,5 +1,5 @@
 // Executables that several threads run at once, that are closed, and graphs that are none.
-#include "cpu/executable.h"
+#include "cpu/runtime/executable.h"
 
 #include <atomic>
 #include <memory>
