@@ -17,6 +17,9 @@
 
 namespace dmlgraph::cpu {
 
+// Stores of this size do not stay in the caches anyway: they go past them.
+inline constexpr std::int64_t streaming_bytes = 16 << 20;
+
 // What an instruction or a store takes: an element of `loads`, or the result of an instruction.
 struct Reference {
     bool load = false;

@@ -18,7 +18,6 @@ constexpr std::int64_t greatest_width = 512;
 constexpr std::int64_t long_piece = 4096;
 constexpr std::int64_t enough_blocks = 32;      // to share between workers; else rows are cut into parts
 constexpr std::int64_t enough_parts = 64;
-constexpr std::int64_t streaming_bytes = 16 << 20;  // stores of this size do not stay in the caches anyway
 
 constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

@@ -15,7 +15,6 @@ constexpr std::int64_t greatest_far_block = 1024;  // where operands are fetched
 constexpr std::int64_t register_bytes = 24 << 10;  // for all registers of a block: half of a nearest cache
 constexpr std::int64_t line_elements = cache_line;  // a whole line of the smallest elements, whole lines of others
 constexpr std::int64_t greatest_period = 2048;
-constexpr std::int64_t streaming_bytes = 16 << 20;  // stores of this size do not stay in the caches anyway
 constexpr std::int64_t tile_side = 32;              // elements; half a cache line at least
 constexpr std::int64_t far_bytes = 4 << 20;         // operands of this size are asked for one block ahead
 
