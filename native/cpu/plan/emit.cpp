@@ -377,12 +377,12 @@ void Planner::emit_moves(std::int32_t node_id) {
 
 void Planner::emit_step(std::int32_t node_id) {
     Node& each = node(node_id);
-    std::vector<View> inputs, outputs;
+    StepTensors tensors;
     const bool strided = each.spec.make_step->strided();
     for (std::size_t port = 0; port < each.spec.sources.size(); ++port) {
-        inputs.push_back(read(node_id, static_cast<std::int32_t>(port)));
+        tensors.inputs.push_back(read(node_id, static_cast<std::int32_t>(port)));
         if (!strided) {
-            require_packed(inputs.back().buffer);
+            require_packed(tensors.inputs.back().buffer);
         }
     }
     for (std::size_t port = 0; port < each.spec.outputs.size(); ++port) {
@@ -390,12 +390,12 @@ void Planner::emit_step(std::int32_t node_id) {
         if (made.placed) {
             emit_clear(made, each.spec.name);
         }
-        outputs.push_back(made.placed ? made.place : View{});
+        tensors.outputs.push_back(made.placed ? made.place : View{});
         if (!strided) {
-            require_packed(outputs.back().buffer);
+            require_packed(tensors.outputs.back().buffer);
         }
     }
-    add(each.spec.make_step->make(std::move(inputs), std::move(outputs)), {each.spec.name});
+    add(each.spec.make_step->make(std::move(tensors)), {each.spec.name});
     for (std::size_t port = 0; port < each.spec.outputs.size(); ++port) {
         const Value& made = value(result(node_id, static_cast<std::int32_t>(port)));
         for (const View& copy : made.copies) {

@@ -32,11 +32,11 @@ struct InstructionSpec {
     std::vector<Immediate> immediates;
 };
 
-// Makes a node's step from the views of its tensors; those that are absent have no buffer.
+// Makes a node's step from the views of its tensors.
 class StepMaker {
 public:
     virtual ~StepMaker() = default;
-    virtual std::unique_ptr<Step> make(std::vector<View> inputs, std::vector<View> outputs) const = 0;
+    virtual std::unique_ptr<Step> make(StepTensors tensors) const = 0;
     // Whether the step takes any strides; else what is described as packed is packed.
     virtual bool strided() const { return true; }
 };

@@ -51,6 +51,12 @@ public:
     std::size_t bytes = 0;           // of what it reads and writes
 };
 
+// The views of a node's tensors, in the order of its ports. Those that are absent, or that nobody reads, have no buffer.
+struct StepTensors {
+    std::vector<View> inputs;
+    std::vector<View> outputs;
+};
+
 // A run under way: where the buffers are, and who does the work.
 class RunContext {
 public:

@@ -122,8 +122,8 @@ private:
 class PlusOneMaker final : public StepMaker {
 public:
     explicit PlusOneMaker(bool takes_strides) : takes_strides_(takes_strides) {}
-    std::unique_ptr<Step> make(std::vector<View> inputs, std::vector<View> outputs) const override {
-        return std::make_unique<PlusOne>(std::move(inputs), std::move(outputs));
+    std::unique_ptr<Step> make(StepTensors tensors) const override {
+        return std::make_unique<PlusOne>(std::move(tensors.inputs), std::move(tensors.outputs));
     }
     bool strided() const override { return takes_strides_; }
 
