@@ -326,13 +326,14 @@ private:
             InstructionSpec& made = node.instructions[static_cast<std::size_t>(i)];
             const std::string_view name = text(item(given, 0));
             const auto opcode = find_opcode(name);
-            const DataType operand = type(item(given, 2));
+            made.operand = type(item(given, 2));
             made.result = type(item(given, 3));
-            made.kernel = opcode ? find_kernel(*opcode, operand, made.result) : nullptr;
+            made.kernel = opcode ? find_kernel(*opcode, made.operand, made.result) : nullptr;
             if (made.kernel == nullptr) {
                 throw py::value_error("node '" + node.name + "': there is no kernel " + std::string(name) +
                                       " for these data types");
             }
+            made.opcode = *opcode;
             PyObject* const operands = item(given, 1);
             for (Py_ssize_t k = 0; k < length(operands); ++k) {
                 const std::int64_t operand_index = integer(item(operands, k));

@@ -196,6 +196,8 @@ private:
         const auto first = static_cast<std::int32_t>(region_.instructions.size());
         for (const InstructionSpec& given : spec.instructions) {
             RegionInstruction made;
+            made.opcode = given.opcode;
+            made.operand = given.operand;
             made.kernel = given.kernel;
             made.result = given.result;
             made.narrow = narrow;

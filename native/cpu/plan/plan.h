@@ -26,8 +26,10 @@ enum class NodeKind : std::uint8_t {
 
 // An operand k ≥ 0 is the node's input, ~j the result of the node's instruction j.
 struct InstructionSpec {
-    Kernel kernel = nullptr;
+    Opcode opcode{};
+    DataType operand{};
     DataType result{};
+    Kernel kernel = nullptr;  // what `find_kernel` has for these
     std::vector<std::int16_t> operands;
     std::vector<Immediate> immediates;
 };

@@ -40,29 +40,9 @@ struct Chain {
     }
 };
 
-// Which operator an instruction is.
-enum class Kind { other, sequence, add, subtract, multiply, scale_bias, negate, relu, threshold };
-
-Kind kind_of(const RegionInstruction& instruction) {
-    struct Named {
-        Kind kind;
-        Kernel kernel;
-    };
-    static const auto named = [](Kind kind, Opcode opcode) {
-        return Named{kind, find_kernel(opcode, DataType::float32, DataType::float32)};
-    };
-    static const std::array all{
-        named(Kind::sequence, Opcode::SEQUENCE),     named(Kind::add, Opcode::ADD),
-        named(Kind::subtract, Opcode::SUBTRACT),     named(Kind::multiply, Opcode::MULTIPLY),
-        named(Kind::scale_bias, Opcode::SCALE_BIAS), named(Kind::negate, Opcode::NEGATE),
-        named(Kind::relu, Opcode::RELU),             named(Kind::threshold, Opcode::THRESHOLD),
-    };
-    for (const Named& each : all) {
-        if (instruction.kernel == each.kernel) {
-            return each.kind;
-        }
-    }
-    return Kind::other;
+bool is(const RegionInstruction& instruction, Opcode opcode) {
+    return instruction.reduction == nullptr && instruction.opcode == opcode && instruction.result == DataType::float32 &&
+           instruction.operand == DataType::float32;
 }
 
 class Joining {
@@ -128,68 +108,80 @@ private:
             return false;
         }
         const RegionInstruction& maker = region_.instructions[index(taken)];
-        return kind_of(maker) == Kind::sequence && maker.narrow == instruction.narrow;
+        return is(maker, Opcode::SEQUENCE) && maker.narrow == instruction.narrow;
     }
 
     // A sum goes where nothing is computed before it yet: to b if the chain has only begun, else to a.
     static Place sum_place(const Chain& chain) { return chain.is_free(B) ? B : A; }
 
+    // The longest chain that ends with the instruction.
     std::optional<Chain> chain_of(const RegionInstruction& instruction) const {
-        const Kind kind = kind_of(instruction);
-        const auto immediate = [&](int k) {
-            return region_.immediates[static_cast<std::size_t>(instruction.first_immediate + k)].f;
-        };
-        switch (kind) {
-            case Kind::add:
-            case Kind::subtract: {
-                const int from = kind == Kind::add && !can_go_on(instruction, 0, A) && can_go_on(instruction, 1, A);
-                Chain chain = begin(instruction, from, A);
-                chain.put(sum_place(chain), {operand(instruction, 1 - from), {}}, kind == Kind::subtract);
-                return chain;
-            }
-            case Kind::multiply: {
-                const bool second = can_go_on(instruction, 1, M) || is_own_sequence(instruction, 0);
-                const int from = !can_go_on(instruction, 0, M) && second;
-                Chain chain = begin(instruction, from, M);
-                const Reference& factor = operand(instruction, 1 - from);
-                chain.put(M, {factor, {}});
-                if (is_own_sequence(instruction, 1 - from)) {
-                    chain.counts = true;
-                    chain.inside.push_back(factor.index);
-                }
-                return chain;
-            }
-            case Kind::scale_bias: {
-                const auto scale = static_cast<float>(immediate(0)), bias = static_cast<float>(immediate(1));
-                if (scale == 1.0f) {
-                    Chain chain = begin(instruction, 0, A);
-                    chain.put(sum_place(chain), {{}, bias});
-                    return chain;
-                }
-                Chain chain = begin(instruction, 0, M);
-                chain.put(M, {{}, scale});
-                chain.put(A, {{}, bias});
-                return chain;
-            }
-            case Kind::negate: {
+        if (instruction.reduction != nullptr || instruction.operand != DataType::float32 ||
+            instruction.result != DataType::float32) {
+            return std::nullopt;
+        }
+        switch (instruction.opcode) {
+            case Opcode::ADD:
+            case Opcode::SUBTRACT: return sum(instruction);
+            case Opcode::MULTIPLY: return product(instruction);
+            case Opcode::SCALE_BIAS: return scaled(instruction);
+            case Opcode::NEGATE: {
                 Chain chain = begin(instruction, 0, M);
                 chain.put(M, {{}, -1.0f});
                 return chain;
             }
-            case Kind::relu:
-            case Kind::threshold: {
-                const double low = kind == Kind::relu ? 0.0 : immediate(0);
-                if (low != low) {
-                    return std::nullopt;  // then nothing is bounded
-                }
-                Chain chain = begin(instruction, 0, bound);
-                chain.low = low;
-                return chain;
-            }
-            case Kind::sequence:
-            case Kind::other: return std::nullopt;
+            case Opcode::RELU: return bounded(instruction, 0.0);
+            case Opcode::THRESHOLD: return bounded(instruction, immediate(instruction, 0));
+            default: return std::nullopt;
         }
-        return std::nullopt;
+    }
+
+    Chain sum(const RegionInstruction& instruction) const {
+        const bool adds = instruction.opcode == Opcode::ADD;
+        const int from = adds && !can_go_on(instruction, 0, A) && can_go_on(instruction, 1, A);
+        Chain chain = begin(instruction, from, A);
+        chain.put(sum_place(chain), {operand(instruction, 1 - from), {}}, !adds);
+        return chain;
+    }
+
+    Chain product(const RegionInstruction& instruction) const {
+        const bool second = can_go_on(instruction, 1, M) || is_own_sequence(instruction, 0);
+        const int from = !can_go_on(instruction, 0, M) && second;
+        Chain chain = begin(instruction, from, M);
+        const Reference& factor = operand(instruction, 1 - from);
+        chain.put(M, {factor, {}});
+        if (is_own_sequence(instruction, 1 - from)) {
+            chain.counts = true;
+            chain.inside.push_back(factor.index);
+        }
+        return chain;
+    }
+
+    Chain scaled(const RegionInstruction& instruction) const {
+        const auto scale = static_cast<float>(immediate(instruction, 0));
+        const auto bias = static_cast<float>(immediate(instruction, 1));
+        if (scale == 1.0f) {
+            Chain chain = begin(instruction, 0, A);
+            chain.put(sum_place(chain), {{}, bias});
+            return chain;
+        }
+        Chain chain = begin(instruction, 0, M);
+        chain.put(M, {{}, scale});
+        chain.put(A, {{}, bias});
+        return chain;
+    }
+
+    std::optional<Chain> bounded(const RegionInstruction& instruction, double low) const {
+        if (low != low) {
+            return std::nullopt;  // then nothing is bounded
+        }
+        Chain chain = begin(instruction, 0, bound);
+        chain.low = low;
+        return chain;
+    }
+
+    double immediate(const RegionInstruction& instruction, int k) const {
+        return region_.immediates[static_cast<std::size_t>(instruction.first_immediate + k)].f;
     }
 
     // The instructions again, without those that are in another one's chain.
@@ -255,7 +247,9 @@ private:
                 immediates.push_back(Immediate(immediates[static_cast<std::size_t>(sequence.first_immediate) + k]));
             }
         }
-        instruction.kernel = find_kernel(chain.low ? bounded : plain, DataType::float32, DataType::float32);
+        instruction.opcode = chain.low ? bounded : plain;
+        instruction.operand = DataType::float32;
+        instruction.kernel = find_kernel(instruction.opcode, DataType::float32, DataType::float32);
         instruction.counts = chain.counts;
         instruction.first_immediate = static_cast<std::int32_t>(first);
         std::vector<Reference> taken{chain.x};

@@ -27,8 +27,10 @@ struct Reference {
 };
 
 struct RegionInstruction {
-    Kernel kernel = nullptr;
-    const Reduction* reduction = nullptr;  // instead of the kernel, in regions of rows
+    Opcode opcode{};
+    DataType operand{};
+    Kernel kernel = nullptr;               // of the opcode and the types
+    const Reduction* reduction = nullptr;  // instead of opcode and kernel, in regions of rows
     bool narrow = false;                   // whether the result is one element of a row
     bool counts = false;                   // whether the result depends on where an element stands: sequences
     DataType result{};

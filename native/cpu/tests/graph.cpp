@@ -51,7 +51,7 @@ InstructionSpec instruction(Opcode opcode, DataType operand, DataType result,
                             std::vector<std::int16_t> operands, std::vector<Immediate> immediates = {}) {
     const Kernel kernel = find_kernel(opcode, operand, result);
     check(kernel != nullptr, opcode_name(opcode));
-    return {kernel, result, std::move(operands), std::move(immediates)};
+    return {opcode, operand, result, kernel, std::move(operands), std::move(immediates)};
 }
 
 AxisMap part(int rank, const Shape& origin, const Shape& steps = {}) {
