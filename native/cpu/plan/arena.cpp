@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "cpu/plan/planning.h"
 #include "cpu/runtime/cache_line.h"
 
 namespace dmlgraph::cpu {
@@ -111,6 +112,43 @@ std::size_t assign_offsets(std::vector<Lifetime>& lifetimes, const std::vector<s
         }
     }
     return memory.end();
+}
+
+// Lifetimes, and what follows from them.
+void assign_arena(Plan& plan) {
+    const std::size_t external = plan.program.inputs.size() + plan.program.outputs.size();
+    std::vector<Lifetime> lifetimes(plan.temporary_bytes.size());
+    for (std::size_t t = 0; t < lifetimes.size(); ++t) {
+        lifetimes[t].bytes = plan.temporary_bytes[t];
+    }
+    plan.program.last_read.assign(plan.program.inputs.size(), -1);
+    plan.program.first_write.assign(plan.program.outputs.size(), -1);
+    for (std::int32_t s = 0; s < static_cast<std::int32_t>(plan.program.steps.size()); ++s) {
+        Step& step = *plan.program.steps[static_cast<std::size_t>(s)];
+        plan.program.scratch_bytes = std::max(plan.program.scratch_bytes, step.scratch_bytes());
+        step.visit([&](View& view, bool) {
+            const auto buffer = static_cast<std::size_t>(view.buffer);
+            if (view.buffer < 0) {
+                return;
+            }
+            step.bytes += view.bytes();
+            if (!view.mapped) {
+                require_packed(plan, view.buffer);
+            }
+            if (buffer < plan.program.inputs.size()) {
+                plan.program.last_read[buffer] = s;
+            } else if (buffer < external) {
+                std::int32_t& first = plan.program.first_write[buffer - plan.program.inputs.size()];
+                first = first < 0 ? s : first;
+            } else if (buffer > external) {
+                lifetimes[buffer - external - 1].extend(s);
+            }
+        });
+    }
+    plan.program.arena_bytes = assign_offsets(lifetimes, plan.program.steps, static_cast<BufferId>(external) + 1);
+    for (const Lifetime& each : lifetimes) {
+        plan.program.temporaries.push_back(each.offset);
+    }
 }
 
 }  // namespace dmlgraph::cpu

@@ -169,4 +169,32 @@ View broadcast(const View& view, int rank, const Sizes& sizes) {
     return through(view, map, rank, sizes);
 }
 
+View squeeze(const View& view, int rank, const Sizes& sizes) {
+    View wide = view;
+    if (view.rank != rank || view.sizes != sizes) {
+        wide = broadcast(view, rank, sizes);
+    }
+    View result = wide;
+    result.rank = 0;
+    for (int d = 0; d < rank; ++d) {
+        if (sizes[d] == 1) {
+            continue;
+        }
+        const int to = result.rank++;
+        result.sizes[to] = sizes[d];
+        result.strides[to] = wide.strides[d];
+        result.map.axis[to] = wide.map.axis[d];
+        result.map.step[to] = wide.map.step[d];
+    }
+    return result;
+}
+
+bool same_place(const View& one, const View& other) {
+    const auto equal = [&](const Sizes& a, const Sizes& b) { return std::equal(a.begin(), a.begin() + one.rank, b.begin()); };
+    return one.buffer == other.buffer && one.offset == other.offset && one.type == other.type &&
+           one.mapped == other.mapped && equal(one.strides, other.strides) &&
+           (!one.mapped || (std::equal(one.map.axis.begin(), one.map.axis.begin() + one.rank, other.map.axis.begin()) &&
+                            equal(one.map.step, other.map.step)));
+}
+
 }  // namespace dmlgraph::cpu

@@ -75,6 +75,12 @@ View whole(BufferId buffer, const TensorDesc& desc, bool external);
 // A view read at `sizes`: dimensions that are missing in front or of size 1 repeat.
 View broadcast(const View& view, int rank, const Sizes& sizes);
 
+// The view without the dimensions of size 1 of `sizes`, which it is broadcast to first.
+View squeeze(const View& view, int rank, const Sizes& sizes);
+
+// Whether two views of the same sizes are the same elements.
+bool same_place(const View& one, const View& other);
+
 // A tensor in memory; strides in bytes.
 struct Tensor {
     std::byte* data = nullptr;
