@@ -14,9 +14,9 @@
 #include "bind/cpu_graph.h"
 #include "bind/gil.h"
 #include "bind/init.h"
-#include "cpu/buffer_pool.h"
-#include "cpu/executable.h"
 #include "cpu/kernels/kernel.h"
+#include "cpu/runtime/buffer_pool.h"
+#include "cpu/runtime/executable.h"
 
 namespace dmlgraph {
 namespace {

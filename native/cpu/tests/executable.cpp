@@ -1,5 +1,5 @@
 // Executables that several threads run at once, that are closed, and graphs that are none.
-#include "cpu/executable.h"
+#include "cpu/runtime/executable.h"
 
 #include <atomic>
 #include <memory>
@@ -206,8 +206,8 @@ CPU_TEST(a_step_that_throws_leaves_the_context_usable) {
     };
     class Maker final : public StepMaker {
     public:
-        std::unique_ptr<Step> make(std::vector<View>, std::vector<View> outputs) const override {
-            return std::make_unique<Thrower>(std::move(outputs));
+        std::unique_ptr<Step> make(StepTensors tensors) const override {
+            return std::make_unique<Thrower>(std::move(tensors.outputs));
         }
     };
     GraphSpec spec;

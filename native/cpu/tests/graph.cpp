@@ -51,7 +51,7 @@ InstructionSpec instruction(Opcode opcode, DataType operand, DataType result,
                             std::vector<std::int16_t> operands, std::vector<Immediate> immediates = {}) {
     const Kernel kernel = find_kernel(opcode, operand, result);
     check(kernel != nullptr, opcode_name(opcode));
-    return {kernel, result, std::move(operands), std::move(immediates)};
+    return {opcode, operand, result, kernel, std::move(operands), std::move(immediates)};
 }
 
 AxisMap part(int rank, const Shape& origin, const Shape& steps = {}) {
@@ -122,8 +122,8 @@ private:
 class PlusOneMaker final : public StepMaker {
 public:
     explicit PlusOneMaker(bool takes_strides) : takes_strides_(takes_strides) {}
-    std::unique_ptr<Step> make(std::vector<View> inputs, std::vector<View> outputs) const override {
-        return std::make_unique<PlusOne>(std::move(inputs), std::move(outputs));
+    std::unique_ptr<Step> make(StepTensors tensors) const override {
+        return std::make_unique<PlusOne>(std::move(tensors.inputs), std::move(tensors.outputs));
     }
     bool strided() const override { return takes_strides_; }
 
