@@ -1,4 +1,4 @@
-// Spreads a loop over the cores.
+// Spreads a loop over the processors, on the threads of the CPU executor's pool (cpu/runtime/thread_pool.h).
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ private:
 // helpers.
 void parallel_for(uint64_t count, RangeTask task);
 
-// 0: as many as there are cores.
+// 0: as many as the process has processors.
 void set_thread_count(uint32_t count);
 
 }  // namespace dmlgraph::software
