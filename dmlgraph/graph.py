@@ -48,13 +48,14 @@ from dmlgraph.nodes import (
     readings,
     reference_hint,
 )
-from dmlgraph.operators import functions
-from dmlgraph.operators.completion import counts
+from dmlgraph.operators.declaration import calls
+from dmlgraph.operators.declaration.completion import counts
+from dmlgraph.operators.declaration.fields import INTEGER_KINDS, Kind
+from dmlgraph.operators.declaration.number_types import HintOnNumbers, is_number, number_type
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.signatures import signature
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
-from dmlgraph.operators.fields import INTEGER_KINDS, Kind
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
-from dmlgraph.operators.number_types import HintOnNumbers, is_number, number_type
-from dmlgraph.operators.operator import Operator
 from dmlgraph.scalar import array_of
 from dmlgraph.tensor import MASKED, MOST_ENTRIES, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
 from dmlgraph.value import Value
@@ -80,12 +81,12 @@ def _source(operator: type[Operator]) -> Callable[..., Value]:
     """The method of Graph that adds a source: the operator's signature, all by keyword."""
 
     def method(self: Graph, *tensors: Any, name: str | None = None, **fields: Any) -> Value:
-        given = functions.take_tensors(operator, tensors, fields)
-        (value,) = functions.add(self, operator, given, fields, name)
+        given = calls.take_tensors(operator, tensors, fields)
+        (value,) = calls.add(self, operator, given, fields, name)
         assert value is not None
         return value
 
-    plain = functions.signature(operator)
+    plain = signature(operator)
     receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     method.__signature__ = plain.replace(parameters=[receiver, *plain.parameters.values()])  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = operator.function_name()

@@ -21,9 +21,9 @@ from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.memory import collector_paused
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
+from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
-from dmlgraph.operators.fields import Kind
-from dmlgraph.operators.operator import Operator
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 from dmlgraph.value import Value

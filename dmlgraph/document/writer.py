@@ -20,9 +20,9 @@ from dmlgraph.files import NewFiles
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.operators.fields import INTEGER_KINDS, Number, ScaleBias
-from dmlgraph.operators.operator import Operator
-from dmlgraph.operators.outputs import OutputSpec
+from dmlgraph.operators.declaration.fields import INTEGER_KINDS, Number, ScaleBias
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.outputs import OutputSpec
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 

@@ -22,7 +22,7 @@ from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.scalar import Scalar, array_of
 from dmlgraph.tensor import DataType, TensorDesc
 from dmlgraph.value import Value

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.nodes import ConstantNode, OperatorNode
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.operators.matrix import Gemm
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.random import RandomGenerator
 from dmlgraph.operators.shape import Join
 from dmlgraph.passes.draft import Draft, DraftNode

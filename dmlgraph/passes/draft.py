@@ -22,8 +22,8 @@ from dmlgraph.errors import DmlGraphError
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import Fill, FillValueConstant
-from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.origins import Origins
 from dmlgraph.passes.rule import Constant, Declined, Kind, New, Objection, Operand, Rewrite, Source, Tensor
 from dmlgraph.scalar import Scalar

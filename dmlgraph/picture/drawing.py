@@ -16,9 +16,9 @@ import numpy as np
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
-from dmlgraph.operators.fields import ScaleBias
+from dmlgraph.operators.declaration.fields import ScaleBias
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
-from dmlgraph.operators.operator import Operator
 from dmlgraph.picture.shapes import Kind
 from dmlgraph.tensor import TensorDesc
 

@@ -15,7 +15,7 @@ from dmlgraph.devices.executable import Executable
 from dmlgraph.errors import DeviceError
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import GraphDesc
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 
 
 class CpuDevice(Device):

@@ -24,13 +24,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dmlgraph.errors import Gathered, OperatorError, Problem, ScalarError, TensorError, plural
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.completion import completed, left_out
-from dmlgraph.operators.enumeration import Enumeration
-from dmlgraph.operators.fields import Kind, Missing, Number, Role
-from dmlgraph.operators.outputs import Given, Outcome, complete, take_given
+from dmlgraph.operators.declaration.completion import completed, left_out
+from dmlgraph.operators.declaration.enumeration import Enumeration
+from dmlgraph.operators.declaration.fields import Kind, Missing, Number, Role
+from dmlgraph.operators.declaration.outputs import Given, Outcome, complete, take_given
+from dmlgraph.operators.declaration.struct import Member, members_of
+from dmlgraph.operators.declaration.support import OperatorSupport, support
 from dmlgraph.operators.registry import function_name
-from dmlgraph.operators.struct import Member, members_of
-from dmlgraph.operators.support import OperatorSupport, support
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc, broadcast_sizes, problems_of
 
@@ -53,7 +53,7 @@ class Operator(BaseModel):
     input_arrays: ClassVar[Mapping[str, bool]]  # input field → whether it is an array of inputs
     output_arrays: ClassVar[Mapping[str, bool]]  # output field → whether it is an array of outputs
     attribute_fields: ClassVar[tuple[str, ...]]
-    members_to_complete: ClassVar[tuple[Member, ...]]  # see dmlgraph.operators.completion
+    members_to_complete: ClassVar[tuple[Member, ...]]  # see dmlgraph.operators.declaration.completion
     family: ClassVar[str]
     broadcasts: ClassVar[bool] = False  # element-wise: input sizes are broadcast together
     takes_owned: ClassVar[bool] = True  # whether inputs may be DML_TENSOR_FLAG_OWNED_BY_DML
@@ -267,7 +267,9 @@ class Operator(BaseModel):
         Args:
             buffers: the bytes of the buffers that inputs lie in, by port, where they reach beyond what is read.
         """
-        from dmlgraph.operators.native import operator_desc  # only devices that run natively need the module
+        from dmlgraph.operators.declaration.native import (
+            operator_desc,  # only devices that run natively need the module
+        )
 
         return operator_desc(self, buffers)
 
