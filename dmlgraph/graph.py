@@ -50,7 +50,7 @@ from dmlgraph.nodes import (
 )
 from dmlgraph.operators.declaration import calls
 from dmlgraph.operators.declaration.completion import counts
-from dmlgraph.operators.declaration.fields import INTEGER_KINDS, Kind
+from dmlgraph.operators.declaration.fields import INTEGER_KINDS, Kind, Role
 from dmlgraph.operators.declaration.number_types import HintOnNumbers, is_number, number_type
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import signature
@@ -424,7 +424,7 @@ class Graph:
                 values[node.name] = (other._add_source(ConstantNode(other._take(node.name), node.desc, node.data)),)
             else:
                 bound = {port: values[source][from_port] for source, from_port, port in self.producers(node.name)}
-                tensors = _by_field(node.operator, bound)
+                tensors = node.operator.by_field(Role.INPUT, bound)
                 values[node.name] = other.add(type(node.operator), tensors, node.attributes, node.outputs, node.name)
         for name, (source, from_port) in self._outputs.items():
             value = values[source][from_port]
@@ -758,19 +758,6 @@ def _dtype_of(value: Any) -> DataType | None:
 
 def _listed(value: Any) -> Sequence[Value | None]:
     return value if isinstance(value, (list, tuple)) else [value]
-
-
-def _by_field(operator: Operator, bound: Mapping[int, Value | None]) -> dict[str, Any]:
-    """Values by binding index → values by field."""
-    tensors: dict[str, Any] = {}
-    port = 0
-    for field in operator.input_fields:
-        current = getattr(operator, field)
-        count = len(current) if isinstance(current, tuple) else 1
-        values = [bound.get(index) for index in range(port, port + count)]
-        tensors[field] = values if isinstance(current, tuple) else values[0]
-        port += count
-    return tensors
 
 
 def _size_hint(size: str, dims: Mapping[str, int]) -> str:

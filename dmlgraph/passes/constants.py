@@ -113,18 +113,7 @@ def _broadcasts(user: DraftNode, port: int) -> bool:
     """Whether a reader may be given one element for many."""
     operator = user.operator
     assert operator is not None
-    fields = _BROADCASTING.get(type(operator), ())
-    return operator.broadcasts or any(_field(operator, port) == field for field in fields)
-
-
-def _field(operator: Operator, port: int) -> str:
-    """The field of an input port."""
-    fields = [
-        field
-        for field in operator.input_fields
-        for _ in (operator.__dict__[field] if isinstance(operator.__dict__[field], tuple) else (None,))
-    ]
-    return fields[port]
+    return operator.broadcasts or user.bindings[port].field in _BROADCASTING.get(type(operator), ())
 
 
 def _work(operator: Operator) -> int:
