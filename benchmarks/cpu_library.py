@@ -34,7 +34,7 @@ import numpy as np  # noqa: E402
 
 from dmlgraph.devices.cpu.library import FAST  # noqa: E402
 from dmlgraph.operators import find  # noqa: E402
-from dmlgraph.operators.operator import Operator  # noqa: E402
+from dmlgraph.operators.declaration.operator import Operator  # noqa: E402
 from dmlgraph.tensor import DataType, TensorDesc  # noqa: E402
 
 Call = Callable[[], object]

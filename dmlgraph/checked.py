@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.network import Outputs
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import TensorDesc
 
 

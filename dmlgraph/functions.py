@@ -5,17 +5,18 @@ A function is made when it is first used.
 
 from typing import Any
 
-from dmlgraph.operators.index import OPERATORS, SEVERAL_OUTPUTS
-from dmlgraph.operators.registry import FUNCTIONS, REGISTRY
+from dmlgraph.operators.index import SEVERAL_OUTPUTS
+from dmlgraph.operators.registry import FUNCTIONS, REGISTRY, class_name
 
-_OUTPUTS_TYPES = {f"{OPERATORS[name][1]}Outputs": name for name in SEVERAL_OUTPUTS}
+_OUTPUTS_TYPES = {f"{class_name(name)}Outputs": name for name in SEVERAL_OUTPUTS.split()}
 __all__ = sorted(FUNCTIONS)  # noqa: PLE0605 - a list of text
 
 
 def __getattr__(name: str) -> Any:
     if name not in FUNCTIONS and name not in _OUTPUTS_TYPES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name)
-    from dmlgraph.operators.functions import make_function, outputs_type
+    from dmlgraph.operators.declaration.calls import make_function
+    from dmlgraph.operators.declaration.signatures import outputs_type
 
     if name in FUNCTIONS:
         made: Any = make_function(REGISTRY[FUNCTIONS[name]])

@@ -48,13 +48,14 @@ from dmlgraph.nodes import (
     readings,
     reference_hint,
 )
-from dmlgraph.operators import functions
-from dmlgraph.operators.completion import counts
+from dmlgraph.operators.declaration import calls
+from dmlgraph.operators.declaration.completion import counts
+from dmlgraph.operators.declaration.fields import INTEGER_KINDS, Kind, Role
+from dmlgraph.operators.declaration.number_types import HintOnNumbers, is_number, number_type
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.signatures import signature
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
-from dmlgraph.operators.fields import INTEGER_KINDS, Kind
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
-from dmlgraph.operators.number_types import HintOnNumbers, is_number, number_type
-from dmlgraph.operators.operator import Operator
 from dmlgraph.scalar import array_of
 from dmlgraph.tensor import MASKED, MOST_ENTRIES, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
 from dmlgraph.value import Value
@@ -80,12 +81,12 @@ def _source(operator: type[Operator]) -> Callable[..., Value]:
     """The method of Graph that adds a source: the operator's signature, all by keyword."""
 
     def method(self: Graph, *tensors: Any, name: str | None = None, **fields: Any) -> Value:
-        given = functions.take_tensors(operator, tensors, fields)
-        (value,) = functions.add(self, operator, given, fields, name)
+        given = calls.take_tensors(operator, tensors, fields)
+        (value,) = calls.add(self, operator, given, fields, name)
         assert value is not None
         return value
 
-    plain = functions.signature(operator)
+    plain = signature(operator)
     receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     method.__signature__ = plain.replace(parameters=[receiver, *plain.parameters.values()])  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = operator.function_name()
@@ -423,7 +424,7 @@ class Graph:
                 values[node.name] = (other._add_source(ConstantNode(other._take(node.name), node.desc, node.data)),)
             else:
                 bound = {port: values[source][from_port] for source, from_port, port in self.producers(node.name)}
-                tensors = _by_field(node.operator, bound)
+                tensors = node.operator.by_field(Role.INPUT, bound)
                 values[node.name] = other.add(type(node.operator), tensors, node.attributes, node.outputs, node.name)
         for name, (source, from_port) in self._outputs.items():
             value = values[source][from_port]
@@ -757,19 +758,6 @@ def _dtype_of(value: Any) -> DataType | None:
 
 def _listed(value: Any) -> Sequence[Value | None]:
     return value if isinstance(value, (list, tuple)) else [value]
-
-
-def _by_field(operator: Operator, bound: Mapping[int, Value | None]) -> dict[str, Any]:
-    """Values by binding index → values by field."""
-    tensors: dict[str, Any] = {}
-    port = 0
-    for field in operator.input_fields:
-        current = getattr(operator, field)
-        count = len(current) if isinstance(current, tuple) else 1
-        values = [bound.get(index) for index in range(port, port + count)]
-        tensors[field] = values if isinstance(current, tuple) else values[0]
-        port += count
-    return tensors
 
 
 def _size_hint(size: str, dims: Mapping[str, int]) -> str:

@@ -21,9 +21,9 @@ from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.memory import collector_paused
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
+from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
-from dmlgraph.operators.fields import Kind
-from dmlgraph.operators.operator import Operator
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 from dmlgraph.value import Value
@@ -273,15 +273,8 @@ def _owned(desc: TensorDesc) -> TensorDesc:
 
 def own_inputs(operator: Operator, ports: set[int]) -> Operator:
     """The operator with DML_TENSOR_FLAG_OWNED_BY_DML on the input descriptions at these ports."""
-    changes: dict[str, Any] = {}
-    port = 0
-    for field in operator.input_fields:
-        value = getattr(operator, field)
-        several = value if isinstance(value, tuple) else (value,)
-        marked = tuple(_owned(each) if port + index in ports else each for index, each in enumerate(several))
-        changes[field] = marked if isinstance(value, tuple) else marked[0]
-        port += len(several)
-    return operator.model_copy(update=changes)
+    descs = operator.input_descs
+    return operator.with_inputs({port: _owned(desc) for port in ports if (desc := descs[port]) is not None})
 
 
 def _lines(desc: GraphDesc) -> Iterator[str]:

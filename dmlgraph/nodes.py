@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.errors import nearest
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import TensorDesc
 
 

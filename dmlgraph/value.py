@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dmlgraph.operators import functions
+from dmlgraph.operators.declaration import calls
 from dmlgraph.tensor import DataType, TensorDesc
 
 if TYPE_CHECKING:
@@ -78,49 +78,49 @@ class Value:
         return self.graph.reference(self.node, self.port)
 
     def __add__(self, other: Operand) -> Value:
-        return functions.apply("add", self, other)
+        return calls.apply("add", self, other)
 
     def __radd__(self, other: Operand) -> Value:
-        return functions.apply("add", other, self)
+        return calls.apply("add", other, self)
 
     def __sub__(self, other: Operand) -> Value:
-        return functions.apply("subtract", self, other)
+        return calls.apply("subtract", self, other)
 
     def __rsub__(self, other: Operand) -> Value:
-        return functions.apply("subtract", other, self)
+        return calls.apply("subtract", other, self)
 
     def __mul__(self, other: Operand) -> Value:
-        return functions.apply("multiply", self, other)
+        return calls.apply("multiply", self, other)
 
     def __rmul__(self, other: Operand) -> Value:
-        return functions.apply("multiply", other, self)
+        return calls.apply("multiply", other, self)
 
     def __truediv__(self, other: Operand) -> Value:
-        return functions.apply("divide", self, other)
+        return calls.apply("divide", self, other)
 
     def __rtruediv__(self, other: Operand) -> Value:
-        return functions.apply("divide", other, self)
+        return calls.apply("divide", other, self)
 
     def __pow__(self, other: Operand) -> Value:
-        return functions.apply("pow", self, other)
+        return calls.apply("pow", self, other)
 
     def __rpow__(self, other: Operand) -> Value:
-        return functions.apply("pow", other, self)
+        return calls.apply("pow", other, self)
 
     def __matmul__(self, other: Operand) -> Value:
-        return functions.apply("gemm", self, other)
+        return calls.apply("gemm", self, other)
 
     def __rmatmul__(self, other: Operand) -> Value:
-        return functions.apply("gemm", other, self)
+        return calls.apply("gemm", other, self)
 
     def __lt__(self, other: Operand) -> Value:
-        return functions.apply("logical_less_than", self, other)
+        return calls.apply("logical_less_than", self, other)
 
     def __gt__(self, other: Operand) -> Value:
-        return functions.apply("logical_less_than", other, self)
+        return calls.apply("logical_less_than", other, self)
 
     def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
-        return functions.apply("logical_equals", self, other)
+        return calls.apply("logical_equals", self, other)
 
     def __ne__(self, other: object) -> Value:  # type: ignore[override]
         raise TypeError("'!=' has no operator in DirectML: use if_ on the result of '=='")
@@ -128,10 +128,10 @@ class Value:
     __hash__ = object.__hash__
 
     def __neg__(self) -> Value:
-        return functions.apply("negate", self)
+        return calls.apply("negate", self)
 
     def __abs__(self) -> Value:
-        return functions.apply("abs", self)
+        return calls.apply("abs", self)
 
     def __bool__(self) -> bool:
         raise TypeError("a value is known only when the graph runs: use if_ to choose element by element")

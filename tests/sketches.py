@@ -16,9 +16,9 @@ import dmlgraph as dg
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators import REGISTRY, Operator, ScaleBias
+from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.operator import same_dtype_fields
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.fields import Kind
-from dmlgraph.operators.operator import same_dtype_fields
 from dmlgraph.tensor import DataType
 
 Array = np.ndarray[Any, Any]

@@ -16,7 +16,7 @@ from sketches import PLAIN, TYPES, Array, Dice, Sample, Sketch, Value
 
 import dmlgraph as dg
 from dmlgraph.nodes import OperatorNode
-from dmlgraph.operators.enums import ReduceFunction
+from dmlgraph.operators.directml_enums import ReduceFunction
 from dmlgraph.tensor import DataType
 
 SPECIAL = (np.inf, -np.inf, np.nan, -0.0, 0.0, 65504.0, -65504.0, 6e-8, -6e-8, 1e-40, 1e20, -1e20, 3.4e38, -3.4e38)

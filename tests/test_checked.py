@@ -14,7 +14,7 @@ import dmlgraph as dg
 from dmlgraph.checked import CheckedOperators
 from dmlgraph.errors import DmlGraphError
 from dmlgraph.nodes import OperatorNode
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 
 
 def operator_of(value: dg.Value) -> Operator:

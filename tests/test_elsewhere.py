@@ -11,7 +11,7 @@ import dmlgraph as dg
 from dmlgraph.devices import choose
 from dmlgraph.elsewhere import DEVICES, FIELDS, LIBRARIES, MEMBERS, OPERATORS, entries, plain
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.enumeration import Enumeration
+from dmlgraph.operators.declaration.enumeration import Enumeration
 from dmlgraph.operators.registry import find
 
 

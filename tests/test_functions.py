@@ -14,8 +14,9 @@ from dmlgraph import functions
 from dmlgraph.document import dumps, loads
 from dmlgraph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.declaration.calls import outputs_of
+from dmlgraph.operators.declaration.signatures import outputs_type
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.functions import outputs_of, outputs_type
 
 ROOT = pathlib.Path(__file__).parent.parent
 

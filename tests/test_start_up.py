@@ -17,8 +17,7 @@ import pytest
 import dmlgraph as dg
 from dmlgraph import functions, operators
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.index import OPERATORS
-from dmlgraph.operators.registry import FUNCTIONS
+from dmlgraph.operators.registry import FUNCTIONS, OPERATORS
 
 ROOT = pathlib.Path(__file__).parent.parent
 HEAVY = {"click", "llvmlite", "ml_dtypes", "networkx", "numpy", "pydantic", "threadpoolctl", "yaml"}
@@ -85,7 +84,7 @@ def test_it_does_not_matter_by_which_name_an_operator_is_found_first(first: str)
 import dmlgraph as dg
 from dmlgraph import functions, operators
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.index import OPERATORS
+from dmlgraph.operators.registry import OPERATORS
 from dmlgraph.operators.registry import FUNCTIONS
 list({ways[first]})
 for name, (family, cls) in OPERATORS.items():

@@ -11,9 +11,9 @@ from __future__ import annotations
 import inspect
 import pathlib
 
-from dmlgraph.operators.fields import Missing
-from dmlgraph.operators.functions import outputs_type, result_type, signature
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.fields import Missing
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.signatures import outputs_type, result_type, signature
 from dmlgraph.operators.registry import FUNCTIONS, REGISTRY
 
 STUBS = pathlib.Path(__file__).parent.parent / "dmlgraph" / "functions.pyi"

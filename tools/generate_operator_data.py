@@ -1,4 +1,4 @@
-"""Makes dmlgraph/operators/data.json and dmlgraph/operators/enums.py from the DirectML reference data.
+"""Makes dmlgraph/operators/data.json and dmlgraph/operators/directml_enums.py from the DirectML reference data.
 
     python tools/generate_operator_data.py [REFERENCE_FOLDER]
 
@@ -32,7 +32,7 @@ ENUMS_HEADER = '''"""The enumerations that appear as fields of operators; values
 Made by tools/generate_operator_data.py: change the script, not this file.
 """
 
-from dmlgraph.operators.enumeration import Enumeration
+from dmlgraph.operators.declaration.enumeration import Enumeration
 
 '''
 
@@ -110,7 +110,7 @@ def main(folder: pathlib.Path) -> None:
     enums = json.loads((folder / "directml_enums.json").read_text())["enums"]
     used = {field["enum"] for operator in operators for field in operator["fields"] if field.get("enum")}
     (PACKAGE / "data.json").write_text(operator_data(operators))
-    (PACKAGE / "enums.py").write_text(enums_module(enums, used - {"DML_TENSOR_DATA_TYPE"}))
+    (PACKAGE / "directml_enums.py").write_text(enums_module(enums, used - {"DML_TENSOR_DATA_TYPE"}))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ import pathlib
 from collections.abc import Iterator
 
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.reference import field_rows, level_rows
 from dmlgraph.operators.registry import REGISTRY
 

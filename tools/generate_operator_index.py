@@ -10,22 +10,18 @@ makes.
 from __future__ import annotations
 
 import importlib
+import itertools
 import pathlib
 import pkgutil
+import textwrap
 from collections.abc import Iterator
 
 import dmlgraph.operators as package
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 
 PACKAGE = pathlib.Path(__file__).parent.parent / "dmlgraph" / "operators"
 
-INDEX_HEADER = '''"""Which module has the class of an operator.
-
-Made by tools/generate_operator_index.py from the operators' classes: change those, not this file.
-"""
-
-'''
-STUB_HEADER = '''"""DirectML's operators: one class each, one module a family.
+HEADER = '''"""{}
 
 Made by tools/generate_operator_index.py from the operators' classes: change those, not this file.
 """
@@ -50,28 +46,45 @@ def _subclasses(base: type[Operator]) -> Iterator[type[Operator]]:
 def index() -> str:
     """The text of index.py."""
     operators = every_operator()
-    lines = ["# (family, class) by name.", "OPERATORS = {"]
-    lines += [f'    "{each.name}": ("{each.family}", "{each.__name__}"),' for each in operators]
+    families = itertools.groupby(operators, key=lambda each: each.family)
+    lines = ["# The operators of each family, in DirectML's order.", "FAMILIES = {"]
+    for family, members in families:
+        lines += _entry(f'    "{family}": ', [each.name for each in members])
     lines += ["}", "", "# Names of operators by other names they are known by.", "ALIASES = {"]
     lines += [f'    "{alias}": "{each.name}",' for each in operators for alias in each.aliases]
     lines += ["}", "", "# Operators that need no tensors: methods of Graph, where others are functions.", "SOURCES = ("]
     lines += [f'    "{each.name}",' for each in operators if each.is_source()]
-    lines += [")", "", "# Operators of several outputs, for which there are named tuples.", "SEVERAL_OUTPUTS = ("]
-    lines += [f'    "{each.name}",' for each in operators if len(each.output_fields) > 1]
-    return INDEX_HEADER + "\n".join([*lines, ")"]) + "\n"
+    lines += [")", "", "# Operators of several outputs, for which there are named tuples."]
+    lines += _entry("SEVERAL_OUTPUTS = ", [each.name for each in operators if len(each.output_fields) > 1])
+    return HEADER.format("Which operators there are, by family.") + "\n".join(lines) + "\n"
+
+
+def _entry(head: str, names: list[str]) -> list[str]:
+    """The lines of a text of names behind a key or the name of a variable."""
+    comma = "," if ":" in head else ""
+    lines = [f'"{line} "' for line in textwrap.wrap(" ".join(names), 108)]
+    if len(lines) == 1 and len(line := f'{head}{lines[0][:-2]}"{comma}') <= 120:
+        return [line]
+    indent = "    " if comma else ""
+    return [f"{head}(", *(f"{indent}    {line}" for line in lines), f"{indent}){comma}"]
 
 
 def stub() -> str:
     """The text of __init__.pyi."""
-    imports = [
-        "from dmlgraph.operators.fields import ScaleBias as ScaleBias",
-        "from dmlgraph.operators.operator import Operator as Operator",
-        "from dmlgraph.operators.outputs import OutputSpec as OutputSpec",
-        "from dmlgraph.operators.registry import REGISTRY as REGISTRY",
-        "from dmlgraph.operators.registry import find as find",
+    lines = [
+        "from dmlgraph.operators.declaration.fields import ScaleBias as ScaleBias",
+        "from dmlgraph.operators.declaration.operator import Operator as Operator",
+        "from dmlgraph.operators.declaration.outputs import OutputSpec as OutputSpec",
+        "from dmlgraph.operators.registry import REGISTRY as REGISTRY, find as find",
     ]
-    imports += [f"from {each.__module__} import {each.__name__} as {each.__name__}" for each in every_operator()]
-    return STUB_HEADER + "\n".join(imports) + "\n"
+    for module, members in itertools.groupby(every_operator(), key=lambda each: each.__module__):
+        names = ", ".join(f"{each.__name__} as {each.__name__}" for each in members)
+        lines += [
+            f"from {module} import (",
+            *textwrap.wrap(names, 116, initial_indent="    ", subsequent_indent="    "),
+            ")",
+        ]
+    return HEADER.format("DirectML's operators: one class each, one module a family.") + "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

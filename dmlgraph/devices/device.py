@@ -13,7 +13,7 @@ from dmlgraph.levels import FeatureLevel
 if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
     from dmlgraph.lowering import GraphDesc
-    from dmlgraph.operators.operator import Operator
+    from dmlgraph.operators.declaration.operator import Operator
 
 
 # What `Graph.compile` takes; an adapter's index may be any that `dmlgraph devices` lists.

@@ -16,7 +16,7 @@ from dmlgraph.errors import BindingError, DeviceError, listing, plural, unknown_
 from dmlgraph.fusion import Entry
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
 from dmlgraph.memory import enough_memory
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import MASKED, UNMASK, is_masked
 
 Array = np.ndarray[Any, Any]

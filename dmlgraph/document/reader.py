@@ -30,8 +30,8 @@ from dmlgraph.errors import (
 from dmlgraph.graph import Graph
 from dmlgraph.memory import collector_paused, enough_memory
 from dmlgraph.nodes import may_have_output, readings, reference_hint
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.names import operator_hint
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.registry import find
 from dmlgraph.plain_files import read_file
 

@@ -8,10 +8,10 @@ from typing import Any
 from dmlgraph.codes import WARNINGS
 from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.fields import Kind
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.struct import Member
 from dmlgraph.operators.registry import REGISTRY
-from dmlgraph.operators.struct import Member
 from dmlgraph.tensor import MAX_RANK, DataType
 
 Schema = dict[str, Any]

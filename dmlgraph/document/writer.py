@@ -20,9 +20,9 @@ from dmlgraph.files import NewFiles
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.operators.fields import INTEGER_KINDS, Number, ScaleBias
-from dmlgraph.operators.operator import Operator
-from dmlgraph.operators.outputs import OutputSpec
+from dmlgraph.operators.declaration.fields import INTEGER_KINDS, Number, Role, ScaleBias
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.outputs import OutputSpec
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
@@ -114,14 +114,9 @@ def _operator(graph: Graph, node: OperatorNode) -> dict[str, Any]:
     operator = node.operator
     sources = {port: graph.reference(source, from_port) for source, from_port, port in graph.producers(node.name)}
     fields: dict[str, Any] = {"op": operator.name}
-    port = 0
-    for field in operator.input_fields:
-        value = getattr(operator, field)
-        count = len(value) if isinstance(value, tuple) else 1
-        references = [sources[index] for index in range(port, port + count) if index in sources]
-        if references:
-            fields[field] = references if isinstance(value, tuple) else references[0]
-        port += count
+    for field, reference in operator.by_field(Role.INPUT, sources).items():
+        if reference is not None:
+            fields[field] = list(reference) if isinstance(reference, tuple) else reference
     fields |= _attributes(operator, node.attributes)
     return fields | {field: _output(asked) for field, asked in node.outputs.items() if asked is not None}
 

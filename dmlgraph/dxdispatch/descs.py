@@ -18,9 +18,9 @@ from dmlgraph.errors import (
     nearest,
     suggestion,
 )
-from dmlgraph.operators.fields import Kind
-from dmlgraph.operators.operator import Operator
-from dmlgraph.operators.struct import Member
+from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.struct import Member
 from dmlgraph.tensor import DataType, TensorDesc
 
 TENSOR_MEMBERS = (

@@ -11,9 +11,9 @@ import numpy as np
 from dmlgraph.dxdispatch.descs import at
 from dmlgraph.dxdispatch.names import enumeration_name, operator_type
 from dmlgraph.errors import OperatorError
-from dmlgraph.operators.enumeration import Enumeration
-from dmlgraph.operators.fields import Kind, ScaleBias
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.enumeration import Enumeration
+from dmlgraph.operators.declaration.fields import Kind, ScaleBias
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 

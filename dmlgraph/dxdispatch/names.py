@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 
 from dmlgraph.errors import OperatorError, listing, suggestion
-from dmlgraph.operators.enumeration import Enumeration
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.enumeration import Enumeration
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.registry import REGISTRY, find
 from dmlgraph.tensor import DataType
 

@@ -20,7 +20,7 @@ from dmlgraph.errors import DmlGraphError, GraphError, OperatorError, Problem, P
 from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.value import Value
 
 SECTIONS = ("resources", "dispatchables", "commands")

@@ -22,7 +22,8 @@ from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.fields import Role
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.scalar import Scalar, array_of
 from dmlgraph.tensor import DataType, TensorDesc
 from dmlgraph.value import Value
@@ -161,8 +162,8 @@ class _Writer:
         self, name: str, operator: Operator, sources: Mapping[int, str], targets: Mapping[int, str | None]
     ) -> None:
         bound = {
-            **_by_member(operator, operator.input_fields, sources),
-            **_by_member(operator, operator.output_fields, targets),
+            **_by_member(operator, Role.INPUT, sources),
+            **_by_member(operator, Role.OUTPUT, targets),
         }
         owned = {
             name
@@ -192,18 +193,15 @@ class _Writer:
         return {"type": "print", "resource": resource} | ({} if plain else {"output": name})
 
 
-def _by_member(operator: Operator, fields: tuple[str, ...], resources: Mapping[int, str | None]) -> dict[str, Any]:
-    """Resources by binding index → by the member that the runner knows the tensor by."""
-    bound: dict[str, Any] = {}
-    port = 0
-    for field in fields:
-        member, value = operator.members_by_field()[field], getattr(operator, field)
-        count = len(value) if isinstance(value, tuple) else 1
-        names = [name for index in range(port, port + count) if (name := resources.get(index)) is not None]
-        if names:
-            bound[member.name] = names if isinstance(value, tuple) else names[0]
-        port += count
-    return bound
+def _by_member(operator: Operator, role: Role, resources: Mapping[int, str | None]) -> dict[str, Any]:
+    """Resources by port → by the member that the runner knows the tensor by."""
+    members = operator.members_by_field()
+    bound = operator.by_field(role, resources)
+    return {
+        members[field].name: list(each) if isinstance(each, tuple) else each
+        for field, each in bound.items()
+        if each is not None
+    }
 
 
 def _tensors(operator: Operator, name: str) -> Iterator[TensorDesc]:

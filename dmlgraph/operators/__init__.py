@@ -6,13 +6,13 @@ A name is imported from its family when it is first used; __init__.pyi says to t
 import importlib
 from typing import Any
 
-from dmlgraph.operators.index import OPERATORS
+from dmlgraph.operators.registry import OPERATORS
 
 _MODULES = {
-    "Operator": "operator",
-    "OutputSpec": "outputs",
+    "Operator": "declaration.operator",
+    "OutputSpec": "declaration.outputs",
     "REGISTRY": "registry",
-    "ScaleBias": "fields",
+    "ScaleBias": "declaration.fields",
     "find": "registry",
     **{cls: family for family, cls in OPERATORS.values()},
 }

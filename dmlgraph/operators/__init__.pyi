@@ -3,185 +3,133 @@
 Made by tools/generate_operator_index.py from the operators' classes: change those, not this file.
 """
 
-from dmlgraph.operators.fields import ScaleBias as ScaleBias
-from dmlgraph.operators.operator import Operator as Operator
-from dmlgraph.operators.outputs import OutputSpec as OutputSpec
-from dmlgraph.operators.registry import REGISTRY as REGISTRY
-from dmlgraph.operators.registry import find as find
-from dmlgraph.operators.activation import ActivationElu as ActivationElu
-from dmlgraph.operators.activation import ActivationHardSigmoid as ActivationHardSigmoid
-from dmlgraph.operators.activation import ActivationIdentity as ActivationIdentity
-from dmlgraph.operators.activation import ActivationLeakyRelu as ActivationLeakyRelu
-from dmlgraph.operators.activation import ActivationLinear as ActivationLinear
-from dmlgraph.operators.activation import ActivationParameterizedRelu as ActivationParameterizedRelu
-from dmlgraph.operators.activation import ActivationParametricSoftplus as ActivationParametricSoftplus
-from dmlgraph.operators.activation import ActivationRelu as ActivationRelu
-from dmlgraph.operators.activation import ActivationScaledElu as ActivationScaledElu
-from dmlgraph.operators.activation import ActivationScaledTanh as ActivationScaledTanh
-from dmlgraph.operators.activation import ActivationSigmoid as ActivationSigmoid
-from dmlgraph.operators.activation import ActivationSoftplus as ActivationSoftplus
-from dmlgraph.operators.activation import ActivationSoftsign as ActivationSoftsign
-from dmlgraph.operators.activation import ActivationTanh as ActivationTanh
-from dmlgraph.operators.activation import ActivationThresholdedRelu as ActivationThresholdedRelu
-from dmlgraph.operators.activation import ActivationShrink as ActivationShrink
-from dmlgraph.operators.activation import ActivationCelu as ActivationCelu
-from dmlgraph.operators.activation import ActivationGelu as ActivationGelu
-from dmlgraph.operators.activation import ActivationSwish as ActivationSwish
-from dmlgraph.operators.activation import ActivationHardSwish as ActivationHardSwish
-from dmlgraph.operators.attention import MultiheadAttention as MultiheadAttention
-from dmlgraph.operators.attention import MultiheadAttention1 as MultiheadAttention1
-from dmlgraph.operators.bitwise import BitShiftLeft as BitShiftLeft
-from dmlgraph.operators.bitwise import BitShiftRight as BitShiftRight
-from dmlgraph.operators.bitwise import BitAnd as BitAnd
-from dmlgraph.operators.bitwise import BitOr as BitOr
-from dmlgraph.operators.bitwise import BitXor as BitXor
-from dmlgraph.operators.bitwise import BitNot as BitNot
-from dmlgraph.operators.bitwise import BitCount as BitCount
-from dmlgraph.operators.convolution import Convolution as Convolution
-from dmlgraph.operators.convolution import ConvolutionInteger as ConvolutionInteger
-from dmlgraph.operators.convolution import QuantizedLinearConvolution as QuantizedLinearConvolution
-from dmlgraph.operators.diagonal import DiagonalMatrix as DiagonalMatrix
-from dmlgraph.operators.diagonal import DiagonalMatrix1 as DiagonalMatrix1
-from dmlgraph.operators.element_wise import Identity as Identity
-from dmlgraph.operators.element_wise import Abs as Abs
-from dmlgraph.operators.element_wise import Add as Add
-from dmlgraph.operators.element_wise import Ceil as Ceil
-from dmlgraph.operators.element_wise import Clip as Clip
-from dmlgraph.operators.element_wise import Divide as Divide
-from dmlgraph.operators.element_wise import Exp as Exp
-from dmlgraph.operators.element_wise import Floor as Floor
-from dmlgraph.operators.element_wise import Log as Log
-from dmlgraph.operators.element_wise import Max as Max
-from dmlgraph.operators.element_wise import Mean as Mean
-from dmlgraph.operators.element_wise import Min as Min
-from dmlgraph.operators.element_wise import Multiply as Multiply
-from dmlgraph.operators.element_wise import Pow as Pow
-from dmlgraph.operators.element_wise import ConstantPow as ConstantPow
-from dmlgraph.operators.element_wise import Recip as Recip
-from dmlgraph.operators.element_wise import Sqrt as Sqrt
-from dmlgraph.operators.element_wise import Subtract as Subtract
-from dmlgraph.operators.element_wise import Threshold as Threshold
-from dmlgraph.operators.element_wise import Cast as Cast
-from dmlgraph.operators.element_wise import Sign as Sign
-from dmlgraph.operators.element_wise import Erf as Erf
-from dmlgraph.operators.element_wise import If as If
-from dmlgraph.operators.element_wise import Add1 as Add1
-from dmlgraph.operators.element_wise import Round as Round
-from dmlgraph.operators.element_wise import ModulusTruncate as ModulusTruncate
-from dmlgraph.operators.element_wise import ModulusFloor as ModulusFloor
-from dmlgraph.operators.element_wise import DifferenceSquare as DifferenceSquare
-from dmlgraph.operators.element_wise import Clip1 as Clip1
-from dmlgraph.operators.element_wise import Negate as Negate
-from dmlgraph.operators.fill import FillValueConstant as FillValueConstant
-from dmlgraph.operators.fill import FillValueSequence as FillValueSequence
-from dmlgraph.operators.gradient import ActivationReluGrad as ActivationReluGrad
-from dmlgraph.operators.gradient import ClipGrad as ClipGrad
-from dmlgraph.operators.gradient import ClipGrad1 as ClipGrad1
-from dmlgraph.operators.image import ValueScale2d as ValueScale2d
-from dmlgraph.operators.image import SpaceToDepth as SpaceToDepth
-from dmlgraph.operators.image import DepthToSpace as DepthToSpace
-from dmlgraph.operators.image import DepthToSpace1 as DepthToSpace1
-from dmlgraph.operators.image import SpaceToDepth1 as SpaceToDepth1
-from dmlgraph.operators.indexing import Gather as Gather
-from dmlgraph.operators.indexing import ScatterElements as ScatterElements
-from dmlgraph.operators.indexing import OneHot as OneHot
-from dmlgraph.operators.indexing import GatherElements as GatherElements
-from dmlgraph.operators.indexing import GatherNd as GatherNd
-from dmlgraph.operators.indexing import ScatterNd as ScatterNd
-from dmlgraph.operators.indexing import NonzeroCoordinates as NonzeroCoordinates
-from dmlgraph.operators.indexing import GatherNd1 as GatherNd1
-from dmlgraph.operators.logical import LogicalAnd as LogicalAnd
-from dmlgraph.operators.logical import LogicalEquals as LogicalEquals
-from dmlgraph.operators.logical import LogicalGreaterThan as LogicalGreaterThan
-from dmlgraph.operators.logical import LogicalLessThan as LogicalLessThan
-from dmlgraph.operators.logical import LogicalNot as LogicalNot
-from dmlgraph.operators.logical import LogicalOr as LogicalOr
-from dmlgraph.operators.logical import LogicalXor as LogicalXor
-from dmlgraph.operators.logical import IsNan as IsNan
-from dmlgraph.operators.logical import IsInfinity as IsInfinity
-from dmlgraph.operators.logical import LogicalGreaterThanOrEqual as LogicalGreaterThanOrEqual
-from dmlgraph.operators.logical import LogicalLessThanOrEqual as LogicalLessThanOrEqual
-from dmlgraph.operators.matrix import Gemm as Gemm
-from dmlgraph.operators.matrix_integer import MatrixMultiplyInteger as MatrixMultiplyInteger
-from dmlgraph.operators.matrix_integer import QuantizedLinearMatrixMultiply as QuantizedLinearMatrixMultiply
-from dmlgraph.operators.matrix_integer import MatrixMultiplyIntegerToFloat as MatrixMultiplyIntegerToFloat
-from dmlgraph.operators.normalization import BatchNormalization as BatchNormalization
-from dmlgraph.operators.normalization import MeanVarianceNormalization as MeanVarianceNormalization
-from dmlgraph.operators.normalization import LocalResponseNormalization as LocalResponseNormalization
-from dmlgraph.operators.normalization import LpNormalization as LpNormalization
-from dmlgraph.operators.normalization import MeanVarianceNormalization1 as MeanVarianceNormalization1
-from dmlgraph.operators.normalization import BatchNormalizationTraining as BatchNormalizationTraining
-from dmlgraph.operators.normalization import MeanVarianceNormalization2 as MeanVarianceNormalization2
-from dmlgraph.operators.normalization_grad import LocalResponseNormalizationGrad as LocalResponseNormalizationGrad
-from dmlgraph.operators.normalization_grad import BatchNormalizationGrad as BatchNormalizationGrad
-from dmlgraph.operators.normalization_grad import BatchNormalizationTrainingGrad as BatchNormalizationTrainingGrad
-from dmlgraph.operators.optimizer import AdamOptimizer as AdamOptimizer
-from dmlgraph.operators.padding import Padding as Padding
-from dmlgraph.operators.padding import Padding1 as Padding1
-from dmlgraph.operators.patches import Fold as Fold
-from dmlgraph.operators.patches import Unfold as Unfold
-from dmlgraph.operators.pooling import AveragePooling as AveragePooling
-from dmlgraph.operators.pooling import LpPooling as LpPooling
-from dmlgraph.operators.pooling import MaxPooling as MaxPooling
-from dmlgraph.operators.pooling import MaxPooling1 as MaxPooling1
-from dmlgraph.operators.pooling import MaxUnpooling as MaxUnpooling
-from dmlgraph.operators.pooling import MaxPooling2 as MaxPooling2
-from dmlgraph.operators.pooling import AveragePoolingGrad as AveragePoolingGrad
-from dmlgraph.operators.pooling import MaxPoolingGrad as MaxPoolingGrad
-from dmlgraph.operators.pooling import LpPooling1 as LpPooling1
-from dmlgraph.operators.pooling import AveragePooling1 as AveragePooling1
-from dmlgraph.operators.pooling import QuantizedLinearAveragePooling as QuantizedLinearAveragePooling
-from dmlgraph.operators.quantization import QuantizeLinear as QuantizeLinear
-from dmlgraph.operators.quantization import DequantizeLinear as DequantizeLinear
-from dmlgraph.operators.quantization import QuantizedLinearAdd as QuantizedLinearAdd
-from dmlgraph.operators.quantization import DynamicQuantizeLinear as DynamicQuantizeLinear
-from dmlgraph.operators.quantization import Quantize as Quantize
-from dmlgraph.operators.quantization import Dequantize as Dequantize
-from dmlgraph.operators.random import RandomGenerator as RandomGenerator
-from dmlgraph.operators.recurrent import Rnn as Rnn
-from dmlgraph.operators.recurrent import Lstm as Lstm
-from dmlgraph.operators.recurrent import Gru as Gru
-from dmlgraph.operators.reduction import Reduce as Reduce
-from dmlgraph.operators.resampling import Upsample2d as Upsample2d
-from dmlgraph.operators.resampling import Resample as Resample
-from dmlgraph.operators.resampling import Resample1 as Resample1
-from dmlgraph.operators.resampling import ResampleGrad as ResampleGrad
-from dmlgraph.operators.resampling import Resample2 as Resample2
-from dmlgraph.operators.resampling import ResampleGrad1 as ResampleGrad1
-from dmlgraph.operators.resampling import Resample3 as Resample3
-from dmlgraph.operators.roi import RoiPooling as RoiPooling
-from dmlgraph.operators.roi import RoiAlign as RoiAlign
-from dmlgraph.operators.roi import RoiAlign1 as RoiAlign1
-from dmlgraph.operators.roi import RoiAlignGrad as RoiAlignGrad
-from dmlgraph.operators.scan import CumulativeSummation as CumulativeSummation
-from dmlgraph.operators.scan import CumulativeProduct as CumulativeProduct
-from dmlgraph.operators.selection import TopK as TopK
-from dmlgraph.operators.selection import TopK1 as TopK1
-from dmlgraph.operators.selection import Argmin as Argmin
-from dmlgraph.operators.selection import Argmax as Argmax
-from dmlgraph.operators.shape import Split as Split
-from dmlgraph.operators.shape import Join as Join
-from dmlgraph.operators.shape import Tile as Tile
-from dmlgraph.operators.shape import ReverseSubsequences as ReverseSubsequences
-from dmlgraph.operators.slicing import Slice as Slice
-from dmlgraph.operators.slicing import Slice1 as Slice1
-from dmlgraph.operators.slicing import SliceGrad as SliceGrad
-from dmlgraph.operators.softmax import ActivationHardmax as ActivationHardmax
-from dmlgraph.operators.softmax import ActivationLogSoftmax as ActivationLogSoftmax
-from dmlgraph.operators.softmax import ActivationSoftmax as ActivationSoftmax
-from dmlgraph.operators.softmax import ActivationSoftmax1 as ActivationSoftmax1
-from dmlgraph.operators.softmax import ActivationLogSoftmax1 as ActivationLogSoftmax1
-from dmlgraph.operators.softmax import ActivationHardmax1 as ActivationHardmax1
-from dmlgraph.operators.trigonometric import Acos as Acos
-from dmlgraph.operators.trigonometric import Asin as Asin
-from dmlgraph.operators.trigonometric import Atan as Atan
-from dmlgraph.operators.trigonometric import Cos as Cos
-from dmlgraph.operators.trigonometric import Sin as Sin
-from dmlgraph.operators.trigonometric import Tan as Tan
-from dmlgraph.operators.trigonometric import Sinh as Sinh
-from dmlgraph.operators.trigonometric import Cosh as Cosh
-from dmlgraph.operators.trigonometric import Tanh as Tanh
-from dmlgraph.operators.trigonometric import Asinh as Asinh
-from dmlgraph.operators.trigonometric import Acosh as Acosh
-from dmlgraph.operators.trigonometric import Atanh as Atanh
-from dmlgraph.operators.trigonometric import AtanYx as AtanYx
+from dmlgraph.operators.declaration.fields import ScaleBias as ScaleBias
+from dmlgraph.operators.declaration.operator import Operator as Operator
+from dmlgraph.operators.declaration.outputs import OutputSpec as OutputSpec
+from dmlgraph.operators.registry import REGISTRY as REGISTRY, find as find
+from dmlgraph.operators.activation import (
+    ActivationElu as ActivationElu, ActivationHardSigmoid as ActivationHardSigmoid, ActivationIdentity as
+    ActivationIdentity, ActivationLeakyRelu as ActivationLeakyRelu, ActivationLinear as ActivationLinear,
+    ActivationParameterizedRelu as ActivationParameterizedRelu, ActivationParametricSoftplus as
+    ActivationParametricSoftplus, ActivationRelu as ActivationRelu, ActivationScaledElu as ActivationScaledElu,
+    ActivationScaledTanh as ActivationScaledTanh, ActivationSigmoid as ActivationSigmoid, ActivationSoftplus as
+    ActivationSoftplus, ActivationSoftsign as ActivationSoftsign, ActivationTanh as ActivationTanh,
+    ActivationThresholdedRelu as ActivationThresholdedRelu, ActivationShrink as ActivationShrink, ActivationCelu as
+    ActivationCelu, ActivationGelu as ActivationGelu, ActivationSwish as ActivationSwish, ActivationHardSwish as
+    ActivationHardSwish
+)
+from dmlgraph.operators.attention import (
+    MultiheadAttention as MultiheadAttention, MultiheadAttention1 as MultiheadAttention1
+)
+from dmlgraph.operators.bitwise import (
+    BitShiftLeft as BitShiftLeft, BitShiftRight as BitShiftRight, BitAnd as BitAnd, BitOr as BitOr, BitXor as
+    BitXor, BitNot as BitNot, BitCount as BitCount
+)
+from dmlgraph.operators.convolution import (
+    Convolution as Convolution, ConvolutionInteger as ConvolutionInteger, QuantizedLinearConvolution as
+    QuantizedLinearConvolution
+)
+from dmlgraph.operators.diagonal import (
+    DiagonalMatrix as DiagonalMatrix, DiagonalMatrix1 as DiagonalMatrix1
+)
+from dmlgraph.operators.element_wise import (
+    Identity as Identity, Abs as Abs, Add as Add, Ceil as Ceil, Clip as Clip, Divide as Divide, Exp as Exp, Floor as
+    Floor, Log as Log, Max as Max, Mean as Mean, Min as Min, Multiply as Multiply, Pow as Pow, ConstantPow as
+    ConstantPow, Recip as Recip, Sqrt as Sqrt, Subtract as Subtract, Threshold as Threshold, Cast as Cast, Sign as
+    Sign, Erf as Erf, If as If, Add1 as Add1, Round as Round, ModulusTruncate as ModulusTruncate, ModulusFloor as
+    ModulusFloor, DifferenceSquare as DifferenceSquare, Clip1 as Clip1, Negate as Negate
+)
+from dmlgraph.operators.fill import (
+    FillValueConstant as FillValueConstant, FillValueSequence as FillValueSequence
+)
+from dmlgraph.operators.gradient import (
+    ActivationReluGrad as ActivationReluGrad, ClipGrad as ClipGrad, ClipGrad1 as ClipGrad1
+)
+from dmlgraph.operators.image import (
+    ValueScale2d as ValueScale2d, SpaceToDepth as SpaceToDepth, DepthToSpace as DepthToSpace, DepthToSpace1 as
+    DepthToSpace1, SpaceToDepth1 as SpaceToDepth1
+)
+from dmlgraph.operators.indexing import (
+    Gather as Gather, ScatterElements as ScatterElements, OneHot as OneHot, GatherElements as GatherElements,
+    GatherNd as GatherNd, ScatterNd as ScatterNd, NonzeroCoordinates as NonzeroCoordinates, GatherNd1 as GatherNd1
+)
+from dmlgraph.operators.logical import (
+    LogicalAnd as LogicalAnd, LogicalEquals as LogicalEquals, LogicalGreaterThan as LogicalGreaterThan,
+    LogicalLessThan as LogicalLessThan, LogicalNot as LogicalNot, LogicalOr as LogicalOr, LogicalXor as LogicalXor,
+    IsNan as IsNan, IsInfinity as IsInfinity, LogicalGreaterThanOrEqual as LogicalGreaterThanOrEqual,
+    LogicalLessThanOrEqual as LogicalLessThanOrEqual
+)
+from dmlgraph.operators.matrix import (
+    Gemm as Gemm
+)
+from dmlgraph.operators.matrix_integer import (
+    MatrixMultiplyInteger as MatrixMultiplyInteger, QuantizedLinearMatrixMultiply as QuantizedLinearMatrixMultiply,
+    MatrixMultiplyIntegerToFloat as MatrixMultiplyIntegerToFloat
+)
+from dmlgraph.operators.normalization import (
+    BatchNormalization as BatchNormalization, MeanVarianceNormalization as MeanVarianceNormalization,
+    LocalResponseNormalization as LocalResponseNormalization, LpNormalization as LpNormalization,
+    MeanVarianceNormalization1 as MeanVarianceNormalization1, BatchNormalizationTraining as
+    BatchNormalizationTraining, MeanVarianceNormalization2 as MeanVarianceNormalization2
+)
+from dmlgraph.operators.normalization_grad import (
+    LocalResponseNormalizationGrad as LocalResponseNormalizationGrad, BatchNormalizationGrad as
+    BatchNormalizationGrad, BatchNormalizationTrainingGrad as BatchNormalizationTrainingGrad
+)
+from dmlgraph.operators.optimizer import (
+    AdamOptimizer as AdamOptimizer
+)
+from dmlgraph.operators.padding import (
+    Padding as Padding, Padding1 as Padding1
+)
+from dmlgraph.operators.patches import (
+    Fold as Fold, Unfold as Unfold
+)
+from dmlgraph.operators.pooling import (
+    AveragePooling as AveragePooling, LpPooling as LpPooling, MaxPooling as MaxPooling, MaxPooling1 as MaxPooling1,
+    MaxUnpooling as MaxUnpooling, MaxPooling2 as MaxPooling2, AveragePoolingGrad as AveragePoolingGrad,
+    MaxPoolingGrad as MaxPoolingGrad, LpPooling1 as LpPooling1, AveragePooling1 as AveragePooling1,
+    QuantizedLinearAveragePooling as QuantizedLinearAveragePooling
+)
+from dmlgraph.operators.quantization import (
+    QuantizeLinear as QuantizeLinear, DequantizeLinear as DequantizeLinear, QuantizedLinearAdd as
+    QuantizedLinearAdd, DynamicQuantizeLinear as DynamicQuantizeLinear, Quantize as Quantize, Dequantize as
+    Dequantize
+)
+from dmlgraph.operators.random import (
+    RandomGenerator as RandomGenerator
+)
+from dmlgraph.operators.recurrent import (
+    Rnn as Rnn, Lstm as Lstm, Gru as Gru
+)
+from dmlgraph.operators.reduction import (
+    Reduce as Reduce
+)
+from dmlgraph.operators.resampling import (
+    Upsample2d as Upsample2d, Resample as Resample, Resample1 as Resample1, ResampleGrad as ResampleGrad, Resample2
+    as Resample2, ResampleGrad1 as ResampleGrad1, Resample3 as Resample3
+)
+from dmlgraph.operators.roi import (
+    RoiPooling as RoiPooling, RoiAlign as RoiAlign, RoiAlign1 as RoiAlign1, RoiAlignGrad as RoiAlignGrad
+)
+from dmlgraph.operators.scan import (
+    CumulativeSummation as CumulativeSummation, CumulativeProduct as CumulativeProduct
+)
+from dmlgraph.operators.selection import (
+    TopK as TopK, TopK1 as TopK1, Argmin as Argmin, Argmax as Argmax
+)
+from dmlgraph.operators.shape import (
+    Split as Split, Join as Join, Tile as Tile, ReverseSubsequences as ReverseSubsequences
+)
+from dmlgraph.operators.slicing import (
+    Slice as Slice, Slice1 as Slice1, SliceGrad as SliceGrad
+)
+from dmlgraph.operators.softmax import (
+    ActivationHardmax as ActivationHardmax, ActivationLogSoftmax as ActivationLogSoftmax, ActivationSoftmax as
+    ActivationSoftmax, ActivationSoftmax1 as ActivationSoftmax1, ActivationLogSoftmax1 as ActivationLogSoftmax1,
+    ActivationHardmax1 as ActivationHardmax1
+)
+from dmlgraph.operators.trigonometric import (
+    Acos as Acos, Asin as Asin, Atan as Atan, Cos as Cos, Sin as Sin, Tan as Tan, Sinh as Sinh, Cosh as Cosh, Tanh
+    as Tanh, Asinh as Asinh, Acosh as Acosh, Atanh as Atanh, AtanYx as AtanYx
+)

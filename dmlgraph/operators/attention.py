@@ -13,13 +13,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem, listing
-from dmlgraph.operators.enums import MultiheadAttentionMaskType
-from dmlgraph.operators.fields import AskedOutput, Float, NumberType, OptionalInput, Output, UInt, inferred
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.common.scales import with_rank
+from dmlgraph.operators.declaration.fields import AskedOutput, Float, NumberType, OptionalInput, Output, UInt, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import MultiheadAttentionMaskType
 from dmlgraph.operators.matrix import broadcast_field
-from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
-from dmlgraph.operators.quantized import with_rank
 from dmlgraph.tensor import DataType, TensorDesc
 
 # Where queries, keys and values may come from: field → place in the stack, None in a tensor of their own.

@@ -13,8 +13,17 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.enums import ConvolutionDirection, ConvolutionMode
-from dmlgraph.operators.fields import (
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.common.scales import (
+    along,
+    as_channels,
+    centred,
+    channel_problems,
+    quantize,
+    single_problems,
+)
+from dmlgraph.operators.common.windows import Sizes, Windowed, Windows
+from dmlgraph.operators.declaration.fields import (
     Input,
     NumberType,
     OnePerSpatial,
@@ -25,19 +34,15 @@ from dmlgraph.operators.fields import (
     ZeroPerSpatial,
     inferred,
 )
-from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
-from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import Array
-from dmlgraph.operators.outputs import Given, Outcome
-from dmlgraph.operators.quantized import (
-    along,
-    as_channels,
-    centred,
-    channel_problems,
-    quantize,
-    single_problems,
+from dmlgraph.operators.declaration.fused import (
+    OptionalActivation,
+    activate,
+    activation_level_problems,
+    activation_problems,
 )
-from dmlgraph.operators.windows import Sizes, Windowed, Windows
+from dmlgraph.operators.declaration.operator import Array
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode
 from dmlgraph.tensor import DataType, TensorDesc
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.fields import (
+from dmlgraph.operators.common.numerics import cut
+from dmlgraph.operators.declaration.fields import (
     Float,
     Int,
     NumberType,
@@ -19,10 +20,9 @@ from dmlgraph.operators.fields import (
     TypedBy,
     inferred,
 )
+from dmlgraph.operators.declaration.operator import Array
+from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.fill import Fill
-from dmlgraph.operators.numerics import cut
-from dmlgraph.operators.operator import Array
-from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.tensor import TensorDesc
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators import shader
-from dmlgraph.operators.enums import RoundingMode
-from dmlgraph.operators.fields import (
+from dmlgraph.operators.common import shader
+from dmlgraph.operators.common.numerics import accurately, convert, erf, greater, lesser, required, working
+from dmlgraph.operators.declaration.fields import (
     Float,
     Input,
     NumberType,
@@ -29,10 +29,15 @@ from dmlgraph.operators.fields import (
     TypedBy,
     inferred,
 )
-from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
-from dmlgraph.operators.numerics import accurately, convert, erf, greater, lesser, required, working
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.declaration.fused import (
+    OptionalActivation,
+    activate,
+    activation_level_problems,
+    activation_problems,
+)
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import RoundingMode
 from dmlgraph.tensor import DataType, TensorDesc
 
 FLOAT16_MAX = 65504.0

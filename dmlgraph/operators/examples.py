@@ -7,8 +7,8 @@ operators of plain tensors it is made here: one input a tensor, and `example_att
 from __future__ import annotations
 
 from dmlgraph.levels import NEWEST
-from dmlgraph.operators.fields import Kind
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import DataType
 
 SIZES = "[1, 1, 2, 3]"

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError
-from dmlgraph.operators.fields import Output, ScalarDataType, ScalarValue, TypedBy, inferred
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.declaration.fields import Output, ScalarDataType, ScalarValue, TypedBy, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.tensor import TensorDesc
 
 

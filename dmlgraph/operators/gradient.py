@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dmlgraph.operators.common.numerics import required, working
+from dmlgraph.operators.declaration.fields import Float, Input, Output, ScalarDataType, ScalarValue, TypedBy, inferred
+from dmlgraph.operators.declaration.operator import Array
+from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.element_wise import ElementWise, finite_bound
-from dmlgraph.operators.fields import Float, Input, Output, ScalarDataType, ScalarValue, TypedBy, inferred
-from dmlgraph.operators.numerics import required, working
-from dmlgraph.operators.operator import Array
-from dmlgraph.operators.outputs import Given, Outcome
 
 
 class Gradient(ElementWise):

@@ -8,11 +8,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.enums import DepthSpaceOrder
-from dmlgraph.operators.fields import Count, Float, Floats, Input, Output, UInt, inferred
-from dmlgraph.operators.numerics import required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.common.numerics import required
+from dmlgraph.operators.declaration.fields import Count, Float, Floats, Input, Output, UInt, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import DepthSpaceOrder
 from dmlgraph.tensor import TensorDesc
 
 # Where the axes (y in the block, x in the block, channel) stand in the channels of the deep image.

@@ -12,12 +12,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem, plural
-from dmlgraph.operators.axes import with_size
-from dmlgraph.operators.fields import Axis, IndexInput, Input, Output, RankOf, UInt, inferred
-from dmlgraph.operators.numerics import required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
-from dmlgraph.operators.quantized import with_rank
+from dmlgraph.operators.common.axes import with_size
+from dmlgraph.operators.common.numerics import required
+from dmlgraph.operators.common.scales import with_rank
+from dmlgraph.operators.declaration.fields import Axis, IndexInput, Input, Output, RankOf, UInt, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
 from dmlgraph.tensor import TensorDesc
 
 Sizes = tuple[int, ...]

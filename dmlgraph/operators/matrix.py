@@ -9,12 +9,17 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem, Within, plural
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.enums import MatrixTransform
-from dmlgraph.operators.fields import Float, Input, OptionalInput, Output, inferred
-from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
-from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.fields import Float, Input, OptionalInput, Output, inferred
+from dmlgraph.operators.declaration.fused import (
+    OptionalActivation,
+    activate,
+    activation_level_problems,
+    activation_problems,
+)
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import MatrixTransform
 from dmlgraph.tensor import TensorDesc, broadcast_sizes
 
 

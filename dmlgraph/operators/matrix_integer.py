@@ -8,13 +8,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.fields import Input, NumberType, OptionalInput, Output, ScaleInput, inferred
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.common.scales import clamp_steps, with_rank
+from dmlgraph.operators.declaration.fields import Input, NumberType, OptionalInput, Output, ScaleInput, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.matrix import broadcast_batches, broadcast_field, check_inner_sizes, check_matrices
-from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
 from dmlgraph.operators.quantization import from_steps
-from dmlgraph.operators.quantized import clamp_steps, with_rank
 from dmlgraph.tensor import DataType, TensorDesc
 
 _LAST, _BUT_LAST = -1, -2

@@ -6,9 +6,8 @@ from collections.abc import Collection
 
 from dmlgraph.elsewhere import Entry, entries, plain
 from dmlgraph.errors import nearest
-from dmlgraph.operators.index import OPERATORS
-from dmlgraph.operators.operator import Operator
-from dmlgraph.operators.registry import REGISTRY, full_name
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.registry import OPERATORS, REGISTRY, full_name
 from dmlgraph.tensor import DataType
 
 _PREFIX = "activation_"

@@ -12,12 +12,27 @@ import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.fields import Axis, AxisList, Bool, Float, Input, OptionalInput, Output, UInt, inferred
-from dmlgraph.operators.fused import OptionalActivation, activate, activation_level_problems, activation_problems
-from dmlgraph.operators.numerics import convert, in_range
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
-from dmlgraph.operators.quantized import as_channels
+from dmlgraph.operators.common.numerics import convert, in_range
+from dmlgraph.operators.common.scales import as_channels
+from dmlgraph.operators.declaration.fields import (
+    Axis,
+    AxisList,
+    Bool,
+    Float,
+    Input,
+    OptionalInput,
+    Output,
+    UInt,
+    inferred,
+)
+from dmlgraph.operators.declaration.fused import (
+    OptionalActivation,
+    activate,
+    activation_level_problems,
+    activation_problems,
+)
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.tensor import DataType
 
 

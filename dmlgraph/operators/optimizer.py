@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.fields import CountInput, Float, Input, Output, inferred
-from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.fields import CountInput, Float, Input, Output, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
 
 
 class AdamOptimizer(Operator, dml="ADAM_OPTIMIZER"):

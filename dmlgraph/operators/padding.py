@@ -9,8 +9,8 @@ import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.enums import PaddingMode
-from dmlgraph.operators.fields import (
+from dmlgraph.operators.common.numerics import cut, required
+from dmlgraph.operators.declaration.fields import (
     Entries,
     Float,
     Input,
@@ -22,9 +22,9 @@ from dmlgraph.operators.fields import (
     inferred,
     zero,
 )
-from dmlgraph.operators.numerics import cut, required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import PaddingMode
 
 Paddings = Annotated[UIntPerDimension, Entries(default=0)]
 

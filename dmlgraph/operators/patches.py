@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem, plural
-from dmlgraph.operators.fields import Input, OnePerSpatial, Output, UIntPerSpatial, ZeroPerSpatial, inferred
-from dmlgraph.operators.numerics import convert, required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
+from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.declaration.fields import Input, OnePerSpatial, Output, UIntPerSpatial, ZeroPerSpatial, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
 
 Sizes = tuple[int, ...]
 

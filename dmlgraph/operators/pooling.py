@@ -12,7 +12,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.fields import (
+from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.scales import along, as_channels, centred, channel_problems, quantize
+from dmlgraph.operators.common.windows import Sizes, Windowed, Windows
+from dmlgraph.operators.declaration.fields import (
     AskedOutput,
     Bool,
     IndexInput,
@@ -27,11 +30,8 @@ from dmlgraph.operators.fields import (
     ZeroPerSpatial,
     inferred,
 )
-from dmlgraph.operators.numerics import convert, required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
-from dmlgraph.operators.quantized import along, as_channels, centred, channel_problems, quantize
-from dmlgraph.operators.windows import Sizes, Windowed, Windows
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.tensor import DataType, TensorDesc
 
 

@@ -9,13 +9,22 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.scales import clamp_steps, single_problems, with_rank
+from dmlgraph.operators.declaration.fields import (
+    Count,
+    Input,
+    Inputs,
+    NumberType,
+    OptionalInput,
+    Output,
+    ScaleInput,
+    inferred,
+)
+from dmlgraph.operators.declaration.operator import Array, Operator, broadcast_inputs
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import QuantizationType
 from dmlgraph.operators.element_wise import ElementWise
-from dmlgraph.operators.enums import QuantizationType
-from dmlgraph.operators.fields import Count, Input, Inputs, NumberType, OptionalInput, Output, ScaleInput, inferred
-from dmlgraph.operators.numerics import convert, required
-from dmlgraph.operators.operator import Array, Operator, broadcast_inputs
-from dmlgraph.operators.outputs import Given, Outcome
-from dmlgraph.operators.quantized import clamp_steps, single_problems, with_rank
 from dmlgraph.tensor import DataType, TensorDesc
 
 

@@ -22,9 +22,8 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem, listing
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.element_wise import Unary
-from dmlgraph.operators.enums import RecurrentNetworkDirection
-from dmlgraph.operators.fields import (
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.fields import (
     Bool,
     Count,
     Float,
@@ -34,10 +33,11 @@ from dmlgraph.operators.fields import (
     OptionalOutput,
     inferred,
 )
-from dmlgraph.operators.fused import Activations
-from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.declaration.fused import Activations
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
+from dmlgraph.operators.element_wise import Unary
 from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.tensor import DataType
 

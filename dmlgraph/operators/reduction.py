@@ -7,12 +7,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.operators.axes import reduced_last, reduced_sizes
-from dmlgraph.operators.enums import ReduceFunction
-from dmlgraph.operators.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
-from dmlgraph.operators.numerics import convert, required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.common.axes import reduced_last, reduced_sizes
+from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.declaration.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import ReduceFunction
 from dmlgraph.tensor import DataType
 
 _INDEX_FUNCTIONS = (ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)

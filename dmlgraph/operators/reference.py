@@ -6,12 +6,12 @@ import inspect
 import itertools
 from collections.abc import Iterator
 
+from dmlgraph.operators.declaration.fields import Kind, Missing, Number, Role
+from dmlgraph.operators.declaration.number_types import describe_sources
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.struct import Member
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.fields import Kind, Missing, Number, Role
-from dmlgraph.operators.number_types import describe_sources
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.registry import REGISTRY
-from dmlgraph.operators.struct import Member
 
 _WORDS = {
     Kind.UINT: "integer ≥ 0",

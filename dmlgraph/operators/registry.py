@@ -10,10 +10,19 @@ import keyword
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from dmlgraph.operators.index import ALIASES, OPERATORS, SOURCES
+from dmlgraph.operators.index import ALIASES, FAMILIES, SOURCES
 
 if TYPE_CHECKING:
-    from dmlgraph.operators.operator import Operator
+    from dmlgraph.operators.declaration.operator import Operator
+
+
+def class_name(name: str) -> str:
+    """The name of an operator's class: fill_value_sequence → FillValueSequence."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+# (family, class) of every operator by name.
+OPERATORS = {name: (family, class_name(name)) for family, names in FAMILIES.items() for name in names.split()}
 
 
 class Registry(Mapping[str, "type[Operator]"]):

@@ -14,12 +14,21 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.enums import AxisDirection, InterpolationMode
-from dmlgraph.operators.fields import Bool, Count, Entries, FloatPerDimension, Input, Output, Size2d, inferred
-from dmlgraph.operators.numerics import convert, required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
-from dmlgraph.operators.windows import Sizes
+from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.windows import Sizes
+from dmlgraph.operators.declaration.fields import (
+    Bool,
+    Count,
+    Entries,
+    FloatPerDimension,
+    Input,
+    Output,
+    Size2d,
+    inferred,
+)
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import AxisDirection, InterpolationMode
 from dmlgraph.tensor import TensorDesc
 
 _MIDDLES = (0.5, -0.5)  # the pixel offsets of input and output that make elements stand at the middle of their place

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.enums import InterpolationMode, ReduceFunction
-from dmlgraph.operators.fields import (
+from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.windows import Sizes
+from dmlgraph.operators.declaration.fields import (
     AskedOutput,
     Bool,
     CountInput,
@@ -23,10 +24,9 @@ from dmlgraph.operators.fields import (
     UInt,
     inferred,
 )
-from dmlgraph.operators.numerics import convert, required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
-from dmlgraph.operators.windows import Sizes
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import InterpolationMode, ReduceFunction
 from dmlgraph.tensor import DataType, TensorDesc
 
 _EXAMPLE = """

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dmlgraph.operators.enums import AxisDirection
-from dmlgraph.operators.fields import Axis, Bool, Input, Output, inferred
-from dmlgraph.operators.numerics import required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.common.numerics import required
+from dmlgraph.operators.declaration.fields import Axis, Bool, Input, Output, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import AxisDirection
 
 
 class Scan(Operator):

@@ -8,8 +8,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.axes import with_size
-from dmlgraph.operators.fields import (
+from dmlgraph.operators.common.axes import with_size
+from dmlgraph.operators.common.numerics import required
+from dmlgraph.operators.declaration.fields import (
     Axis,
     Count,
     CountInput,
@@ -20,9 +21,8 @@ from dmlgraph.operators.fields import (
     UIntPerDimension,
     inferred,
 )
-from dmlgraph.operators.numerics import required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome, OutputSpec
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome, OutputSpec
 from dmlgraph.tensor import TensorDesc
 
 

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.fields import Entries, Input, IntPerDimension, Output, UIntPerDimension, inferred
-from dmlgraph.operators.numerics import required
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome, asked_sizes
+from dmlgraph.operators.common.numerics import required
+from dmlgraph.operators.declaration.fields import Entries, Input, IntPerDimension, Output, UIntPerDimension, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
 from dmlgraph.tensor import TensorDesc
 
 

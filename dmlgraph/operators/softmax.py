@@ -12,11 +12,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.axes import reduced_last, reduced_sizes
-from dmlgraph.operators.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
-from dmlgraph.operators.numerics import accurately, convert, required, working
-from dmlgraph.operators.operator import Array, Operator
-from dmlgraph.operators.outputs import Given, Outcome
+from dmlgraph.operators.common.axes import reduced_last, reduced_sizes
+from dmlgraph.operators.common.numerics import accurately, convert, required, working
+from dmlgraph.operators.declaration.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
 
 
 class AlongAxes(Operator):

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dmlgraph.operators.activation import ActivationHardSigmoid, ActivationLinear, ActivationRelu, ActivationTanh
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Add1, Clip, Threshold
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, affine, line_of

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dmlgraph.operators.activation import ActivationLinear
+from dmlgraph.operators.declaration.fields import ScaleBias
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, Subtract
-from dmlgraph.operators.fields import ScaleBias
-from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Declined, Operand
 from dmlgraph.tensor import DataType

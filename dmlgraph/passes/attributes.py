@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.common.numerics import cut
+from dmlgraph.operators.directml_enums import PaddingMode
 from dmlgraph.operators.element_wise import ConstantPow, Pow
-from dmlgraph.operators.enums import PaddingMode
-from dmlgraph.operators.numerics import cut
 from dmlgraph.operators.padding import Padding, Padding1
 from dmlgraph.operators.shape import Join
 from dmlgraph.passes.draft import Draft, DraftNode

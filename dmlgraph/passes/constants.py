@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.nodes import ConstantNode, OperatorNode
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.operators.matrix import Gemm
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.random import RandomGenerator
 from dmlgraph.operators.shape import Join
 from dmlgraph.passes.draft import Draft, DraftNode
@@ -113,18 +113,7 @@ def _broadcasts(user: DraftNode, port: int) -> bool:
     """Whether a reader may be given one element for many."""
     operator = user.operator
     assert operator is not None
-    fields = _BROADCASTING.get(type(operator), ())
-    return operator.broadcasts or any(_field(operator, port) == field for field in fields)
-
-
-def _field(operator: Operator, port: int) -> str:
-    """The field of an input port."""
-    fields = [
-        field
-        for field in operator.input_fields
-        for _ in (operator.__dict__[field] if isinstance(operator.__dict__[field], tuple) else (None,))
-    ]
-    return fields[port]
+    return operator.broadcasts or user.bindings[port].field in _BROADCASTING.get(type(operator), ())
 
 
 def _work(operator: Operator) -> int:

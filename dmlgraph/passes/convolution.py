@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.convolution import Convolution
+from dmlgraph.operators.directml_enums import ConvolutionDirection
 from dmlgraph.operators.element_wise import Add
-from dmlgraph.operators.enums import ConvolutionDirection
 from dmlgraph.operators.normalization import BatchNormalization
-from dmlgraph.operators.numerics import convert
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
 from dmlgraph.tensor import TensorDesc

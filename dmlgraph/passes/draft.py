@@ -22,8 +22,10 @@ from dmlgraph.errors import DmlGraphError
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
+from dmlgraph.operators.declaration.bindings import Binding
+from dmlgraph.operators.declaration.fields import Role
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import Fill, FillValueConstant
-from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.origins import Origins
 from dmlgraph.passes.rule import Constant, Declined, Kind, New, Objection, Operand, Rewrite, Source, Tensor
 from dmlgraph.scalar import Scalar
@@ -43,7 +45,7 @@ class DraftNode:
         kind: its operator's class, InputNode or ConstantNode.
     """
 
-    __slots__ = ("content", "kind", "likeness", "name", "operator", "sources")
+    __slots__ = ("_bindings", "content", "kind", "likeness", "name", "operator", "sources")
 
     def __init__(self, content: Node, sources: list[Source | None]) -> None:
         self.sources = sources
@@ -55,6 +57,7 @@ class DraftNode:
         self.operator: Operator | None = content.operator if isinstance(content, OperatorNode) else None
         self.kind: Kind = type(content.operator) if isinstance(content, OperatorNode) else type(content)
         self.likeness = _likeness(self)
+        self._bindings: list[Binding] | None = None
 
     @property
     def output_count(self) -> int:
@@ -67,37 +70,29 @@ class DraftNode:
         assert desc is not None, "an absent output has no readers"
         return desc
 
+    @property
+    def bindings(self) -> list[Binding]:
+        """The operator's inputs, found when they are first asked for; none of inputs and constants."""
+        found = self._bindings
+        if found is None:
+            found = self._bindings = [] if self.operator is None else self.operator.bindings(Role.INPUT)
+        return found
+
     def operand(self, field: str) -> Operand | None:
         """What flows into a tensor field (the first of an array); None where it is absent."""
-        operator = self.operator
-        if operator is None:
-            return None
-        fields = operator.__dict__
-        port = 0
-        for each in operator.input_fields:
-            value = fields[each]
-            several = isinstance(value, tuple)
+        for port, each, _, desc in self.bindings:
             if each == field:
-                desc, source = value[0] if several else value, self.sources[port]
+                source = self.sources[port]
                 return None if source is None or desc is None else Operand(source, desc)
-            port += len(value) if several else 1
         return None
 
     def operands(self, field: str | None = None) -> list[Operand]:
         """What flows into a field, or into all of them in binding order; absent tensors are left out."""
-        operator = self.operator
-        if operator is None:
-            return []
-        found = []
-        port = 0
-        for each in operator.input_fields:
-            value = operator.__dict__[each]
-            for desc in value if isinstance(value, tuple) else (value,):
-                source = self.sources[port]
-                port += 1
-                if source is not None and desc is not None and field in (None, each):
-                    found.append(Operand(source, desc))
-        return found
+        return [
+            Operand(source, desc)
+            for (_, each, _, desc), source in zip(self.bindings, self.sources, strict=True)
+            if source is not None and desc is not None and field in (None, each)
+        ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -331,7 +326,7 @@ class Draft:
             if operand is None:
                 raise Declined(f"'{user.name}' reads it through strides of its own")
             if 0 in operand.desc.effective_strides and not user.operator.broadcasts:
-                problem = next(with_input(user.operator, port, operand.desc).constraints(), None)
+                problem = next(user.operator.with_inputs({port: operand.desc}).constraints(), None)
                 if problem is not None:
                     raise Declined(f"'{user.name}': {problem}")
             yield user, port, operand
@@ -377,7 +372,7 @@ class Draft:
         assert isinstance(content, OperatorNode)
         operator = content.operator
         if operator.input_descs[port] != operand.desc:
-            operator = with_input(operator, port, operand.desc)
+            operator = operator.with_inputs({port: operand.desc})
             content = dataclasses.replace(content, operator=operator)
         user.put(content)
         self._alike.setdefault(user.likeness, {})[user.name] = None
@@ -475,23 +470,6 @@ def broadcast_strides(reading: TensorDesc, written: TensorDesc, other: TensorDes
     return tuple(strides)
 
 
-def with_input(operator: Operator, port: int, desc: TensorDesc) -> Operator:
-    """The operator with another description at an input port."""
-    at = 0
-    for field in operator.input_fields:
-        value = operator.__dict__[field]
-        if isinstance(value, tuple):
-            if at <= port < at + len(value):
-                changed = (*value[: port - at], desc, *value[port - at + 1 :])
-                return operator.model_copy(update={field: changed})
-            at += len(value)
-        else:
-            if at == port:
-                return operator.model_copy(update={field: desc})
-            at += 1
-    raise IndexError(port)
-
-
 def _broadcast(desc: TensorDesc, sizes: tuple[int, ...]) -> TensorDesc:
     """A description read as other sizes by zero strides; packed where that is the same."""
     if desc.element_count == math.prod(sizes):
@@ -539,11 +517,10 @@ def _same(one: Node, other: Node) -> bool:
 
 def _in_binding_order(operator: Operator, operands: Mapping[str, Any]) -> list[Source | None]:
     sources: list[Source | None] = []
-    for field in operator.input_fields:
-        given = operands.get(field)
-        sources.extend(each.source for each in given) if isinstance(given, list) else sources.append(
-            given and given.source
-        )
+    for binding in operator.bindings(Role.INPUT):
+        given = operands.get(binding.field)
+        operand = given if binding.place is None or given is None else given[binding.place]
+        sources.append(operand and operand.source)
     return sources
 
 

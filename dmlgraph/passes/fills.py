@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.directml_enums import InterpolationMode, PaddingMode, ReduceFunction
 from dmlgraph.operators.element_wise import Cast, Identity, If
-from dmlgraph.operators.enums import InterpolationMode, PaddingMode, ReduceFunction
 from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.image import DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
 from dmlgraph.operators.indexing import Gather, GatherElements, GatherNd, GatherNd1, ScatterElements, ScatterNd
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.padding import Padding, Padding1
 from dmlgraph.operators.reduction import Reduce
 from dmlgraph.operators.resampling import Resample, Resample1, Resample2, Upsample2d

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dmlgraph.operators.bitwise import BitAnd, BitNot, BitOr, BitShiftLeft, BitShiftRight, BitXor
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Divide, If, Max, Min, Multiply, Negate, Subtract
 from dmlgraph.operators.logical import LogicalAnd, LogicalOr
-from dmlgraph.operators.operator import Operator
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.fills import fill
 from dmlgraph.passes.redundant import instead

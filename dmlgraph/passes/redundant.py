@@ -8,9 +8,9 @@ from typing import Any
 from dmlgraph.nodes import OperatorNode
 from dmlgraph.operators.activation import ActivationIdentity, ActivationRelu
 from dmlgraph.operators.bitwise import BitNot
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Abs, Cast, Ceil, Floor, Identity, Negate
 from dmlgraph.operators.image import DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.padding import Padding, Padding1
 from dmlgraph.operators.shape import Join, Split, Tile
 from dmlgraph.operators.slicing import Slice, Slice1

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dmlgraph.nodes import ConstantNode, InputNode
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant
-from dmlgraph.operators.operator import Operator
 from dmlgraph.tensor import TensorDesc
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.errors import ScalarError
+from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.element_wise import Add, Cast, Multiply, Negate, Subtract
 from dmlgraph.operators.fill import FillValueSequence
-from dmlgraph.operators.operator import Array, Operator
 from dmlgraph.operators.shape import Split
 from dmlgraph.operators.slicing import Slice, Slice1
 from dmlgraph.passes.draft import Draft, DraftNode, broadcast_strides

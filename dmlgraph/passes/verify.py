@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Source
 from dmlgraph.tensor import TensorDesc

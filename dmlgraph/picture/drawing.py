@@ -16,9 +16,9 @@ import numpy as np
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
-from dmlgraph.operators.fields import ScaleBias
+from dmlgraph.operators.declaration.fields import Role, ScaleBias
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
-from dmlgraph.operators.operator import Operator
 from dmlgraph.picture.shapes import Kind
 from dmlgraph.tensor import TensorDesc
 
@@ -158,10 +158,12 @@ def _about(graph: Graph, node: Node) -> tuple[Kind, list[str], list[tuple[str, s
     rows = [("node", node.name), ("operator", f"DML_OPERATOR_{operator.dml}"), ("feature level", _level(operator))]
     rows += [(field, text(value)) for field, value in operator.attributes.items()]
     feeding = {port: graph.reference(name, out) for name, out, port in graph.producers(node.name)}
-    for port, (field, desc) in enumerate(_ports(operator, operator.input_fields)):
-        rows.append((field, "none" if desc is None else f"{_whole(desc)} ← {feeding.get(port, '?')}"))
-    for field, desc in _ports(operator, operator.output_fields):
-        rows.append((field, "none" if desc is None else _whole(desc)))
+    for each in operator.bindings(Role.INPUT):
+        rows.append(
+            (each.path, "none" if each.desc is None else f"{_whole(each.desc)} ← {feeding.get(each.port, '?')}")
+        )
+    for each in operator.bindings(Role.OUTPUT):
+        rows.append((each.path, "none" if each.desc is None else _whole(each.desc)))
     if isinstance(operator, FillValueConstant):
         return Kind.FILL, [f"{_short(operator.output)} = {operator.value}"], rows
     if isinstance(operator, FillValueSequence):
@@ -175,24 +177,15 @@ def _level(operator: Operator) -> str:
     return next((f"{level} or newer" for level in FeatureLevel if not operator.level_problems(level)), "none")
 
 
-def _ports(operator: Operator, fields: Iterable[str]) -> Iterator[tuple[str, TensorDesc | None]]:
-    """(field path, description) in binding order."""
-    for field in fields:
-        value = operator.tensors[field]
-        if isinstance(value, tuple):
-            yield from ((f"{field}.{index}", each) for index, each in enumerate(value))
-        else:
-            yield field, value
-
-
 # Edges.
 
 
 def _edge(graph: Graph, index: Mapping[str, int], producer: tuple[str, int, int], reader: OperatorNode) -> Edge:
     source, from_port, to_port = producer
-    field, desc = list(_ports(reader.operator, reader.operator.input_fields))[to_port]
+    binding = reader.operator.bindings(Role.INPUT)[to_port]
+    desc = binding.desc
     assert desc is not None
-    rows = (("from", graph.reference(source, from_port)), ("to", f"{reader.name}.{field}"), *_tensor_rows(desc))
+    rows = (("from", graph.reference(source, from_port)), ("to", f"{reader.name}.{binding.path}"), *_tensor_rows(desc))
     return Edge(index[source], index[reader.name], _short(desc), rows)
 
 

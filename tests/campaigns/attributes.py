@@ -17,8 +17,8 @@ from campaigns.special_values import compare
 from dmlgraph.devices.directml import install
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.fields import Kind
 
 FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, -0.75, 3.0, 1e-3, 4.0)
 EXTREMES = (

@@ -11,8 +11,8 @@ from campaigns.campaign import Campaign
 from dmlgraph.document import dumps, loads
 from dmlgraph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.declaration.struct import Member
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.struct import Member
 
 Fields = dict[str, Any]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dmlgraph as dg
 from dmlgraph.document import dumps, loads
 from dmlgraph.graph import ConstantNode, OperatorNode
-from dmlgraph.operators.fields import ScaleBias
+from dmlgraph.operators.declaration.fields import ScaleBias
 
 NAMES_LIKE_YAML = [
     *("on", "off", "yes", "no", "y", "n", "null", "Null", "~", "true", "False", ".inf", "-.inf", ".nan"),

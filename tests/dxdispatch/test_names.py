@@ -7,7 +7,7 @@ import pytest
 from dmlgraph.dxdispatch.names import data_type, enumeration_name, member_path, operator_class, operator_type
 from dmlgraph.errors import OperatorError
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.enumeration import Enumeration
+from dmlgraph.operators.declaration.enumeration import Enumeration
 from dmlgraph.tensor import DataType
 
 

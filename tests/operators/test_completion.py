@@ -16,9 +16,9 @@ from dmlgraph.document.schema import schema
 from dmlgraph.errors import Problem
 from dmlgraph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.struct import Member
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.fields import Kind
-from dmlgraph.operators.struct import Member
 
 
 def members(wanted: Callable[[Member], object]) -> list[Any]:

@@ -14,9 +14,9 @@ import dmlgraph as dg
 from dmlgraph.document import loads
 from dmlgraph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.operator import same_dtype_fields
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.fields import Kind
-from dmlgraph.operators.operator import same_dtype_fields
 
 # The type a number takes where the example has no tensor, or one of another type that is legal, too.
 OPTIONAL = {

@@ -16,10 +16,11 @@ import dmlgraph as dg
 from dmlgraph import _native
 from dmlgraph.lowering import OperatorDescNode
 from dmlgraph.operators import REGISTRY, Operator, find
+from dmlgraph.operators.declaration.fields import Kind, Role
+from dmlgraph.operators.declaration.struct import Member
+from dmlgraph.operators.declaration.support import operator_names, support
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.fields import Kind, Role
-from dmlgraph.operators.struct import Member, camel_case
-from dmlgraph.operators.support import operator_names, support
+from dmlgraph.operators.registry import class_name
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "native"))  # what reads C structs back lives with the native tests
@@ -99,7 +100,7 @@ def test_names_follow_one_rule(name: str, class_name: str, function: str) -> Non
 
 @every_class
 def test_name(cls: type[Operator], facts: dict[str, Any]) -> None:
-    assert cls.__name__ == camel_case(facts["name"])
+    assert cls.__name__ == class_name(facts["name"].removeprefix("ELEMENT_WISE_"))
     assert cls.name == facts["name"].removeprefix("ELEMENT_WISE_").lower()
     assert find(cls.name) is find(facts["name"].lower()) is cls
     place = dg.Graph if cls.is_source() else dg
@@ -275,7 +276,7 @@ def test_generated_files_are_what_the_script_makes(
     monkeypatch.setattr(generator, "PACKAGE", tmp_path)
     generator.main(REFERENCE)
     made = sorted(path.name for path in tmp_path.iterdir())
-    assert made == ["data.json", "enums.py"]
+    assert made == ["data.json", "directml_enums.py"]
     for name in made:
         assert (tmp_path / name).read_text() == (package / name).read_text(), f"run {generator.__file__} again"
 

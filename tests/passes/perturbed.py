@@ -20,7 +20,7 @@ import numpy as np
 
 import dmlgraph as dg
 from dmlgraph.nodes import ConstantNode, Node, OperatorNode
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.passes import RULES, Entry, Fused, Rule
 from dmlgraph.tensor import DataType
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from operators.harness import assert_same
 
 import dmlgraph as dg
-from dmlgraph.operators.fields import ScaleBias
+from dmlgraph.operators.declaration.fields import ScaleBias
 from dmlgraph.passes.scale_bias import MAX_READERS, SCALED
 from passes.fusing import (
     Array,

@@ -11,7 +11,7 @@ from dmlgraph.devices.device import Device, native_needed
 from dmlgraph.devices.executable import Executable
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import GraphDesc
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 
 
 class CpuDevice(Device):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dmlgraph.devices.cpu.library import FAST
 from dmlgraph.devices.cpu.plan import payload_of
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add
 from dmlgraph.operators.normalization import BatchNormalization
-from dmlgraph.operators.operator import Operator
 
 
 def objection(made: Operator, instead_of: Operator | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.operators.attention import Dimensions
-from dmlgraph.operators.operator import Array
+from dmlgraph.operators.declaration.operator import Array
 
 from .single import finite, product, single
 

@@ -25,7 +25,7 @@ import numpy as np
 import threadpoolctl  # type: ignore[import-untyped]
 
 from dmlgraph import _native
-from dmlgraph.operators.operator import Array
+from dmlgraph.operators.declaration.operator import Array
 
 
 class _OneThread:

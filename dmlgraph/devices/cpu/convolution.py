@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.enums import ConvolutionMode
-from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import Array
-from dmlgraph.operators.quantized import along
-from dmlgraph.operators.windows import Sizes, Windows
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.common.scales import along
+from dmlgraph.operators.common.windows import Sizes, Windows
+from dmlgraph.operators.declaration.operator import Array
+from dmlgraph.operators.directml_enums import ConvolutionMode
 
 from .blas import multiply
 from .matrix import centred, clamped

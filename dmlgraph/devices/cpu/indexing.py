@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.indexing import (
     Gather,
     GatherElements,
@@ -15,7 +16,6 @@ from dmlgraph.operators.indexing import (
     ScatterElements,
     ScatterNd,
 )
-from dmlgraph.operators.operator import Operator
 from dmlgraph.tensor import TensorDesc
 
 Payload = tuple[str, Any]

@@ -7,7 +7,7 @@ An entry takes the operator and its arrays in binding order, absent ones as None
 from __future__ import annotations
 
 from dmlgraph.operators import find
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 
 from . import attention, convolution, matrix, pooling, recurrent, resampling
 from .single import Evaluate, or_reference

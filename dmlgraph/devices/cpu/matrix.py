@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.enums import MatrixTransform
-from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import Array
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.common.scales import clamp_steps
+from dmlgraph.operators.declaration.operator import Array
+from dmlgraph.operators.directml_enums import MatrixTransform
 from dmlgraph.operators.quantization import from_steps
-from dmlgraph.operators.quantized import clamp_steps
 from dmlgraph.tensor import DataType
 
 from .single import activated, exact_type, finite, product, single

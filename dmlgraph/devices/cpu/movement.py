@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.enums import DepthSpaceOrder, PaddingMode
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.directml_enums import DepthSpaceOrder, PaddingMode
 from dmlgraph.operators.image import DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.padding import Padding, Padding1
 from dmlgraph.operators.shape import Join, Split, Tile
 from dmlgraph.operators.slicing import Slice, Slice1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
-from dmlgraph.operators.axes import reduced_sizes
+from dmlgraph.operators.common.axes import reduced_sizes
 from dmlgraph.tensor import DataType, TensorDesc, packed_strides
 
 

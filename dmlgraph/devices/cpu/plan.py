@@ -33,9 +33,9 @@ from dmlgraph.devices.cpu.reduction import REDUCTIONS
 from dmlgraph.devices.executable import Array
 from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.fill import FillValueConstant
-from dmlgraph.operators.operator import Operator
 from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]  # kind, payload

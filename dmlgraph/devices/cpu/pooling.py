@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.numerics import convert, required
-from dmlgraph.operators.operator import Array
+from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.scales import along, centred
+from dmlgraph.operators.common.windows import Sizes, Windows
+from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.pooling import or_infinite
-from dmlgraph.operators.quantized import along, centred
-from dmlgraph.operators.windows import Sizes, Windows
 from dmlgraph.tensor import DataType, TensorDesc
 
 from .matrix import clamped

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.numerics import convert
-from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.recurrent import Gru, Lstm, Rnn
 
 from .blas import multiply

@@ -11,7 +11,8 @@ from typing import Any
 
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate
 from dmlgraph.devices.cpu.parts import Parts, Tensor, operands
-from dmlgraph.operators.enums import AxisDirection, ReduceFunction
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.directml_enums import AxisDirection, ReduceFunction
 from dmlgraph.operators.normalization import (
     BatchNormalization,
     LpNormalization,
@@ -19,7 +20,6 @@ from dmlgraph.operators.normalization import (
     MeanVarianceNormalization1,
     MeanVarianceNormalization2,
 )
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.reduction import Reduce
 from dmlgraph.operators.scan import CumulativeProduct, CumulativeSummation
 from dmlgraph.operators.selection import Argmax, Argmin

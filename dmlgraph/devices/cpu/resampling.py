@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.numerics import convert, required
-from dmlgraph.operators.operator import Array
+from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.resampling import Taps
 
 from .blas import multiply

@@ -21,7 +21,7 @@ from dmlgraph.operators.activation import (
     ActivationSigmoid,
     ActivationTanh,
 )
-from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.tensor import DataType
 
 from .blas import multiply

@@ -1,4 +1,4 @@
-// Numbers from one type to another, as CAST has it: dmlgraph/operators/numerics.py, `convert`.
+// Numbers from one type to another, as CAST has it: dmlgraph/operators/common/numerics.py, `convert`.
 #pragma once
 
 #include "cpu/kernels/types.h"

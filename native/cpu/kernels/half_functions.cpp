@@ -1,6 +1,6 @@
 // Functions of float16 tensors as DirectML computes them: in float16 or in float32, every step rounded to it.
 //
-// The formulas are those of dmlgraph/operators/shader.py and of `half` of the operators there. FLOAT attributes come
+// The formulas are those of dmlgraph/operators/common/shader.py and of `half` of the operators there. FLOAT attributes come
 // rounded to float16. A kernel's own result is rounded to float16 when it is stored.
 #include "cpu/kernels/exponential.h"
 #include "cpu/kernels/tables.h"

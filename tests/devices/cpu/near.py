@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dmlgraph.devices.cpu.library import FAST
 from dmlgraph.operators import find
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]

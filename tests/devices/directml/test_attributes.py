@@ -15,8 +15,8 @@ from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.declaration.fields import Kind, ScaleBias
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.fields import Kind, ScaleBias
 
 NUMBERS = (
     *(math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0),

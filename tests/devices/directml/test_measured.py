@@ -20,7 +20,7 @@ import dmlgraph as dg
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
-from dmlgraph.operators.fields import ScaleBias
+from dmlgraph.operators.declaration.fields import ScaleBias
 
 Array = np.ndarray[Any, Any]
 Change = Callable[[Any], dict[str, Any]]

@@ -17,8 +17,8 @@ import dmlgraph as dg
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.examples import example
-from dmlgraph.operators.operator import Operator
 from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.tensor import DataType, TensorDesc
 

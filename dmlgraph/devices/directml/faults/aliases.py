@@ -47,7 +47,7 @@ from dmlgraph.operators import (
     Slice1,
     Split,
 )
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import TensorDesc
 
 ALIGNMENT = 16  # bytes: DirectML leaves a part in its buffer where it begins at a multiple of these

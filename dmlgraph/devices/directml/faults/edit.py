@@ -16,7 +16,7 @@ from dmlgraph.lowering import (
     OperatorDescNode,
     OutputEdge,
 )
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import TensorDesc
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dmlgraph.devices.directml.faults.edit import DescEdit, Value
 from dmlgraph.operators import Cast, IsNan
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import DataType, TensorDesc
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dmlgraph.devices.directml.faults.edit import DescEdit
 from dmlgraph.operators import MeanVarianceNormalization, MeanVarianceNormalization1
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.operator import Operator
 
 
 def normalize_single_elements(edit: DescEdit) -> None:

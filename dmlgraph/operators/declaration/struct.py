@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic.fields import FieldInfo
 
-from dmlgraph.operators.fields import Axes, Count, Entries, Kind, Missing, NumberType, RankOf, Role, TypedBy
+from dmlgraph.operators.declaration.fields import Axes, Count, Entries, Kind, Missing, NumberType, RankOf, Role, TypedBy
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,8 +69,3 @@ def members_of(fields: Mapping[str, FieldInfo]) -> Iterator[Member]:
             number_type=of_type.get(NumberType),
             missing=of_type.get(Missing),
         )
-
-
-def camel_case(dml: str) -> str:
-    """The class name by rule: FILL_VALUE_SEQUENCE → FillValueSequence, ELEMENT_WISE_IF → If."""
-    return "".join(word.capitalize() for word in dml.removeprefix("ELEMENT_WISE_").split("_"))

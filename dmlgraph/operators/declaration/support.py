@@ -100,7 +100,7 @@ def operator_names() -> list[str]:
 
 @functools.cache
 def _data() -> dict[str, Any]:
-    text = importlib.resources.files(__package__).joinpath("data.json").read_text()
+    text = importlib.resources.files("dmlgraph.operators").joinpath("data.json").read_text()
     data: dict[str, Any] = json.loads(text)
     return data
 

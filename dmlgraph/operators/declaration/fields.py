@@ -32,7 +32,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from dmlgraph.errors import Problem, ScalarError
-from dmlgraph.operators.numerics import convert
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.scalar import Scalar, check_number
 from dmlgraph.tensor import MOST_ENTRIES, DataType, DataTypeField, TensorDesc, problems_of, refusal
 

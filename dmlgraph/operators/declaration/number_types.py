@@ -16,9 +16,9 @@ import numpy as np
 
 from dmlgraph.errors import DmlGraphError, OperatorError, Problem, TensorError
 from dmlgraph.levels import NEWEST
-from dmlgraph.operators.fields import NumberSource
-from dmlgraph.operators.operator import Operator, same_dtype_fields
-from dmlgraph.operators.outputs import OutputSpec
+from dmlgraph.operators.declaration.fields import NumberSource
+from dmlgraph.operators.declaration.operator import Operator, same_dtype_fields
+from dmlgraph.operators.declaration.outputs import OutputSpec
 from dmlgraph.tensor import DataType
 
 Path = tuple[str, int | None]  # a field, and the index in it where it is an array

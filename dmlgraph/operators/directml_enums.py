@@ -3,7 +3,7 @@
 Made by tools/generate_operator_data.py: change the script, not this file.
 """
 
-from dmlgraph.operators.enumeration import Enumeration
+from dmlgraph.operators.declaration.enumeration import Enumeration
 
 
 class ReduceFunction(Enumeration):

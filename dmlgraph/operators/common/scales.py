@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.numerics import Array
+from dmlgraph.operators.common.numerics import Array
 from dmlgraph.tensor import DataType, TensorDesc
 
 

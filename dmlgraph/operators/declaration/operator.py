@@ -24,13 +24,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dmlgraph.errors import Gathered, OperatorError, Problem, ScalarError, TensorError, plural
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.completion import completed, left_out
-from dmlgraph.operators.enumeration import Enumeration
-from dmlgraph.operators.fields import Kind, Missing, Number, Role
-from dmlgraph.operators.outputs import Given, Outcome, complete, take_given
+from dmlgraph.operators.declaration.bindings import Binding, bindings, by_field
+from dmlgraph.operators.declaration.completion import completed, left_out
+from dmlgraph.operators.declaration.enumeration import Enumeration
+from dmlgraph.operators.declaration.fields import Kind, Missing, Number, Role
+from dmlgraph.operators.declaration.outputs import Given, Outcome, complete, take_given
+from dmlgraph.operators.declaration.struct import Member, members_of
+from dmlgraph.operators.declaration.support import OperatorSupport, support
 from dmlgraph.operators.registry import function_name
-from dmlgraph.operators.struct import Member, members_of
-from dmlgraph.operators.support import OperatorSupport, support
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc, broadcast_sizes, problems_of
 
@@ -53,7 +54,7 @@ class Operator(BaseModel):
     input_arrays: ClassVar[Mapping[str, bool]]  # input field → whether it is an array of inputs
     output_arrays: ClassVar[Mapping[str, bool]]  # output field → whether it is an array of outputs
     attribute_fields: ClassVar[tuple[str, ...]]
-    members_to_complete: ClassVar[tuple[Member, ...]]  # see dmlgraph.operators.completion
+    members_to_complete: ClassVar[tuple[Member, ...]]  # see dmlgraph.operators.declaration.completion
     family: ClassVar[str]
     broadcasts: ClassVar[bool] = False  # element-wise: input sizes are broadcast together
     takes_owned: ClassVar[bool] = True  # whether inputs may be DML_TENSOR_FLAG_OWNED_BY_DML
@@ -235,15 +236,37 @@ class Operator(BaseModel):
             first = first[0] if first else None
         return None if first is None else first.rank
 
+    def bindings(self, role: Role) -> list[Binding]:
+        """The inputs, or the outputs, in the order in which DirectML binds them."""
+        return bindings(self.__dict__, self.input_fields if role is Role.INPUT else self.output_fields)
+
+    def by_field(self, role: Role, values: Mapping[int, Any]) -> dict[str, Any]:
+        """Values by port of the inputs, or of the outputs → by field, as `bindings.by_field` has it."""
+        return by_field(self.bindings(role), values)
+
+    def with_inputs(self, changes: Mapping[int, TensorDesc]) -> Self:
+        """The operator with other descriptions at these input ports, which are not checked."""
+        return self.model_copy(update=self.by_field(Role.INPUT, {**dict(enumerate(self.input_descs)), **changes}))
+
     @property
     def input_descs(self) -> tuple[TensorDesc | None, ...]:
-        """The input descriptions in binding order."""
-        return self._bindings(self.input_fields)
+        """The input descriptions in binding order: what `bindings` has of them, in a fraction of the time."""
+        return self._descs(self.input_fields)
 
     @property
     def output_descs(self) -> tuple[TensorDesc | None, ...]:
         """The output descriptions in binding order."""
-        return self._bindings(self.output_fields)
+        return self._descs(self.output_fields)
+
+    def _descs(self, fields: Iterable[str]) -> tuple[TensorDesc | None, ...]:
+        values: list[TensorDesc | None] = []
+        for name in fields:
+            value = self.__dict__[name]
+            if isinstance(value, tuple):
+                values.extend(value)
+            else:
+                values.append(value)
+        return tuple(values)
 
     @property
     def tensors(self) -> dict[str, Any]:
@@ -267,7 +290,9 @@ class Operator(BaseModel):
         Args:
             buffers: the bytes of the buffers that inputs lie in, by port, where they reach beyond what is read.
         """
-        from dmlgraph.operators.native import operator_desc  # only devices that run natively need the module
+        from dmlgraph.operators.declaration.native import (
+            operator_desc,  # only devices that run natively need the module
+        )
 
         return operator_desc(self, buffers)
 
@@ -275,8 +300,8 @@ class Operator(BaseModel):
         """Why the operator is not legal at `level`: each says what is allowed and from which level it is legal."""
         problems: list[Problem] = []
         told: set[tuple[str, Problem]] = set()  # by field: its tensors share what is refused
-        for path, tensor in self._named_tensors():
-            field = path.partition(".")[0]
+        for binding, tensor in self._present():
+            field, path = binding.field, binding.path
             found = _level_problem(type(self), level, field, tensor.dtype, tensor.rank, self._function)
             if found is None:
                 continue
@@ -293,39 +318,25 @@ class Operator(BaseModel):
         """The name by which REDUCE's rows are told apart."""
         return None
 
-    def _bindings(self, fields: Iterable[str]) -> tuple[TensorDesc | None, ...]:
-        values: list[TensorDesc | None] = []
-        for name in fields:
-            value = self.__dict__[name]
-            if isinstance(value, tuple):
-                values.extend(value)
-            else:
-                values.append(value)
-        return tuple(values)
-
-    def _named_tensors(self) -> Iterator[tuple[str, TensorDesc]]:
-        """(field path, description) of every tensor that is present."""
-        for name in self.input_fields + self.output_fields:
-            value = self.__dict__[name]
-            if isinstance(value, tuple):
-                yield from ((f"{name}.{index}", each) for index, each in enumerate(value))
-            elif value is not None:
-                yield name, value
+    def _present(self) -> list[tuple[Binding, TensorDesc]]:
+        """The inputs and then the outputs that are there, with their descriptions."""
+        bound = [*self.bindings(Role.INPUT), *self.bindings(Role.OUTPUT)]
+        return [(binding, binding.desc) for binding in bound if binding.desc is not None]
 
     def _unequal_tensors(self) -> Iterator[Problem]:
-        named = list(self._named_tensors())
+        present = self._present()
         for fields, properties in _same_rules(type(self)):
-            tensors = [(path, desc) for path, desc in named if path.partition(".")[0] in fields]
-            for path, desc in tensors[1:]:
-                first_path, first = tensors[0]
+            tensors = [(binding, desc) for binding, desc in present if binding.field in fields]
+            for binding, desc in tensors[1:]:
+                first_binding, first = tensors[0]
                 unequal = next(
                     (what for what in properties if _PROPERTIES[what](desc) != _PROPERTIES[what](first)), None
                 )
                 if unequal is not None:
                     yield Problem(
-                        f"must have the same {_WORDS[unequal]} as '{first_path}'",
+                        f"must have the same {_WORDS[unequal]} as '{first_binding.path}'",
                         code=_CODES[unequal],
-                        field=path,
+                        field=binding.path,
                         got=str(desc),
                         allowed=str(first),
                         hint="cast one of them" if unequal == "DataType" else None,
@@ -333,8 +344,8 @@ class Operator(BaseModel):
                     break  # what else differs, an inferred output say, mostly follows from this
 
     def _owned_inputs(self) -> Iterator[Problem]:
-        for path, desc in self._named_tensors():
-            if desc.owned and not self.takes_owned:
+        for path, desc in ((each.path, each.desc) for each in self.bindings(Role.INPUT)):
+            if desc is not None and desc.owned and not self.takes_owned:
                 yield Problem(
                     "cannot be owned by DirectML here", code="owned", field=f"{path}.owned", got=True, allowed="false"
                 )
@@ -356,8 +367,8 @@ class Operator(BaseModel):
         return fitted
 
     def _overlapping_outputs(self) -> Iterator[Problem]:
-        for path, desc in self._named_tensors():
-            if desc.strides is not None and path.partition(".")[0] in self.output_fields and desc.overlaps_itself:
+        for path, desc in ((each.path, each.desc) for each in self.bindings(Role.OUTPUT)):
+            if desc is not None and desc.strides is not None and desc.overlaps_itself:
                 yield Problem(
                     "the strides make elements of the output share memory",
                     code="shared-memory",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph import _native
-from dmlgraph.operators.fields import Kind
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.fields import Kind, Role
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import TensorDesc
 
 OWNED_BY_DML = 1  # DML_TENSOR_FLAG_OWNED_BY_DML
@@ -40,17 +40,10 @@ def operator_desc(operator: Operator, buffers: Mapping[int, int] | None = None) 
     return _native.OperatorDesc(operator.support().value, fields)
 
 
-def _inputs(operator: Operator, buffers: Mapping[int, int]) -> dict[str | None, object]:
+def _inputs(operator: Operator, buffers: Mapping[int, int]) -> dict[str, Any]:
     """The input fields, each tensor with the bytes of its buffer."""
-    converted: dict[str | None, object] = {}
-    port = 0
-    for field in operator.input_fields:
-        value = getattr(operator, field)
-        several = value if isinstance(value, tuple) else (value,)
-        descs = [tensor_desc(desc, buffers.get(port + index, 0)) for index, desc in enumerate(several)]
-        converted[field] = descs if isinstance(value, tuple) else descs[0]
-        port += len(several)
-    return converted
+    descs = enumerate(operator.input_descs)
+    return operator.by_field(Role.INPUT, {port: tensor_desc(desc, buffers.get(port, 0)) for port, desc in descs})
 
 
 def _convert(kind: Kind, value: Any) -> object:

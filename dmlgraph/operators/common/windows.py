@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem, plural
-from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.declaration.operator import Array, Operator
 
 Sizes = tuple[int, ...]
 

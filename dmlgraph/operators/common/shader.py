@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from dmlgraph.operators.numerics import Array
+from dmlgraph.operators.common.numerics import Array
 
 LOG2_E = 1 / math.log(2)
 LN_2 = math.log(2)

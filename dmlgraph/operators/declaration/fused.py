@@ -9,8 +9,8 @@ from pydantic import BeforeValidator
 
 from dmlgraph.errors import OperatorError, Problem, listing
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.fields import Kind, as_list
-from dmlgraph.operators.operator import Array, Operator
+from dmlgraph.operators.declaration.fields import Kind, as_list
+from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.registry import REGISTRY, find
 from dmlgraph.tensor import DataType, refusal
 

@@ -1,4 +1,4 @@
-"""The functions users call: one for each operator, made from its class.
+"""Calls of operators in Python: their functions, one for each, made from its class.
 
 Tensors are positional in the struct's order, everything else is keyword-only: the attributes, `name`, and what
 is asked of the outputs (`output={"strides": …}`; a few operators also take members of it directly, as
@@ -7,23 +7,20 @@ is asked of the outputs (`output={"strides": …}`; a few operators also take me
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dmlgraph.elsewhere import FIELDS
 from dmlgraph.errors import OperatorError, listing, plural, suggestion
-from dmlgraph.operators.annotations import Annotation, annotated
-from dmlgraph.operators.fields import Kind, Number
-from dmlgraph.operators.operator import Operator
+from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.signatures import keyword_parameters, outputs_type, signature
 from dmlgraph.operators.registry import REGISTRY
 
 if TYPE_CHECKING:
     from dmlgraph.graph import Graph
     from dmlgraph.value import Value
-
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def apply(name: str, *tensors: Any) -> Value:
@@ -62,39 +59,6 @@ def add(
     return graph.add(operator, tensors, attributes, outputs, name)
 
 
-def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
-    """The keyword-only part of an operator's signature."""
-    parameters = [
-        inspect.Parameter(
-            key,
-            _KEYWORD,
-            default=None if operator.input_fields or key == "strides" else inspect.Parameter.empty,
-        )
-        for key in operator.output_keywords
-    ]
-    for field in operator.attribute_fields:
-        info = operator.model_fields[field]
-        default = inspect.Parameter.empty if info.is_required() else info.default
-        if isinstance(default, Number):
-            default = default.value
-        parameters.append(inspect.Parameter(field, _KEYWORD, default=default))
-    if not operator.is_source():
-        parameters += [inspect.Parameter(field, _KEYWORD, default=None) for field in operator.output_fields]
-    return [*parameters, inspect.Parameter("name", _KEYWORD, default=None)]
-
-
-@functools.cache
-def outputs_type(operator: type[Operator]) -> type[tuple[Any, ...]] | None:
-    """The named tuple of an operator's outputs; None where there is one, or an array of them."""
-    if len(operator.output_fields) == 1:
-        return None
-    values = [(field, Any) for field in operator.output_fields]
-    made = NamedTuple(f"{operator.__name__}Outputs", values)  # type: ignore[misc]
-    made.__doc__ = f"The outputs of {operator.name}; one that is left out is None."
-    made.__module__ = "dmlgraph.functions"
-    return made
-
-
 def outputs_of(operator: type[Operator], values: Sequence[Value | None]) -> Any:
     """What a function returns of a node's outputs, which come in binding order, None where one is left out.
 
@@ -107,39 +71,6 @@ def outputs_of(operator: type[Operator], values: Sequence[Value | None]) -> Any:
     present = [value for value in values if value is not None]
     several: Callable[..., Any] | None = outputs_type(operator)
     return present[0] if several is None or len(present) == 1 else several(*values)
-
-
-def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
-    """The positional part of an operator's signature."""
-    tensors = [
-        inspect.Parameter(
-            field,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=inspect.Parameter.empty if operator.model_fields[field].is_required() else None,
-        )
-        for field in operator.input_fields
-    ]
-    # Where a tensor that must be given follows one that may be left out, both are written with None.
-    for index in range(1, len(tensors)):
-        if tensors[index].default is inspect.Parameter.empty and tensors[index - 1].default is None:
-            tensors[index] = tensors[index].replace(default=None)
-    return tensors
-
-
-def signature(operator: type[Operator]) -> inspect.Signature:
-    """The signature of an operator's function."""
-    parameters = [*tensor_parameters(operator), *keyword_parameters(operator)]
-    types = [annotated(operator, each) for each in parameters]
-    return inspect.Signature(types, return_annotation=Annotation(result_type(operator)))
-
-
-def result_type(operator: type[Operator]) -> str:
-    """The type of what the function returns, whichever outputs are asked for."""
-    made = outputs_type(operator)
-    if made is None:
-        return "tuple[Value, ...]" if any(operator.output_arrays.values()) else "Value"
-    optional = any(member.missing is not None and member.field for member in operator.members)
-    return f"{made.__name__} | Value" if optional else made.__name__
 
 
 def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:

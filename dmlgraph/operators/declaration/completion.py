@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.fields import AxesDefault, Entries, Everywhere, Kind
-from dmlgraph.operators.outputs import Given
+from dmlgraph.operators.declaration.fields import AxesDefault, Entries, Everywhere, Kind
+from dmlgraph.operators.declaration.outputs import Given
 
 if TYPE_CHECKING:
-    from dmlgraph.operators.operator import Operator
-    from dmlgraph.operators.struct import Member
+    from dmlgraph.operators.declaration.operator import Operator
+    from dmlgraph.operators.declaration.struct import Member
 
 
 def left_out(operator: type[Operator], field: str, value: object) -> bool:

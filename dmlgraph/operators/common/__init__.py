@@ -1,0 +1,1 @@
+"""What several families of operators share: number rules, axes, windows, scales and zero points, shaders' functions."""

@@ -1,0 +1,135 @@
+"""The signatures of the operators' functions, with types as the stubs and `help` show them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, NamedTuple
+
+from dmlgraph.operators.declaration.enumeration import Enumeration
+from dmlgraph.operators.declaration.fields import Kind, Number
+from dmlgraph.operators.declaration.operator import Operator
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+# By what a caller may give for a field of this kind.
+TYPES = {
+    Kind.UINT: "int | str",
+    Kind.INT: "int | str",
+    Kind.FLOAT: "float",
+    Kind.BOOL: "bool",
+    Kind.SCALAR: "float | Scalar | Mapping[str, Any]",
+    Kind.UINTS: "Sequence[int | str]",
+    Kind.INTS: "Sequence[int | str]",
+    Kind.FLOATS: "Sequence[float]",
+    Kind.SCALE_BIAS: "ScaleBias | Mapping[str, float]",
+    Kind.SIZE_2D: "Sequence[int | str]",
+    Kind.OPERATOR: "str | Mapping[str, Any] | Operator",
+    Kind.DATA_TYPE: "DataTypeLike",
+    Kind.OPERATORS: "Sequence[str | Mapping[str, Any] | Operator]",
+}
+
+
+class Annotation(str):
+    """A type as text, which a signature shows without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def annotated(operator: type[Operator], parameter: inspect.Parameter) -> inspect.Parameter:
+    """The parameter with its type, and with its default as a caller would write it."""
+    optional = " | None" if parameter.default is None else ""
+    default = parameter.default
+    return parameter.replace(
+        annotation=Annotation(parameter_type(operator, parameter.name) + optional),
+        default=str(default) if isinstance(default, Enumeration) else default,
+    )
+
+
+def parameter_type(operator: type[Operator], name: str) -> str:
+    """The type of one parameter, as a caller may give it."""
+    if name == "name":
+        return "str"
+    if name not in operator.model_fields:  # a member of the output, taken directly
+        return {"dtype": "DataTypeLike"}.get(name, "Sequence[int | str]")
+    member = operator.members_by_field()[name]
+    if name in operator.output_fields:
+        if member.kind is Kind.TENSORS:
+            return "int | str | Sequence[int | str | Output]"
+        return "Output | bool" if member.optional else "Output"
+    if name in operator.input_fields:
+        return "Sequence[Tensor]" if member.kind is Kind.TENSORS else "Tensor"
+    if member.kind is Kind.ENUM:
+        names = operator.enumeration(name).names()
+        return "Literal[" + ", ".join(f'"{each}"' for each in names) + "]"
+    one_for_all = {Kind.FLOATS: "float | "}.get(member.kind, "int | str | ")
+    return (one_for_all if member.entries is not None else "") + TYPES[member.kind]
+
+
+@functools.cache
+def outputs_type(operator: type[Operator]) -> type[tuple[Any, ...]] | None:
+    """The named tuple of an operator's outputs; None where there is one, or an array of them."""
+    if len(operator.output_fields) == 1:
+        return None
+    values = [(field, Any) for field in operator.output_fields]
+    made = NamedTuple(f"{operator.__name__}Outputs", values)  # type: ignore[misc]
+    made.__doc__ = f"The outputs of {operator.name}; one that is left out is None."
+    made.__module__ = "dmlgraph.functions"
+    return made
+
+
+def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
+    """The positional part of an operator's signature."""
+    tensors = [
+        inspect.Parameter(
+            field,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=inspect.Parameter.empty if operator.model_fields[field].is_required() else None,
+        )
+        for field in operator.input_fields
+    ]
+    # Where a tensor that must be given follows one that may be left out, both are written with None.
+    for index in range(1, len(tensors)):
+        if tensors[index].default is inspect.Parameter.empty and tensors[index - 1].default is None:
+            tensors[index] = tensors[index].replace(default=None)
+    return tensors
+
+
+def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
+    """The keyword-only part of an operator's signature."""
+    parameters = [
+        inspect.Parameter(
+            key,
+            _KEYWORD,
+            default=None if operator.input_fields or key == "strides" else inspect.Parameter.empty,
+        )
+        for key in operator.output_keywords
+    ]
+    for field in operator.attribute_fields:
+        info = operator.model_fields[field]
+        default = inspect.Parameter.empty if info.is_required() else info.default
+        if isinstance(default, Number):
+            default = default.value
+        parameters.append(inspect.Parameter(field, _KEYWORD, default=default))
+    if not operator.is_source():
+        parameters += [inspect.Parameter(field, _KEYWORD, default=None) for field in operator.output_fields]
+    return [*parameters, inspect.Parameter("name", _KEYWORD, default=None)]
+
+
+def signature(operator: type[Operator]) -> inspect.Signature:
+    """The signature of an operator's function."""
+    parameters = [*tensor_parameters(operator), *keyword_parameters(operator)]
+    types = [annotated(operator, each) for each in parameters]
+    return inspect.Signature(types, return_annotation=Annotation(result_type(operator)))
+
+
+def result_type(operator: type[Operator]) -> str:
+    """The type of what the function returns, whichever outputs are asked for."""
+    made = outputs_type(operator)
+    if made is None:
+        return "tuple[Value, ...]" if any(operator.output_arrays.values()) else "Value"
+    optional = any(member.missing is not None and member.field for member in operator.members)
+    return f"{made.__name__} | Value" if optional else made.__name__
