@@ -1,4 +1,4 @@
-"""JSON Schema of graph files, for editors: made from the operators' classes."""
+"""JSON Schema of graph files, for editors; generated from the operators' classes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _KINDS: dict[Kind, Schema] = {
 }
 
 
-# The kinds of the arrays that one number may stand for.
+# The array kinds for which one number may be given.
 _ENTRY = {
     Kind.UINTS: _UINT,
     Kind.INTS: _INTEGER,
@@ -90,12 +90,12 @@ def schema() -> Schema:
             "name": {"type": "string"},
             "target": {
                 "enum": [str(level) for level in FeatureLevel],
-                "description": "the feature level to be legal at",
+                "description": "the feature level at which the graph must be legal",
             },
             "allow": {
                 "type": "array",
                 "items": {"enum": list(WARNINGS)},
-                "description": "codes of warnings that are not told",
+                "description": "codes of warnings that are not reported",
             },
             "dims": _named({"type": "integer", "minimum": 1}),
             "inputs": _named(
