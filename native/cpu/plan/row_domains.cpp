@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cpu/plan/planning.h"
-#include "cpu/region/row.h"
+#include "cpu/region/row_schedule.h"
 
 namespace dmlgraph::cpu {
 namespace {
