@@ -105,7 +105,7 @@ void emit_moves(Plan& plan, std::int32_t node_id) {
                               ? fill_view(plan, plan.node(node_id).data_offset, made.desc.type, piece.rank, piece.sizes)
                               : through(read(plan, node_id, piece.port), piece.from, piece.rank, piece.sizes);
         const View to = through(made.view, piece.to, piece.rank, piece.sizes);
-        if (!same_place(from, to)) {
+        if (!same_memory(from, to)) {
             emit_copy(plan, from, to, spec.name);
         }
     }

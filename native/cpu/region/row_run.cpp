@@ -184,7 +184,7 @@ private:
                             region_.immediates.data() + instruction.first_immediate, static_cast<std::uint64_t>(first)});
     }
 
-    // Whether a kernel repeats the operand: what is narrow is so for a wide taker, else it would have been spread.
+    // Whether a kernel repeats the operand: what is narrow is so for a wide consumer, else it would have been spread.
     bool single(const Location& location, bool narrow) const {
         if (location.kind == Location::Kind::wide) {
             return false;

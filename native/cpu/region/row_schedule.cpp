@@ -162,7 +162,7 @@ private:
         return reference.load ? require(reference) : schedule_.locations_[index(reference)];
     }
 
-    // What a wide taker sees: narrow operands are repeated, unless a kernel does that itself.
+    // What a wide consumer sees: narrow operands are repeated, unless a kernel does that itself.
     Location wide_operand(const Reference& operand, bool takes_single) {
         const Location location = location_of(operand);
         const bool single = is_scalar(operand) || (is_narrow(operand) && schedule_.width_ == 1 && !schedule_.columns_);
