@@ -49,9 +49,9 @@ private:
     StepTensors tensors_;
 };
 
-class PythonStepMaker final : public StepMaker {
+class PythonStepFactory final : public StepFactory {
 public:
-    explicit PythonStepMaker(py::object function) : function_(std::move(function)) {}
+    explicit PythonStepFactory(py::object function) : function_(std::move(function)) {}
     std::unique_ptr<Step> make(StepTensors tensors) const override {
         return std::make_unique<PythonStep>(function_, std::move(tensors));
     }
@@ -60,9 +60,9 @@ private:
     py::object function_;
 };
 
-class NativeStepMaker final : public StepMaker {
+class NativeStepFactory final : public StepFactory {
 public:
-    explicit NativeStepMaker(StepParameters parameters) : parameters_(std::move(parameters)) {}
+    explicit NativeStepFactory(StepParameters parameters) : parameters_(std::move(parameters)) {}
     std::unique_ptr<Step> make(StepTensors tensors) const override { return make_native_step(tensors, parameters_); }
     bool strided() const override { return false; }
 
@@ -387,8 +387,8 @@ private:
     }
 
     // (axis, step, origin), each a tuple.
-    static AxisMap axis_map(PyObject* tuple, int rank) {
-        AxisMap map;
+    static AffineMap affine_map(PyObject* tuple, int rank) {
+        AffineMap map;
         Sizes axes{};
         if (read_sizes(item(tuple, 0), axes) != rank || read_sizes(item(tuple, 1), map.step) != rank) {
             throw py::value_error("a map has another number of dimensions than its tensor");
@@ -403,7 +403,7 @@ private:
     // A map for each output.
     void read_maps(PyObject* payload, NodeSpec& node) const {
         for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-            node.maps.push_back(axis_map(item(payload, static_cast<Py_ssize_t>(i)), node.outputs[i].rank));
+            node.maps.push_back(affine_map(item(payload, static_cast<Py_ssize_t>(i)), node.outputs[i].rank));
         }
     }
 
@@ -419,15 +419,15 @@ private:
             piece.port = static_cast<std::int32_t>(integer(item(given, 0)));
             piece.rank = static_cast<std::uint8_t>(read_sizes(item(given, 1), piece.sizes));
             if (piece.port >= 0) {
-                piece.from = axis_map(item(given, 2), piece.rank);
+                piece.from = affine_map(item(given, 2), piece.rank);
             }
-            piece.to = axis_map(item(given, 3), piece.rank);
+            piece.to = affine_map(item(given, 3), piece.rank);
             node.pieces.push_back(piece);
         }
     }
 
     void read_function(PyObject* payload, NodeSpec& node) const {
-        node.make_step = std::make_unique<PythonStepMaker>(py::reinterpret_borrow<py::object>(payload));
+        node.make_step = std::make_unique<PythonStepFactory>(py::reinterpret_borrow<py::object>(payload));
     }
 
     // (name, parameters by name)
@@ -436,7 +436,7 @@ private:
         for (const NativeStep& step : native_steps) {
             if (step.name == name) {
                 const Fields fields(item(payload, 1));
-                node.make_step = std::make_unique<NativeStepMaker>(step.read(fields));
+                node.make_step = std::make_unique<NativeStepFactory>(step.read(fields));
                 fields.require_all_read("node '" + node.name + "', " + std::string(name));
                 return;
             }

@@ -35,9 +35,9 @@ struct InstructionSpec {
 };
 
 // Makes a node's step from the views of its tensors.
-class StepMaker {
+class StepFactory {
 public:
-    virtual ~StepMaker() = default;
+    virtual ~StepFactory() = default;
     virtual std::unique_ptr<Step> make(StepTensors tensors) const = 0;
     // Whether the step takes any strides; else what is described as packed is packed.
     virtual bool strided() const { return true; }
@@ -48,8 +48,8 @@ struct Piece {
     std::int32_t port = 0;  // -1: the one element of the node's `data`, repeated
     std::uint8_t rank = 0;
     Sizes sizes{};
-    AxisMap from;  // of the piece's dimensions onto the input's
-    AxisMap to;    // … and onto the output's
+    AffineMap from;  // of the piece's dimensions onto the input's
+    AffineMap to;    // … and onto the output's
 };
 
 struct NodeSpec {
@@ -62,9 +62,9 @@ struct NodeSpec {
     const Reduction* reduction = nullptr;
     std::uint32_t axes = 0;  // bits
     std::vector<std::byte> data;
-    std::vector<AxisMap> maps;
+    std::vector<AffineMap> maps;
     std::vector<Piece> pieces;
-    std::unique_ptr<StepMaker> make_step;
+    std::unique_ptr<StepFactory> make_step;
 };
 
 // Values are numbered: the inputs, then every node's outputs in order (absent ones too).

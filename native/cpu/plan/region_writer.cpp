@@ -180,7 +180,7 @@ private:
     Reference load(std::int32_t source, const View& view) {
         std::vector<std::int32_t>& known = loads_[source];
         for (const std::int32_t each : known) {
-            if (same_place(region_.loads[static_cast<std::size_t>(each)], view)) {
+            if (same_memory(region_.loads[static_cast<std::size_t>(each)], view)) {
                 return {true, each};
             }
         }

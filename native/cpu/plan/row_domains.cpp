@@ -3,10 +3,11 @@
 // Every reduction has a domain: the sizes it reads and the dimensions it reduces. Element-wise nodes that it is connected
 // to belong to the domain, too: wide ones, of all the sizes, and narrow ones, of those that are kept. Dimensions of
 // size 1 do not count.
+#include <algorithm>
 #include <vector>
 
 #include "cpu/plan/planning.h"
-#include "cpu/region/row.h"
+#include "cpu/region/row_schedule.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -70,76 +71,105 @@ bool repeats(const TensorDesc& reader, const TensorDesc& narrow, const RowDomain
     return n == narrow.rank;
 }
 
-}  // namespace
+// Spreads the domains of reductions over the element-wise nodes that are connected to them.
+class Spreading {
+public:
+    explicit Spreading(Plan& plan) : plan_(plan) {}
 
-void find_row_domains(Plan& plan) {
-    std::vector<std::int32_t> found;
-    const auto join = [&](std::int32_t n, std::int32_t domain, bool narrow) {
-        Node& each = plan.node(n);
-        if (each.spec.kind != NodeKind::element_wise || each.is_virtual || each.domain >= 0) {
+    void run() {
+        for (std::int32_t n = 0; n < static_cast<std::int32_t>(plan_.nodes.size()); ++n) {
+            if (plan_.node(n).spec.kind == NodeKind::reduce) {
+                start(n);
+            }
+        }
+        while (!found_.empty()) {
+            const std::int32_t n = found_.back();
+            found_.pop_back();
+            spread_to_sources(plan_.node(n));
+            spread_to_readers(plan_.node(n));
+        }
+    }
+
+private:
+    void start(std::int32_t n) {
+        Node& reduction = plan_.node(n);
+        const RowDomain domain = domain_of(reduction.spec.inputs[0], reduction.spec.axes);
+        const auto known = std::ranges::find(plan_.domains, domain);
+        reduction.domain = static_cast<std::int32_t>(known - plan_.domains.begin());
+        if (known == plan_.domains.end() || domain.reduced == 0) {  // with nothing to reduce it keeps to itself
+            reduction.domain = static_cast<std::int32_t>(plan_.domains.size());
+            plan_.domains.push_back(domain);
+        }
+        if (domain.reduced != 0) {
+            found_.push_back(n);
+        }
+    }
+
+    void spread_to_sources(const Node& node) {
+        const RowDomain& domain = plan_.domain(node);
+        const bool is_reduction = node.spec.kind == NodeKind::reduce;
+        for (std::size_t port = 0; port < node.spec.sources.size(); ++port) {
+            const std::int32_t source = node.spec.sources[port];
+            if (source < 0 || plan_.value(source).node < 0) {
+                continue;
+            }
+            const TensorDesc& desc = node.spec.inputs[port];
+            const Value& read = plan_.value(source);
+            if (!node.is_narrow && repeats(desc, read.desc, domain)) {
+                join(read.node, node.domain, true);
+            } else if (same_elements(desc, read.desc) && (is_reduction || same_sizes(desc, node.spec.outputs[0]))) {
+                join(read.node, node.domain, node.is_narrow);
+            }
+        }
+    }
+
+    void spread_to_readers(const Node& node) {
+        const RowDomain& domain = plan_.domain(node);
+        const Value& made = plan_.value(node.first_value);
+        const bool narrow = node.gives_one_a_row();
+        for (const Reader& reader : made.readers) {
+            const NodeSpec& consumer = plan_.node(reader.node).spec;
+            const TensorDesc& desc = consumer.inputs[static_cast<std::size_t>(reader.port)];
+            if (narrow && repeats(desc, made.desc, domain) && has_sizes(consumer.outputs[0], domain)) {
+                join(reader.node, node.domain, false);
+            } else if (consumer.kind == NodeKind::element_wise && same_elements(desc, made.desc) &&
+                       same_sizes(desc, consumer.outputs[0])) {
+                join(reader.node, node.domain, narrow);
+            }
+        }
+    }
+
+    void join(std::int32_t n, std::int32_t domain, bool narrow) {
+        Node& node = plan_.node(n);
+        if (node.spec.kind != NodeKind::element_wise || node.is_virtual || node.domain >= 0) {
             return;
         }
         // The elements of a sequence are counted in the order of the tensor, which rows go along only if they are its last
         // dimensions.
-        for (const std::int32_t source : each.spec.sources) {
-            const Value* const read = source < 0 ? nullptr : &plan.value(source);
-            const bool sequence = read != nullptr && read->node >= 0 && read->fill < 0 && plan.node(read->node).is_virtual;
-            if (sequence && !narrow && !plan.domains[static_cast<std::size_t>(domain)].is_trailing) {
-                return;
-            }
+        const bool counts_along = narrow || plan_.domains[static_cast<std::size_t>(domain)].is_trailing;
+        if (!counts_along && std::ranges::any_of(node.spec.sources, [&](std::int32_t id) { return is_sequence(id); })) {
+            return;
         }
-        each.domain = domain;
-        each.is_narrow = narrow;
-        found.push_back(n);
-    };
-    for (std::int32_t n = 0; n < static_cast<std::int32_t>(plan.nodes.size()); ++n) {
-        Node& reduction = plan.node(n);
-        if (reduction.spec.kind != NodeKind::reduce) {
-            continue;
-        }
-        const RowDomain domain = domain_of(reduction.spec.inputs[0], reduction.spec.axes);
-        const auto known = std::ranges::find(plan.domains, domain);
-        reduction.domain = static_cast<std::int32_t>(known - plan.domains.begin());
-        if (known == plan.domains.end() || domain.reduced == 0) {  // with nothing to reduce it keeps to itself
-            reduction.domain = static_cast<std::int32_t>(plan.domains.size());
-            plan.domains.push_back(domain);
-        }
-        if (domain.reduced != 0) {
-            found.push_back(n);
-        }
+        node.domain = domain;
+        node.is_narrow = narrow;
+        found_.push_back(n);
     }
-    while (!found.empty()) {
-        const std::int32_t n = found.back();
-        found.pop_back();
-        const Node& each = plan.node(n);
-        const RowDomain domain = plan.domains[static_cast<std::size_t>(each.domain)];
-        const bool is_reduction = each.spec.kind == NodeKind::reduce;
-        for (std::size_t port = 0; port < each.spec.sources.size(); ++port) {
-            const std::int32_t source = each.spec.sources[port];
-            if (source < 0 || plan.value(source).node < 0) {
-                continue;
-            }
-            const TensorDesc& desc = each.spec.inputs[port];
-            const Value& read = plan.value(source);
-            if (!each.is_narrow && repeats(desc, read.desc, domain)) {
-                join(read.node, each.domain, true);
-            } else if (same_elements(desc, read.desc) && (is_reduction || same_sizes(desc, each.spec.outputs[0]))) {
-                join(read.node, each.domain, each.is_narrow);
-            }
+
+    bool is_sequence(std::int32_t source) const {
+        if (source < 0) {
+            return false;
         }
-        for (const Reader& reader : plan.value(each.first_value).readers) {
-            const TensorDesc& desc = plan.node(reader.node).spec.inputs[reader.port];
-            const TensorDesc& made = plan.value(each.first_value).desc;
-            const bool narrow = is_reduction || each.is_narrow;
-            if (narrow && repeats(desc, made, domain) && has_sizes(plan.node(reader.node).spec.outputs[0], domain)) {
-                join(reader.node, each.domain, false);
-            } else if (plan.node(reader.node).spec.kind == NodeKind::element_wise && same_elements(desc, made) &&
-                       same_sizes(desc, plan.node(reader.node).spec.outputs[0])) {
-                join(reader.node, each.domain, narrow);
-            }
-        }
+        const Value& value = plan_.value(source);
+        return value.node >= 0 && value.fill < 0 && plan_.node(value.node).is_virtual;
     }
-}
+
+    Plan& plan_;
+    std::vector<std::int32_t> found_;  // nodes of a domain whose neighbours are to be looked at
+};
+
+}  // namespace
+
+void find_row_domains(Plan& plan) { Spreading(plan).run(); }
 
 bool in_row(const Plan& plan, const Node& producer, const Value& made, const Node& consumer, const TensorDesc& desc) {
     const bool is_narrow = producer.gives_one_a_row();

@@ -8,25 +8,26 @@
 #include "cpu/plan/planning.h"
 #include "cpu/plan/region_writer.h"
 #include "cpu/region/chains.h"
-#include "cpu/region/region.h"
-#include "cpu/region/row.h"
+#include "cpu/region/region_step.h"
 #include "cpu/steps/clear.h"
 
 namespace dmlgraph::cpu {
 
-static void add_step(Plan& plan, std::unique_ptr<Step> step, std::vector<std::string> names) {
+namespace {
+
+void add_step(Plan& plan, std::unique_ptr<Step> step, std::vector<std::string> names) {
     step->nodes = std::move(names);
     plan.program.steps.push_back(std::move(step));
 }
 
 // Gaps that somebody reads are zero.
-static void emit_clear(Plan& plan, const Value& value, const std::string& name) {
+void emit_clear(Plan& plan, const Value& value, const std::string& name) {
     if (value.raw && value.raw_needed && !value.desc.packed && value.desc.span() > value.desc.element_count()) {
         add_step(plan, std::make_unique<ClearStep>(value.view, value.desc.total_bytes()), {name});
     }
 }
 
-static void emit_copy(Plan& plan, const View& from, const View& to, const std::string& name) {
+void emit_copy(Plan& plan, const View& from, const View& to, const std::string& name) {
     Region region;
     region.loads.push_back(squeeze(from, to.rank, to.sizes));
     region.stores.push_back({squeeze(to, to.rank, to.sizes), {true, 0}});
@@ -35,21 +36,7 @@ static void emit_copy(Plan& plan, const View& from, const View& to, const std::s
     add_step(plan, std::make_unique<RegionStep>(std::move(region)), {name});
 }
 
-// A step whose reductions need memory for the states of parts gets it in the arena.
-static std::unique_ptr<Step> make_row_step(Plan& plan, Region region) {
-    auto step = std::make_unique<RowStep>(std::move(region));
-    if (const std::size_t bytes = step->state_bytes(); bytes > 0) {
-        TensorDesc desc;
-        desc.type = DataType::uint8;
-        desc.rank = 1;
-        desc.sizes[0] = static_cast<std::int64_t>(bytes);
-        desc.strides[0] = 1;
-        step->give_states(temporary(plan, desc));
-    }
-    return step;
-}
-
-static void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
+void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
     std::vector<std::string> names;
     bool stores = false;
     for (const std::int32_t n : nodes) {
@@ -81,11 +68,19 @@ static void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
         }
         return found->second;
     });
-    auto step = by_row ? make_row_step(plan, std::move(region)) : std::make_unique<RegionStep>(std::move(region));
+    auto step = std::make_unique<RegionStep>(std::move(region));
+    if (const std::size_t bytes = step->state_bytes(); bytes > 0) {
+        TensorDesc desc;
+        desc.type = DataType::uint8;
+        desc.rank = 1;
+        desc.sizes[0] = static_cast<std::int64_t>(bytes);
+        desc.strides[0] = 1;
+        step->give_states(temporary(plan, desc));
+    }
     add_step(plan, std::move(step), std::move(names));
 }
 
-static void emit_view(Plan& plan, std::int32_t node_id) {
+void emit_view(Plan& plan, std::int32_t node_id) {
     const NodeSpec& spec = plan.node(node_id).spec;
     for (std::size_t port = 0; port < spec.outputs.size(); ++port) {
         const Value& made = plan.value(plan.result(node_id, static_cast<std::int32_t>(port)));
@@ -101,7 +96,7 @@ static void emit_view(Plan& plan, std::int32_t node_id) {
     }
 }
 
-static void emit_moves(Plan& plan, std::int32_t node_id) {
+void emit_moves(Plan& plan, std::int32_t node_id) {
     const NodeSpec& spec = plan.node(node_id).spec;
     const Value& made = plan.value(plan.result(node_id));
     emit_clear(plan, made, spec.name);
@@ -110,7 +105,7 @@ static void emit_moves(Plan& plan, std::int32_t node_id) {
                               ? fill_view(plan, plan.node(node_id).data_offset, made.desc.type, piece.rank, piece.sizes)
                               : through(read(plan, node_id, piece.port), piece.from, piece.rank, piece.sizes);
         const View to = through(made.view, piece.to, piece.rank, piece.sizes);
-        if (!same_place(from, to)) {
+        if (!same_memory(from, to)) {
             emit_copy(plan, from, to, spec.name);
         }
     }
@@ -119,7 +114,7 @@ static void emit_moves(Plan& plan, std::int32_t node_id) {
     }
 }
 
-static void emit_step(Plan& plan, std::int32_t node_id) {
+void emit_step(Plan& plan, std::int32_t node_id) {
     Node& each = plan.node(node_id);
     StepTensors tensors;
     const bool strided = each.spec.make_step->strided();
@@ -148,7 +143,7 @@ static void emit_step(Plan& plan, std::int32_t node_id) {
     }
 }
 
-static void emit_group(Plan& plan, std::span<const std::int32_t> nodes) {
+void emit_group(Plan& plan, std::span<const std::int32_t> nodes) {
     switch (plan.node(nodes.front()).spec.kind) {
         case NodeKind::constant: break;
         case NodeKind::fill:
@@ -167,7 +162,7 @@ struct Groups {
     std::vector<std::int32_t> waiting;                 // for so many values
 };
 
-static Groups collect_groups(Plan& plan) {
+Groups collect_groups(Plan& plan) {
     const std::size_t count = plan.nodes.size();
     Groups groups{std::vector<std::vector<std::int32_t>>(count), std::vector<std::vector<std::int32_t>>(count),
                   std::vector<std::int32_t>(count, 0)};
@@ -184,6 +179,8 @@ static Groups collect_groups(Plan& plan) {
     }
     return groups;
 }
+
+}  // namespace
 
 // Of the groups that can run the one whose last node stands first in the graph: what is made is read soon.
 void emit_groups(Plan& plan) {

@@ -8,8 +8,8 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// Places in (x ± b) · m ± a, in the order they are computed in; then the bound.
-enum Place : std::size_t { B, M, A, bound };
+// Positions in (x ± b) · m ± a, in the order they are computed in; then the bound.
+enum Position : std::size_t { B, M, A, bound };
 
 // A number or the result of something else.
 struct Term {
@@ -20,23 +20,23 @@ struct Term {
 // What a chain computes so far.
 struct Chain {
     Reference x;
-    std::array<std::optional<Term>, 3> terms{};  // by place; without one: −0, 1, −0, which change nothing
+    std::array<std::optional<Term>, 3> terms{};  // by position; without one: −0, 1, −0, which change nothing
     std::array<bool, 3> minus{};
     bool counts = false;  // whether m is a sequence of the chain's own
     std::optional<double> low;
     std::vector<std::int32_t> inside;  // instructions that are in it, but for the last one
 
-    bool is_free(Place place) const {  // nothing has been computed there or behind
+    bool is_free(Position position) const {  // nothing has been computed there or behind
         bool result = !low;
-        for (std::size_t p = place; p < terms.size(); ++p) {
+        for (std::size_t p = position; p < terms.size(); ++p) {
             result = result && !terms[p];
         }
         return result;
     }
 
-    void put(Place place, Term term, bool negated = false) {
-        terms[place] = std::move(term);
-        minus[place] = negated;
+    void put(Position position, Term term, bool negated = false) {
+        terms[position] = std::move(term);
+        minus[position] = negated;
     }
 };
 
@@ -48,15 +48,15 @@ bool is(const RegionInstruction& instruction, Opcode opcode) {
 class Joining {
 public:
     Joining(Region& region, const LoadNumber& load_number)
-        : region_(region), load_number_(load_number), chains_(region.instructions.size()), takers_(chains_.size(), 0) {
+        : region_(region), load_number_(load_number), chains_(region.instructions.size()), uses_(chains_.size(), 0) {
         for (const Reference& operand : region.operands) {
             if (!operand.load) {
-                ++takers_[index(operand)];
+                ++uses_[index(operand)];
             }
         }
         for (const RegionStore& store : region.stores) {
             if (!store.source.load) {
-                takers_[index(store.source)] += 2;  // it must stay
+                uses_[index(store.source)] += 2;  // it must stay
             }
         }
     }
@@ -79,40 +79,40 @@ private:
         return chains_[instruction] && !chains_[instruction]->inside.empty();
     }
 
-    // The chain of an operand that nobody else takes, if it can go on at a place; else one that begins with it.
-    Chain begin(const RegionInstruction& instruction, int k, Place place) const {
+    // The chain of an operand that nobody else takes, if it can go on at a position; else one that begins with it.
+    Chain begin(const RegionInstruction& instruction, int k, Position position) const {
         const Reference& taken = operand(instruction, k);
         Chain chain;
         chain.x = taken;
-        if (can_go_on(instruction, k, place)) {
+        if (can_go_on(instruction, k, position)) {
             chain = *chains_[index(taken)];
             chain.inside.push_back(taken.index);
         }
         return chain;
     }
 
-    bool can_go_on(const RegionInstruction& instruction, int k, Place place) const {
+    bool can_go_on(const RegionInstruction& instruction, int k, Position position) const {
         const Reference& taken = operand(instruction, k);
-        if (taken.load || takers_[index(taken)] != 1 || !chains_[index(taken)]) {
+        if (taken.load || uses_[index(taken)] != 1 || !chains_[index(taken)]) {
             return false;
         }
         const Chain& chain = *chains_[index(taken)];
         return region_.instructions[index(taken)].narrow == instruction.narrow &&
-               (place == bound ? !chain.low : chain.is_free(place));
+               (position == bound ? !chain.low : chain.is_free(position));
     }
 
     // Whether an operand is a sequence that nobody else takes.
     bool is_own_sequence(const RegionInstruction& instruction, int k) const {
         const Reference& taken = operand(instruction, k);
-        if (taken.load || takers_[index(taken)] != 1) {
+        if (taken.load || uses_[index(taken)] != 1) {
             return false;
         }
-        const RegionInstruction& maker = region_.instructions[index(taken)];
-        return is(maker, Opcode::SEQUENCE) && maker.narrow == instruction.narrow;
+        const RegionInstruction& producer = region_.instructions[index(taken)];
+        return is(producer, Opcode::SEQUENCE) && producer.narrow == instruction.narrow;
     }
 
     // A sum goes where nothing is computed before it yet: to b if the chain has only begun, else to a.
-    static Place sum_place(const Chain& chain) { return chain.is_free(B) ? B : A; }
+    static Position sum_position(const Chain& chain) { return chain.is_free(B) ? B : A; }
 
     // The longest chain that ends with the instruction.
     std::optional<Chain> chain_of(const RegionInstruction& instruction) const {
@@ -140,7 +140,7 @@ private:
         const bool adds = instruction.opcode == Opcode::ADD;
         const int from = adds && !can_go_on(instruction, 0, A) && can_go_on(instruction, 1, A);
         Chain chain = begin(instruction, from, A);
-        chain.put(sum_place(chain), {operand(instruction, 1 - from), {}}, !adds);
+        chain.put(sum_position(chain), {operand(instruction, 1 - from), {}}, !adds);
         return chain;
     }
 
@@ -162,7 +162,7 @@ private:
         const auto bias = static_cast<float>(immediate(instruction, 1));
         if (scale == 1.0f) {
             Chain chain = begin(instruction, 0, A);
-            chain.put(sum_place(chain), {{}, bias});
+            chain.put(sum_position(chain), {{}, bias});
             return chain;
         }
         Chain chain = begin(instruction, 0, M);
@@ -235,8 +235,8 @@ private:
         const Opcode bounded = chain.counts ? Opcode::AFFINE_SEQUENCE_ABOVE : Opcode::AFFINE_ABOVE;
         std::vector<Immediate>& immediates = region_.immediates;
         const auto first = immediates.size();
-        for (const Place place : {B, A}) {
-            immediates.push_back({.f = chain.minus[place] ? -1.0 : 1.0});
+        for (const Position position : {B, A}) {
+            immediates.push_back({.f = chain.minus[position] ? -1.0 : 1.0});
         }
         if (chain.low) {
             immediates.push_back({.f = *chain.low});
@@ -253,11 +253,11 @@ private:
         instruction.counts = chain.counts;
         instruction.first_immediate = static_cast<std::int32_t>(first);
         std::vector<Reference> taken{chain.x};
-        for (std::size_t place = B; place <= A; ++place) {
-            if (place == M && chain.counts) {
+        for (std::size_t position = B; position <= A; ++position) {
+            if (position == M && chain.counts) {
                 continue;
             }
-            const Term term = chain.terms[place].value_or(Term{{}, nothing[place]});
+            const Term term = chain.terms[position].value_or(Term{{}, nothing[position]});
             taken.push_back(term.number ? load_number_(*term.number) : term.reference);
         }
         return taken;
@@ -266,7 +266,7 @@ private:
     Region& region_;
     const LoadNumber& load_number_;
     std::vector<std::optional<Chain>> chains_;  // by instruction: the longest that ends with it
-    std::vector<int> takers_;                   // by instruction: who takes its result
+    std::vector<int> uses_;                   // by instruction: how often its result is taken
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cpu/region/row.h"
+#include "cpu/region/row_schedule.h"
 #include "cpu/runtime/cache_line.h"
 
 namespace dmlgraph::cpu {
@@ -20,10 +20,6 @@ constexpr std::int64_t enough_blocks = 32;      // to share between workers; els
 constexpr std::int64_t enough_parts = 64;
 
 constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-bool all_zero(const Sizes& strides, int from, int to) {
-    return std::all_of(strides.begin() + from, strides.begin() + to, [](std::int64_t stride) { return stride == 0; });
-}
 
 // Whether the dimensions from … to − 1 are one line of elements `unit` bytes apart, which is then the line's length.
 bool packed(const Sizes& sizes, const Sizes& strides, int from, int to, std::int64_t& unit) {
@@ -52,10 +48,10 @@ public:
         last_load_use_.assign(region_.loads.size(), -1);
         only_taken_.assign(region_.loads.size(), true);
         once_.assign(count, false);
-        schedule_.places_.resize(count);
+        schedule_.locations_.resize(count);
         schedule_.states_.assign(count, -1);
-        schedule_.operand_places_.resize(region_.operands.size());
-        schedule_.store_places_.resize(region_.stores.size());
+        schedule_.operand_locations_.resize(region_.operands.size());
+        schedule_.store_locations_.resize(region_.stores.size());
         for (std::size_t i = 0; i < count; ++i) {
             each_operand(i, [&](std::size_t, const Reference& operand) {
                 (operand.load ? last_load_use_ : last_use_)[index(operand)] = static_cast<std::int32_t>(i);
@@ -100,8 +96,7 @@ private:
     Stream& stream(const Reference& load) { return schedule_.streams_[index(load)]; }
 
     std::size_t item(const Reference& reference) const {
-        return item_size(reference.load ? region_.loads[index(reference)].type
-                                        : region_.instructions[index(reference)].result);
+        return item_size(region_.type(reference));
     }
 
     bool is_narrow(const Reference& reference) {
@@ -128,55 +123,55 @@ private:
         return taken;
     }
 
-    void give(const Place& place) {
-        if (place.kind == Place::Kind::wide && std::ranges::find(free_, place.index) == free_.end() &&
-            std::ranges::find(lasting_, place.index) == lasting_.end()) {
-            free_.push_back(place.index);
+    void give(const Location& location) {
+        if (location.kind == Location::Kind::wide && std::ranges::find(free_, location.index) == free_.end() &&
+            std::ranges::find(lasting_, location.index) == lasting_.end()) {
+            free_.push_back(location.index);
         }
     }
 
     // Makes a load's elements be somewhere.
-    Place require(const Reference& load) {
+    Location require(const Reference& load) {
         Stream& given = stream(load);
-        if (given.place.kind != Place::Kind::none) {
-            return given.place;
+        if (given.location.kind != Location::Kind::none) {
+            return given.location;
         }
         const bool in_lines = given.lined && only_taken_[index(load)];
         if (given.access == Access::scalar || given.direct || in_lines) {
-            return given.place = {Place::Kind::memory, load.index};
+            return given.location = {Location::Kind::memory, load.index};
         }
         if (given.access == Access::narrow) {
-            given.place = {Place::Kind::narrow, add_register(static_cast<std::size_t>(schedule_.width_) * given.item, false)};
+            given.location = {Location::Kind::narrow, add_register(static_cast<std::size_t>(schedule_.width_) * given.item, false)};
             const Operation gather{Kind::gather, false, load.index, {}};
             (is_long_ ? schedule_.before_ : schedule_.pieces_).push_back(gather);
             if (is_long_) {
                 schedule_.after_.push_back(gather);
             }
-            return given.place;
+            return given.location;
         }
         const bool once = given.access == Access::fixed;
-        given.place = {Place::Kind::wide, once ? add_register(given.item, true) : take(given.item)};
+        given.location = {Location::Kind::wide, once ? add_register(given.item, true) : take(given.item)};
         if (once) {
-            lasting_.push_back(given.place.index);
+            lasting_.push_back(given.location.index);
         }
         schedule_.pieces_.push_back({Kind::gather, once, load.index, {}});
-        return given.place;
+        return given.location;
     }
 
-    Place place_of(const Reference& reference) {
-        return reference.load ? require(reference) : schedule_.places_[index(reference)];
+    Location location_of(const Reference& reference) {
+        return reference.load ? require(reference) : schedule_.locations_[index(reference)];
     }
 
-    // What a wide taker sees: narrow operands are repeated, unless a kernel does that itself.
-    Place wide_operand(const Reference& operand, bool takes_single) {
-        const Place place = place_of(operand);
+    // What a wide consumer sees: narrow operands are repeated, unless a kernel does that itself.
+    Location wide_operand(const Reference& operand, bool takes_single) {
+        const Location location = location_of(operand);
         const bool single = is_scalar(operand) || (is_narrow(operand) && schedule_.width_ == 1 && !schedule_.columns_);
         if ((single && takes_single) || (!is_narrow(operand) && !is_scalar(operand))) {
-            return place;
+            return location;
         }
         const std::int32_t wide = take(item(operand));
         schedule_.pieces_.push_back({Kind::spread, false, wide, operand});
-        temporary_.push_back({Place::Kind::wide, wide});
+        temporary_.push_back({Location::Kind::wide, wide});
         return temporary_.back();
     }
 
@@ -186,11 +181,11 @@ private:
         bool once = !is_long_ && !instruction.narrow && instruction.reduction == nullptr;
         bool has_fixed = false;
         each_operand(i, [&](std::size_t at, const Reference& operand) {
-            Place& place = schedule_.operand_places_[at];
+            Location& location = schedule_.operand_locations_[at];
             if (instruction.reduction != nullptr) {
-                place = wide_operand(operand, false);
+                location = wide_operand(operand, false);
             } else {
-                place = instruction.narrow ? place_of(operand) : wide_operand(operand, true);
+                location = instruction.narrow ? location_of(operand) : wide_operand(operand, true);
             }
             const bool fixed = operand.load ? stream(operand).access == Access::fixed : once_[index(operand)];
             once = once && (fixed || is_scalar(operand));
@@ -215,7 +210,7 @@ private:
             }
         }
         if (last_use_[i] < 0) {
-            give(schedule_.places_[i]);
+            give(schedule_.locations_[i]);
         }
     }
 
@@ -223,11 +218,11 @@ private:
         each_operand(i, [&](std::size_t, const Reference& operand) {
             const bool dies = (operand.load ? last_load_use_ : last_use_)[index(operand)] == static_cast<std::int32_t>(i);
             if (dies) {
-                give(operand.load ? stream(operand).place : schedule_.places_[index(operand)]);
+                give(operand.load ? stream(operand).location : schedule_.locations_[index(operand)]);
             }
         });
-        for (const Place& place : temporary_) {
-            give(place);
+        for (const Location& location : temporary_) {
+            give(location);
         }
         temporary_.clear();
     }
@@ -236,34 +231,34 @@ private:
     std::int32_t place_result(std::size_t i) {
         const RegionInstruction& instruction = region_.instructions[i];
         const std::size_t bytes = item_size(instruction.result);
-        Place& place = schedule_.places_[i];
+        Location& location = schedule_.locations_[i];
         for (std::size_t s = 0; s < region_.stores.size() && !once_[i]; ++s) {
             const Reference& source = region_.stores[s].source;
             const std::size_t at = region_.loads.size() + s;
             const Stream& target = schedule_.streams_[at];
             const bool fits = region_.stores[s].narrow == instruction.narrow && target.direct && !target.streaming;
             if (!source.load && index(source) == i && fits) {
-                place = {Place::Kind::memory, static_cast<std::int32_t>(at)};
+                location = {Location::Kind::memory, static_cast<std::int32_t>(at)};
                 return static_cast<std::int32_t>(s);
             }
         }
         if (instruction.narrow) {
-            place = {Place::Kind::narrow, add_register(bytes * static_cast<std::size_t>(schedule_.width_), false)};
+            location = {Location::Kind::narrow, add_register(bytes * static_cast<std::size_t>(schedule_.width_), false)};
         } else if (once_[i]) {
-            place = {Place::Kind::wide, add_register(bytes, true)};
-            lasting_.push_back(place.index);
+            location = {Location::Kind::wide, add_register(bytes, true)};
+            lasting_.push_back(location.index);
         } else {
-            place = {Place::Kind::wide, take(bytes)};
+            location = {Location::Kind::wide, take(bytes)};
         }
         return -1;
     }
 
     void store(std::size_t s) {
         const RegionStore& store = region_.stores[s];
-        schedule_.store_places_[s] = store.narrow ? place_of(store.source) : wide_operand(store.source, false);
+        schedule_.store_locations_[s] = store.narrow ? location_of(store.source) : wide_operand(store.source, false);
         list(store.narrow).push_back({Kind::store, false, static_cast<std::int32_t>(s), {}});
-        for (const Place& place : temporary_) {
-            give(place);
+        for (const Location& location : temporary_) {
+            give(location);
         }
         temporary_.clear();
     }
@@ -294,44 +289,27 @@ private:
     std::vector<bool> once_;
     std::vector<Register> registers_;
     std::vector<std::int32_t> free_, lasting_;
-    std::vector<Place> temporary_;
+    std::vector<Location> temporary_;
 };
 
 RowSchedule::RowSchedule(const Region& region, const std::vector<Sizes>& strides) : columns_(region.columns) {
+    const Domain domain = collapse(region, strides);
+    rank_ = domain.rank;
+    kept_ = domain.kept;
+    sizes_ = domain.sizes;
     streams_.resize(strides.size());
     for (std::size_t s = 0; s < strides.size(); ++s) {
-        const bool load = s < region.loads.size();
-        streams_[s].item = static_cast<std::uint8_t>(
-            item_size(load ? region.loads[s].type : region.stores[s - region.loads.size()].view.type));
+        streams_[s].item = static_cast<std::uint8_t>(item_size(region.stream(s).type));
+        streams_[s].strides = domain.strides[s];
     }
-    // Dimensions that are one line in all loads and stores become one; there is at least one of both kinds.
-    const auto add = [&](std::int64_t size, int from, int first) {
-        const bool joins = rank_ > first && from >= 0 && std::ranges::all_of(streams_, [&](const Stream& stream) {
-            const auto s = static_cast<std::size_t>(&stream - streams_.data());
-            return stream.strides[rank_ - 1] == strides[s][from] * size;
-        });
-        const int to = joins ? rank_ - 1 : rank_++;
-        sizes_[to] = joins ? sizes_[to] * size : size;
-        for (std::size_t s = 0; s < strides.size(); ++s) {
-            streams_[s].strides[to] = from < 0 ? 0 : strides[s][from];
-        }
-    };
-    for (int d = 0; d < region.kept; ++d) {
-        add(region.sizes[d], d, 0);
-    }
-    if (rank_ == 0) {
-        add(1, -1, 0);
-    }
-    kept_ = rank_;
-    for (int d = region.kept; d < region.rank; ++d) {
-        add(region.sizes[d], d, kept_);
-    }
-    if (rank_ == kept_) {
-        add(1, -1, kept_);
-    }
+    choose_blocks();
+    classify(region);
+    Assignment(*this, region).run();
+}
+
+void RowSchedule::choose_blocks() {
     rows_ = std::accumulate(sizes_.begin(), sizes_.begin() + kept_, std::int64_t{1}, std::multiplies<>());
     length_ = std::accumulate(sizes_.begin() + kept_, sizes_.begin() + rank_, std::int64_t{1}, std::multiplies<>());
-
     const bool is_long = is_long_row(length_, columns_);
     if (columns_) {
         line_ = sizes_[kept_ - 1];
@@ -349,7 +327,10 @@ RowSchedule::RowSchedule(const Region& region, const std::vector<Sizes>& strides
         part_ = ceil_divide(pieces, parts) * piece_;
         parts_ = ceil_divide(length_, part_);
     }
+}
 
+void RowSchedule::classify(const Region& region) {
+    const bool is_long = is_long_row(length_, columns_);
     for (std::size_t s = 0; s < streams_.size(); ++s) {
         Stream& stream = streams_[s];
         const bool load = s < region.loads.size();
@@ -372,7 +353,6 @@ RowSchedule::RowSchedule(const Region& region, const std::vector<Sizes>& strides
         }
         stream.streaming = !load && stream.direct && rows_ * length_ * stream.item >= streaming_bytes;
     }
-    Assignment(*this, region).run();
 }
 
 std::size_t RowSchedule::state_bytes() const {

@@ -99,7 +99,7 @@ bool Executable::may_share(const Array& input, std::size_t i, const Array& outpu
 }
 
 // Sets the buffers of the inputs and outputs. What a step must have packed, or must not overwrite, gets a packed copy.
-void Executable::place(Context& context, const Binding& binding) const {
+void Executable::bind_arrays(Context& context, const Binding& binding) const {
     const std::size_t inputs = program_.inputs.size();
     const auto staged = [&](std::size_t buffer, const TensorDesc& desc) {
         const std::size_t bytes = desc.total_bytes();
@@ -139,7 +139,7 @@ void Executable::place(Context& context, const Binding& binding) const {
 }
 
 void Executable::run(Context& context, const Binding& binding, std::vector<double>* step_seconds) const {
-    place(context, binding);
+    bind_arrays(context, binding);
     if (step_seconds != nullptr) {
         using Clock = std::chrono::steady_clock;
         step_seconds->clear();

@@ -50,7 +50,7 @@ public:
     int threads() const { return threads_; }
 
 private:
-    void place(Context& context, const Binding& binding) const;
+    void bind_arrays(Context& context, const Binding& binding) const;
     bool may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const;
 
     Program program_;

@@ -86,8 +86,8 @@ std::int64_t Tensor::element_count() const {
     return product(sizes, rank);
 }
 
-std::optional<AxisMap> express(const TensorDesc& reader, const TensorDesc& value) {
-    AxisMap map;
+std::optional<AffineMap> express(const TensorDesc& reader, const TensorDesc& value) {
+    AffineMap map;
     std::array<std::int64_t, max_rank> reach{};
     if (reader.rank == value.rank && reader.sizes == value.sizes && reader.strides == value.strides) {
         for (int d = 0; d < reader.rank; ++d) {
@@ -121,7 +121,7 @@ std::optional<AxisMap> express(const TensorDesc& reader, const TensorDesc& value
     return map;
 }
 
-View through(const View& view, const AxisMap& map, int rank, const Sizes& sizes) {
+View through(const View& view, const AffineMap& map, int rank, const Sizes& sizes) {
     View result = view;
     result.rank = static_cast<std::uint8_t>(rank);
     result.sizes = sizes;
@@ -159,7 +159,7 @@ View whole(BufferId buffer, const TensorDesc& desc, bool external) {
 }
 
 View broadcast(const View& view, int rank, const Sizes& sizes) {
-    AxisMap map;
+    AffineMap map;
     for (int d = 0; d < rank; ++d) {
         const int from = d - (rank - view.rank);
         const bool repeats = from < 0 || (view.sizes[from] == 1 && sizes[d] != 1);
@@ -189,7 +189,7 @@ View squeeze(const View& view, int rank, const Sizes& sizes) {
     return result;
 }
 
-bool same_place(const View& one, const View& other) {
+bool same_memory(const View& one, const View& other) {
     const auto equal = [&](const Sizes& a, const Sizes& b) { return std::equal(a.begin(), a.begin() + one.rank, b.begin()); };
     return one.buffer == other.buffer && one.offset == other.offset && one.type == other.type &&
            one.mapped == other.mapped && equal(one.strides, other.strides) &&

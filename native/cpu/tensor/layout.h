@@ -36,7 +36,7 @@ bool is_packed(const TensorDesc& desc);
 
 // How the dimensions of one tensor are steps along those of another: coordinate c of it is coordinate
 // origin[a] + sum of step[d] · c[d] over the dimensions d with axis[d] == a.
-struct AxisMap {
+struct AffineMap {
     std::array<std::int8_t, max_rank> axis{};  // -1: the dimension repeats (step 0)
     Sizes step{};
     Sizes origin{};
@@ -55,7 +55,7 @@ struct View {
     std::int64_t offset = 0;
     Sizes sizes{};
     Sizes strides{};
-    AxisMap map{};
+    AffineMap map{};
 
     std::int64_t element_count() const;
     // Bytes of its elements, those that repeat counted once.
@@ -64,10 +64,10 @@ struct View {
 
 // The elements a description reads of a value that is described by `value`, as steps along the value's
 // dimensions; none where they are no such steps (a packed [6] read of a value with gaps).
-std::optional<AxisMap> express(const TensorDesc& reader, const TensorDesc& value);
+std::optional<AffineMap> express(const TensorDesc& reader, const TensorDesc& value);
 
 // The view `map` (with `sizes`) takes of a view.
-View through(const View& view, const AxisMap& map, int rank, const Sizes& sizes);
+View through(const View& view, const AffineMap& map, int rank, const Sizes& sizes);
 
 // The whole of a buffer that has the layout of `desc`; mapped onto itself for a caller's array.
 View whole(BufferId buffer, const TensorDesc& desc, bool external);
@@ -79,7 +79,7 @@ View broadcast(const View& view, int rank, const Sizes& sizes);
 View squeeze(const View& view, int rank, const Sizes& sizes);
 
 // Whether two views of the same sizes are the same elements.
-bool same_place(const View& one, const View& other);
+bool same_memory(const View& one, const View& other);
 
 // A tensor in memory; strides in bytes.
 struct Tensor {

@@ -204,7 +204,7 @@ CPU_TEST(a_step_that_throws_leaves_the_context_usable) {
     private:
         View to_;
     };
-    class Maker final : public StepMaker {
+    class Maker final : public StepFactory {
     public:
         std::unique_ptr<Step> make(StepTensors tensors) const override {
             return std::make_unique<Thrower>(std::move(tensors.outputs));

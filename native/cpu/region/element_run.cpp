@@ -1,9 +1,10 @@
-#include "cpu/region/region.h"
+#include "cpu/region/element_schedule.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "cpu/runtime/cache_line.h"
 #include "cpu/tensor/strided.h"
 
 #if defined(_M_X64)
@@ -25,22 +26,10 @@ void prefetch(const std::byte* first, std::int64_t bytes) {
 
 }  // namespace
 
-std::vector<Sizes> standard_strides(const Region& region) {
-    std::vector<Sizes> result;
-    result.reserve(region.loads.size() + region.stores.size());
-    for (const View& view : region.loads) {
-        result.push_back(view.strides);
-    }
-    for (const RegionStore& store : region.stores) {
-        result.push_back(store.view.strides);
-    }
-    return result;
-}
-
 // One worker's part of a run: the calls with their pointers, in its scratch memory.
-class Schedule::Run {
+class ElementSchedule::Run {
 public:
-    Run(const Schedule& schedule, const Region& region, std::byte* const* bases, std::byte* scratch)
+    Run(const ElementSchedule& schedule, const Region& region, std::byte* const* bases, std::byte* scratch)
         : schedule_(schedule), region_(region), bases_(bases), scratch_(scratch) {
         const auto piece = [&scratch](std::size_t size) { return std::exchange(scratch, scratch + align_to_line(size)); };
         calls_ = reinterpret_cast<Call*>(piece(region.instructions.size() * sizeof(Call)));
@@ -84,57 +73,52 @@ private:
     };
     static_assert(sizeof(Patch) <= 2 * sizeof(void*));
 
-    const void* address(const Place& place) const {
-        switch (place.kind) {
-            case Place::Kind::scalar: return scalars_ + place.index;
-            case Place::Kind::memory: return rows_[place.index];
-            case Place::Kind::reg: return scratch_ + schedule_.register_offsets_[place.index];
+    const void* address(const Location& location) const {
+        switch (location.kind) {
+            case Location::Kind::scalar: return scalars_ + location.index;
+            case Location::Kind::memory: return rows_[location.index];
+            case Location::Kind::wide: return scratch_ + schedule_.register_offsets_[location.index];
             default: return nullptr;
         }
     }
 
     // A pointer that moves with the blocks is patched before each.
-    void point(const void** where, const Place& place) {
-        *where = address(place);
-        if (place.kind == Place::Kind::memory && schedule_.streams_[place.index].access != Access::scalar) {
-            patches_[patch_count_++] = {where, place.index};
+    void point(const void** where, const Location& location) {
+        *where = address(location);
+        if (location.kind == Location::Kind::memory && schedule_.streams_[location.index].access != Access::scalar) {
+            patches_[patch_count_++] = {where, location.index};
         }
     }
 
-    const Place& place_of(const Reference& reference) const {
-        return reference.load ? schedule_.streams_[reference.index].place : schedule_.places_[reference.index];
+    const Location& location_of(const Reference& reference) const {
+        return reference.load ? schedule_.streams_[reference.index].location : schedule_.locations_[reference.index];
     }
 
     bool single(const Reference& reference) const {
-        const Place& place = place_of(reference);
-        if (place.kind == Place::Kind::memory) {
-            const Access access = schedule_.streams_[place.index].access;
+        const Location& location = location_of(reference);
+        if (location.kind == Location::Kind::memory) {
+            const Access access = schedule_.streams_[location.index].access;
             return access == Access::scalar || access == Access::row_scalar;
         }
-        return place.kind == Place::Kind::scalar;
+        return location.kind == Location::Kind::scalar;
     }
 
     void link() {
         for (std::size_t i = 0; i < region_.instructions.size(); ++i) {
             const RegionInstruction& instruction = region_.instructions[i];
             Call& call = calls_[i];
-            if (schedule_.places_[i].kind == Place::Kind::none) {
+            if (schedule_.locations_[i].kind == Location::Kind::none) {
                 continue;
             }
             for (std::int32_t k = 0; k < instruction.operand_count; ++k) {
                 const std::size_t at = static_cast<std::size_t>(instruction.first_operand + k);
                 operands_[at].scalar = single(region_.operands[at]);
-                point(&operands_[at].data, place_of(region_.operands[at]));
+                point(&operands_[at].data, location_of(region_.operands[at]));
             }
             call.in = operands_ + instruction.first_operand;
             call.immediates = region_.immediates.data() + instruction.first_immediate;
             call.first = 0;
-            const void* out = nullptr;
-            point(&out, schedule_.places_[i]);
-            call.out = const_cast<void*>(out);
-            if (patch_count_ > 0 && patches_[patch_count_ - 1].where == &out) {
-                patches_[patch_count_ - 1].where = const_cast<const void**>(&call.out);
-            }
+            point(const_cast<const void**>(&call.out), schedule_.locations_[i]);
         }
     }
 
@@ -243,13 +227,13 @@ private:
                 case Operation::Kind::execute: execute(operation.index, rows * columns, 0); break;
                 case Operation::Kind::gather: {
                     const Stream& stream = schedule_.streams_[index];
-                    gather_tile(now(stream.place, 0), tile(index), stream.item);
+                    gather_tile(now(stream.location, 0), tile(index), stream.item);
                     break;
                 }
                 case Operation::Kind::store: {
                     const Reference& source = region_.stores[index].source;
                     const std::size_t to = region_.loads.size() + index;
-                    scatter_tile(tile(to), now(place_of(source), 0), single(source), schedule_.streams_[to].item);
+                    scatter_tile(tile(to), now(location_of(source), 0), single(source), schedule_.streams_[to].item);
                     break;
                 }
             }
@@ -267,12 +251,12 @@ private:
         }
     }
 
-    std::byte* now(const Place& place, std::int64_t column) const {
-        std::byte* const start = const_cast<std::byte*>(static_cast<const std::byte*>(address(place)));
-        if (place.kind != Place::Kind::memory) {
+    std::byte* now(const Location& location, std::int64_t column) const {
+        std::byte* const start = const_cast<std::byte*>(static_cast<const std::byte*>(address(location)));
+        if (location.kind != Location::Kind::memory) {
             return start;
         }
-        const Stream& stream = schedule_.streams_[place.index];
+        const Stream& stream = schedule_.streams_[location.index];
         return stream.access == Access::direct ? start + column * stream.item : start;
     }
 
@@ -281,7 +265,7 @@ private:
         if (stream.once && full_) {
             return;
         }
-        std::byte* const to = now(stream.place, column);
+        std::byte* const to = now(stream.location, column);
         const int last = schedule_.rank_ - 1;
         if (stream.access == Access::strided) {
             const std::int64_t stride = stream.strides[last];
@@ -295,7 +279,7 @@ private:
         const std::size_t index = region_.loads.size() + static_cast<std::size_t>(store);
         const Stream& stream = schedule_.streams_[index];
         const Reference& source = region_.stores[static_cast<std::size_t>(store)].source;
-        const std::byte* from = now(place_of(source), column);
+        const std::byte* from = now(location_of(source), column);
         const bool repeated = single(source);
         const int last = schedule_.rank_ - 1;
         if (repeated) {
@@ -329,7 +313,7 @@ private:
         }
     }
 
-    const Schedule& schedule_;
+    const ElementSchedule& schedule_;
     const Region& region_;
     std::byte* const* bases_;
     std::byte* scratch_;
@@ -346,99 +330,10 @@ private:
     alignas(cache_line) std::array<std::byte, 1024> repeated_;
 };
 
-void Schedule::run(const Region& region, std::byte* const* bases, std::byte* scratch, Chunks& chunks) const {
-    Run(*this, region, bases, scratch)(chunks);
-}
-
-RegionStep::RegionStep(Region region) : region_(std::move(region)), schedule_(region_, standard_strides(region_)) {}
-
-void RegionStep::run(RunContext& context) const {
-    const std::size_t count = region_.loads.size() + region_.stores.size();
-    constexpr std::size_t usual = 32;
-    std::array<std::byte*, usual> usual_bases;
-    std::vector<std::byte*> many_bases(count > usual ? count : 0);
-    std::byte** const bases = count > usual ? many_bases.data() : usual_bases.data();
-    const auto views = [&](const auto& function) {
-        for (std::size_t s = 0; s < region_.loads.size(); ++s) {
-            function(s, region_.loads[s]);
-        }
-        for (std::size_t s = 0; s < region_.stores.size(); ++s) {
-            function(region_.loads.size() + s, region_.stores[s].view);
-        }
-    };
-    bool custom = false;
-    views([&](std::size_t s, const View& view) {
-        bases[s] = context.data(view);
-        custom = custom || (context.any_custom && context.custom[view.buffer] != nullptr);
+void ElementSchedule::run(const Region& region, RunContext& context, const RegionMemory& memory) const {
+    context.parallel(blocks_, cost_, [&](int worker, Chunks& chunks) {
+        Run(*this, region, memory.bases, memory.scratch_of(worker))(chunks);
     });
-    if (!custom) {
-        context.parallel(schedule_.blocks(), schedule_.cost(), [&](int worker, Chunks& chunks) {
-            schedule_.run(region_, bases, context.scratch(worker), chunks);
-        });
-        return;
-    }
-    // Arrays of the caller with strides of their own.
-    std::vector<Sizes> strides(count);
-    views([&](std::size_t s, const View& view) {
-        const Tensor tensor = context.tensor(view);
-        bases[s] = tensor.data;
-        strides[s] = tensor.strides;
-    });
-    const Schedule schedule(region_, strides);
-    const std::size_t stride = align_to_line(schedule.scratch_bytes());
-    std::vector<std::byte> memory(stride * static_cast<std::size_t>(context.workers) + cache_line);
-    std::byte* const scratch = memory.data() + align_to_line(reinterpret_cast<std::uintptr_t>(memory.data())) - reinterpret_cast<std::uintptr_t>(memory.data());
-    context.parallel(schedule.blocks(), schedule.cost(), [&](int worker, Chunks& chunks) {
-        schedule.run(region_, bases, scratch + stride * static_cast<std::size_t>(worker), chunks);
-    });
-}
-
-bool RegionStep::may_overwrite(BufferId read, BufferId written) const {
-    // Block by block the load is read before the store is written if no later instruction reads it.
-    for (std::size_t s = 0; s < region_.stores.size(); ++s) {
-        const RegionStore& store = region_.stores[s];
-        if (store.view.buffer != written) {
-            continue;
-        }
-        const std::int32_t written_by = store.source.load ? -1 : store.source.index;
-        for (std::size_t l = 0; l < region_.loads.size(); ++l) {
-            const View& load = region_.loads[l];
-            if (load.buffer != read) {
-                continue;
-            }
-            bool same = item_size(load.type) == item_size(store.view.type) && load.offset == store.view.offset;
-            for (int d = 0; d < region_.rank; ++d) {
-                same = same && (region_.sizes[d] == 1 || load.strides[d] == store.view.strides[d]);
-            }
-            const auto reads = [&](const RegionInstruction& instruction) {
-                const Reference* const first = region_.operands.data() + instruction.first_operand;
-                return std::any_of(first, first + instruction.operand_count, [&](const Reference& operand) {
-                    return operand.load && operand.index == static_cast<std::int32_t>(l);
-                });
-            };
-            const auto later = region_.instructions.begin() + (written_by + 1);
-            if (!same || std::any_of(later, region_.instructions.end(), reads)) {
-                return false;
-            }
-            // Another store of the load itself would come too late.
-            for (std::size_t other = 0; other < region_.stores.size(); ++other) {
-                const Reference& source = region_.stores[other].source;
-                if (other != s && source.load && source.index == static_cast<std::int32_t>(l) && written_by < 0) {
-                    return false;
-                }
-            }
-        }
-    }
-    return true;
-}
-
-void RegionStep::visit(const Visitor& visitor) {
-    for (View& load : region_.loads) {
-        visitor(load, false);
-    }
-    for (RegionStore& store : region_.stores) {
-        visitor(store.view, true);
-    }
 }
 
 }  // namespace dmlgraph::cpu

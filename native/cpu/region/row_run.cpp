@@ -1,10 +1,9 @@
-#include "cpu/region/row.h"
+#include "cpu/region/row_schedule.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "cpu/runtime/cache_line.h"
 #include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
@@ -132,7 +131,7 @@ private:
                 case Kind::take: take(operation.index); break;
                 case Kind::finish: {
                     const RegionInstruction& instruction = region_.instructions[operation.index];
-                    instruction.reduction->finish(state(operation.index), address(schedule_.places_[operation.index]),
+                    instruction.reduction->finish(state(operation.index), address(schedule_.locations_[operation.index]),
                                                   static_cast<std::size_t>(width_),
                                                   static_cast<std::uint64_t>(schedule_.length_));
                     break;
@@ -145,15 +144,15 @@ private:
         }
     }
 
-    std::byte* address(const Place& place) const {
-        if (place.kind != Place::Kind::memory) {
-            return scratch_ + schedule_.offsets_[place.index];
+    std::byte* address(const Location& location) const {
+        if (location.kind != Location::Kind::memory) {
+            return scratch_ + schedule_.offsets_[location.index];
         }
-        const Stream& stream = schedule_.streams_[place.index];
+        const Stream& stream = schedule_.streams_[location.index];
         if (stream.access == Access::scalar || stream.access == Access::narrow) {
-            return rows_[place.index];
+            return rows_[location.index];
         }
-        return rows_[place.index] + from_ * (schedule_.columns_ ? stream.strides[schedule_.kept_] : stream.item);
+        return rows_[location.index] + from_ * (schedule_.columns_ ? stream.strides[schedule_.kept_] : stream.item);
     }
 
     std::byte* state(std::int32_t instruction) const {
@@ -176,52 +175,50 @@ private:
         const RegionInstruction& instruction = region_.instructions[index];
         std::array<Operand, most_operands> operands;
         for (std::int32_t k = 0; k < instruction.operand_count; ++k) {
-            const Place& place = schedule_.operand_places_[instruction.first_operand + k];
-            operands[k] = {address(place), single(place, instruction.narrow)};
+            const Location& location = schedule_.operand_locations_[instruction.first_operand + k];
+            operands[k] = {address(location), single(location, instruction.narrow)};
         }
         const std::int64_t first = instruction.narrow ? row_ : row_ * schedule_.length_ + from_;
         const std::int64_t count = instruction.narrow ? width_ : width_ * count_;
-        instruction.kernel({address(schedule_.places_[index]), operands.data(), static_cast<std::size_t>(count),
+        instruction.kernel({address(schedule_.locations_[index]), operands.data(), static_cast<std::size_t>(count),
                             region_.immediates.data() + instruction.first_immediate, static_cast<std::uint64_t>(first)});
     }
 
-    // Whether a kernel repeats the operand: what is narrow is so for a wide taker, else it would have been spread.
-    bool single(const Place& place, bool narrow) const {
-        if (place.kind == Place::Kind::wide) {
+    // Whether a kernel repeats the operand: what is narrow is so for a wide consumer, else it would have been spread.
+    bool single(const Location& location, bool narrow) const {
+        if (location.kind == Location::Kind::wide) {
             return false;
         }
-        if (place.kind == Place::Kind::narrow) {
+        if (location.kind == Location::Kind::narrow) {
             return !narrow;
         }
-        const auto s = static_cast<std::size_t>(place.index);
+        const auto s = static_cast<std::size_t>(location.index);
         const Access access = schedule_.streams_[s].access;
         return access == Access::scalar || (access == Access::narrow && !narrow);
     }
 
     void take(std::int32_t index) {
         const RegionInstruction& instruction = region_.instructions[index];
-        const Place& place = schedule_.operand_places_[instruction.first_operand];
+        const Location& location = schedule_.operand_locations_[instruction.first_operand];
         const auto first = static_cast<std::uint64_t>(from_);
         const auto width = static_cast<std::size_t>(width_), count = static_cast<std::size_t>(count_);
         if (!schedule_.columns_) {
-            instruction.reduction->rows(state(index), address(place), width, count, first);
+            instruction.reduction->rows(state(index), address(location), width, count, first);
             return;
         }
         const Reference& operand = region_.operands[instruction.first_operand];
-        const auto item = static_cast<std::int64_t>(item_size(operand.load ? region_.loads[operand.index].type
-                                                                          : region_.instructions[operand.index].result));
-        const bool memory = place.kind == Place::Kind::memory;
-        const std::int64_t stride = memory ? schedule_.streams_[place.index].strides[schedule_.kept_] : width_ * item;
-        instruction.reduction->columns(state(index), address(place), stride, width, count, first);
+        const auto item = static_cast<std::int64_t>(item_size(region_.type(operand)));
+        const bool memory = location.kind == Location::Kind::memory;
+        const std::int64_t stride = memory ? schedule_.streams_[location.index].strides[schedule_.kept_] : width_ * item;
+        instruction.reduction->columns(state(index), address(location), stride, width, count, first);
     }
 
     void spread(const Operation& operation) {
         const Reference& source = operation.source;
         const bool scalar = source.load && schedule_.streams_[source.index].access == Access::scalar;
-        const DataType type = source.load ? region_.loads[source.index].type : region_.instructions[source.index].result;
-        const int item = static_cast<int>(item_size(type));
-        const std::byte* const in = address(source.load ? schedule_.streams_[source.index].place
-                                                        : schedule_.places_[source.index]);
+        const int item = static_cast<int>(item_size(region_.type(source)));
+        const std::byte* const in = address(source.load ? schedule_.streams_[source.index].location
+                                                        : schedule_.locations_[source.index]);
         std::byte* out = scratch_ + schedule_.offsets_[operation.index];
         if (!schedule_.columns_ || scalar) {
             repeat(out, in, scalar ? 1 : width_, scalar ? width_ * count_ : count_, scalar ? 0 : 1, item);
@@ -246,7 +243,7 @@ private:
 
     void gather_load(std::int32_t load) {
         const Stream& stream = schedule_.streams_[load];
-        std::byte* const to = address(stream.place);
+        std::byte* const to = address(stream.location);
         const int kept = schedule_.kept_, rank = schedule_.rank_;
         if (stream.access == Access::narrow && schedule_.columns_) {
             gather_line(to, rows_[load], stream.strides[kept - 1], width_, stream.item);
@@ -264,10 +261,10 @@ private:
     void store(std::int32_t store) {
         const std::size_t s = region_.loads.size() + static_cast<std::size_t>(store);
         const Stream& stream = schedule_.streams_[s];
-        const std::byte* const from = address(schedule_.store_places_[store]);
+        const std::byte* const from = address(schedule_.store_locations_[store]);
         const int kept = schedule_.kept_, rank = schedule_.rank_;
         if (stream.streaming) {
-            std::byte* const to = address({Place::Kind::memory, static_cast<std::int32_t>(s)});
+            std::byte* const to = address({Location::Kind::memory, static_cast<std::int32_t>(s)});
             stream_copy(to, from, static_cast<std::size_t>(width_ * count_ * stream.item));
             streamed_ = true;
         } else if (region_.stores[store].narrow && schedule_.columns_) {
@@ -297,71 +294,16 @@ private:
     bool streamed_ = false;
 };
 
-void RowSchedule::run(const Region& region, std::byte* const* bases, std::byte* scratch, std::byte* states,
-                      Chunks& chunks) const {
-    Run(*this, region, bases, scratch, states).run_pieces(chunks);
-}
-
-void RowSchedule::join(const Region& region, std::byte* const* bases, std::byte* scratch, std::byte* states,
-                       Chunks& chunks) const {
-    Run(*this, region, bases, scratch, states).run_joins(chunks);
-}
-
-RowStep::RowStep(Region region) : region_(std::move(region)), schedule_(region_, standard_strides(region_)) {}
-
-void RowStep::run(RunContext& context) const {
-    const std::size_t loads = region_.loads.size(), count = loads + region_.stores.size();
-    const auto view = [&](std::size_t s) -> const View& {
-        return s < loads ? region_.loads[s] : region_.stores[s - loads].view;
-    };
-    constexpr std::size_t usual = 32;
-    std::array<std::byte*, usual> usual_bases;
-    std::vector<std::byte*> many_bases(count > usual ? count : 0);
-    std::byte** const bases = count > usual ? many_bases.data() : usual_bases.data();
-    bool custom = false;
-    for (std::size_t s = 0; s < count; ++s) {
-        bases[s] = context.data(view(s));
-        custom = custom || (context.any_custom && context.custom[view(s).buffer] != nullptr);
-    }
-    const auto run = [&](const RowSchedule& schedule, std::byte* states, auto scratch) {
-        context.parallel(schedule.blocks() * schedule.parts(), schedule.cost(), [&](int worker, Chunks& chunks) {
-            schedule.run(region_, bases, scratch(worker), states, chunks);
+void RowSchedule::run(const Region& region, RunContext& context, const RegionMemory& memory) const {
+    const auto share = [&](std::int64_t count, double cost, void (Run::*work)(Chunks&)) {
+        context.parallel(count, cost, [&](int worker, Chunks& chunks) {
+            Run run(*this, region, memory.bases, memory.scratch_of(worker), memory.states);
+            (run.*work)(chunks);
         });
-        if (schedule.parts() > 1) {
-            context.parallel(schedule.blocks(), static_cast<double>(schedule.state_bytes()), [&](int worker, Chunks& chunks) {
-                schedule.join(region_, bases, scratch(worker), states, chunks);
-            });
-        }
     };
-    if (!custom) {
-        std::byte* const states = states_.buffer == no_buffer ? nullptr : context.data(states_);
-        run(schedule_, states, [&](int worker) { return context.scratch(worker); });
-        return;
-    }
-    // Arrays of the caller with strides of their own.
-    std::vector<Sizes> strides(count);
-    for (std::size_t s = 0; s < count; ++s) {
-        const Tensor tensor = context.tensor(view(s));
-        bases[s] = tensor.data;
-        strides[s] = tensor.strides;
-    }
-    const RowSchedule schedule(region_, strides);
-    const std::size_t stride = align_to_line(schedule.scratch_bytes());
-    std::vector<std::byte> memory(stride * static_cast<std::size_t>(context.workers) + cache_line);
-    std::vector<std::byte> states(schedule.state_bytes());
-    std::byte* const scratch = memory.data() + align_to_line(reinterpret_cast<std::uintptr_t>(memory.data())) - reinterpret_cast<std::uintptr_t>(memory.data());
-    run(schedule, states.data(), [&](int worker) { return scratch + stride * static_cast<std::size_t>(worker); });
-}
-
-void RowStep::visit(const Visitor& visitor) {
-    for (View& load : region_.loads) {
-        visitor(load, false);
-    }
-    for (RegionStore& store : region_.stores) {
-        visitor(store.view, true);
-    }
-    if (states_.buffer != no_buffer) {
-        visitor(states_, true);
+    share(blocks_ * parts_, cost_, &Run::run_pieces);
+    if (parts_ > 1) {
+        share(blocks_, static_cast<double>(state_bytes()), &Run::run_joins);
     }
 }
 
