@@ -43,6 +43,7 @@ def build_libraries(folder: Path) -> None:
     """The two libraries, the way CMakeLists.txt builds them."""
     shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete"]
     sources = [source for source in sorted(ADAPTER.glob("*.cpp")) if source.name != "dxcore.cpp"]
+    sources += [ADAPTER.parent / "cpu" / "runtime" / name for name in ("processors.cpp", "thread_pool.cpp")]
     symbols = f"-Wl,--version-script={ADAPTER / 'd3d12.map'}"
     compile_with_gxx(*shared, "-Wl,-soname,libd3d12.so", symbols, *sources, "-o", folder / "libd3d12.so")
     compile_with_gxx(*shared, "-Wl,-soname,libdxcore.so", ADAPTER / "dxcore.cpp", "-o", folder / "libdxcore.so")
