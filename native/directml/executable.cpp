@@ -176,18 +176,9 @@ std::size_t Executable::position(std::size_t input) const {
                       [&](const GraphInput& other) { return other.owned == owned; }));
 }
 
-void Executable::initialize(std::span<const std::span<const std::byte>> data, const Cancellation* cancellation) {
-    const std::lock_guard lock(mutex_);
-    Held& held = this->held();
-    if (data.size() != graph_.inputs.size()) {
-        throw Error(ErrorKind::use, "expected data for " + std::to_string(graph_.inputs.size()) +
-                                        " inputs, got " + std::to_string(data.size()));
-    }
-    device_->require_alive(place());
-    const auto start = Clock::now();
-
-    TensorMemory owned(*device_, Direction::upload, input_bytes(true), "the owned inputs", place());
-    std::vector<DML_BUFFER_BINDING> owned_bindings(graph_.inputs.size());  // no buffer: nothing is bound
+// Copies the owned inputs' bytes, and binds those that an edge leaves. Returns whether there are any.
+bool Executable::take_owned(std::span<const std::span<const std::byte>> data, TensorMemory& owned,
+                            std::vector<DML_BUFFER_BINDING>& bindings) const {
     bool any_owned = false;
     for (std::size_t i = 0; i < data.size(); ++i) {
         const GraphInput& input = graph_.inputs[i];
@@ -200,10 +191,26 @@ void Executable::initialize(std::span<const std::span<const std::byte>> data, co
         }
         std::ranges::copy(data[i], owned.host(position(i)).begin());
         if (connected_[i]) {
-            owned_bindings[i] = owned.binding(position(i));
+            bindings[i] = owned.binding(position(i));
             any_owned = true;
         }
     }
+    return any_owned;
+}
+
+void Executable::initialize(std::span<const std::span<const std::byte>> data, const Cancellation* cancellation) {
+    const std::lock_guard lock(mutex_);
+    Held& held = this->held();
+    if (data.size() != graph_.inputs.size()) {
+        throw Error(ErrorKind::use, "expected data for " + std::to_string(graph_.inputs.size()) +
+                                        " inputs, got " + std::to_string(data.size()));
+    }
+    device_->require_alive(place());
+    const auto start = Clock::now();
+
+    TensorMemory owned(*device_, Direction::upload, input_bytes(true), "the owned inputs", place());
+    std::vector<DML_BUFFER_BINDING> owned_bindings(graph_.inputs.size());  // no buffer: nothing is bound
+    const bool any_owned = take_owned(data, owned, owned_bindings);
 
     ComPtr<IDMLOperatorInitializer> initializer;
     IDMLCompiledOperator* operators[] = {held.compiled.get()};

@@ -69,6 +69,8 @@ private:
     Place place() const { return {graph_.name, {}}; }
     std::vector<std::uint64_t> input_bytes(bool owned) const;
     std::size_t position(std::size_t input) const;
+    bool take_owned(std::span<const std::span<const std::byte>> data, TensorMemory& owned,
+                    std::vector<abi::DML_BUFFER_BINDING>& bindings) const;
     void record_execution(Held& held) const;
     double execute(abi::ID3D12CommandList& list, std::optional<std::uint64_t>& dispatches,
                    const Cancellation* cancellation);

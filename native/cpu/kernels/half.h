@@ -11,6 +11,10 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
+#if defined(__AVX2__)
+constexpr std::size_t converted = sizeof(__m256) / sizeof(float);  // elements, by an instruction of F16C
+#endif
+
 // To nearest even; beyond the range infinite; NaN stays NaN.
 // Source of the integer forms: the bit layouts; a float32 addition rounds what becomes subnormal.
 DMLGRAPH_INLINE Half half_of(float value) {
@@ -38,7 +42,7 @@ DMLGRAPH_INLINE float single_of(Half value) {
 [[maybe_unused]] DMLGRAPH_ONCE void to_single(const Half* x, float* out, std::size_t count) {
     std::size_t i = 0;
 #if defined(__AVX2__)
-    for (; i + 8 <= count; i += 8) {
+    for (; i + converted <= count; i += converted) {
         _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
     }
 #endif
@@ -51,7 +55,7 @@ DMLGRAPH_INLINE float single_of(Half value) {
 [[maybe_unused]] DMLGRAPH_ONCE void to_half(const float* x, Half* out, std::size_t count) {
     std::size_t i = 0;
 #if defined(__AVX2__)
-    for (; i + 8 <= count; i += 8) {
+    for (; i + converted <= count; i += converted) {
         _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
                          _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     }

@@ -53,14 +53,16 @@ std::uint64_t saved_state() {
 constexpr bool all(std::uint64_t value, std::uint64_t bits) { return (value & bits) == bits; }
 
 Level detect() {
-    constexpr std::uint32_t fma = 1u << 12, osxsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;  // leaf 1, ecx
-    constexpr std::uint32_t avx2 = 1u << 5;                                                       // leaf 7, ebx
+    constexpr std::uint32_t features = 1, extended_features = 7;  // leaves
+    constexpr std::uint32_t fma = 1u << 12, osxsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;  // features, ecx
+    constexpr std::uint32_t avx2 = 1u << 5;  // extended features, ebx
     constexpr std::uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
     constexpr std::uint64_t ymm = 0x6, zmm = 0xe6;
-    if (!all(cpuid(1).ecx, fma | osxsave | avx | f16c) || !all(cpuid(7).ebx, avx2) || !all(saved_state(), ymm)) {
+    if (!all(cpuid(features).ecx, fma | osxsave | avx | f16c) || !all(cpuid(extended_features).ebx, avx2) ||
+        !all(saved_state(), ymm)) {
         return Level::baseline;
     }
-    return all(cpuid(7).ebx, f | dq | bw | vl) && all(saved_state(), zmm) ? Level::avx512 : Level::avx2;
+    return all(cpuid(extended_features).ebx, f | dq | bw | vl) && all(saved_state(), zmm) ? Level::avx512 : Level::avx2;
 }
 
 #else

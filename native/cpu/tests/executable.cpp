@@ -67,6 +67,30 @@ CPU_TEST(one_executable_on_several_threads) {
     }
 }
 
+// A step keeps the schedule of the strides that it has seen last.
+CPU_TEST(one_executable_of_arrays_of_changing_strides) {
+    for (const int variant : {0, 1, 3}) {
+        const Graph graph = graph_of(variant);
+        Executable executable(plan(graph.spec()), 2);
+        std::vector<std::thread> threads;
+        std::vector<Executable::Context*> contexts{&executable.acquire(), &executable.acquire()};
+        for (std::size_t t = 0; t < contexts.size(); ++t) {
+            threads.emplace_back([&, t] {
+                const Sample sample(graph, t);
+                for (std::size_t run = t; run < 2 * std::size(lies) + t; ++run) {
+                    const Lie inputs = lies[run % std::size(lies)], outputs = lies[run / 2 % std::size(lies)];
+                    Trial trial(graph, sample, {.threads = 2, .inputs = inputs, .outputs = outputs});
+                    trial.run(executable, *contexts[t]);
+                    trial.run(executable, *contexts[t]);
+                }
+            });
+        }
+        for (std::thread& thread : threads) {
+            thread.join();
+        }
+    }
+}
+
 CPU_TEST(runs_are_timed_while_others_are_not) {
     const Graph graph = graph_of(1);
     Executable executable(plan(graph.spec()), 2);

@@ -102,70 +102,39 @@ bool is_float(DataType type) {
     return type == DataType::float32 || type == DataType::float16 || type == DataType::float64;
 }
 
+using Limits = std::numeric_limits<double>;
+
+constexpr double extreme_numbers[] = {
+    0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, 3, 127.5, -128.5, 255, 256, 65504, 32767.5, -32769, 65536, 2147483520,
+    2147483647, 2147483648, -2147483648.0, -2147483904.0, 4294967040, 4294967295, 4294967296, 9223371487098961920.0,
+    9223372036854775808.0, -9223372036854775808.0, 18446742974197923840.0, 18446744073709551616.0, 1e30, -1e30, 1e-5,
+    1e-30, 1e-45, -1e-45, 3.4028234663852886e38, -3.4028234663852886e38, 1e300, Limits::infinity(),
+    -Limits::infinity(), Limits::quiet_NaN(), 88.8, -104, 1048577,
+};
+
 // The bits of an element that test arithmetic.
-std::vector<std::uint64_t> extremes(DataType type) {
+std::vector<std::uint64_t> extremes_of_floats(DataType type) {
     std::vector<std::uint64_t> bits;
-    if (is_float(type)) {
-        using Limits = std::numeric_limits<double>;
-        const double numbers[] = {0.0,
-                                  -0.0,
-                                  1,
-                                  -1,
-                                  0.5,
-                                  1.5,
-                                  2.5,
-                                  -2.5,
-                                  3,
-                                  127.5,
-                                  -128.5,
-                                  255,
-                                  256,
-                                  65504,
-                                  32767.5,
-                                  -32769,
-                                  65536,
-                                  2147483520,
-                                  2147483647,
-                                  2147483648,
-                                  -2147483648.0,
-                                  -2147483904.0,
-                                  4294967040,
-                                  4294967295,
-                                  4294967296,
-                                  9223371487098961920.0,
-                                  9223372036854775808.0,
-                                  -9223372036854775808.0,
-                                  18446742974197923840.0,
-                                  18446744073709551616.0,
-                                  1e30,
-                                  -1e30,
-                                  1e-5,
-                                  1e-30,
-                                  1e-45,
-                                  -1e-45,
-                                  3.4028234663852886e38,
-                                  -3.4028234663852886e38,
-                                  1e300,
-                                  Limits::infinity(),
-                                  -Limits::infinity(),
-                                  Limits::quiet_NaN(),
-                                  88.8,
-                                  -104,
-                                  1048577};
-        for (const double number : numbers) {
-            std::uint64_t element = 0;
-            if (type == DataType::float32) {
-                // Beyond the range by the bits: the conversion of such a number is not defined.
-                const bool too_large = std::isfinite(number) && std::fabs(number) > 3.5e38;
-                element = std::bit_cast<std::uint32_t>(too_large ? std::numeric_limits<float>::infinity()
-                                                                 : static_cast<float>(number));
-            } else {
-                store(type, reinterpret_cast<std::byte*>(&element), number);
-            }
-            bits.push_back(element);
+    for (const double number : extreme_numbers) {
+        std::uint64_t element = 0;
+        if (type == DataType::float32) {
+            // Beyond the range by the bits: the conversion of such a number is not defined.
+            const bool too_large = std::isfinite(number) && std::fabs(number) > 3.5e38;
+            element = std::bit_cast<std::uint32_t>(too_large ? std::numeric_limits<float>::infinity()
+                                                             : static_cast<float>(number));
+        } else {
+            store(type, reinterpret_cast<std::byte*>(&element), number);
         }
-        return bits;
+        bits.push_back(element);
     }
+    return bits;
+}
+
+std::vector<std::uint64_t> extremes(DataType type) {
+    if (is_float(type)) {
+        return extremes_of_floats(type);
+    }
+    std::vector<std::uint64_t> bits;
     const int width = static_cast<int>(item_size(type)) * 8;
     for (const std::uint64_t number :
          {0u, 1u, 2u, 3u, 7u, 8u, 10u, 15u, 16u, 17u, 31u, 32u, 33u, 63u, 64u, 65u, 100u, 127u}) {

@@ -108,127 +108,145 @@ private:
 
     void grow() {
         const Known x = any();
-        const Shape sizes = shape(x);
-        const TensorDesc& desc = graph.desc(x.id);
-        const std::int64_t count = desc.element_count();
-        const int rank = desc.rank;
         if (x.bound > greatest_number) {
             return;
         }
         switch (random_.between(0, 12)) {
             case 0:
             case 1:
-            case 2: {
-                Operand other{};
-                const Known y = beside(sizes, other);
-                if (y.bound <= greatest_number) {
-                    const bool sum = random_.chance(50);
-                    const Operand operands[] = {graph.read(x.id), other};
-                    const bool turned = random_.chance(40);
-                    keep(graph.apply(sum ? add : greater, {operands[turned], operands[!turned]},
-                                     result_desc(sizes)),
-                         x.bound + y.bound);
-                }
-                break;
+            case 2: return combine(x);
+            case 3: return compound(x);
+            case 4: return keep(graph.apply(negate, {graph.transposed(x.id, axis_of(x), axis_of(x))}), x.bound);
+            case 5: return slice(x);
+            case 6: return split(x);
+            case 7: return join(x);
+            case 8: return pad(x);
+            case 9: return tile(x);
+            case 10: return reduce(x);
+            case 11: return keep(graph.step(graph.read(x.id), random_.chance(50)), x.bound + 1);
+            default: return reread(x);
+        }
+    }
+
+    void combine(const Known& x) {
+        const Shape sizes = shape(x);
+        Operand other{};
+        const Known y = beside(sizes, other);
+        if (y.bound <= greatest_number) {
+            const bool sum = random_.chance(50);
+            const Operand operands[] = {graph.read(x.id), other};
+            const bool turned = random_.chance(40);
+            keep(graph.apply(sum ? add : greater, {operands[turned], operands[!turned]},
+                             result_desc(sizes)),
+                 x.bound + y.bound);
+        }
+    }
+
+    void compound(const Known& x) {
+        const Shape sizes = shape(x);
+        Operand other{};
+        const Known y = beside(sizes, other);
+        if (y.bound <= greatest_number / 2) {
+            keep(graph.compound(graph.read(x.id), other), x.bound + 3 * y.bound);
+        }
+    }
+
+    void slice(const Known& x) {
+        const Shape sizes = shape(x);
+        Shape part = sizes, origin(sizes.size()), steps(sizes.size());
+        for (std::size_t d = 0; d < sizes.size(); ++d) {
+            part[d] = random_.between(1, sizes[d]);
+            const std::int64_t step =
+                part[d] == 1 ? 1 : random_.between(1, (sizes[d] - 1) / (part[d] - 1));
+            const std::int64_t reach = step * (part[d] - 1);
+            const std::int64_t first = random_.between(0, sizes[d] - 1 - reach);
+            const bool backwards = random_.chance(25);
+            origin[d] = backwards ? first + reach : first;
+            steps[d] = backwards ? -step : step;
+        }
+        keep(graph.slice(graph.read(x.id), part, origin, steps), x.bound);
+    }
+
+    void split(const Known& x) {
+        const Shape sizes = shape(x);
+        const int axis = axis_of(x);
+        const std::int64_t size = sizes[static_cast<std::size_t>(axis)];
+        if (size > 1) {
+            const std::int64_t first = random_.between(1, size - 1);
+            for (const int part : graph.split(graph.read(x.id), axis, {first, size - first})) {
+                keep(part, x.bound);
             }
-            case 3: {
-                Operand other{};
-                const Known y = beside(sizes, other);
-                if (y.bound <= greatest_number / 2) {
-                    keep(graph.compound(graph.read(x.id), other), x.bound + 3 * y.bound);
-                }
-                break;
+        }
+    }
+
+    void join(const Known& x) {
+        const Shape sizes = shape(x);
+        const std::int64_t count = graph.desc(x.id).element_count();
+        Operand other{};
+        const Known y = beside(sizes, other);
+        if (2 * count <= most_elements) {
+            keep(graph.join({graph.read(x.id), other}, axis_of(x)), std::max(x.bound, y.bound));
+        }
+    }
+
+    void pad(const Known& x) {
+        const Shape sizes = shape(x);
+        const std::int64_t count = graph.desc(x.id).element_count();
+        const int rank = graph.desc(x.id).rank;
+        Shape before(sizes.size()), after(sizes.size());
+        for (std::size_t d = 0; d < sizes.size(); ++d) {
+            before[d] = random_.between(0, 2), after[d] = random_.between(0, 1);
+        }
+        if (count * (1 << rank) <= most_elements) {
+            keep(graph.pad(graph.read(x.id), before, after, 1), x.bound);
+        }
+    }
+
+    void tile(const Known& x) {
+        const Shape sizes = shape(x);
+        const std::int64_t count = graph.desc(x.id).element_count();
+        Shape repeats(sizes.size(), 1);
+        repeats[static_cast<std::size_t>(axis_of(x))] = random_.between(1, 3);
+        if (3 * count <= most_elements) {
+            keep(graph.tile(graph.read(x.id), repeats), x.bound);
+        }
+    }
+
+    void reduce(const Known& x) {
+        const Shape sizes = shape(x);
+        const int rank = graph.desc(x.id).rank;
+        std::vector<int> axes;
+        std::int64_t row = 1;
+        for (int d = 0; d < rank; ++d) {
+            if (random_.chance(50)) {
+                axes.push_back(d);
+                row *= sizes[static_cast<std::size_t>(d)];
             }
-            case 4:
-                keep(graph.apply(negate, {graph.transposed(x.id, axis_of(x), axis_of(x))}), x.bound);
-                break;
-            case 5: {
-                Shape part = sizes, origin(sizes.size()), steps(sizes.size());
-                for (std::size_t d = 0; d < sizes.size(); ++d) {
-                    part[d] = random_.between(1, sizes[d]);
-                    const std::int64_t step =
-                        part[d] == 1 ? 1 : random_.between(1, (sizes[d] - 1) / (part[d] - 1));
-                    const std::int64_t reach = step * (part[d] - 1);
-                    const std::int64_t first = random_.between(0, sizes[d] - 1 - reach);
-                    const bool backwards = random_.chance(25);
-                    origin[d] = backwards ? first + reach : first;
-                    steps[d] = backwards ? -step : step;
-                }
-                keep(graph.slice(graph.read(x.id), part, origin, steps), x.bound);
-                break;
-            }
-            case 6: {
-                const int axis = axis_of(x);
-                const std::int64_t size = sizes[static_cast<std::size_t>(axis)];
-                if (size > 1) {
-                    const std::int64_t first = random_.between(1, size - 1);
-                    for (const int part : graph.split(graph.read(x.id), axis, {first, size - first})) {
-                        keep(part, x.bound);
-                    }
-                }
-                break;
-            }
-            case 7: {
-                Operand other{};
-                const Known y = beside(sizes, other);
-                if (2 * count <= most_elements) {
-                    keep(graph.join({graph.read(x.id), other}, axis_of(x)), std::max(x.bound, y.bound));
-                }
-                break;
-            }
-            case 8: {
-                Shape before(sizes.size()), after(sizes.size());
-                for (std::size_t d = 0; d < sizes.size(); ++d) {
-                    before[d] = random_.between(0, 2), after[d] = random_.between(0, 1);
-                }
-                if (count * (1 << rank) <= most_elements) {
-                    keep(graph.pad(graph.read(x.id), before, after, 1), x.bound);
-                }
-                break;
-            }
-            case 9: {
-                Shape repeats(sizes.size(), 1);
-                repeats[static_cast<std::size_t>(axis_of(x))] = random_.between(1, 3);
-                if (3 * count <= most_elements) {
-                    keep(graph.tile(graph.read(x.id), repeats), x.bound);
-                }
-                break;
-            }
-            case 10: {
-                std::vector<int> axes;
-                std::int64_t row = 1;
-                for (int d = 0; d < rank; ++d) {
-                    if (random_.chance(50)) {
-                        axes.push_back(d);
-                        row *= sizes[static_cast<std::size_t>(d)];
-                    }
-                }
-                if (axes.empty()) {
-                    break;
-                }
-                if (static_cast<double>(row) * x.bound <= greatest_number) {
-                    keep(graph.reduce("SUM", graph.read(x.id), axes, type_),
-                         static_cast<double>(row) * x.bound);
-                } else {
-                    keep(graph.reduce(random_.chance(50) ? "MAX" : "MIN", graph.read(x.id), axes, type_),
-                         x.bound);
-                }
-                break;
-            }
-            case 11:
-                keep(graph.step(graph.read(x.id), random_.chance(50)), x.bound + 1);
-                break;
-            default: {
-                if (desc.packed && random_.chance(50)) {
-                    keep(graph.apply(copied, {graph.view(x.id, {count}, {1})}), x.bound);
-                } else if (count <= 900) {
-                    Operand turned = graph.read(graph.sequence(type_, sizes, 0, 1));
-                    keep(graph.apply(greater, {graph.read(x.id), turned}),
-                         std::max<double>(x.bound, static_cast<double>(count)));
-                } else {
-                    keep(graph.same(graph.read(x.id), result_desc(sizes)), x.bound);
-                }
-            }
+        }
+        if (axes.empty()) {
+            return;
+        }
+        if (static_cast<double>(row) * x.bound <= greatest_number) {
+            keep(graph.reduce("SUM", graph.read(x.id), axes, type_),
+                 static_cast<double>(row) * x.bound);
+        } else {
+            keep(graph.reduce(random_.chance(50) ? "MAX" : "MIN", graph.read(x.id), axes, type_),
+                 x.bound);
+        }
+    }
+
+    void reread(const Known& x) {
+        const TensorDesc& desc = graph.desc(x.id);
+        const Shape sizes = shape(x);
+        const std::int64_t count = graph.desc(x.id).element_count();
+        if (desc.packed && random_.chance(50)) {
+            keep(graph.apply(copied, {graph.view(x.id, {count}, {1})}), x.bound);
+        } else if (count <= 900) {
+            Operand turned = graph.read(graph.sequence(type_, sizes, 0, 1));
+            keep(graph.apply(greater, {graph.read(x.id), turned}),
+                 std::max<double>(x.bound, static_cast<double>(count)));
+        } else {
+            keep(graph.same(graph.read(x.id), result_desc(sizes)), x.bound);
         }
     }
 

@@ -1,0 +1,66 @@
+"""The C++ code as its readers find it: what its README names exists, and functions are short."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Iterator
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+CPU = ROOT / "native" / "cpu"
+LONGEST = 60  # lines of a function
+
+# A function's first line: at the margin or in a class, no statement and no type.
+WORDS = r"py::|(?:if|for|while|switch|else|do|try|catch|return|case|namespace|struct|class|enum|union|using)\b"
+START = re.compile(rf"^( *)(?! |//|#|\}}|\{{|(?:{WORDS}))[^;=]*\(")
+
+
+def functions(text: str) -> Iterator[tuple[str, int]]:
+    """The first line of each function whose body has lines of its own, and how many lines the function has."""
+    lines = [line.split("  //")[0].rstrip() for line in text.splitlines()]
+    for first, line in enumerate(lines):
+        found = START.match(line)
+        if found is None or len(found[1]) > 4:
+            continue
+        head = first
+        while (
+            not lines[head].endswith((";", "{", "}"))
+            and lines[head + 1 :]
+            and lines[head + 1].startswith(found[1] + " ")
+        ):
+            head += 1
+        if not lines[head].endswith("{"):
+            continue
+        last = next((k for k in range(head, len(lines)) if lines[k].startswith(found[1] + "}")), None)
+        if last is not None:
+            yield line.strip(), last - first + 1
+
+
+def test_functions_are_found() -> None:
+    kind = "struct A {\n    A()\n        : a_(1) {\n        b();\n    }\n    int a() const { return 1; }\n};\n"
+    assert list(functions(kind)) == [("A()", 4)]
+    function = "void f(int a,\n       int b) {\n    if (a) {\n        g();\n    }\n}\n"
+    assert list(functions(function)) == [("void f(int a,", 6)]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("native/**/*.cpp")) + sorted(ROOT.glob("native/**/*.h")), ids=lambda p: p.name
+)
+def test_functions_are_short(path: pathlib.Path) -> None:
+    found = list(functions(path.read_text(encoding="utf-8")))
+    assert [(name, length) for name, length in found if length > LONGEST] == []
+
+
+def test_every_file_that_the_readme_names_exists() -> None:
+    text = (CPU / "README.md").read_text(encoding="utf-8")
+    names = [name for name in re.findall(r"`([^`\s]+)`", text) if re.search(r"/|\.(cpp|h|py|md)$", name)]
+    assert len(names) > 20
+    folders = [CPU, ROOT, *(folder for folder in CPU.iterdir() if folder.is_dir())]
+    assert [name for name in names if not any((folder / name).exists() for folder in folders)] == []
+
+
+def test_every_folder_is_in_the_readme() -> None:
+    text = (CPU / "README.md").read_text(encoding="utf-8")
+    assert [folder.name for folder in CPU.iterdir() if folder.is_dir() and f"| `{folder.name}/` |" not in text] == []
