@@ -91,8 +91,7 @@ def _fuse(draft: Draft, operand: Operand | None, activation: Activation) -> Outc
     host = None if operand is None else draft.made_by(operand, *HOSTS)
     if host is None or operand is None or operand.source.port != 0 or operand.desc.dtype not in FLOATS:
         return None
-    operator = host.operator
-    assert operator is not None
+    operator = host.computation
     fused, (kind, attributes) = HOSTS[type(operator)], activation
     listed = getattr(fused, "fuses_like", None) or fused.dml
     if listed not in kind.support().fusable_into:

@@ -111,8 +111,7 @@ def _is_known(draft: Draft, source: Source) -> bool:
 
 def _broadcasts(user: DraftNode, port: int) -> bool:
     """Whether a reader may be given one element for many."""
-    operator = user.operator
-    assert operator is not None
+    operator = user.computation
     return operator.broadcasts or user.bindings[port].field in _BROADCASTING.get(type(operator), ())
 
 

@@ -60,6 +60,12 @@ class DraftNode:
         self._bindings: list[Binding] | None = None
 
     @property
+    def computation(self) -> Operator:
+        """The operator of a node that is no input and no constant."""
+        assert self.operator is not None, "inputs and constants compute nothing"
+        return self.operator
+
+    @property
     def output_count(self) -> int:
         return len(self.content.operator.output_descs) if isinstance(self.content, OperatorNode) else 1
 
@@ -85,6 +91,12 @@ class DraftNode:
                 source = self.sources[port]
                 return None if source is None or desc is None else Operand(source, desc)
         return None
+
+    def needed(self, field: str) -> Operand:
+        """What flows into a tensor field that the node's operator always has."""
+        operand = self.operand(field)
+        assert operand is not None, "only optional tensors are absent"
+        return operand
 
     def operands(self, field: str | None = None) -> list[Operand]:
         """What flows into a field, or into all of them in binding order; absent tensors are left out."""
@@ -319,14 +331,13 @@ class Draft:
         """How each reader of a replaced value reads what takes its place."""
         produced = node.output_desc(old.port)
         for user, port in self.users(old):
-            assert user.operator is not None
-            reading = user.operator.input_descs[port]
+            reading = user.computation.input_descs[port]
             assert reading is not None
             operand = self.around(Operand(old, reading), produced, new)
             if operand is None:
                 raise Declined(f"'{user.name}' reads it through strides of its own")
-            if 0 in operand.desc.effective_strides and not user.operator.broadcasts:
-                problem = next(user.operator.with_inputs({port: operand.desc}).constraints(), None)
+            if 0 in operand.desc.effective_strides and not user.computation.broadcasts:
+                problem = next(user.computation.with_inputs({port: operand.desc}).constraints(), None)
                 if problem is not None:
                     raise Declined(f"'{user.name}': {problem}")
             yield user, port, operand

@@ -82,8 +82,7 @@ def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
     the nearer one where it approximates (exp, log, erf, tanh, asin, … and the sign of their zeros; of two zeros
     max and min take either).  Activations are left where something is not finite: there devices differ.
     """
-    operator = node.operator
-    assert operator is not None
+    operator = node.computation
     numbers: list[Scalar | None] = []
     for source, desc in zip(node.sources, operator.input_descs, strict=True):
         number = None if source is None or desc is None else draft.number(Operand(source, desc))
@@ -104,8 +103,7 @@ def move_fills(draft: Draft, node: DraftNode) -> Outcome:
 
     Every element of the output is one of the inputs'.  Padding must add the same number.
     """
-    operator = node.operator
-    assert operator is not None
+    operator = node.computation
     fields, condition = _MOVES[type(operator)]
     numbers = [draft.number(operand) for field in fields for operand in node.operands(field)]
     if None in numbers or (condition is not None and not condition(operator)):
@@ -154,8 +152,7 @@ def choose_branch(draft: Draft, node: DraftNode) -> Outcome:
     condition = draft.number(node.operand("condition"))
     if condition is None:
         return None
-    operand = node.operand("a" if condition.bits else "b")
-    assert operand is not None
+    operand = node.needed("a" if condition.bits else "b")
     why = f"the condition is {condition} everywhere"
     outcome = instead(draft, node, operand, why)
     is_output = draft.is_output(Source(node.name, 0))

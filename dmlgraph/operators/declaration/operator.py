@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -61,6 +61,9 @@ class Operator(BaseModel):
     output_keywords: ClassVar[tuple[str, ...]] = ()  # members of the (first) output that functions take directly
     aliases: ClassVar[tuple[str, ...]] = ()  # other names it is known by
     example: ClassVar[str] = ""  # a graph file below its header; see dmlgraph.operators.examples
+    # The outputs' values from the inputs' values: arrays with the descriptions' sizes and NumPy types.  Inputs come in
+    # binding order: absent optional tensors as None, tensor arrays element by element.
+    evaluate: ClassVar[Callable[..., tuple[Array, ...]]]
     example_attributes: ClassVar[Mapping[str, str]] = {}  # for the example of an operator of plain tensors
 
     def __init_subclass__(cls, dml: str | None = None, **kwargs: Any) -> None:
@@ -161,13 +164,6 @@ class Operator(BaseModel):
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The input descriptions made to fit one another; here: NumPy's broadcasting if `broadcasts`."""
         return broadcast_inputs(inputs) if cls.broadcasts else inputs
-
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        """The outputs' values from the inputs' values: arrays with the descriptions' sizes and NumPy types.
-
-        Inputs come in binding order: absent optional tensors as None, tensor arrays element by element.
-        """
-        raise NotImplementedError
 
     def apply(self, *arrays: Array) -> Array:
         """The function on arrays in the type it is computed in; element-wise operators and activations have it."""
