@@ -14,7 +14,7 @@ import difflib
 import enum
 import itertools
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set, Sized
 from typing import Any, ClassVar, Self
 
 from dmlgraph.codes import WARNINGS
@@ -315,6 +315,17 @@ def suggestion(name: str, known: Iterable[str], elsewhere: Mapping[str, str] | N
     """
     near = (elsewhere or {}).get(name) or nearest(name, known)
     return None if near is None else f"did you mean '{near}'?"
+
+
+def unknown_array(name: object, known: Collection[str], what: str) -> BindingError:
+    """An array that is given for what is not an input, or an output, of the graph."""
+    return BindingError(
+        f"is not an {what} of the graph",
+        code="unknown-array",
+        field=str(name),
+        allowed=listing(known) or f"nothing: the graph has no {what}s",
+        hint=suggestion(str(name), known),
+    )
 
 
 # What looking for the name that was meant may take.  A document may have wrong names by the thousand, and as many

@@ -22,6 +22,8 @@ LAYERS = (
     {"scalar"},
     {"operators"},
     {"functions", "nodes", "value"},
+    {"network"},
+    {"checked"},
     {"graph"},
     {"lint", "lowering"},
     {"devices", "document", "passes", "picture"},

@@ -16,11 +16,9 @@ from dmlgraph.errors import (
     BindingError,
     DeviceError,
     DmlGraphError,
-    NotEnoughMemoryError,
     Problem,
     Within,
-    listing,
-    suggestion,
+    unknown_array,
 )
 
 if TYPE_CHECKING:
@@ -66,16 +64,13 @@ def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...])
             raise click.BadParameter(f"'{value}' is not NAME=FILE.npy")
         if name in arrays:
             raise click.BadParameter(f"'{name}' is given twice")
-        try:
-            arrays[name] = ArrayFile(file, read_array(file))
-        except OSError as error:
-            raise DmlGraphError(
-                f"cannot read '{file}': {error.strerror or error}", code="unreadable", field=f"input {name}"
-            ) from None
-        except NotEnoughMemoryError as error:
-            raise NotEnoughMemoryError(each.within(f"input {name}") for each in error.problems) from None
-        except ValueError as error:
-            raise DmlGraphError(f"'{file}' {error}", code="array-file", field=f"input {name}") from None
+        with Within(field=f"input {name}"):
+            try:
+                arrays[name] = ArrayFile(file, read_array(file))
+            except OSError as error:
+                raise DmlGraphError(f"cannot read '{file}': {error.strerror or error}", code="unreadable") from None
+            except ValueError as error:
+                raise DmlGraphError(f"'{file}' {error}", code="array-file") from None
     return arrays
 
 
@@ -121,13 +116,7 @@ def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
     arrays = {}
     for name, file in files.items():
         if name not in slots:
-            raise BindingError(
-                "is not an input of the graph",
-                code="unknown-array",
-                field=name,
-                allowed=listing(slots) or "nothing: the graph has no inputs",
-                hint=suggestion(name, slots),
-            )
+            raise unknown_array(name, slots, "input")
         desc, array = slots[name], file.array
         with Within(place=functools.partial(_naming, file.path, name), kind=BindingError):
             array = from_stored(array, desc.dtype)

@@ -7,7 +7,7 @@ import importlib
 from types import ModuleType
 
 from dmlgraph.devices.cpu import CpuDevice
-from dmlgraph.devices.device import Device
+from dmlgraph.devices.device import Device, native_needed
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.elsewhere import DEVICES
 from dmlgraph.errors import DeviceError, listing, suggestion
@@ -100,11 +100,5 @@ def list_devices() -> list[Listing]:
 
 def _directml() -> ModuleType:
     """The module of the DirectML devices, loaded where it is used: it needs the native module."""
-    try:
+    with native_needed():
         return importlib.import_module("dmlgraph.devices.directml.device")
-    except ImportError as error:
-        raise DeviceError(
-            f"the native module of dmlgraph cannot be loaded: {error}",
-            code="native-module",
-            hint="if these are the sources, leave their folder, so that the installed package is taken",
-        ) from None

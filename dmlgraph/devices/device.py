@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import abc
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+from dmlgraph.errors import DeviceError
 from dmlgraph.levels import FeatureLevel
 
 if TYPE_CHECKING:
@@ -55,3 +58,16 @@ class Device(abc.ABC):
         Raises:
             DeviceError: the device cannot run the graph, or failed.
         """
+
+
+@contextlib.contextmanager
+def native_needed() -> Iterator[None]:
+    """For imports of modules that need the native module: DeviceError where it cannot be loaded."""
+    try:
+        yield
+    except ImportError as error:
+        raise DeviceError(
+            f"the native module of dmlgraph cannot be loaded: {error}",
+            code="native-module",
+            hint="if these are the sources, leave their folder, so that the installed package is taken",
+        ) from None

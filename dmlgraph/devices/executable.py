@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from dmlgraph.devices.overlap import overlap, overlaps_itself
-from dmlgraph.errors import BindingError, DeviceError, listing, plural, suggestion
+from dmlgraph.errors import BindingError, DeviceError, listing, plural, unknown_array
 from dmlgraph.fusion import Entry
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
 from dmlgraph.memory import enough_memory
@@ -167,13 +167,7 @@ class Executable(abc.ABC):
         """The arrays in slot order."""
         for name in inputs:
             if name not in self._given:
-                raise BindingError(
-                    "is not an input of the graph",
-                    code="unknown-array",
-                    field=str(name),
-                    allowed=listing(self._given) or "nothing: the graph has no inputs",
-                    hint=suggestion(str(name), self._given),
-                )
+                raise unknown_array(name, self._given, "input")
         checked = {name: _checked(value, self._given[name], "input") for name, value in inputs.items()}
         owned = {name: array.copy() for name, array in checked.items() if self._given[name].desc.owned}
         missing = [slot for name, slot in self._given.items() if name not in checked and name not in self._owned]
@@ -191,13 +185,7 @@ class Executable(abc.ABC):
     def _check_outputs(self, out: Mapping[str, Any]) -> dict[str, Array]:
         for name, value in out.items():
             if name not in self._slots:
-                raise BindingError(
-                    "is not an output of the graph",
-                    code="unknown-array",
-                    field=str(name),
-                    allowed=listing(self._slots),
-                    hint=suggestion(str(name), self._slots),
-                )
+                raise unknown_array(name, self._slots, "output")
             if not isinstance(value, np.ndarray):
                 raise BindingError(
                     "must be a NumPy array to write into", code="kind", field=name, got=type(value).__name__

@@ -1,4 +1,4 @@
-"""Graph files: YAML in and out."""
+"""Graph files: reads and writes YAML."""
 
 from dmlgraph.document.reader import FORMAT_VERSION, load, loads
 from dmlgraph.document.writer import dumps, save

@@ -1,4 +1,4 @@
-"""Constants of a document: numbers written in it, or a .npy file in its folder."""
+"""Constants of a document: numbers in the document, or a .npy file in its folder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dmlgraph.errors import (
     MOST_PROBLEMS,
     DmlGraphError,
     GraphError,
-    NotEnoughMemoryError,
     Problem,
     ScalarError,
+    Within,
     plural,
     shorten,
     suggestion,
@@ -31,18 +31,18 @@ from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]
 
-LONGEST_FILE_NAME = 180  # bytes of a name in a file's name, for which file systems have 255
-# By version; the third differs from the second in what no array of numbers has.
+LONGEST_FILE_NAME = 180  # bytes of a node's name in a file name, which may have 255 bytes
+# By version; the third differs from the second only for arrays that do not hold numbers.
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def read_array(path: str | pathlib.Path) -> Array:
-    """The array in a .npy file, in this machine's byte order; nothing in it is ever unpickled.
+    """The array in a .npy file, in this machine's byte order.  Never unpickles anything.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: what is wrong with it, as a phrase.
-        NotEnoughMemoryError: there is no room for it.
+        ValueError: the file is wrong; says how, as a phrase.
+        NotEnoughMemoryError: the array does not fit in memory.
     """
     with open_file(path) as stream, enough_memory(f"read '{path}'"):
         magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
@@ -58,7 +58,7 @@ def read_array(path: str | pathlib.Path) -> Array:
             array = np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
         except MemoryError:
             raise
-        except Exception as error:  # a broken header makes NumPy raise errors of many kinds
+        except Exception as error:  # NumPy raises many kinds of errors for a broken header
             if "Object arrays" in str(error):
                 raise ValueError("holds Python objects, which are never loaded") from None
             raise ValueError(f"is a broken .npy file: {shorten(str(error))}") from None
@@ -66,63 +66,60 @@ def read_array(path: str | pathlib.Path) -> Array:
 
 
 def _check_length(stream: BinaryIO) -> None:
-    """Refuses a file that is shorter than its header says, before room is made for what is not there."""
+    """Refuses a file that is shorter than its header says, before memory is allocated for it."""
     header = _HEADERS.get(np.lib.format.read_magic(stream))
     if header is not None:
         try:
             shape, _, dtype = header(stream)
         except (MemoryError, RecursionError):  # of Python's parser
-            raise ValueError("its header is nested too deep") from None
+            raise ValueError("its header is nested too deeply") from None
         whole = stream.tell() + math.prod(shape) * dtype.itemsize
         there = os.fstat(stream.fileno()).st_size
         if there < whole and not dtype.hasobject:
-            raise ValueError(f"{there} of {whole} bytes are there")
+            raise ValueError(f"it has {there} bytes, but its header says {whole}")
     stream.seek(0)
 
 
 def load_file(name: object, folder: pathlib.Path | None) -> Array:
-    """The array in a .npy file; nothing in it is ever unpickled.
+    """The array in a .npy file.  Never unpickles anything.
 
     Args:
-        name: the path as the document has it.
-        folder: the document's; files outside it are refused.  None: the document has no folder.
+        name: the path in the document.
+        folder: the document's folder; files outside it are refused.  None: the document has no folder.
 
     Raises:
-        GraphError: with the field `file`, saying what to do.
+        GraphError: the file cannot be used; its field is `file`, and its hint says what to do.
     """
     path = find_file(name, folder)
-    try:
-        array = read_array(path)
-    except OSError as error:
-        raise GraphError(
-            f"cannot be read: {error.strerror or error}", code="unreadable", field="file", got=name
-        ) from None
-    except NotEnoughMemoryError as error:
-        raise NotEnoughMemoryError(problem.within("file") for problem in error.problems) from None
-    except ValueError as error:
-        hint = "save an array of numbers with numpy.save"
-        raise GraphError(str(error), code="array-file", field="file", got=name, hint=hint) from None
+    with Within(field="file"):
+        try:
+            array = read_array(path)
+        except OSError as error:
+            raise GraphError(f"cannot be read: {error.strerror or error}", code="unreadable", got=name) from None
+        except ValueError as error:
+            hint = "save an array of numbers with numpy.save"
+            raise GraphError(str(error), code="array-file", got=name, hint=hint) from None
     return np.ascontiguousarray(array) if array.ndim else array
 
 
 def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
-    """The file of a name inside the document's folder.
+    """The path of a file in the document's folder.
 
     Raises:
-        GraphError: with the field `file`: not a name, outside the folder, or no such file.
+        GraphError: not a path, outside the folder, or no such file; its field is `file`.
     """
     if not isinstance(name, str) or not name or "\0" in name:
         raise GraphError("must be the path of a .npy file", code="kind", field="file", got=name)
     if folder is None:
         raise GraphError(
-            "a document that is not a file has no folder to find files in", code="no-folder", field="file", got=name
+            "a document that is not a file has no folder for other files", code="no-folder", field="file", got=name
         )
     path = folder / name
     try:
         inside = not pathlib.PurePath(name).is_absolute() and path.resolve().is_relative_to(folder.resolve())
         is_file = inside and path.is_file()
-    except (OSError, RuntimeError, ValueError) as error:  # too long a name, links in a circle
-        reason = getattr(error, "strerror", None) or "its links lead in a circle"
+    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, or circular links
+        reason = getattr(error, "strerror", None) or "its links form a cycle"
         raise GraphError(f"cannot be found: {reason}", code="unreadable", field="file", got=name) from None
     if not inside:
         raise GraphError(
@@ -140,10 +137,10 @@ def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
 
 
 def file_name(name: str) -> str:
-    """A name as a part of a file's name, another for each name.
+    """A name as part of a file name; different names give different results.
 
-    What some file system refuses is written as in a URL: `encoder/w` becomes `encoder%2Fw`.  Of a name that is too
-    long for a file, the end becomes a digest.
+    Characters that a file system may refuse are escaped as in a URL: `encoder/w` becomes `encoder%2Fw`.  A digest
+    replaces the end of a name that is too long.
     """
     written = re.sub(r'[%/\\:*?"<>|]', lambda match: f"%{ord(match[0]):02X}", name)
     if len(written.encode()) <= LONGEST_FILE_NAME:
@@ -153,15 +150,15 @@ def file_name(name: str) -> str:
 
 
 def to_stored(array: Array, dtype: DataType) -> Array:
-    """The array as a .npy file holds it: .npy has no 4-bit types, their numbers lie in the 8-bit type of the sign."""
+    """The array for a .npy file, which has no 4-bit types: they are stored in the 8-bit type of the same signedness."""
     return array.astype(np.int8 if dtype.is_signed else np.uint8) if dtype.bits == 4 else array
 
 
 def from_stored(array: Array, dtype: DataType) -> Array:
-    """What `to_stored` made of an array, undone; an array of any other type as it is.
+    """The inverse of `to_stored`; returns arrays of other types unchanged.
 
     Raises:
-        GraphError: numbers a 4-bit type cannot hold.
+        GraphError: the array has numbers that a 4-bit type cannot hold.
     """
     if dtype.bits != 4 or array.dtype != (np.int8 if dtype.is_signed else np.uint8):
         return array
@@ -172,10 +169,10 @@ def from_stored(array: Array, dtype: DataType) -> Array:
 
 
 def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | None, name: object) -> Array:
-    """The array of the file of this name, if it is what the document says it is.
+    """The array of the file of this name, if it is as the document says.
 
     Raises:
-        GraphError: another data type or shape, or numbers a 4-bit type cannot hold.
+        GraphError: it has another data type or shape, or numbers that a 4-bit type cannot hold.
     """
     if dtype is not None:
         array = from_stored(array, dtype)
@@ -183,7 +180,7 @@ def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | No
         found = DataType.parse(array.dtype)
     except DmlGraphError as error:
         raise GraphError(
-            "holds a data type DirectML does not have",
+            "holds a data type that DirectML does not have",
             code="unknown-dtype",
             field="file",
             got=str(array.dtype),
@@ -209,10 +206,10 @@ def check_file(array: Array, dtype: DataType | None, sizes: tuple[int, ...] | No
 
 
 def from_numbers(data: Tree, desc: TensorDesc) -> Array:
-    """The array written as a flat list of numbers, row-major, or as lists in lists.
+    """The array of a flat list of numbers in row-major order, or of nested lists.
 
     Raises:
-        GraphError: with the field of the offending number, or for a wrong count.
+        GraphError: a number does not fit, with its field, or the count is wrong.
     """
     if not isinstance(data.value, list):
         raise GraphError("must be a list of numbers", code="kind", field="data", got=data.plain)
@@ -249,9 +246,9 @@ def _numbers(tree: Tree) -> Iterator[Any]:
 
 
 def converted(numbers: list[Any], dtype: DataType) -> Array | None:
-    """All numbers at once, as `Scalar.of` makes them one by one; None where that is not certain.
+    """All numbers at once, as `Scalar.of` converts them one by one; None where the results could differ.
 
-    Certain are whole numbers that an integer type takes, and of a float type all that a double holds, if none
+    They cannot differ for integers that an integer type can hold, nor for floats that a double holds exactly, if none
     becomes infinite.
     """
     kinds = set(map(type, numbers))
@@ -276,7 +273,7 @@ def _one_by_one(data: Tree, dtype: DataType) -> Array:
     """The numbers as an array of one dimension.
 
     Raises:
-        GraphError: what is wrong with each number that the type cannot hold.
+        GraphError: one problem for each number that the type cannot hold.
     """
     bits: list[int] = []
     problems: list[Problem] = []
@@ -303,7 +300,7 @@ def _named_numbers(tree: Tree, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _shape(tree: Tree) -> tuple[int, ...] | None:
-    """The shape of lists in lists; None where they are not of one length."""
+    """The shape of nested lists; None where their lengths differ."""
     if not isinstance(tree.value, list):
         return ()
     shapes = {_shape(item) for item in tree.value}

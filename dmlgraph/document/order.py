@@ -1,4 +1,4 @@
-"""Declarations in any order → an order in which they can be made, and the cycles among them."""
+"""Topological order of declarations, and the cycles among them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import networkx as nx
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cycle:
-    """Names that read one another: `way` leads from the first of them along the readers back to it."""
+    """Names that read one another; `way` is a path from the first of them along readers back to it."""
 
     names: frozenset[str]
     way: list[str]
 
 
 def in_order(sources: Mapping[str, Collection[str]]) -> tuple[list[str], list[Cycle]]:
-    """Puts each name behind what it reads, and leaves them in their order as far as that allows.
+    """Puts each name after the names it reads, and otherwise keeps their order.
 
     Args:
         sources: name → the names it reads, all of them keys.
 
     Returns:
-        The names that stand on no cycle, in order, and the cycles.
+        The names that are not on a cycle, in order, and the cycles.
     """
     position = {name: index for index, name in enumerate(sources)}
     readers = collections.defaultdict(list)
@@ -53,7 +53,7 @@ def in_order(sources: Mapping[str, Collection[str]]) -> tuple[list[str], list[Cy
 
 
 def _ready(position: Mapping[str, int], readers: Mapping[str, list[str]], waits_for: dict[str, int]) -> list[str]:
-    """The names that wait for nothing, and those that wait for these alone, the first first."""
+    """The names that wait for nothing, or only for other such names, in order; the first declared comes first."""
     heap = [(index, name) for name, index in position.items() if waits_for[name] == 0]
     heapq.heapify(heap)
     order = []
@@ -73,7 +73,7 @@ def _is_cycle(group: Collection[str], readers: Mapping[str, list[str]]) -> bool:
 
 
 def _way_round(first: str, readers: Mapping[str, list[str]], group: Collection[str]) -> list[str]:
-    """The shortest way from a name of a cycle along the readers back to it."""
+    """The shortest path from a name of a cycle along readers back to it."""
     come_from: dict[str, str] = {}
     waiting = collections.deque([first])
     while first not in come_from:

@@ -1,4 +1,4 @@
-"""A graph file → Graph, with every error at its line and column, all in one go."""
+"""A graph file → Graph; reports all errors at once, each with its line and column."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SECTIONS = ("dmlgraph", "name", "target", "allow", "dims", "inputs", "constants"
 DECLARED = ("inputs", "constants", "nodes")
 INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
 ELSEWHERE = {"shape": "sizes", "type": "dtype", "data_type": "dtype", "value": "data", "path": "file", "operator": "op"}
-MOST_TOLD = 20  # nodes of a cycle
+MOST_SHOWN = 20  # nodes of a cycle
 CONSTANT_KEYS = ("file", "dtype", "sizes", "data")
 
 
@@ -48,8 +48,8 @@ def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None)
     """The graph in a YAML file.
 
     Args:
-        path: of the file; files it names are looked for in its folder.
-        dims: other values for the file's dims.
+        path: the file; the files it names are in its folder.
+        dims: values that replace those of the file's dims.
 
     Raises:
         DocumentError: every problem found, each with its line and column.
@@ -79,7 +79,7 @@ def read_text(path: pathlib.Path) -> str:
 
 
 def loads(text: str, *, folder: str | os.PathLike[str] | None = None, dims: Mapping[str, int] | None = None) -> Graph:
-    """The graph in YAML text; `folder` is where files it names are looked for, nowhere if left out.
+    """The graph in YAML text; `folder` holds the files it names (without it, the text cannot name files).
 
     Raises:
         DocumentError: every problem found, each with its line and column.
@@ -95,23 +95,23 @@ def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, 
         if tree is not None:
             graph = _Reader(tree, folder, problems).read(dims or {})
         elif not problems:
-            hint = "'dmlgraph new' writes one to start from"
+            hint = "'dmlgraph new' writes a file to start from"
             problems.add(Problem("the file is empty", code="empty-file", location=Location(file, 1, 1), hint=hint))
     return graph
 
 
 class _Reader:
-    """Builds the graph section by section; what cannot be built is noted, and so is not complained about again.
+    """Builds the graph section by section, and notes what it cannot build, so that it reports each problem once.
 
-    `broken` holds the names whose declaration is wrong: what depends on them is left out in silence; `lost` those of
-    nodes that refer to nothing.
+    `broken` holds the names whose declaration is wrong: nodes that depend on them are skipped silently.  `lost` holds
+    the nodes with a reference to an unknown name.
     """
 
     def __init__(self, tree: Tree, folder: pathlib.Path | None, problems: Problems) -> None:
         self.tree, self.folder, self.problems = tree, folder, problems
         self.broken: set[str] = set()
         self.lost: set[str] = set()
-        self.declared: dict[str, type[Operator] | None] = {}  # every name; the operator of a node, if there is one
+        self.declared: dict[str, type[Operator] | None] = {}  # every name; a node's operator, if it exists
         self.graph = Graph()
 
     def read(self, dims: Mapping[str, int]) -> Graph:
@@ -141,7 +141,7 @@ class _Reader:
             self._missing("the format version is missing", "dmlgraph", hint)
         elif version.value != FORMAT_VERSION or isinstance(version.value, bool):
             self._problem(
-                "not a format version this dmlgraph reads",
+                "not a format version that this dmlgraph reads",
                 version,
                 code="version",
                 field="dmlgraph",
@@ -151,7 +151,7 @@ class _Reader:
             )
 
     def _header(self, overrides: Mapping[str, int]) -> None:
-        """Name, target, allow and dims: those that are right make the graph, so that the rest can be checked."""
+        """Name, target, allow and dims: the graph is made of the valid ones, so that the rest can be checked."""
         fields: dict[str, Any] = {}
         name = self.tree.value.get("name")
         if name is not None:
@@ -164,7 +164,7 @@ class _Reader:
                     fields[key] = getattr(Graph(**{key: item.plain}), key)
         dims: dict[str, int] = {}
         for dim, size in self._section("dims"):
-            dims[dim] = 1  # stands in where the size is wrong
+            dims[dim] = 1  # used where the size is wrong
             with self._noting(self.tree):
                 dims |= Graph(dims={dim: size.plain}).dims
         with self._noting(self.tree):
@@ -175,7 +175,7 @@ class _Reader:
         self.graph.place(None, None, {f"dims.{dim}": place for dim, place in self._names("dims").items()})
 
     def _declare(self) -> None:
-        """Takes every name of an input, constant or node; a name used twice is a problem."""
+        """Registers the names of inputs, constants and nodes; a name used twice is a problem."""
         for section in DECLARED:
             for name, tree in self._section(section, quiet=True):
                 key = self.tree.value[section].keys[name]
@@ -197,13 +197,16 @@ class _Reader:
         if "file" in tree.value:
             if "data" in tree.value:
                 raise GraphError(
-                    "cannot be given beside 'file'", code="conflict", field="data", hint="one of them holds the numbers"
+                    "cannot be given together with 'file'",
+                    code="conflict",
+                    field="data",
+                    hint="give the numbers in one of them",
                 )
             found = Gathered()
             with found:
                 array = load_file(plain["file"], self.folder)
             with found:
-                # The description checks the dtype and sizes that are given; stand-ins take the place of the others.
+                # The tensor description checks the given dtype and sizes; placeholders replace missing ones.
                 stated = self.graph.describe(dtype=plain.get("dtype", "uint8"), sizes=plain.get("sizes", [1]))
             found.settle(GraphError)
             array = check_file(
@@ -228,9 +231,9 @@ class _Reader:
         order, cycles = in_order(sources)
         for cycle in cycles:
             self.broken |= cycle.names
-            first, few = cycle.way[0], cycle.way[:MOST_TOLD]
-            told = few if few == cycle.way else [*few, "…", first]
-            way = " -> ".join(map(shorten, told))
+            first, few = cycle.way[0], cycle.way[:MOST_SHOWN]
+            shown = few if few == cycle.way else [*few, "…", first]
+            way = " -> ".join(map(shorten, shown))
             place = self.tree.value["nodes"].keys[first].location
             self.problems.add(Problem("the nodes form a cycle", code="cycle", node=first, got=way, location=place))
         for name in order:
@@ -269,7 +272,7 @@ class _Reader:
 
     @staticmethod
     def _operator_of(tree: Tree) -> type[Operator] | None:
-        """The class of a node's operator, if there is one."""
+        """The class of a node's operator; None where no such operator exists."""
         op = tree.value.get("op") if isinstance(tree.value, dict) else None
         return find(op.value) if op is not None and isinstance(op.value, str) else None
 
@@ -331,11 +334,11 @@ class _Reader:
     # References.
 
     def _source(self, reference: str) -> str | None:
-        """The node, input or constant that a reference reads; None where it reads nothing.
+        """The node, input or constant that a reference reads; None for unknown names.
 
-        Where names hold dots, what follows the name must be an output of the node, if any such node is declared.
+        Where names contain dots, the part after the name must be an output of the node, if such a node is declared.
         """
-        if reference in self.declared and self._may_have(reference, ""):  # as nearly always
+        if reference in self.declared and self._may_have(reference, ""):  # the usual case
             return reference
         found = [(name, path) for name, path in readings(reference) if name in self.declared]
         fitting = (name for name, path in found if self._may_have(name, path))
@@ -346,7 +349,7 @@ class _Reader:
         return not path if operator is None else may_have_output(operator, path)
 
     def _sources(self, name: str, tree: Tree) -> Iterator[str]:
-        """The nodes a node reads; a reference to nothing is a problem."""
+        """The nodes that a node reads; a reference to an unknown name is a problem."""
         for field, each in self._references(name, tree):
             if self._reference(each, field, name):
                 source = self._source(each.value)
@@ -356,7 +359,7 @@ class _Reader:
                 self.lost.add(name)
 
     def _references(self, name: str, tree: Tree) -> Iterator[tuple[str, Tree]]:
-        """Every tensor a node is given: its field, and what should name it."""
+        """Every input tensor of a node: its field, and the tree that should name it."""
         operator = self.declared[name]
         for field in operator.input_fields if operator else ():
             item = tree.value.get(field)
@@ -373,14 +376,14 @@ class _Reader:
                 node=node,
                 field=field,
                 got=tree.plain,
-                hint="a number becomes a tensor through a fill_value_constant"
+                hint="use a fill_value_constant to make a tensor of a number"
                 if isinstance(tree.value, (int, float))
                 else None,
             )
             return False
         if self._source(tree.value) is not None:
             return True
-        if not self._unreadable(*DECLARED):  # else it may well be in the section that could not be read
+        if not self._unreadable(*DECLARED):  # else it may be in the section that could not be read
             near = reference_hint(tree.value, self.declared)
             self._problem(
                 f"there is no input, constant or node called '{shorten(tree.value)}'",
@@ -406,7 +409,7 @@ class _Reader:
     # Problems and their places.
 
     def _attempt(self, name: str, tree: Tree, build: Any, known: tuple[str, ...] | None = None) -> None:
-        """Builds one declaration; its problems get their places, and its name is broken if there are any."""
+        """Builds one declaration; adds places to its problems, and marks its name as broken if it has any."""
         if name in self.broken:
             return
         if not isinstance(tree.value, dict):
@@ -423,14 +426,14 @@ class _Reader:
                 self.graph.place(name, self._name_place(name, tree), tree.value)
 
     def _reads_broken(self, name: str, tree: Tree) -> bool:
-        """Whether a node reads what is broken, or is not there at all."""
+        """Whether a node reads a broken or unknown name."""
         if name in self.lost or not self.broken:
             return name in self.lost
         return any(self._source(each.value) in self.broken for _, each in self._references(name, tree))
 
     @contextlib.contextmanager
     def _noting(self, tree: Tree, name: str | None = None) -> Iterator[None]:
-        """Notes the problems of an error raised inside, with their places, and goes on."""
+        """Notes the problems of an error raised inside, with their places, and continues."""
         found = Gathered()
         with found:
             yield
@@ -440,12 +443,12 @@ class _Reader:
             self.broken.add(name)
 
     def _note(self, problem: Problem, tree: Tree, name: str | None) -> None:
-        """A problem with its place: the field's, else the name's."""
+        """Notes a problem with its place: the field's, else the name's."""
         if problem.code == "unknown-dim" and self._unreadable("dims"):
             return
         operator = self._operator_of(tree)
         if operator and problem.code == "missing" and problem.hint is None and problem.field in operator.model_fields:
-            problem = dataclasses.replace(problem, hint=f"'dmlgraph operators {operator.name}' tells what it takes")
+            problem = dataclasses.replace(problem, hint=f"'dmlgraph operators {operator.name}' lists its fields")
         place = tree.find(problem.field, key=problem.code == "unknown-field")
         if name is not None and place is tree:
             place = self._name_place(name, tree)
@@ -460,7 +463,7 @@ class _Reader:
         return self.tree.value[section].keys if section in self.tree.value else {}
 
     def _unreadable(self, *sections: str) -> bool:
-        """Whether one of the sections is there and is no mapping."""
+        """Whether one of the sections is given and is not a mapping."""
         trees = [self.tree.value[section] for section in sections if section in self.tree.value]
         return any(not isinstance(tree.value, dict | None) for tree in trees)
 
@@ -481,14 +484,14 @@ class _Reader:
             )
 
     def _known_keys(self, tree: Tree, known: tuple[str, ...], node: str | None = None) -> Tree:
-        """Reports unknown keys; the tree without them.
+        """Reports unknown keys, and returns the tree without them.
 
-        One that is near to a key not given is read as that, so that it is told only once.
+        A key that is similar to a missing one is read as that, so that the mistake is reported only once.
         """
         unknown = [key for key in tree.value if key not in known]
         if not unknown:
             return tree
-        tree = tree.copy()  # aliases may stand for it elsewhere
+        tree = tree.copy()  # aliases may refer to it elsewhere
         for key in unknown:
             item, place = tree.value.pop(key), tree.keys.pop(key)
             absent = [each for each in known if each not in tree.value]
@@ -515,7 +518,7 @@ class _Reader:
             raise DocumentError(problems)
 
     def _missing(self, message: str, section: str, hint: str) -> None:
-        """A section that is not there: a problem of the whole file, so that no line of it is shown."""
+        """Notes that a section is missing: a problem of the whole file, so that no line is shown."""
         place = dataclasses.replace(self.tree.location, end_column=None, source=None)
         self.problems.add(Problem(message, code="missing", field=section, hint=hint, location=place))
 

@@ -1,4 +1,4 @@
-"""JSON Schema of graph files, for editors: made from the operators' classes."""
+"""JSON Schema of graph files, for editors; generated from the operators' classes."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def schema() -> Schema:
             "name": {"type": "string"},
             "target": {
                 "enum": [str(level) for level in FeatureLevel],
-                "description": "the feature level to be legal at",
+                "description": "the feature level at which the graph must be legal",
             },
             "allow": {
                 "type": "array",
                 "items": {"enum": list(WARNINGS)},
-                "description": "codes of warnings that are not told",
+                "description": "codes of warnings that are not reported",
             },
             "dims": _named({"type": "integer", "minimum": 1}),
             "inputs": _named(

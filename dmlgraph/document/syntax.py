@@ -1,6 +1,6 @@
-"""What is wrong with text that is no YAML, in words that say what to do.
+"""Problems of text that is not YAML, in words that say what to do.
 
-libyaml tells what its grammar missed and where it noticed; what the writer did wrong is often a little before.
+libyaml reports what its grammar expected and where it noticed; the user's mistake is often a little earlier.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import yaml
 
 from dmlgraph.errors import Location, Problem
 
-# What YAML 1.2 calls c-printable, turned round.
+# The complement of what YAML 1.2 calls c-printable.
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_SPACE = re.compile(r"\s*[\w.-]+:[^\s:/]")  # `key:value`, which is one word
 _WORD = re.compile(r"[^\s,\[\]{}:]+\s*$")
@@ -23,7 +23,8 @@ _CLOSING = {"{": "}", "[": "]"}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Trouble:
-    """Where libyaml noticed (`line` and `column` from 0), where what it was reading began, the last open bracket."""
+    """Where libyaml noticed (`line` and `column` from 0), where the construct it was reading began, the last open
+    bracket."""
 
     lines: Sequence[str]
     line: int
@@ -44,7 +45,7 @@ class _Trouble:
         return f"line {self.begin.line + 1}, column {self.begin.column + 1}"
 
     def at_word(self) -> _Trouble:
-        """The trouble at the word before a colon: the key that should not be here."""
+        """The trouble, moved to the word before a colon: the misplaced key."""
         word = _WORD.search(self.before) if self.character == ":" else None
         return self if word is None else dataclasses.replace(self, column=word.start())
 
@@ -58,79 +59,79 @@ class _Trouble:
         return Location(file, self.line + 1, self.column + 1, end, source)
 
 
-_Told = tuple[_Trouble, str, str | None]
+_Description = tuple[_Trouble, str, str | None]
 
 
-def _no_mapping(at: _Trouble) -> _Told:
+def _no_mapping(at: _Trouble) -> _Description:
     above = at.lines[at.line - 1] if 0 < at.line < len(at.lines) else ""
     if _NO_SPACE.match(above):
         hint = f"line {at.line} needs a space after its ':'"
     else:
-        hint = "indent the entries of a mapping alike; text that has ': ' in it needs quotes"
-    return at.at_word(), "a key cannot be here", hint
+        hint = "indent all entries of a mapping equally; text that contains ': ' needs quotes"
+    return at.at_word(), "a key is not allowed here", hint
 
 
-def _no_token(at: _Trouble) -> _Told:
+def _no_token(at: _Trouble) -> _Description:
     if at.character == "\t":
         return _tab(at)
     return at, f"a value cannot begin with '{at.character}'", "put it in quotes"
 
 
-def _tab(at: _Trouble) -> _Told:
+def _tab(at: _Trouble) -> _Description:
     return at, "a tab in the indentation", "indent with spaces"
 
 
-def _no_key(at: _Trouble) -> _Told:
+def _no_key(at: _Trouble) -> _Description:
     if at.before.endswith("'"):
-        return at, "text goes on behind its closing quote", "inside '…' a quote is written twice: ''"
-    hint = f"the mapping begun in line {at.begin.line + 1} is indented by {at.begin.column}: indent its entries alike"
-    return at, "the indentation fits no mapping above", hint
+        return at, "text continues after its closing quote", "inside '…' write a quote twice: ''"
+    begun = f"the mapping begun in line {at.begin.line + 1} is indented by {at.begin.column}"
+    return at, "the indentation matches no mapping above", f"{begun}: indent all its entries equally"
 
 
-def _no_item(at: _Trouble) -> _Told:
+def _no_item(at: _Trouble) -> _Description:
     hint = f"the list begun in line {at.begin.line + 1} is indented by {at.begin.column}"
     return at, "an item of the list must begin with '- ' here", hint
 
 
-def _not_closed(opening: str) -> Callable[[_Trouble], _Told]:
+def _not_closed(opening: str) -> Callable[[_Trouble], _Description]:
     closing = _CLOSING[opening]
 
-    def tell(at: _Trouble) -> _Told:
+    def describe(at: _Trouble) -> _Description:
         if not at.character:
             return at.at_begin(), f"this '{opening}' is never closed", f"close it with '{closing}'"
         return at.at_word(), f"a ',' or '{closing}' is missing before this", f"the '{opening}' is in {at.begun}"
 
-    return tell
+    return describe
 
 
-def _no_value(at: _Trouble) -> _Told:
+def _no_value(at: _Trouble) -> _Description:
     if not at.character and at.bracket is not None:
         at = dataclasses.replace(at, line=at.bracket.line - 1, column=at.bracket.column - 1)
         return at, f"this '{at.character}' is never closed", f"close it with '{_CLOSING[at.character]}'"
     return at, f"a value is expected, not '{at.character}'", "text that begins with such a character needs quotes"
 
 
-def _ends(at: _Trouble) -> _Told:
+def _ends(at: _Trouble) -> _Description:
     return at.at_begin(), "this quote is never closed", None
 
 
-def _escape(at: _Trouble) -> _Told:
+def _escape(at: _Trouble) -> _Description:
     return at, "no such escape in double quotes", r"write a backslash as '\\', or use single quotes"
 
 
-def _no_colon(at: _Trouble) -> _Told:
+def _no_colon(at: _Trouble) -> _Description:
     return at.at_begin(), "a ':' is missing after this key", None
 
 
-def _no_space(at: _Trouble) -> _Told:
+def _no_space(at: _Trouble) -> _Description:
     return at, "a space is missing after this ':'", None
 
 
-def _no_list(at: _Trouble) -> _Told:
-    return at, "a list with '- ' begins on a line of its own", "or write it as [a, b]"
+def _no_list(at: _Trouble) -> _Description:
+    return at, "a list with '- ' begins on a new line", "or write it as [a, b]"
 
 
-_TOLD: dict[str, Callable[[_Trouble], _Told]] = {
+_DESCRIPTIONS: dict[str, Callable[[_Trouble], _Description]] = {
     "mapping values are not allowed in this context": _no_mapping,
     "found character that cannot start any token": _no_token,
     "found a tab character that violates indentation": _tab,
@@ -151,21 +152,21 @@ _TOLD: dict[str, Callable[[_Trouble], _Told]] = {
 def syntax_problem(
     error: yaml.MarkedYAMLError, lines: Sequence[str], file: str, bracket: Location | None = None
 ) -> Problem:
-    """What is wrong, where, and what to do; what we have no words for is told in libyaml's.
+    """What is wrong, where, and what to do; in libyaml's words where there are none here.
 
     Args:
-        error: libyaml's.
-        lines: of the text.
-        file: its name.
+        error: libyaml's error.
+        lines: the lines of the text.
+        file: the name of the file.
         bracket: the innermost '{' or '[' that is open where reading ended.
     """
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return Problem(f"not YAML: {error.problem}", code="syntax", location=Location(file, 1, 1))
     at = _Trouble(lines, mark.line, mark.column, error.context_mark or mark, bracket)
-    tell = _TOLD.get(error.problem or "")
-    at, message, hint = tell(at) if tell else (at, error.problem or "", None)
-    if at.line >= len(lines) and lines:  # the end of the file: shown behind its last line
+    describe = _DESCRIPTIONS.get(error.problem or "")
+    at, message, hint = describe(at) if describe else (at, error.problem or "", None)
+    if at.line >= len(lines) and lines:  # the end of the file: shown after its last line
         at = dataclasses.replace(at, line=len(lines) - 1, column=len(lines[-1]))
     return Problem(f"not YAML: {message}", code="syntax", hint=hint, location=at.location(file))
 
@@ -176,7 +177,7 @@ def character_problem(text: str, file: str) -> Problem:
     lines = text[: bad.end() if bad else 0].splitlines() or [""]
     line = text.splitlines()[len(lines) - 1] if bad else None
     return Problem(
-        "not YAML: a control character or other code point that text does not have",
+        "not YAML: a control character or another code point that YAML does not allow",
         code="syntax",
         got=repr(bad[0]) if bad else None,
         location=Location(file, len(lines), max(1, len(lines[-1])), None, line),

@@ -1,8 +1,8 @@
-"""YAML text → a tree of plain values that remember where they stand.
+"""YAML text → a tree of plain values with their locations.
 
-YAML 1.2's core schema: `null`, `true`, `false`, numbers, `.inf`, `.nan`; everything else is text, so that names
-such as `on` or `y` are names.  The tree is built from the parser's events, without recursion and without
-constructing any object: tags are refused, and anchors are counted out so that they cannot blow a file up.
+YAML 1.2's core schema: `null`, `true`, `false`, numbers, `.inf`, `.nan`; everything else is text, so that `on` or `y`
+can be names.  The tree is built from the parser's events, without recursion and without constructing objects: tags are
+refused, and the values of aliases are counted, so that they cannot expand a file without bound.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dmlgraph.document.syntax import character_problem, syntax_problem
 from dmlgraph.errors import Location, Problem, Problems, shorten
 from dmlgraph.memory import collector_paused
 
-MAX_DEPTH = 64  # levels of nesting in a graph file, aliases written out; real ones need 6
-MAX_DIGITS = 400  # of an integer: float64 ends at 309
-MAX_UNFOLDED = 100_000  # values in a file once its aliases are written out, beyond one for each character
+MAX_DEPTH = 64  # levels of nesting in a graph file, aliases expanded; real files need 6
+MAX_DIGITS = 400  # of an integer: float64 has at most 309
+MAX_UNFOLDED = 100_000  # values in a file, aliases expanded, in addition to one per character
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # where libyaml counts a new line
 _TAG_DIRECTIVE = re.compile("^%TAG", re.MULTILINE)
@@ -39,9 +39,9 @@ _WORDS: dict[str, Any] = {
 
 
 class Source:
-    """A text and its name: where a range of its characters lies, in lines and columns, worked out when asked.
+    """A text and its name; computes the lines and columns of a range of characters on demand.
 
-    Most values of a file are never told of, so a tree keeps ranges: `start << 32 | stop`, in characters.
+    Most locations are never needed, so a tree keeps ranges: `start << 32 | stop`, in characters.
     """
 
     def __init__(self, file: str, text: str, breaks: re.Pattern[str] = _BREAK) -> None:
@@ -54,12 +54,12 @@ class Source:
 
     @functools.cached_property
     def lines(self) -> list[str]:
-        """The lines without their ends; none behind the last line's end."""
+        """The lines without line ends; no empty line after the last line end."""
         lines = self._breaks.split(self.text)
         return lines if lines[-1] else lines[:-1]
 
     def location(self, span: int) -> Location:
-        """From the first character of a range to behind its last, where that is on the same line."""
+        """The location of a range; it has an end column if the range ends on the same line."""
         start, stop = span >> 32, span & 0xFFFFFFFF
         line = bisect.bisect_right(self._starts, start) - 1
         first = self._starts[line]
@@ -70,7 +70,7 @@ class Source:
 
 
 class Tree:
-    """A value and its place.
+    """A value and its location.
 
     `value` is a scalar, a list of trees, or a dict from scalars to trees; `keys` holds the trees of a dict's keys.
     """
@@ -103,13 +103,13 @@ class Tree:
         return Tree(value, self._source, self._span)
 
     def reach(self, stop: int) -> None:
-        """Makes the place end before a character."""
+        """Makes the range end before a character."""
         self._span = self._span >> 32 << 32 | stop
 
     def find(self, path: str | None, *, key: bool = False) -> Tree:
-        """The place of the deepest part of a dotted path that is there; `key`: of its key, not its value.
+        """The place of the deepest existing part of a dotted path; `key`: of its key instead of its value.
 
-        Keys may hold dots: a path that is a key as a whole is that key.
+        Keys may contain dots: a path that is a key as a whole is that key.
         """
         tree, found, rest = self, self, path or ""
         while rest:
@@ -126,15 +126,15 @@ class Tree:
         return found
 
 
-_NO_KEYS: dict[Any, Tree] = {}  # of all that is no dict
+_NO_KEYS: dict[Any, Tree] = {}  # of everything that is not a dict
 
 
 def resolve(text: str) -> Any:
-    """What a plain scalar means; a number beyond every data type stays text, so that it becomes no other number."""
+    """The value of a plain scalar; a number beyond every data type stays text, so that it is not rounded."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
-        # A sign rules the other bases out; leading zeros are decimal in YAML 1.2.
+        # A signed number is decimal, and so is one with leading zeros in YAML 1.2.
         base = 0 if text[:2] in ("0x", "0o") else 10
         return int(text, base) if len(text) <= MAX_DIGITS else text
     if _FLOAT.fullmatch(text):
@@ -147,14 +147,14 @@ def parse(text: str, file: str, problems: Problems) -> Tree | None:
     """The tree of a YAML document; None where it cannot be read at all, or is empty.
 
     Args:
-        text: of the document.
+        text: the document.
         file: its name.
-        problems: takes what is wrong with it.
+        problems: collects what is wrong with it.
     """
-    source = Source(file, text.removeprefix("\ufeff"))  # libyaml does not count the mark either
+    source = Source(file, text.removeprefix("\ufeff"))  # libyaml does not count the byte order mark either
     builder = _Builder(source, problems)
     directive = _TAG_DIRECTIVE.search(source.text)
-    if directive is not None:  # libyaml compares each with all before it
+    if directive is not None:  # libyaml compares each with all previous ones
         place = source.location(directive.start() << 32 | directive.end())
         problems.add(
             Problem("the directive %TAG is not allowed: a graph file has no tags", code="syntax", location=place)
@@ -175,7 +175,7 @@ def parse(text: str, file: str, problems: Problems) -> Tree | None:
 
 
 class _TooMuchError(Exception):
-    """The document is nested too deep, grows too large or does not end where it should: reading stops."""
+    """The document is nested too deeply, expands too far or holds a second document: reading stops."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -187,20 +187,20 @@ _SCALAR: Any = yaml.ScalarEvent
 
 
 class _Open:
-    """A list or dict whose end has not been met."""
+    """A list or dict whose end has not been read."""
 
     __slots__ = ("anchor", "bracket", "depth", "key", "size", "tree", "value")
 
     def __init__(self, tree: Tree, anchor: str | None, bracket: int | None) -> None:
         self.tree, self.value, self.anchor = tree, tree.value, anchor
-        self.bracket = bracket  # where it is opened; None: by indentation
-        self.size = 1  # of what is closed in it, aliases written out
-        self.depth = 1  # levels of nesting in it, aliases written out
-        self.key: Any = _NO_KEY  # a dict's key that waits for its value; None: one that was refused
+        self.bracket = bracket  # where its bracket is; None: begun by indentation
+        self.size = 1  # of the finished values in it, aliases expanded
+        self.depth = 1  # levels of nesting in it, aliases expanded
+        self.key: Any = _NO_KEY  # a dict's key that waits for its value; None: a refused one
 
 
 class _Builder:
-    """Takes parser events one by one and builds the tree."""
+    """Builds the tree from parser events."""
 
     def __init__(self, source: Source, problems: Problems) -> None:
         self.source, self.problems = source, problems
@@ -218,7 +218,7 @@ class _Builder:
         return None if bracket is None else self.source.location(bracket << 32 | bracket + 1)
 
     def build(self, events: Iterable[Any]) -> None:
-        """Builds the tree of all events; most are scalars, so the way of a scalar is short."""
+        """Builds the tree of all events; most are scalars, so these have a fast path."""
         take, source, stack, resolved = self._take, self.source, self._stack, dict(_WORDS)
         items: list[Tree] | None = None  # of the innermost list or dict, if it is a list
         for event in events:
@@ -250,7 +250,7 @@ class _Builder:
         self._check_depth(1, event)
         is_dict = type(event) is yaml.MappingStartEvent
         tree = Tree({} if is_dict else [], self.source, _span(event), {} if is_dict else None)
-        last = event.end_mark.index - 1  # `[a: 1]` begins a mapping without a bracket
+        last = event.end_mark.index - 1  # `[a: 1]` begins a mapping that has no bracket
         bracket = last if event.flow_style and self.source.text[last] in "{[" else None
         self._stack.append(_Open(tree, event.anchor, bracket))
 
@@ -267,7 +267,7 @@ class _Builder:
         if event.anchor not in self._anchors:
             inside = any(each.anchor == event.anchor for each in self._stack)
             where = "inside its own anchor" if inside else "before its anchor"
-            self._problem(f"the alias *{event.anchor} stands {where}", event)
+            self._problem(f"the alias *{event.anchor} is {where}", event)
             self._place(Tree(None, self.source, _span(event)), 0)
         else:
             tree, size, depth = self._anchors[event.anchor]
@@ -288,7 +288,7 @@ class _Builder:
             raise self._too_much(f"nested more than {MAX_DEPTH} levels deep", event)
 
     def _place(self, tree: Tree, depth: int, more: int = 0) -> None:
-        """Puts a finished value where it belongs; it has `depth` levels of nesting, and `more` values inside it."""
+        """Adds a finished value to its parent; it has `depth` levels of nesting, and `more` values inside it."""
         if not self._stack:
             self.root = self.root or tree
             return
@@ -298,7 +298,7 @@ class _Builder:
         if parent.size > self._limit:
             raise _TooMuchError(
                 Problem(
-                    f"the aliases here unfold to more than {self._limit} values",
+                    f"the aliases here expand to more than {self._limit} values",
                     code="syntax",
                     location=tree.location,
                     hint="write the values out",
@@ -310,14 +310,14 @@ class _Builder:
             parent.key = self._key(parent.tree, tree)
         else:
             key, parent.key = parent.key, _NO_KEY
-            if key is not None:  # else the value of a key that was refused
+            if key is not None:  # else this is the value of a refused key
                 name = key.value
                 if tree.value is None and ":" in name:
                     name, tree = self._split(key)
                 parent.value[name], parent.tree.keys[name] = tree, key
 
     def _key(self, parent: Tree, key: Tree) -> Tree | None:
-        """The key, None where it cannot be one."""
+        """The key; None where it cannot be a key."""
         name = key.value
         if not isinstance(name, str):
             problem = Problem(
@@ -336,7 +336,8 @@ class _Builder:
         return None
 
     def _split(self, key: Tree) -> tuple[str, Tree]:
-        """`key:value`, which YAML takes for a key without a value, as what was surely meant; a problem all the same."""
+        """`key:value`, which YAML reads as a key without a value, as the key and value that are meant; reports a
+        problem."""
         meant, _, value = key.value.partition(":")
         hint = f"write '{shorten(meant)}: {shorten(value)}'" if value else None
         message = f"a space is missing after the ':' of '{shorten(key.value)}'"
@@ -367,7 +368,7 @@ class _Builder:
 
 
 def _span(event: Any) -> int:
-    """From an event's first character to behind its last."""
+    """The range of an event's characters."""
     start: int = event.start_mark.index
     stop: int = event.end_mark.index
     return start << 32 | stop

@@ -1,4 +1,4 @@
-"""Graph → a graph file that loads as the same graph."""
+"""Graph → a graph file; loading it gives the same graph."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def dumps(graph: Graph) -> str:
     """The graph as YAML text.
 
     Raises:
-        GraphError: a constant is too large to be written as numbers, or the graph is a fused one.
+        GraphError: a constant is too large to be written as numbers, or the graph is fused.
     """
     with enough_memory("write", graph):
         text, files = _document(graph, "graph")
     if files:
         raise GraphError(
-            "has constants that need files of their own: save it to a file", code="no-folder", got=sorted(files)
+            "has constants that need separate files: save it to a file", code="no-folder", got=sorted(files)
         )
     return text
 
@@ -65,9 +65,9 @@ def _document(graph: Graph, stem: str) -> tuple[str, dict[str, np.ndarray[Any, A
     """The text, and the arrays of the files it names."""
     if graph.is_fused:
         raise GraphError(
-            "a fused graph is no source: its readers may read by strides that no file can say",
+            "a fused graph cannot be saved: it may use strides that a graph file cannot express",
             code="fused-graph",
-            hint="save the graph it was made of",
+            hint="save the graph before fusing",
         )
     files: dict[str, np.ndarray[Any, Any]] = {}
     sections: dict[str, dict[str, Any]] = {"inputs": {}, "constants": {}, "nodes": {}}
@@ -122,7 +122,7 @@ def _operator(graph: Graph, node: OperatorNode) -> dict[str, Any]:
 
 
 def _attributes(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes that were given and are not the default, with the dims by name."""
+    """The attributes that were given and differ from the default; dims are written as names."""
     fields, members = {}, operator.members_by_field()
     for name, value in operator.attributes.items():
         if name not in given or value == type(operator).model_fields[name].default:
@@ -133,7 +133,7 @@ def _attributes(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _names_a_dim(value: Any) -> bool:
-    """Whether a number or a list of them has a name in it."""
+    """Whether a number, or a list of numbers, contains a name."""
     return isinstance(value, str) or (isinstance(value, (list, tuple)) and any(map(_names_a_dim, value)))
 
 
@@ -152,7 +152,7 @@ def _output(asked: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A field's value as YAML has it."""
+    """A field's value for YAML."""
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(each) for each in value]
     if isinstance(value, Scalar):
@@ -167,12 +167,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, float) and math.isfinite(value):
-        return float(str(np.float32(value)))  # the shortest number that is this float32
+        return float(str(np.float32(value)))  # the shortest decimal of this float32
     return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
 
 
 def _emit(top: Mapping[str, Any]) -> str:
-    """Sections as blocks, one declaration a line."""
+    """Sections as blocks, one declaration per line."""
     stream = io.StringIO()
     yaml.emit(_events(top), stream, Dumper=yaml.SafeDumper, width=math.inf, allow_unicode=True)
     return stream.getvalue()

@@ -16,7 +16,7 @@ from dmlgraph.dxdispatch.buffers import sequence
 from dmlgraph.dxdispatch.fields import members, plain_number, tensor
 from dmlgraph.dxdispatch.names import operator_type
 from dmlgraph.dxdispatch.text import layout
-from dmlgraph.errors import BindingError, GraphError, Within, listing, suggestion
+from dmlgraph.errors import BindingError, GraphError, Within, unknown_array
 from dmlgraph.files import NewFiles
 from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
@@ -110,10 +110,7 @@ class _Writer:
         names = [node.name for node in self.graph.inputs]
         for name in self.inputs:
             if name not in names:
-                hint = suggestion(name, names)
-                raise BindingError(
-                    "is not an input of the graph", code="unknown-array", field=name, allowed=listing(names), hint=hint
-                )
+                raise unknown_array(name, names, "input")
 
     # Resources.
 

@@ -1,7 +1,7 @@
-"""Passes: what makes a graph smaller and faster before it is lowered, and leaves its results as they are.
+"""Passes: they make a graph smaller and faster before it is lowered, and keep its results.
 
-A pass is a list of rules (one family a module); the pipeline runs them in the order below, each to a fixed point,
-all of them until nothing changes.  Every rule says what it does to the numbers.
+A pass is a list of rules (one family per module).  The pipeline runs the passes in the order below, each to a fixed
+point, and repeats all of them until nothing changes.  Every rule states its effect on the numbers.
 
     fused = passes.fuse(graph)
     print(fused.explain())

@@ -1,9 +1,9 @@
-"""Activations: what follows a heavy operator element by element goes into its FusedActivation.
+"""Activations: an element-wise operator after a heavy operator becomes its FusedActivation.
 
-The operator then writes its result once, activated.  DirectML without metacommands does so for RELU, LEAKY_RELU and
-IDENTITY; the others it runs by a dispatch of their own, as if they were not fused, to the same bits.
+The heavy operator then writes its result once, activated.  DirectML without metacommands does so for RELU, LEAKY_RELU
+and IDENTITY; it runs the others in a separate dispatch, as if they were not fused, with the same bits.
 
-An operator is never computed twice: one whose value has other readers keeps it as it is.
+No operator is computed twice: an operator whose value has other readers is not changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dmlgraph.operators.activation import ActivationHardSigmoid, ActivationLinea
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Add1, Clip, Threshold
 from dmlgraph.operators.trigonometric import Tanh
-from dmlgraph.passes.affine import AFFINE, FLOATS, affine, line_of
+from dmlgraph.passes.affine import AFFINE, FLOATS, affine, affine_map_of
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Source, rule
 from dmlgraph.tensor import DataType
@@ -41,17 +41,17 @@ def is_fusable(operator: type[Operator]) -> bool:
 @rule(
     is_fusable,
     after=(is_host,),
-    effect="bit-exact, but a fused RELU keeps NaN and makes −0.0 of what is below zero; where hosts hand over more "
-    "digits (float16, the reference) at most 1/2 ULP of the argument; of float16 an activation alone rounds its steps "
+    effect="bit-exact, except that a fused RELU keeps NaN and gives −0.0 for negative numbers; where hosts pass more "
+    "digits (float16, the reference) at most 1/2 ULP of the argument; a separate float16 activation rounds its steps "
     "to float16, a fused one to float32; a hard sigmoid made of CLIP gives 0 for NaN",
 )
 def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
     """activation(host) → host with FusedActivation; activation(a + b) → ADD1.
 
     Hosts are CONVOLUTION, GEMM, the batch and mean-variance normalizations, and ADD.  THRESHOLD at 0 is RELU, TANH of
-    float32 is ACTIVATION_TANH, and CLIP between 0 and 1 with a ScaleBias HARD_SIGMOID.  Fused, a RELU leaves NaN as it
-    is and gives −0.0 for negative numbers (measured), where alone it gives 0 for both.  What a float16 host computed
-    is rounded after the activation only.  CONVOLUTION's output padding is activated either way.
+    float32 is ACTIVATION_TANH, and CLIP between 0 and 1 with a ScaleBias HARD_SIGMOID.  A fused RELU keeps NaN and
+    gives −0.0 for negative numbers (measured); a separate one gives 0 for both.  The result of a float16 host is
+    rounded only after the activation.  CONVOLUTION's output padding is activated either way.
     """
     activation = as_activation(node)
     return activation and _fuse(draft, node.operand("input"), activation)
@@ -60,21 +60,21 @@ def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
 @rule(
     *AFFINE,
     after=(is_host,),
-    effect="bit-exact; where hosts hand over more digits (float16, the reference) 1/2 ULP of the argument",
+    effect="bit-exact; where hosts pass more digits (float16, the reference) 1/2 ULP of the argument",
 )
 def fuse_line(draft: Draft, node: DraftNode) -> Outcome:
     """host · s + b → host with FusedActivation LINEAR(s, b); (a + b) + c → ADD1 with LINEAR(1, c).
 
-    A scale of 1 is exact, and so is a bias of −0.0, which leaves the sign of zeros alone.
+    A scale of 1 is exact, and so is a bias of −0.0, which keeps the sign of zeros.
     """
     found = affine(draft, node)
     if found is None:
         return None
-    return _fuse(draft, found.operand, (ActivationLinear, {"alpha": found.line.scale, "beta": found.line.bias}))
+    return _fuse(draft, found.operand, (ActivationLinear, {"alpha": found.map.scale, "beta": found.map.bias}))
 
 
 def as_activation(node: DraftNode) -> Activation | None:
-    """A node as an activation that can be fused; None where it is none."""
+    """A node as an activation that can be fused, or None."""
     operator = node.operator
     match operator:
         case Tanh(scale_bias=None) if operator.input.dtype is DataType.FLOAT32:
@@ -82,8 +82,8 @@ def as_activation(node: DraftNode) -> Activation | None:
         case Threshold(scale_bias=None, min=0.0):
             return ActivationRelu, {}
         case Clip(min=0.0, max=1.0, scale_bias=scale_bias) if scale_bias is not None:
-            line = line_of(scale_bias)
-            return ActivationHardSigmoid, {"alpha": line.scale, "beta": line.bias}
+            affine_map = affine_map_of(scale_bias)
+            return ActivationHardSigmoid, {"alpha": affine_map.scale, "beta": affine_map.bias}
         case Clip(scale_bias=None):
             return Clip, {"min": operator.min, "max": operator.max}
         case Clip() | Threshold() | Tanh() | None:

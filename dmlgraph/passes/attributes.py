@@ -1,4 +1,4 @@
-"""Constants into attributes: an operator that takes a number is given the number, not a tensor of it."""
+"""Constants into attributes: an operator that has an attribute for a number gets the number instead of a tensor."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from dmlgraph.scalar import Scalar
 def constant_exponent(draft: Draft, node: DraftNode) -> Outcome:
     """pow(x, fill) → CONSTANT_POW, for a float x and an exponent that is a float32.
 
-    Both are 2 ^ (exponent · log2 |x|) with x's sign where the exponent is odd, NaN and infinities alike.  Integers to
-    an integer power are exact in POW and are left; so is a scale and bias, which there also goes to the exponent.
+    Both compute 2 ^ (exponent · log2 |x|), with x's sign where the exponent is odd, and agree on NaN and infinities.
+    POW with integers is exact and is not changed; neither is a POW with a scale and bias, which it also applies to the
+    exponent.
     """
     operator = node.operator
     assert isinstance(operator, Pow)
@@ -31,18 +32,18 @@ def constant_exponent(draft: Draft, node: DraftNode) -> Outcome:
     if exponent is None or x is None:
         return None
     if operator.scale_bias is not None:
-        return Declined("its scale and bias go to the exponent, too")
+        return Declined("its scale and bias also apply to the exponent")
     if not operator.input.dtype.is_float:
-        return Declined("POW of integers is another function than CONSTANT_POW")
+        return Declined("POW of integers computes another function than CONSTANT_POW")
     value = _float_of(exponent)
     if value is None:
-        return Declined(f"the exponent {exponent} is no float32")
+        return Declined(f"the exponent {exponent} is not a float32")
     return Rewrite.of(New(ConstantPow, {"input": x}, {"exponent": value}), f"the exponent is {exponent} everywhere")
 
 
 @rule(Join, after=NUMBERS, effect="bit-exact")
 def pad_for_join(draft: Draft, node: DraftNode) -> Outcome:
-    """join(fill, x, fill) → PADDING1 (PADDING below its level): one operator, where DirectML copies part by part."""
+    """join(fill, x, fill) → PADDING1 (PADDING below its level): one operator, where DirectML copies each part."""
     operator = node.operator
     assert isinstance(operator, Join)
     parts = node.operands("inputs")
@@ -61,18 +62,18 @@ def pad_for_join(draft: Draft, node: DraftNode) -> Outcome:
     if draft.level < FeatureLevel.V5_0:
         padding, value = Padding, _padding_value(number)
         if value is None:
-            return Declined(f"PADDING, a float32 being its value, cannot add {number}")
+            return Declined(f"PADDING, whose value is a float32, cannot add {number}")
     attributes = {
         "padding_mode": PaddingMode.CONSTANT,
         "padding_value": value,
         "start_padding": [before if axis == operator.axis else 0 for axis in range(operator.output.rank)],
         "end_padding": [behind if axis == operator.axis else 0 for axis in range(operator.output.rank)],
     }
-    return Rewrite.of(New(padding, {"input": parts[place]}, attributes), f"what it joins to one part is {number}")
+    return Rewrite.of(New(padding, {"input": parts[place]}, attributes), f"all other parts are {number}")
 
 
 def _float_of(number: Scalar) -> float | None:
-    """The float attribute that is the number; None where float32 cannot hold it."""
+    """The number as a float attribute; None where float32 cannot hold it."""
     value: Any = number.value
     with np.errstate(all="ignore"):
         single = np.float32(value)
@@ -81,7 +82,7 @@ def _float_of(number: Scalar) -> float | None:
 
 
 def _padding_value(number: Scalar) -> float | None:
-    """The float attribute of which PADDING makes the number, to the bit."""
+    """The float attribute that PADDING converts to this number, to the bit; else None."""
     value = _float_of(number)
     return value if value is not None and scalar_of(cut(value, number.dtype)) == number else None
 

@@ -1,8 +1,8 @@
-"""Clips: what bounds a tensor by numbers is one CLIP, THRESHOLD or ACTIVATION_RELU.
+"""Clips: operators that bound a tensor by numbers become one CLIP, THRESHOLD or ACTIVATION_RELU.
 
-MAX and MIN with a number, THRESHOLD, CLIP, CLIP1 and ACTIVATION_RELU are all max(low, min(x, high)), and so is one
-after the other.  They differ in what they make of NaN: MAX, MIN, THRESHOLD and RELU the number beside it, CLIP the
-greater bound (measured).
+MAX and MIN with a number, THRESHOLD, CLIP, CLIP1 and ACTIVATION_RELU all compute max(low, min(x, high)), and so does a
+chain of them.  They differ for NaN: MAX, MIN, THRESHOLD and RELU return the other number, CLIP the greater bound
+(measured).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dmlgraph.tensor import DataType
 
 Number = int | float
 
-EXACT_INTEGERS = 1 << 24  # up to here float32 holds them all: the bounds of CLIP and THRESHOLD are of that type
+EXACT_INTEGERS = 1 << 24  # float32, the type of CLIP's and THRESHOLD's bounds, holds all integers up to here
 INFINITY = math.inf
 _RELUS = (DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT16, DataType.INT8)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bounds:
-    """max(low, min(x, high)), and what NaN becomes; low is at most high."""
+    """max(low, min(x, high)), and the result for NaN; low is at most high."""
 
     low: Number
     high: Number
@@ -40,13 +40,13 @@ class Bounds:
         return max(self.low, min(number, self.high))
 
     def after(self, inner: Bounds) -> Bounds:
-        """These bounds of what those left."""
+        """The bounds of both, `inner` applied first."""
         return Bounds(self(inner.low), self(inner.high), self(inner.nan))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Clipped:
-    """A node as bounds of one of its operands, which is scaled and shifted before."""
+class ClipView:
+    """A node as bounds on one of its operands, to which the scale and bias are applied first."""
 
     operand: Operand
     bounds: Bounds
@@ -66,7 +66,7 @@ class Clipped:
 
     @property
     def keeps_nan(self) -> bool:
-        """Whether that operator makes of NaN what the node did."""
+        """Whether that operator gives the same for NaN as the node."""
         integers = not self.operand.desc.dtype.is_float
         return integers or self._is_threshold or self.bounds.nan == self.bounds.high
 
@@ -84,8 +84,8 @@ class Clipped:
         return f"between {self.bounds.low:g} and {self.bounds.high:g}"
 
 
-def clipped(draft: Draft, node: DraftNode) -> Clipped | None:
-    """The bounds that a node sets by numbers; None where it is something else, or a number is NaN."""
+def clip_view(draft: Draft, node: DraftNode) -> ClipView | None:
+    """The bounds that a node sets by numbers; None for other nodes, or where a number is NaN."""
     view = _VIEWS.get(type(node.operator))
     return view(draft, node) if view is not None else None
 
@@ -96,44 +96,43 @@ _CLIPS = (Max, Min, Threshold, Clip, Clip1, ActivationRelu)
 @rule(
     *_CLIPS,
     after=_CLIPS,
-    effect="bit-exact, but for NaN in min(max(x, lo), hi), which becomes hi where it was lo, and the sign of zeros",
+    effect="bit-exact, except for NaN in min(max(x, lo), hi), which becomes hi instead of lo, and the sign of zeros",
 )
 def merge_clips(draft: Draft, node: DraftNode) -> Outcome:
-    """min(max(x, lo), hi) → CLIP, relu and min → CLIP, clip of clip → CLIP; a ScaleBias of the inner one stays.
+    """min(max(x, lo), hi) → CLIP, relu and min → CLIP, clip of clip → CLIP; the inner one's ScaleBias stays.
 
-    The bounds of the inner one are bounded by the outer one's.  NaN becomes the greater bound: what it becomes in
-    CLIP of CLIP and max(min(x, hi), lo), too, but not in min(max(x, lo), hi) and min(relu(x), hi), which make it lo.
-    Where a bound is a zero, a zero of the other sign may become it or stay.  Integers are exact: bounds beyond 2^24
-    take CLIP1, whose bounds are of the tensor's type.
+    The outer bounds limit the inner ones.  NaN becomes the greater bound, as in CLIP of CLIP and max(min(x, hi), lo);
+    min(max(x, lo), hi) and min(relu(x), hi) give lo.  Where a bound is zero, a zero of the other sign may change its
+    sign or not.  Integers are exact: bounds beyond 2^24 need CLIP1, whose bounds have the tensor's type.
     """
-    outer = clipped(draft, node)
+    outer = clip_view(draft, node)
     if outer is None:
         return None
     producer = draft.producer(outer.operand)
-    inner = clipped(draft, producer)
+    inner = clip_view(draft, producer)
     if inner is None:
         return None
     if outer.scale_bias is not None:
-        return Declined("a scale and bias stand between the two")
+        return Declined("a scale and bias lie between the two")
     if not draft.only_use(outer.operand):
         return Declined(f"'{producer.name}' has other readers, and would stay")
     operand = draft.around(outer.operand, draft.produced(outer.operand), inner.operand)
     if operand is None:
-        return Declined(f"it reads '{producer.name}' through strides of its own")
-    merged = Clipped(operand, outer.bounds.after(inner.bounds), inner.scale_bias)
+        return Declined(f"it reads '{producer.name}' through other strides")
+    merged = ClipView(operand, outer.bounds.after(inner.bounds), inner.scale_bias)
     nan = "" if merged.keeps_nan else "; NaN becomes the upper bound"
-    return Rewrite.of(merged.operator(), f"with '{producer.name}' it is {merged}{nan}")
+    return Rewrite.of(merged.operator(), f"with '{producer.name}' it keeps values {merged}{nan}")
 
 
-@rule(Max, Min, after=NUMBERS, effect="bit-exact, but for the sign of zeros beside a zero")
+@rule(Max, Min, after=NUMBERS, effect="bit-exact, except for the sign of zeros where the number is a zero")
 def number_to_clip(draft: Draft, node: DraftNode) -> Outcome:
     """max(x, 0) → ACTIVATION_RELU, max(x, c) → THRESHOLD, min(x, c) → CLIP from −∞.
 
-    The number is then no tensor that is filled and read.  NaN gives way to the number in all of them.  CLIP has no
-    infinite bounds in float16 (they end at ±65504), so there, and where an integer beyond 2^24 is a bound, it is CLIP1.
+    The number then needs no tensor that is filled and read.  All of them turn NaN into the number.  CLIP has no
+    infinite bounds in float16 (they end at ±65504), so float16, and integer bounds beyond 2^24, use CLIP1.
     """
-    found = clipped(draft, node)
-    return None if found is None else Rewrite.of(found.operator(), f"it is {found}, which needs no tensor for it")
+    found = clip_view(draft, node)
+    return None if found is None else Rewrite.of(found.operator(), f"it keeps values {found}, which needs no tensor")
 
 
 # The views.
@@ -150,55 +149,55 @@ def _beside_a_number(draft: Draft, node: DraftNode) -> tuple[Operand, Number] | 
     return None if math.isnan(number) or scalar.dtype is DataType.FLOAT64 else (operand, number)
 
 
-def _max(draft: Draft, node: DraftNode) -> Clipped | None:
+def _max(draft: Draft, node: DraftNode) -> ClipView | None:
     found = _beside_a_number(draft, node)
     if found is None:
         return None
     operand, number = found
-    return Clipped(operand, Bounds(number, _greatest(operand.desc.dtype), number))
+    return ClipView(operand, Bounds(number, _greatest(operand.desc.dtype), number))
 
 
-def _min(draft: Draft, node: DraftNode) -> Clipped | None:
+def _min(draft: Draft, node: DraftNode) -> ClipView | None:
     found = _beside_a_number(draft, node)
     if found is None:
         return None
     operand, number = found
-    return Clipped(operand, Bounds(_least(operand.desc.dtype), number, number))
+    return ClipView(operand, Bounds(_least(operand.desc.dtype), number, number))
 
 
-def _relu(_: Draft, node: DraftNode) -> Clipped | None:
+def _relu(_: Draft, node: DraftNode) -> ClipView | None:
     operand = node.operand("input")
-    return operand and Clipped(operand, Bounds(0, _greatest(operand.desc.dtype), 0))
+    return operand and ClipView(operand, Bounds(0, _greatest(operand.desc.dtype), 0))
 
 
-def _threshold(_: Draft, node: DraftNode) -> Clipped | None:
+def _threshold(_: Draft, node: DraftNode) -> ClipView | None:
     operand, operator = node.operand("input"), node.operator
     assert isinstance(operator, Threshold)
     if operand is None or not _within(operator.min, operand.desc.dtype):
         return None
     low = _as_number(operator.min, operand.desc.dtype, finite=False)
-    return Clipped(operand, Bounds(low, _greatest(operand.desc.dtype), low), operator.scale_bias)
+    return ClipView(operand, Bounds(low, _greatest(operand.desc.dtype), low), operator.scale_bias)
 
 
-def _clip(_: Draft, node: DraftNode) -> Clipped | None:
+def _clip(_: Draft, node: DraftNode) -> ClipView | None:
     operand, operator = node.operand("input"), node.operator
     assert isinstance(operator, Clip)
     if operand is None or math.isnan(operator.min) or math.isnan(operator.max):
         return None
     low, high = (_as_number(each, operand.desc.dtype, finite=True) for each in (operator.min, operator.max))
-    return Clipped(operand, Bounds(low, max(low, high), max(low, high)), operator.scale_bias)
+    return ClipView(operand, Bounds(low, max(low, high), max(low, high)), operator.scale_bias)
 
 
-def _clip1(_: Draft, node: DraftNode) -> Clipped | None:
+def _clip1(_: Draft, node: DraftNode) -> ClipView | None:
     operand, operator = node.operand("input"), node.operator
     assert isinstance(operator, Clip1)
     low, high = _plain(operator.min), _plain(operator.max)
     if operand is None or math.isnan(low) or math.isnan(high):
         return None
-    return Clipped(operand, Bounds(low, max(low, high), max(low, high)), operator.scale_bias)
+    return ClipView(operand, Bounds(low, max(low, high), max(low, high)), operator.scale_bias)
 
 
-_VIEWS: dict[type[Operator | None], Callable[[Draft, DraftNode], Clipped | None]] = {
+_VIEWS: dict[type[Operator | None], Callable[[Draft, DraftNode], ClipView | None]] = {
     Max: _max,
     Min: _min,
     ActivationRelu: _relu,
@@ -224,14 +223,14 @@ def _least(dtype: DataType) -> Number:
 
 
 def _within(bound: float, dtype: DataType) -> bool:
-    """Whether a FLOAT attribute says what it means for a type: NaN does not, nor a number that an integer has not."""
+    """Whether a type can represent a FLOAT attribute as a bound: false for NaN and for non-representable integers."""
     if dtype.is_float:
         return not math.isnan(bound)
     return abs(bound) <= EXACT_INTEGERS and dtype.range[0] <= bound <= dtype.range[1]
 
 
 def _as_number(bound: float, dtype: DataType, *, finite: bool) -> Number:
-    """A FLOAT attribute in a tensor's type; with `finite` as CLIP has it, whose float16 bounds end at ±65504."""
+    """A FLOAT attribute in a tensor's type; `finite` as in CLIP, whose float16 bounds end at ±65504."""
     if not dtype.is_float:
         return int(finite_bound(bound, dtype))
     if not finite and math.isinf(bound):
@@ -240,7 +239,7 @@ def _as_number(bound: float, dtype: DataType, *, finite: bool) -> Number:
 
 
 def _fits_clip(bound: Number, dtype: DataType) -> bool:
-    """Whether CLIP has this bound: its bounds are float32 numbers, in float16 finite ones."""
+    """Whether CLIP can have this bound: its bounds are float32 numbers, and finite in float16."""
     if dtype.is_float:
         return dtype is DataType.FLOAT32 or math.isfinite(bound)
     return abs(bound) <= EXACT_INTEGERS

@@ -1,6 +1,6 @@
-"""Constants: what is computed from constants alone is computed once, and what is one number is stored as one.
+"""Constants: values computed only from constants are computed once; a tensor of one number is stored as one number.
 
-DirectML computes at every run whatever is in the graph, a fill included: only sequences and constants are made once.
+DirectML computes everything in the graph at every run, fills included; only sequences and constants are made once.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.fills import differs_by_device
 from dmlgraph.passes.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 
-FOLDED_BYTES = 1 << 16  # a constant made of fills takes at most so much
-FOLDED_WORK = 1 << 22  # element-wise operations, roughly, that are done while a graph is made
-# Families each of whose output elements comes from few input elements.
+FOLDED_BYTES = 1 << 16  # the largest constant that is made of fills
+FOLDED_WORK = 1 << 22  # the most element-wise operations, roughly, that are done while a graph is built
+# Families in which each output element depends on few input elements.
 _LIGHT = frozenset(
     {"element_wise", "activation", "bitwise", "logical", "trigonometric", "gradient", "quantization"}
     | {"shape", "slicing", "padding", "indexing", "image", "diagonal", "scan", "reduction", "selection", "softmax"}
 )
 _SYMBOLIC = (FillValueConstant, FillValueSequence)
 
-# Readers besides the element-wise operators that compute the same, to the bit and as fast, from one element read by
-# zero strides; by field.
+# Readers, by field, besides the element-wise operators, that compute the same, to the bit and as fast, from one element
+# read through zero strides.
 _BROADCASTING: dict[type[Operator], tuple[str, ...]] = {Gemm: ("c",), Join: ("inputs",)}
 
 
-@rule(needs=(*NUMBERS, FillValueSequence, DiagonalMatrix, DiagonalMatrix1), effect="the very bits `evaluate` gives")
+@rule(needs=(*NUMBERS, FillValueSequence, DiagonalMatrix, DiagonalMatrix1), effect="the bits that `evaluate` gives")
 def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
-    """f(constant, constant, …) → constant, where f is not random, nor much work.
+    """f(constant, constant, …) → constant, where f is not random and little work.
 
-    What it makes takes at most FOLDED_BYTES, or as much as the constants that go with it.  The numbers are those of
-    `evaluate`: the exact ones where a device approximates.
+    The result takes at most FOLDED_BYTES, or as much as the constants it removes.  The numbers are those of `evaluate`,
+    which are exact where a device approximates.
     """
     operator = node.operator
     if operator is None or isinstance(operator, (*_SYMBOLIC, RandomGenerator)):
@@ -50,7 +50,7 @@ def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
         return None
     used = [port for port in range(node.output_count) if draft.use_count(Source(node.name, port))]
     if type(operator) is Identity and draft.is_output(Source(node.name, 0)):
-        return None  # it carries a constant to an output of the graph, which a constant cannot be
+        return None  # it writes a constant to an output of the graph; a constant cannot be one
     made = sum(node.output_desc(port).total_bytes for port in used)
     freed = sum(
         draft.produced(operand).total_bytes
@@ -60,15 +60,15 @@ def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
     if made > max(FOLDED_BYTES, freed):
         return Declined(f"it would become a constant of {made} bytes")
     if _work(operator) > FOLDED_WORK:
-        return Declined("it is too much work to be done beforehand")
+        return Declined("computing it in advance is too much work")
     inputs = []
     for source, desc in zip(node.sources, operator.input_descs, strict=True):
         read = None if source is None or desc is None else draft.values(Operand(source, desc))
         if read is None and source is not None:
-            return Declined(f"'{source.node}' is too large to be looked into")
+            return Declined(f"'{source.node}' is too large to be read")
         inputs.append(read)
     if differs_by_device(operator, inputs):
-        return Declined("what an activation makes of NaN and infinities differs by device")
+        return Declined("the activation of NaN and infinities differs by device")
     present = [port for port, desc in enumerate(operator.output_descs) if desc is not None]
     results = dict(zip(present, operator.evaluate(*inputs), strict=True))
     values = {port: _constant(draft, Source(node.name, port), results[port]) for port in used}
@@ -77,11 +77,11 @@ def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
 
 @rule(FillValueConstant, ConstantNode, effect="bit-exact")
 def one_element(draft: Draft, node: DraftNode) -> Outcome:
-    """A fill, or a constant of equal elements → a constant of one element, read by zero strides.
+    """A fill, or a constant of equal elements → a constant of one element, read through zero strides.
 
-    A fill is written at every run, a constant is not.  Readers other than element-wise ones may choose another
-    algorithm by the strides: for them a fill becomes a whole constant, of at most FOLDED_BYTES.  Fills that are
-    outputs of the graph stay.
+    A fill is written at every run, a constant is not.  Readers that are not element-wise may choose another algorithm
+    by the strides: for them a fill becomes a full-size constant of at most FOLDED_BYTES.  Fills that are outputs of the
+    graph stay.
     """
     source = Source(node.name, 0)
     content = node.content
@@ -95,7 +95,7 @@ def one_element(draft: Draft, node: DraftNode) -> Outcome:
     element = np.full(1, number.value, desc.dtype.numpy)
     whole = [user.name for user, port in draft.users(source) if not _broadcasts(user, port)]
     if not whole or desc.element_count == 1:
-        return Rewrite.of(Constant(element, desc.sizes), "its readers read one element by zero strides")
+        return Rewrite.of(Constant(element, desc.sizes), "its readers read one element through zero strides")
     if not is_fill:
         return None
     if desc.total_bytes > FOLDED_BYTES:
@@ -111,7 +111,7 @@ def _is_known(draft: Draft, source: Source) -> bool:
 
 
 def _broadcasts(user: DraftNode, port: int) -> bool:
-    """Whether a reader may be given one element for many."""
+    """Whether a reader may read one element in place of many."""
     operator = user.computation
     fields = _BROADCASTING.get(type(operator), ())
     return operator.broadcasts or operator.bindings(Role.INPUT)[port].field in fields

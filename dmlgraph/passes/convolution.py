@@ -1,4 +1,4 @@
-"""Convolutions: a bias behind one becomes its own, and so does a normalization with constant statistics."""
+"""Convolutions: an ADD or a normalization with constant statistics after one goes into its bias and weights."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
 from dmlgraph.tensor import TensorDesc
 
-FILTER_BYTES = 1 << 26  # filters beyond it are not copied for a normalization's sake
+FILTER_BYTES = 1 << 26  # larger filters are not copied for a normalization
 
 
 @rule(Add, after=(Convolution,), effect="saves the rounding of the convolution: at most 1/2 ULP of it")
 def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
-    """convolution(x, w) + b → convolution with a bias, for a b of one number a channel, or one in all."""
+    """convolution(x, w) + b → convolution with a bias, for a b of one number per channel, or one in total."""
     a, b = node.needed("a"), node.needed("b")
     for product, bias in ((a, b), (b, a)):
         convolution = draft.made_by(product, Convolution)
@@ -31,10 +31,10 @@ def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
         if operator.bias is not None:
             return Declined(f"'{convolution.name}' has a bias already")
         if any(operator.output_padding):
-            return Declined(f"'{convolution.name}' pads its output, and a bias of its own would not reach the padding")
+            return Declined(f"'{convolution.name}' pads its output, and its own bias would not apply to the padding")
         per_channel = _per_channel(draft, bias, product.desc)
         if per_channel is None:
-            return Declined("what is added differs within a channel")
+            return Declined("the added values differ within a channel")
         tensors: dict[str, Tensor | list[Tensor] | None] = {
             "input": convolution.operand("input"),
             "filter": convolution.operand("filter"),
@@ -55,7 +55,7 @@ def normalized_convolution(draft: Draft, node: DraftNode) -> Outcome:
     """batch_normalization(convolution(x, w)) with constant statistics → a convolution with other weights.
 
     With k = scale / √(variance + epsilon) for each channel the filter is w · k and the bias (b − mean) · k + bias,
-    computed in float64 and rounded once.  Infinite or NaN statistics are left alone.
+    computed in float64 and rounded once.  Infinite or NaN statistics are not folded.
     """
     product = node.operand("input")
     convolution = draft.made_by(product, Convolution)
@@ -74,7 +74,7 @@ def normalized_convolution(draft: Draft, node: DraftNode) -> Outcome:
     weights = draft.values(filters) if filters is not None and filters.desc.total_bytes <= FILTER_BYTES else None
     before = np.zeros(channels) if biases is None else _channel_values(draft, biases, channels)
     if weights is None or before is None or any(each is None for each in statistics):
-        return Declined("the filter and all statistics must be constants, one number a channel")
+        return Declined("the filter and all statistics must be constants, one number per channel")
     mean, variance, scale, bias = (np.asarray(each, np.float64) for each in statistics)
     with np.errstate(all="ignore"):
         factor = scale / np.sqrt(variance + np.float64(np.float32(normalization.epsilon)))
@@ -102,12 +102,12 @@ def _untouchable(draft: Draft, convolution: DraftNode, product: Operand) -> Decl
     if not draft.only_use(product):
         return Declined(f"'{convolution.name}' has other readers, and would be computed twice")
     if operator.fused_activation is not None:
-        return Declined(f"'{convolution.name}' has an activation between the sum and this")
+        return Declined(f"'{convolution.name}' has an activation before this")
     return None
 
 
 def _per_channel(draft: Draft, added: Operand, output: TensorDesc) -> Operand | Constant | None:
-    """What is added to every element of a channel alike, as {1, C, 1, …}."""
+    """The number added to every element of each channel, as {1, C, 1, …}; None where it differs within a channel."""
     sizes = (1, output.sizes[1], *(1,) * (output.rank - 2))
     number = draft.number(added)
     if number is not None:
@@ -122,7 +122,7 @@ def _per_channel(draft: Draft, added: Operand, output: TensorDesc) -> Operand | 
 
 
 def _channel_values(draft: Draft, operand: Operand | None, channels: int) -> np.ndarray | None:
-    """A constant of one number a channel, as {C}."""
+    """A constant of one number per channel, as {C}; None for anything else."""
     if operand is None:
         return None
     sizes = operand.desc.sizes

@@ -1,10 +1,10 @@
 """Draft: a graph while passes change it.
 
-A `Graph` only grows; a draft is the same nodes in a form that rules can look around in and rewrite.  Rules read a
-draft and answer with data (`Rewrite`); only the draft changes itself.
+A `Graph` only grows; a draft holds the same nodes in a form that rules can search and rewrite.  Rules read a draft and
+return data (`Rewrite`); only the draft changes itself.
 
-A consumer reads what a producer wrote through a description of its own (broadcasting sets strides of zero), so an
-operand is always two things: where it comes from, and how it is read.
+A consumer reads its producer's output through its own tensor description (broadcasting sets strides of zero), so an
+operand is always a source and the description it is read by.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from dmlgraph.passes.rule import Constant, Declined, Kind, New, Objection, Opera
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import TensorDesc
 
-FILL_ELEMENTS = 1 << 16  # fills of at most so many elements are looked into
-UNIFORM_ELEMENTS = 1024  # constants of at most so many elements are looked through for being all the same number
-LIKENESS_BYTES = 64  # of a constant's data tell constants apart at first sight
+FILL_ELEMENTS = 1 << 16  # the most elements of a fill that are read
+UNIFORM_ELEMENTS = 1024  # the most elements of a constant that are compared with one another
+LIKENESS_BYTES = 64  # of a constant's data, part of the key that finds equal constants
 
 
 class DraftNode:
-    """A node and where each of its input bindings comes from; None where an optional tensor is absent.
+    """A node and the source of each of its input bindings; None where an optional tensor is absent.
 
     Attributes:
         content: the node of a graph.
-        operator: its operator; None of inputs and constants.
+        operator: its operator; None for inputs and constants.
         kind: its operator's class, InputNode or ConstantNode.
     """
 
@@ -51,7 +51,7 @@ class DraftNode:
         self.put(content)
 
     def put(self, content: Node) -> None:
-        """Puts another node of the same name here."""
+        """Replaces the node by another of the same name."""
         self.content, self.name = content, content.name
         self.operator: Operator | None = content.operator if isinstance(content, OperatorNode) else None
         self.kind: Kind = type(content.operator) if isinstance(content, OperatorNode) else type(content)
@@ -75,7 +75,7 @@ class DraftNode:
         return desc
 
     def operand(self, field: str) -> Operand | None:
-        """What flows into a tensor field (the first of an array); None where it is absent."""
+        """The operand of a tensor field (the first of an array); None where it is absent."""
         operator = self.operator
         if operator is None or field not in operator.input_fields:
             return None
@@ -84,13 +84,13 @@ class DraftNode:
         return None if source is None or desc is None else Operand(source, desc)
 
     def needed(self, field: str) -> Operand:
-        """What flows into a tensor field that the node's operator always has."""
+        """The operand of a tensor field that the node's operator always has."""
         operand = self.operand(field)
         assert operand is not None, "only optional tensors are absent"
         return operand
 
     def operands(self, field: str | None = None) -> list[Operand]:
-        """What flows into a field, or into all of them in binding order; absent tensors are left out."""
+        """The operands of a field, or of all fields in binding order, without absent tensors."""
         bound = [] if self.operator is None else self.operator.bindings(Role.INPUT)
         return [
             Operand(source, each.desc)
@@ -101,7 +101,7 @@ class DraftNode:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """What a rewrite did, by names: the nodes that stand there now, those that went, those that see something new."""
+    """What a rewrite did, by names: the nodes that replaced others, the removed ones, and the ones to look at again."""
 
     standing: tuple[str, ...]
     gone: tuple[str, ...]
@@ -112,11 +112,11 @@ class Draft:
     """A graph that can be rewritten.
 
     Attributes:
-        level: the feature level what is made must be legal at.
-        nodes: by name; not in an order in which they could run.
-        outputs: graph output → the value it is.
+        level: the feature level at which new operators must be legal.
+        nodes: by name, not in execution order.
+        outputs: graph output → its value.
         origins: node → the nodes of the source graph that went into it.
-        kinds: how many nodes there are of each kind.
+        kinds: the number of nodes of each kind.
     """
 
     def __init__(self, graph: Graph, level: FeatureLevel, objection: Objection | None = None) -> None:
@@ -139,7 +139,7 @@ class Draft:
                 self._insert(node, _sources(graph, node))
         self._order: list[DraftNode] | None = list(self.nodes.values())  # as the graph has them
 
-    # Looking around.
+    # Looking up.
 
     def __getitem__(self, name: str) -> DraftNode:
         return self.nodes[name]
@@ -148,11 +148,11 @@ class Draft:
         return self.nodes[operand.source.node]
 
     def produced(self, operand: Operand) -> TensorDesc:
-        """The description the value was written by."""
+        """The tensor description that the producer writes."""
         return self.producer(operand).output_desc(operand.source.port)
 
     def users(self, source: Source) -> list[tuple[DraftNode, int]]:
-        """The operators that read a value, and at which input port."""
+        """The operators that read a value, with their input ports."""
         return [(self.nodes[name], port) for name, port in self._users.get(source, ())]
 
     def use_count(self, source: Source) -> int:
@@ -163,7 +163,7 @@ class Draft:
         return source in self._output_users
 
     def only_use(self, operand: Operand) -> bool:
-        """Whether nothing else reads the value: a producer that is absorbed then disappears."""
+        """Whether nothing else reads the value, so that an absorbed producer disappears."""
         return self.use_count(operand.source) == 1
 
     def kinds_read(self, node: DraftNode) -> list[Kind]:
@@ -172,14 +172,14 @@ class Draft:
         return [nodes[source.node].kind for source in node.sources if source is not None]
 
     def made_by(self, operand: Operand | None, *operators: type[Operator]) -> DraftNode | None:
-        """The producer if it is one of these operators."""
+        """The producer if it is one of these operators; else None."""
         if operand is None:
             return None
         node = self.producer(operand)
         return node if isinstance(node.operator, operators) else None
 
     def number(self, operand: Operand | None) -> Scalar | None:
-        """The number that every element read is; None where that is not known."""
+        """The number that all elements are; None where that is not known."""
         if operand is None:
             return None
         content = self.producer(operand).content
@@ -193,7 +193,7 @@ class Draft:
         return None
 
     def values(self, operand: Operand) -> np.ndarray[Any, Any] | None:
-        """What is read, where it is a constant or a fill of at most FILL_ELEMENTS; None where it is not known."""
+        """The elements of a constant, or of a fill of at most FILL_ELEMENTS, as the operand reads them; else None."""
         content = self.producer(operand).content
         if isinstance(content, ConstantNode):
             return operand.desc.unpack(content.desc.pack(content.data))
@@ -204,9 +204,9 @@ class Draft:
         return None
 
     def twin(self, node: DraftNode) -> DraftNode | None:
-        """An earlier node that computes the very same from the same values."""
+        """An earlier node that computes the same from the same values."""
         for name in self._alike.get(node.likeness, ()):
-            # Only earlier ones: were the first moved into the second, and so on, readers would move again and again.
+            # Only earlier ones: merging the first into the second, and so on, would move the readers again and again.
             if name == node.name:
                 return None
             other = self.nodes[name]
@@ -215,10 +215,10 @@ class Draft:
         return None
 
     def around(self, operand: Operand, produced: TensorDesc, instead: Operand) -> Operand | None:
-        """`instead` read the way `operand` reads a value that was written by `produced`.
+        """`instead` read the way `operand` reads a value written with the description `produced`.
 
-        Both values have the same sizes.  None where the reader's strides say more than broadcasting: those are
-        addresses in a buffer that `instead` does not have.
+        Both values have the same sizes.  Returns None where the reader's strides do more than broadcast: they address a
+        buffer that `instead` does not have.
         """
         reading = broadcast_strides(operand.desc, produced, instead.desc)
         if reading is None:
@@ -228,10 +228,10 @@ class Draft:
     # Changing.
 
     def apply(self, node: DraftNode, rewrite: Rewrite) -> Change:
-        """Puts what a rule asks for in the place of a node's outputs.
+        """Replaces a node's outputs by what a rule asks for.
 
         Raises:
-            Declined: what was asked for is not legal here, or the device objects to it; nothing has changed.
+            Declined: the rewrite is not legal here, or the device objects to it; the draft has not changed.
         """
         names = self._names(node.name)
         made: list[tuple[Node, list[Source | None]]] = []
@@ -246,7 +246,7 @@ class Draft:
         moved = {source for source, _ in moves}
         for port in range(node.output_count):
             if Source(node.name, port) not in moved and self.use_count(Source(node.name, port)):
-                raise Declined(f"its output {port} is read too")
+                raise Declined(f"its output {port} is also read")
         readings = [move for source, new in moves for move in self._readings(node, source, new)]
         gone = self._commit(node, made, moves, readings)
         self._order = None
@@ -256,7 +256,7 @@ class Draft:
         return Change(tuple(stand), tuple(gone), (*came, *(user.name for user, _, _ in readings)))
 
     def _ask_device(self, node: DraftNode, made: Iterable[tuple[Node, Any]]) -> None:
-        """Raises Declined where the device does not want an operator in the place of the node's."""
+        """Raises Declined where the device objects to a new operator in place of the node's."""
         if self._objection is None:
             return
         for content, _ in made:
@@ -271,10 +271,10 @@ class Draft:
         made: list[tuple[Node, list[Source | None]]],
         like: TensorDesc | None,
     ) -> Operand:
-        """An operand for what a rule asks for; nodes that this takes are appended to `made`."""
+        """An operand for what a rule asks for; appends the nodes it needs to `made`."""
         if isinstance(tensor, Operand):
             return tensor
-        # The outermost node is named first: it takes the name of the one it stands for.
+        # The outermost node is named first: it takes the name of the node it replaces.
         name = next(names)
         if isinstance(tensor, Constant):
             data = np.array(tensor.data, order="C")
@@ -320,21 +320,21 @@ class Draft:
         return result
 
     def _readings(self, node: DraftNode, old: Source, new: Operand) -> Iterator[tuple[DraftNode, int, Operand]]:
-        """How each reader of a replaced value reads what takes its place."""
+        """How each reader of a replaced value reads the replacement."""
         produced = node.output_desc(old.port)
         for user, port in self.users(old):
             reading = user.computation.input_descs[port]
             assert reading is not None
             operand = self.around(Operand(old, reading), produced, new)
             if operand is None:
-                raise Declined(f"'{user.name}' reads it through strides of its own")
+                raise Declined(f"'{user.name}' reads it through other strides")
             if 0 in operand.desc.effective_strides and not user.computation.broadcasts:
                 problem = next(user.computation.with_inputs({port: operand.desc}).constraints(), None)
                 if problem is not None:
                     raise Declined(f"'{user.name}': {problem}")
             yield user, port, operand
         if self.is_output(old) and (new.desc.effective_strides != produced.effective_strides):
-            raise Declined("it is an output of the graph with a layout of its own")
+            raise Declined("it is an output of the graph with another layout")
 
     def _commit(
         self,
@@ -347,7 +347,7 @@ class Draft:
         for old, _ in moves:
             self._users.pop(old, None)
         self._remove(node)
-        # Before anything new comes: a new node of the same name may read the same.
+        # Before new nodes are inserted: a new node of the same name may read the same values.
         unread = self._stop_reading(node)
         for content, sources in made:
             self._insert(content, sources)
@@ -388,18 +388,18 @@ class Draft:
             del self.kinds[node.kind]
 
     def _forget(self, node: DraftNode) -> None:
-        """Takes a node out of the search for twins, before it changes or goes."""
+        """Removes a node from the search for twins, before it changes or is removed."""
         self._alike.get(node.likeness, {}).pop(node.name, None)
 
     def _stop_reading(self, node: DraftNode) -> list[Source]:
-        """Takes a node's reads away; returns what it read."""
+        """Removes a node's reads; returns what it read."""
         read = [(port, source) for port, source in enumerate(node.sources) if source is not None]
         for port, source in read:
             self._users.get(source, {}).pop((node.name, port), None)
         return [source for _, source in read]
 
     def _drop_unused(self, waiting: list[Source]) -> Iterator[str]:
-        """Removes the producers of these values that nothing uses any more, and theirs in turn."""
+        """Removes the producers of these values that are no longer used, and then their producers."""
         while waiting:
             producer = self.nodes.get(waiting.pop().node)
             if producer is None or isinstance(producer.content, InputNode) or self._is_used(producer):
@@ -412,21 +412,21 @@ class Draft:
         return any(self.use_count(Source(node.name, port)) for port in range(node.output_count))
 
     def _names(self, base: str) -> Iterator[str]:
-        """The node's own name, then others that are free."""
+        """The node's name, then free names derived from it."""
         yield base
         for index in itertools.count(1):
             name = f"{base}_{index}"
             if name not in self.nodes and name not in self._source_names:
                 yield name
 
-    # The way back.
+    # Back to a graph.
 
     def finish(self) -> Graph:
-        """The draft as a graph, its nodes in an order in which they can run; inputs stay, used or not."""
+        """The draft as a graph, its nodes in execution order; unused inputs stay."""
         return Graph.assembled(self.graph, ((node.content, node.sources) for node in self.in_order()), self.outputs)
 
     def in_order(self) -> list[DraftNode]:
-        """Every node after those it reads."""
+        """All nodes, each after the nodes it reads."""
         if self._order is not None:
             return self._order
         order: list[DraftNode] = []
@@ -451,7 +451,7 @@ class Draft:
 
 
 def broadcast_strides(reading: TensorDesc, written: TensorDesc, other: TensorDesc) -> tuple[int, ...] | None:
-    """Strides that read `other` as `reading` reads `written`, where it does no more than broadcast; else None."""
+    """Strides that read `other` as `reading` reads `written`, if that only broadcasts; else None."""
     extra = reading.rank - written.rank
     if extra < 0 or other.sizes != written.sizes:
         return None
@@ -474,14 +474,14 @@ def broadcast_strides(reading: TensorDesc, written: TensorDesc, other: TensorDes
 
 
 def _broadcast(desc: TensorDesc, sizes: tuple[int, ...]) -> TensorDesc:
-    """A description read as other sizes by zero strides; packed where that is the same."""
+    """A description broadcast to other sizes through zero strides; packed where that is the same."""
     if desc.element_count == math.prod(sizes):
         return desc.like(sizes=sizes)
     return desc.broadcast_to(sizes)
 
 
 def _desc(like: TensorDesc, sizes: tuple[int, ...], strides: tuple[int, ...]) -> TensorDesc:
-    """A description by strides, which are left out where they are those of packed sizes."""
+    """A description with these strides, or without strides where they are packed."""
     desc = TensorDesc(dtype=like.dtype, sizes=sizes, owned=like.owned)
     return (
         desc
@@ -491,7 +491,7 @@ def _desc(like: TensorDesc, sizes: tuple[int, ...], strides: tuple[int, ...]) ->
 
 
 def _likeness(node: DraftNode) -> Any:
-    """What nodes that may be twins have in common: cheap to make, and telling enough to keep the groups small."""
+    """A key that equal nodes share: cheap to compute, and specific enough to keep groups small."""
     content = node.content
     if isinstance(content, OperatorNode):
         operator = content.operator
@@ -511,7 +511,7 @@ def _likeness(node: DraftNode) -> Any:
 
 def _same(one: Node, other: Node) -> bool:
     if isinstance(one, OperatorNode) and isinstance(other, OperatorNode):
-        # Equal numbers are not always the same: zeros of either sign, which the text tells apart.
+        # Equal numbers may differ: 0.0 == −0.0, but their text is different.
         return one.operator == other.operator and repr(one.operator.attributes) == repr(other.operator.attributes)
     if isinstance(one, ConstantNode) and isinstance(other, ConstantNode):
         return one.desc == other.desc and one.data.tobytes() == other.data.tobytes()

@@ -1,7 +1,7 @@
-"""Fills: what is computed from constant fills is a constant fill again, and takes no memory.
+"""Fills: a value computed from constant fills is a constant fill again, and takes no memory.
 
 A value is uniform where every element is the same number: a fill, or a constant of few elements that are all equal.
-How it is read does not matter then, so strides and broadcasting never stand in the way.
+Then the way it is read does not matter, so strides and broadcasting never prevent a fold.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dmlgraph.passes.rule import NUMBERS, Constant, Declined, New, Operand, Outc
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
-REDUCED_ELEMENTS = 1 << 16  # so many elements are reduced here to find what one number comes to
+REDUCED_ELEMENTS = 1 << 16  # the most elements that are reduced here
 
 
 def is_element_wise(operator: type[Operator]) -> bool:
@@ -37,8 +37,7 @@ def _is_nearest(operator: Any) -> bool:
     return bool(operator.interpolation_mode is _NEAREST)
 
 
-# Operators each of whose output elements is an element of one of these fields, wherever it comes from, and on what
-# condition.
+# Operators whose output elements are all elements of one of these fields, at any position, and the condition for it.
 _MOVES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool] | None]] = {
     "if": (("a", "b"), None),
     "slice": (("input",), None),
@@ -65,17 +64,17 @@ _MOVES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool] | None]] = {
     "upsample_2d": (("input",), _is_nearest),
 }
 
-# What several equal numbers come to does not depend on how many they are.
+# The result for equal numbers does not depend on how many there are.
 _COUNTLESS = (ReduceFunction.MAX, ReduceFunction.MIN, ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
 
 
-@rule(is_element_wise, after=NUMBERS, effect="the very bits `evaluate` gives for one element")
+@rule(is_element_wise, after=NUMBERS, effect="the bits that `evaluate` gives for one element")
 def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
     """f(fill, fill, …) → fill, for every element-wise f, casts and (de)quantization.
 
-    The number is what `evaluate` gives for one element.  It has the device's bits where the device is exact, and is
-    the nearer one where it approximates (exp, log, erf, tanh, asin, … and the sign of their zeros; of two zeros
-    max and min take either).  Activations are left where something is not finite: there devices differ.
+    The number is the result of `evaluate` for one element.  It has the device's bits where the device is exact, and is
+    closer where the device approximates (exp, log, erf, tanh, asin, … and the sign of their zeros; max and min of two
+    zeros may return either).  Activations of non-finite numbers are not folded: there devices differ.
     """
     operator = node.computation
     numbers: list[Scalar | None] = []
@@ -87,16 +86,16 @@ def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
     ones = (1,) * node.output_desc().rank
     inputs = [None if number is None else np.full(ones, number.value) for number in numbers]
     if differs_by_device(operator, inputs):
-        return Declined("what an activation makes of NaN and infinities differs by device")
+        return Declined("the activation of NaN and infinities differs by device")
     (result,) = operator.evaluate(*inputs)
     return Rewrite.of(fill(draft, node, 0, scalar_of(result)), "all its inputs are uniform")
 
 
 @rule(*_MOVES, after=NUMBERS, effect="bit-exact")
 def move_fills(draft: Draft, node: DraftNode) -> Outcome:
-    """slice, tile, join, split, gather, scatter, pad, block moves, nearest resampling, if: of one number → fill.
+    """slice, tile, join, split, gather, scatter, pad, block moves, nearest resampling and if of one number → fill.
 
-    Every element of the output is one of the inputs'.  Padding must add the same number.
+    Every output element is an input element.  Padding must add the same number.
     """
     operator: Any = node.operator
     fields, condition = _MOVES[operator.name]
@@ -110,19 +109,19 @@ def move_fills(draft: Draft, node: DraftNode) -> Outcome:
     (number, *_) = numbers
     assert number is not None
     used = [port for port in range(node.output_count) if draft.use_count(Source(node.name, port))]
-    return Rewrite({port: fill(draft, node, port, number) for port in used}, "it moves equal numbers about")
+    return Rewrite({port: fill(draft, node, port, number) for port in used}, "it only moves equal numbers")
 
 
 @rule(
     *("reduce", "argmin", "argmax"),
     after=NUMBERS,
-    effect="the very bits `evaluate` gives for one row; sums are rounded once",
+    effect="the bits that `evaluate` gives for one row; sums are rounded once",
 )
 def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
     """reduce(fill), argmin(fill), argmax(fill) → fill.
 
-    The number is what `evaluate` gives for one row of as many equal numbers: its sums are rounded once, where a
-    device rounds as it goes along.  Longer rows than REDUCED_ELEMENTS are left, but for those whose length does not
+    The number is the result of `evaluate` for one row of as many equal numbers: its sums are rounded once, while a
+    device rounds every partial sum.  Rows longer than REDUCED_ELEMENTS are not folded, except where the length does not
     matter (max, min and their indices).
     """
     operator: Any = node.operator
@@ -134,7 +133,7 @@ def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
     if getattr(operator, "function", None) in _COUNTLESS:
         length = 1
     if length > REDUCED_ELEMENTS:
-        return Declined(f"the sum of {length} numbers is not worked out beforehand")
+        return Declined(f"{length} numbers are too many to be reduced in advance")
     row = {
         "input": TensorDesc(dtype=operator.input.dtype, sizes=(length,)),
         "output": TensorDesc(dtype=operator.output.dtype, sizes=(1,)),
@@ -146,7 +145,7 @@ def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
 
 @rule(If, after=NUMBERS, effect="bit-exact")
 def choose_branch(draft: Draft, node: DraftNode) -> Outcome:
-    """if(fill, a, b) → a or b, and what led to the other goes."""
+    """if(fill, a, b) → a or b; the nodes that only led to the other are removed."""
     condition = draft.number(node.operand("condition"))
     if condition is None:
         return None
@@ -155,12 +154,12 @@ def choose_branch(draft: Draft, node: DraftNode) -> Outcome:
     outcome = instead(draft, node, operand, why)
     is_output = draft.is_output(Source(node.name, 0))
     if isinstance(outcome, Declined) or (is_output and operand.desc != draft.produced(operand)):
-        return Rewrite.of(New(Identity, {"input": operand}), why)  # an output of the graph has to be written
+        return Rewrite.of(New(Identity, {"input": operand}), why)  # an output of the graph must be written
     return outcome
 
 
 def fill(draft: Draft, node: DraftNode, port: int, number: Scalar) -> Tensor:
-    """The same number in place of an output of a node: a fill, or one element where the level has no such fill."""
+    """One number in place of an output of a node: a fill, or one element where the level has no such fill."""
     output = node.output_desc(port)
     row = FillValueConstant.support().rows("OutputTensor", draft.level)
     if row is not None and row.takes(output.dtype) and row.least_rank <= output.rank <= row.greatest_rank:
@@ -170,9 +169,9 @@ def fill(draft: Draft, node: DraftNode, port: int, number: Scalar) -> Tensor:
 
 
 def differs_by_device(operator: Operator, inputs: Iterable[np.ndarray[Any, Any] | None]) -> bool:
-    """Whether devices give other results than the reference, and not only less exact ones.
+    """Whether devices give different results from the reference, not only less exact ones.
 
-    Measured: DirectML's fused RELU and its THRESHOLDED_RELU keep a NaN, and ADD1 makes one of −∞.
+    Measured: DirectML's fused RELU and its THRESHOLDED_RELU keep a NaN, and ADD1 makes −∞ a NaN.
     """
     if operator.family != "activation" and operator.__dict__.get("fused_activation") is None:
         return False
@@ -180,7 +179,7 @@ def differs_by_device(operator: Operator, inputs: Iterable[np.ndarray[Any, Any] 
 
 
 def scalar_of(value: Any) -> Scalar:
-    """The number, to the bit, in an array or a NumPy scalar of one element."""
+    """The number, to the bit, in an array of one element or a NumPy scalar."""
     element = np.asarray(value).reshape(-1)[0]
     return Scalar.of(element, DataType.parse(element.dtype))
 

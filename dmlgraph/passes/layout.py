@@ -1,4 +1,4 @@
-"""Layout: data movement that readers can do themselves, by the strides they read with."""
+"""Layout: data movement that readers can do themselves through the strides they read with."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from dmlgraph.tensor import TensorDesc
 
 @rule(Tile, effect="bit-exact")
 def tile_to_strides(draft: Draft, node: DraftNode) -> Outcome:
-    """tile(x) along dimensions of size 1 → readers that read x again and again, by strides of zero."""
+    """tile(x) along dimensions of size 1 → readers that repeat x through strides of zero."""
     operand, operator = node.needed("input"), node.operator
     assert isinstance(operator, Tile)
     if any(repeats != 1 and size != 1 for repeats, size in zip(operator.repeats, operand.desc.sizes, strict=True)):
         return Declined("only dimensions of size 1 can be repeated by strides")
     return _readers_only(draft, node) or Rewrite.of(
-        Operand(operand.source, operand.desc.broadcast_to(node.output_desc().sizes)), "repeats by strides of zero"
+        Operand(operand.source, operand.desc.broadcast_to(node.output_desc().sizes)),
+        "its readers repeat through strides of zero",
     )
 
 
 @rule(Slice, Slice1, effect="bit-exact")
 def slice_to_strides(draft: Draft, node: DraftNode) -> Outcome:
-    """slice(x) from the first element on → readers that step over the rest of x.
+    """slice(x) from the first element on → readers that skip the rest of x through strides.
 
-    A slice that begins elsewhere is a copy: a tensor description has no offset.
+    A slice that begins elsewhere stays a copy: a tensor description has no offset.
     """
     operand, operator = node.needed("input"), node.operator
     if isinstance(operator, Slice):
@@ -42,17 +43,19 @@ def slice_to_strides(draft: Draft, node: DraftNode) -> Outcome:
     desc = operand.desc
     strides = tuple(stride * step for stride, step in zip(desc.effective_strides, steps, strict=True))
     view = TensorDesc(dtype=desc.dtype, sizes=node.output_desc().sizes, strides=strides, owned=desc.owned)
-    return _readers_only(draft, node) or Rewrite.of(Operand(operand.source, view), "steps over what is left out")
+    return _readers_only(draft, node) or Rewrite.of(
+        Operand(operand.source, view), "its readers skip the rest through strides"
+    )
 
 
 def _readers_only(draft: Draft, node: DraftNode) -> Declined | None:
-    """A value without a buffer of its own can only be read by operators that take such strides."""
+    """Only operators that accept such strides can read a value that has no buffer; else why not."""
     source = Source(node.name, 0)
     if draft.is_output(source):
         return Declined("it is an output of the graph")
     for user, _ in draft.users(source):
         if user.operator is not None and not user.operator.broadcasts:
-            return Declined(f"'{user.name}' may not take strides that leave gaps or repeat")
+            return Declined(f"'{user.name}' may not accept strides that leave gaps or repeat")
     return None
 
 

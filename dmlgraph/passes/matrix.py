@@ -1,9 +1,8 @@
-"""Matrix products: what is scaled and added behind a GEMM goes into its alpha, beta and C.
+"""Matrix products: a scale and a sum after a GEMM go into its alpha, beta and C.
 
-GEMM computes alpha · (A · B) + beta · C in one kernel's accumulator, so that each rule here saves the rounding of
-the product to its data type: the result differs by at most half a unit in the last place of that product (more, in
-units of the result's own last place, where the sum cancels).  An intermediate beyond the range of float16 is no
-longer infinite.  Infinities and NaN are otherwise as before.
+GEMM computes alpha · (A · B) + beta · C in one kernel's accumulator, so each rule here saves the rounding of the
+product to its data type: the result differs by at most 1/2 ULP of that product (more ULP of the result where the sum
+cancels).  An intermediate beyond the range of float16 is no longer infinite.  Other infinities and NaN do not change.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dmlgraph.passes.affine import affine, is_power_of_two
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
 
-WEIGHT_BYTES = 1 << 26  # weights beyond it are not copied for a scale's sake
+WEIGHT_BYTES = 1 << 26  # larger weights are not copied for a scale
 _SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
 
 
@@ -51,17 +50,17 @@ def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
     Divide,
     Negate,
     after=(Gemm,),
-    effect=_SAVES_A_ROUNDING + "; at most 2 ULP where alpha was there and is no power of 2",
+    effect=_SAVES_A_ROUNDING + "; at most 2 ULP where alpha was set and is not a power of 2",
 )
 def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
     """(A·B) · s → GEMM with alpha; also division by a power of two, and negation.
 
-    With a C both alpha and beta are scaled, which is exact for powers of two only; others are left alone.
+    With a C both alpha and beta are scaled, which is exact for powers of two only; other factors are not folded.
     """
     found = affine(draft, node)
-    if found is None or found.line.shifts:
+    if found is None or found.map.shifts:
         return None
-    product, factor = found.operand, found.line.scale
+    product, factor = found.operand, found.map.scale
     gemm = draft.made_by(product, Gemm)
     if gemm is None or not _is_plain(draft, product):
         return None
@@ -80,7 +79,7 @@ def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(_again(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
 
 
-@rule(Gemm, after=(ConstantNode,), effect="bit-exact, but for products that over- or underflow")
+@rule(Gemm, after=(ConstantNode,), effect="bit-exact, except for products that over- or underflow")
 def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
     """activation(s · A·B) of a constant A or B and a power of two s → activation(A·B) of a scaled constant.
 
@@ -95,7 +94,7 @@ def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
         if operand is None or not isinstance(draft.producer(operand).content, ConstantNode):
             continue
         if not is_power_of_two(gemm.alpha):
-            return Declined(f"{gemm.alpha:g} is no power of two: the weights would be rounded")
+            return Declined(f"{gemm.alpha:g} is not a power of two: the weights would be rounded")
         if not draft.only_use(operand) or operand.desc.total_bytes > WEIGHT_BYTES:
             return Declined(f"'{operand.source.node}' has other readers, or is too large to be copied")
         values = draft.values(operand)
@@ -106,13 +105,13 @@ def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
         if not is_exact:
             return Declined("a scaled weight would be infinite or subnormal")
         return Rewrite.of(
-            _again(node, {field: Constant(scaled)}, {"alpha": 1.0}), f"'{operand.source.node}' is scaled beforehand"
+            _again(node, {field: Constant(scaled)}, {"alpha": 1.0}), f"'{operand.source.node}' is scaled in advance"
         )
     return None
 
 
 def _untouchable(draft: Draft, gemm: DraftNode, product: Operand) -> Declined | None:
-    """Why a product must stay as it is."""
+    """Why a product must not change; else None."""
     operator = gemm.operator
     assert isinstance(operator, Gemm)
     if not product.desc.dtype.is_float:
@@ -120,7 +119,7 @@ def _untouchable(draft: Draft, gemm: DraftNode, product: Operand) -> Declined | 
     if not draft.only_use(product):
         return Declined(f"'{gemm.name}' has other readers, and would be computed twice")
     if operator.fused_activation is not None:
-        return Declined(f"'{gemm.name}' has an activation between the product and this")
+        return Declined(f"'{gemm.name}' has an activation before this")
     return None
 
 
@@ -131,7 +130,7 @@ def _is_plain(draft: Draft, product: Operand) -> bool:
 
 
 def _again(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None], attributes: dict[str, Any]) -> New:
-    """The product once more, with other tensors and attributes."""
+    """The same GEMM with other tensors and attributes."""
     operator = gemm.computation
     return New(
         type(operator),
@@ -141,4 +140,4 @@ def _again(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None],
 
 
 RULES = (gemm_add, gemm_scale)
-LAST_RULES = (alpha_into_weights,)  # once activations are where they stay
+LAST_RULES = (alpha_into_weights,)  # after activations have been fused

@@ -1,8 +1,8 @@
-"""Neutral elements: operations with a number that changes nothing, or that decides everything.
+"""Neutral elements: operations with a number that changes nothing, or that determines the result.
 
-Only what holds for every value stays: x + 0.0 is not x for −0.0, x · 0.0 not 0.0 for NaN, and max(x, −∞) not x for
-NaN.  Where a device flushes subnormal numbers as it computes, those that are not computed with are kept; a NaN stays
-a NaN, but may keep a payload that computing would have changed.
+The rules hold for every value: x + 0.0 is not x for −0.0, x · 0.0 is not 0.0 for NaN, and max(x, −∞) is not x for NaN,
+so these are not here.  A device that flushes subnormal numbers when it computes keeps them where the operation is
+removed; a NaN stays a NaN, but may keep a payload that the operation would have changed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _bound(index: int) -> Number:
 
 
 class Neutral(NamedTuple):
-    """The number that is neutral, and whether on the left, too."""
+    """The neutral number, and whether it is also neutral on the left."""
 
     number: Number
     is_on_both_sides: bool
@@ -64,7 +64,7 @@ _NEUTRAL: dict[type[Operator], Neutral] = {
     BitShiftRight: Neutral(_integer(0), False),
 }
 
-# What makes the result one number: that of the operands, and the result's value.
+# An operand's number that determines the result, and that result (None: the same number).
 _DECIDING: dict[type[Operator], tuple[Number, int | None]] = {
     Multiply: (_integer(0), None),
     BitAnd: (_integer(0), None),
@@ -76,9 +76,13 @@ _DECIDING: dict[type[Operator], tuple[Number, int | None]] = {
 }
 
 
-@rule(*_NEUTRAL, after=NUMBERS, effect="bit-exact, but for payloads of NaN and what a device does to subnormal numbers")
+@rule(
+    *_NEUTRAL,
+    after=NUMBERS,
+    effect="bit-exact, except for payloads of NaN and for subnormal numbers that a device flushes",
+)
 def remove_neutral(draft: Draft, node: DraftNode) -> Outcome:
-    """x + (−0.0), x − 0.0, x · 1, x / 1 → x; of integers x + 0, max and min with their bounds, x | 0, x << 0, … too."""
+    """x + (−0.0), x − 0.0, x · 1, x / 1 → x; integers also x + 0, max and min with their bounds, x | 0, x << 0."""
     a, b = node.needed("a"), node.needed("b")
     neutral = _NEUTRAL[type(node.computation)]
     for operand, other in ((a, b), (b, a)) if neutral.is_on_both_sides else ((a, b),):
@@ -102,7 +106,7 @@ def decide(draft: Draft, node: DraftNode) -> Outcome:
 
 @rule(Max, Min, If, BitAnd, BitOr, Subtract, BitXor, effect="bit-exact")
 def same_operands(draft: Draft, node: DraftNode) -> Outcome:
-    """max(x, x), min(x, x), if(c, x, x), x & x, x | x → x; of integers x − x, x ^ x → 0."""
+    """max(x, x), min(x, x), if(c, x, x), x & x, x | x → x; integers x − x, x ^ x → 0."""
     a, b = node.needed("a"), node.needed("b")
     if a != b:
         return None
@@ -116,7 +120,7 @@ def same_operands(draft: Draft, node: DraftNode) -> Outcome:
 
 @rule(Negate, BitNot, after=(Negate, BitNot), effect="bit-exact")
 def double_negation(draft: Draft, node: DraftNode) -> Outcome:
-    """−(−x), ~~x → x; not the negatives of 8-bit integers, whose least becomes the greatest (measured)."""
+    """−(−x), ~~x → x; not −(−x) of 8-bit integers, whose least number becomes the greatest (measured)."""
     inner = draft.made_by(node.operand("input"), type(node.computation))
     if inner is None:
         return None
@@ -125,7 +129,7 @@ def double_negation(draft: Draft, node: DraftNode) -> Outcome:
         return None
     outer, operand = node.needed("input"), inner.needed("input")
     seen = draft.around(outer, draft.produced(outer), operand)
-    return None if seen is None else instead(draft, node, seen, "it undoes the one before")
+    return None if seen is None else instead(draft, node, seen, "it undoes the previous one")
 
 
 RULES = (remove_neutral, decide, same_operands, double_negation)

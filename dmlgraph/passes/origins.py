@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Origin:
-    """Nodes of the source graph, and what else went in.  Thousands of rewrites in a row share their past."""
+    """Nodes of the source graph, and earlier origins.  Thousands of rewrites in a row share their history."""
 
     names: tuple[str, ...]
     before: tuple[_Origin, ...] = ()
 
     def __iter__(self) -> Iterator[str]:
-        """The names, the first to go in first; of those that went in twice, the first time."""
+        """The names in the order in which they went in, each once."""
         found: dict[str, None] = {}
         seen: set[int] = set()
         waiting = [self]
@@ -28,16 +28,18 @@ class _Origin:
 
 
 class Origins:
-    """Node → the nodes of the source graph that went into it.  To note a rewrite takes as long as its own nodes."""
+    """Node → the nodes of the source graph that went into it.  Recording a rewrite takes time proportional to its own
+    nodes."""
 
     def __init__(self) -> None:
-        self._origins: dict[str, _Origin] = {}  # of nodes that a rewrite touched: another is its own origin
+        self._origins: dict[str, _Origin] = {}  # of nodes that a rewrite touched: every other node is its own origin
 
     def _of(self, name: str) -> _Origin:
         return self._origins.get(name) or _Origin((name,))
 
     def replace(self, gone: Sequence[str], standing: Iterable[str], came: Iterable[str]) -> None:
-        """What went into the nodes that are gone went into those that stand there now, some of which came with it."""
+        """Moves the origins of removed nodes (`gone`) to their replacements (`standing`); `came` are the new ones of
+        these."""
         merged = tuple(self._of(each) for each in gone)
         for each in gone:
             self._origins.pop(each, None)
@@ -47,7 +49,7 @@ class Origins:
             self._origins[each] = _Origin((), before + merged)
 
     def of(self, nodes: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Node → names, of some nodes."""
+        """Node → names, for these nodes."""
         return {name: tuple(self._origins.get(name, (name,))) for name in nodes}
 
     def __iter__(self) -> Iterator[str]:

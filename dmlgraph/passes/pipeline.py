@@ -1,4 +1,4 @@
-"""The driver: passes in their order, each to a fixed point, all of them until nothing changes."""
+"""The driver: runs the passes in order, each to a fixed point, and all of them until nothing changes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Declined, Kind, Objection, Rewrite, Rule
 
 MAX_ROUNDS = 8  # walks over the whole pipeline
-REWRITES_PER_NODE = 16  # of the source graph; rules that undo one another would go on for ever
+REWRITES_PER_NODE = 16  # of the source graph; rules that undo one another would never end
 
 
 class Record:
-    """What was done, in order, and the last reason why something was not."""
+    """What was done, in order, and the last reason why a rule declined."""
 
     def __init__(self) -> None:
         self._applied: list[Entry] = []
@@ -32,7 +32,7 @@ class Record:
         self._declined[rule, node] = Entry(rule, node, why, applied=False)
 
     def entries(self, draft: Draft) -> tuple[Entry, ...]:
-        """Everything done; then what was declined at nodes that are still there."""
+        """All applied rules, then the declined ones at nodes that still exist."""
         refused = (entry for entry in self._declined.values() if entry.node in draft.nodes)
         return (*self._applied, *refused)
 
@@ -42,13 +42,13 @@ class Record:
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """A pass of rules that look at one node each, in one worklist: a rewrite wakes its surroundings."""
+    """A pass: rules that look at one node each, with one worklist; a rewrite queues the nodes around it."""
 
     name: str
     rules: Sequence[Rule]
 
     def run(self, draft: Draft, record: Record, enabled: frozenset[str], budget: int) -> None:
-        """Rewrites to a fixed point, by the rules that are enabled, at most `budget` times."""
+        """Rewrites to a fixed point by the enabled rules, at most `budget` times."""
         fitting = _Fitting([rule for rule in self.rules if rule.name in enabled], draft)
         anchors = {kind for kind in draft.kinds if fitting.rules(kind)}
         if not anchors:
@@ -76,7 +76,7 @@ class Rules:
 
 
 class _Fitting:
-    """Which rules can do something in a draft, by the kinds of node it has, and at a node, by what it reads."""
+    """Which rules can apply in a draft, by its kinds of nodes, and at a node, by what it reads."""
 
     def __init__(self, rules: Sequence[Rule], draft: Draft) -> None:
         self._all, self._draft = rules, draft
@@ -87,14 +87,14 @@ class _Fitting:
         self.update()
 
     def update(self) -> None:
-        """To be called where the draft has changed: a kind of node may be new to it."""
+        """Must be called after the draft has changed: it may have a new kind of node."""
         if not self._kinds >= self._draft.kinds.keys():
             self._kinds |= self._draft.kinds.keys()
             self._fitting = [rule for rule in self._all if rule.may_fit(self._kinds)]
             self._by_kind, self._by_reads = {}, {}
 
     def at(self, node: DraftNode) -> list[Rule]:
-        """The rules that look at a node of its kind, and fit what it reads."""
+        """The rules that look at this kind of node and fit what it reads."""
         rules = self.rules(node.kind)
         if not rules:
             return rules
@@ -115,7 +115,7 @@ class _Fitting:
 
 
 def _try(draft: Draft, record: Record, rule: Rule, name: str) -> list[str] | None:
-    """The nodes that a rule's rewrite gave another look around; None where it did nothing."""
+    """The nodes to look at again after a rule's rewrite; None where it did nothing."""
     node = draft[name]
     try:
         outcome = rule.function(draft, node)
@@ -133,7 +133,7 @@ def _try(draft: Draft, record: Record, rule: Rule, name: str) -> list[str] | Non
 
 @dataclasses.dataclass(frozen=True)
 class Fused:
-    """A graph after its passes.
+    """A graph after the passes.
 
     Attributes:
         graph: with the same inputs and outputs.
@@ -146,7 +146,7 @@ class Fused:
     origins: dict[str, tuple[str, ...]]
 
     def explain(self) -> str:
-        """The record as text, a line an entry."""
+        """The record as text, one line per entry."""
         return "".join(f"{entry}\n" for entry in self.record)
 
 
@@ -159,18 +159,18 @@ def fuse(
     objection: Objection | None = None,
     check: Callable[[Draft], None] | None = None,
 ) -> Fused:
-    """Runs a pipeline over a graph, which stays as it is.
+    """Runs a pipeline over a graph, and returns a new graph.
 
     Args:
         graph: with its dims resolved.
         pipeline: the passes in their order.
-        level: what is made must be legal at it; by default the graph's own.
-        rules: all that are on by default, none, or exactly those of the given names.
-        objection: the device's (`Device.objection`), asked about every operator that a rule makes.
-        check: called with the draft after each pass; it raises where something is wrong.
+        level: the level at which new operators must be legal; by default the graph's.
+        rules: True: all that are on by default; False: no rules; else exactly the rules of these names.
+        objection: the device's (`Device.objection`), called for every operator that a rule makes.
+        check: called with the draft after each pass; raises where something is wrong.
 
     Raises:
-        GraphError: there is no rule of a given name.
+        GraphError: a name is not a rule.
     """
     enabled = _enabled(pipeline, rules)
     with collector_paused():
@@ -186,7 +186,7 @@ def _fuse(
 ) -> Fused:
     record = Record()
     limit = REWRITES_PER_NODE * max(len(draft.nodes), 1)
-    settled: dict[str, int] = {}  # pass → how much had been done when it last found nothing more to do
+    settled: dict[str, int] = {}  # pass → length of the record when it last reached its fixed point
     for _ in range(MAX_ROUNDS if enabled else 0):
         before = len(record)
         for each in pipeline:

@@ -1,4 +1,4 @@
-"""Redundant nodes: those whose result is their input, alone or together with the node before them."""
+"""Redundant nodes: nodes whose result is their input, alone or together with the previous node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _takes_all(fields: dict[str, Any]) -> bool:
     return same and all(step == 1 or size == 1 for step, size in zip(steps, fields["input"].sizes, strict=True))
 
 
-# When an operator gives back its input, in a phrase, and how that is seen from its fields.
+# Why an operator returns its input, as a phrase, and the test on its fields.
 _COPIES: dict[type[Operator], tuple[str, Callable[[dict[str, Any]], bool]]] = {
     Identity: ("a copy of its input", lambda fields: fields["scale_bias"] is None),
     ActivationIdentity: ("a copy of its input", lambda fields: True),
@@ -46,7 +46,7 @@ _COPIES: dict[type[Operator], tuple[str, Callable[[dict[str, Any]], bool]]] = {
     ),
 }
 
-# f(f(x)) = x.  In int8 the opposite of −128 is stored as 127, whose opposite is −127.
+# f(f(x)) = x.  In int8 the negative of −128 is stored as 127, whose negative is −127.
 _INVOLUTIONS: dict[type[Operator], Callable[[DataType], bool]] = {
     Negate: lambda dtype: dtype is not DataType.INT8,
     BitNot: lambda dtype: True,
@@ -56,9 +56,9 @@ _IDEMPOTENT = (Abs, ActivationRelu, Ceil, Floor)  # f(f(x)) = f(x)
 
 @rule(*_COPIES, effect="bit-exact")
 def remove_copy(draft: Draft, node: DraftNode) -> Outcome:
-    """identity(x), a cast to x's own type, tiles, slices and pads that change nothing → x.
+    """identity(x), a cast to x's data type, tiles, slices and pads that change nothing → x.
 
-    Where a copy changes the layout, its readers read through strides instead; what they cannot read so stays.
+    Where a copy changes the layout, its readers read through strides instead; it stays where they cannot.
     """
     operator = node.computation
     why, is_copy = _COPIES[type(operator)]
@@ -75,7 +75,7 @@ def remove_twice(draft: Draft, node: DraftNode) -> Outcome:
         return None
     operand = node.needed("input")
     if not any(type(node.operator) is each and safe(operand.desc.dtype) for each, safe in _INVOLUTIONS.items()):
-        return Declined(f"in {operand.desc.dtype} it does not give back every number")
+        return Declined(f"in {operand.desc.dtype} it does not restore every number")
     source = first.needed("input")
     return instead(draft, node, source, f"undoes '{first.name}'")
 
@@ -87,12 +87,12 @@ def remove_again(draft: Draft, node: DraftNode) -> Outcome:
     operand = node.operand("input")
     if first is None or operand is None:
         return None
-    return instead(draft, node, operand, f"'{first.name}' did it")
+    return instead(draft, node, operand, f"'{first.name}' did it already")
 
 
 @rule(Cast, after=(Cast,), effect="bit-exact")
 def join_casts(draft: Draft, node: DraftNode) -> Outcome:
-    """cast(cast(x)) → one cast, or none, where the first loses nothing and the second widens again or goes back."""
+    """cast(cast(x)) → one cast, or x, where the first loses nothing and the second widens again or undoes it."""
     operand = node.operand("input")
     first = draft.made_by(operand, Cast)
     if first is None or operand is None or operand.desc != draft.produced(operand):
@@ -102,24 +102,24 @@ def join_casts(draft: Draft, node: DraftNode) -> Outcome:
     if middle not in _HOLDS.get(origin, ()):
         return Declined(f"{middle} does not hold every {origin}")
     if end is origin:
-        return instead(draft, node, source, f"{middle} holds every {origin}, and this goes back")
+        return instead(draft, node, source, f"{middle} holds every {origin}, and this restores it")
     if end not in _HOLDS.get(middle, ()):
         return None
     return Rewrite.of(New(Cast, {"input": source}, outputs={"output": {"dtype": end}}), "widens in one step")
 
 
 def instead(draft: Draft, node: DraftNode, operand: Operand, why: str) -> Outcome:
-    """The rewrite of a node to a value that is there, whose elements are the same.
+    """The rewrite of a node to an existing value with the same elements.
 
-    Readers then read that value's buffer; an output of the graph cannot be an input or a constant.
+    Its readers then read that value's buffer.  Declined where a graph output would be an input or a constant.
     """
     if draft.is_output(Source(node.name, 0)) and not isinstance(draft.producer(operand).content, OperatorNode):
-        return Declined("an input or a constant needs a node between itself and an output of the graph")
+        return Declined("an output of the graph cannot be an input or a constant")
     return Rewrite.of(operand, why)
 
 
 def _same_before(draft: Draft, node: DraftNode) -> DraftNode | None:
-    """The producer of the input if it is the same function, neither with a scale and bias."""
+    """The producer of the input if it is the same function and neither has a scale and bias; else None."""
     operand = node.operand("input")
     first = draft.made_by(operand, type(node.operator)) if node.operator is not None else None
     if first is None or operand is None or operand.desc != draft.produced(operand):
@@ -132,7 +132,7 @@ def _wider(names: str) -> list[DataType]:
     return [DataType[name.upper()] for name in names.split()]
 
 
-# data type → the types that hold every one of its numbers, and get it by CAST unchanged.
+# data type → the types that hold all of its numbers, so that CAST does not change them.
 _HOLDS: dict[DataType, list[DataType]] = {
     DataType.FLOAT16: _wider("float32 float64"),
     DataType.FLOAT32: _wider("float64"),

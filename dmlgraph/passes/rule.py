@@ -1,8 +1,8 @@
-"""Rules: what a rewrite is given, what it answers, and what is written down about it.
+"""Rules: their arguments, their results, and their description.
 
-A rule is a function of a draft and one node.  It changes nothing: it answers with a `Rewrite` (what stands for the
-node's outputs from now on, as an expression of new operators over operands that are there), with `Declined` (the
-pattern is there, but …; the reason is kept for the user), or with None (not the pattern).
+A rule is a function of a draft and one node.  It changes nothing, but returns a `Rewrite` (what replaces the node's
+outputs: an expression of new operators over existing operands), `Declined` (the pattern matches, but …; the reason is
+kept for the user), or None (the pattern does not match).
 
     @rule(Multiply, effect="bit-exact")
     def double(draft, node):
@@ -36,7 +36,7 @@ class Source(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """A value and how it is read."""
+    """A value and the description it is read by."""
 
     source: Source
     desc: TensorDesc
@@ -46,7 +46,7 @@ class Operand(NamedTuple):
 class Constant:
     """A constant that a rule makes; its data type and sizes are the array's.
 
-    With `sizes` it is read as these by zero strides, as NumPy broadcasts.
+    With `sizes` it is broadcast to these through zero strides, as in NumPy.
     """
 
     data: np.ndarray[Any, Any]
@@ -55,9 +55,9 @@ class Constant:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class New:
-    """An operator that a rule makes: tensors by input field (lists for arrays), attributes, what is asked of outputs.
+    """An operator that a rule makes: tensors by input field (lists for arrays), attributes, requests for outputs.
 
-    `port` is the output that is meant where it has several.
+    `port` selects one of several outputs.
     """
 
     operator: type[Operator]
@@ -72,9 +72,9 @@ Tensor = Operand | Constant | New
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What stands for a node's outputs, by port, and why that is the same.
+    """What replaces a node's outputs, by port, and why that is the same.
 
-    Outputs that are not named must have no readers.
+    Other outputs must have no readers.
     """
 
     values: Mapping[int, Tensor]
@@ -86,8 +86,8 @@ class Rewrite:
         return cls({0: value}, why)
 
 
-class Declined(Exception):  # noqa: N818 - an answer, raised where it comes from deep inside
-    """The pattern is there, and the rule keeps away: the reason."""
+class Declined(Exception):  # noqa: N818 - a result, raised where it comes from nested calls
+    """The pattern matches, but the rule does not apply: the reason."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -96,13 +96,13 @@ class Declined(Exception):  # noqa: N818 - an answer, raised where it comes from
 
 Outcome = Rewrite | Declined | None
 Function = Callable[["Draft", "DraftNode"], Outcome]
-# Why a device does not want an operator that a rule makes in the place of another; None where it takes it.
+# Why a device objects to a new operator in place of another; None where it accepts it.
 Objection = Callable[[Operator, Operator | None], str | None]
 
 
-# What a node is: its operator, or that it is an input or a constant.
+# What a node is: its operator's class, an input or a constant.
 Kind = type[Operator] | type[InputNode] | type[ConstantNode]
-NUMBERS: tuple[Kind, ...] = (FillValueConstant, ConstantNode)  # what may be one number all over
+NUMBERS: tuple[Kind, ...] = (FillValueConstant, ConstantNode)  # what may be one number everywhere
 Anchor = Kind | str | Callable[[type[Operator]], bool]
 
 
@@ -136,17 +136,18 @@ class Kinds:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rule:
-    """One rewrite of the neighbourhood of one node.
+    """One rewrite of the nodes around one node.
 
-    `after` and `needs` say where the rule answers None without being asked: most rules fit nowhere in most graphs.
+    `after` and `needs` say where the rule returns None, so that it need not be called: most rules fit nowhere in most
+    graphs.
 
     Attributes:
-        name: as `fuse=[…]` takes it: the function's.
+        name: the function's, as in `fuse=[…]`.
         anchors: the kinds of node it looks at; empty: every node.
-        after: the kinds of which one must produce something that the node reads; empty: any.
-        needs: the kinds of which one must be in the graph; empty: any.
-        effect: what it does to the numbers.
-        default: whether it is on unless asked for; a rule with a larger effect than rounding is not.
+        after: one of these kinds must produce something that the node reads; empty: any.
+        needs: one of these kinds must be in the graph; empty: any.
+        effect: its effect on the numbers.
+        default: whether it runs by default; a rule that does more than change rounding does not.
     """
 
     name: str
@@ -158,19 +159,19 @@ class Rule:
     needs: Kinds
 
     def may_fit(self, kinds: set[Kind]) -> bool:
-        """Whether it may do something in a graph that has nodes of these kinds."""
+        """Whether it may apply in a graph that has nodes of these kinds."""
         return all(not each or not each.isdisjoint(kinds) for each in (self.anchors, self.after, self.needs))
 
     @property
     def summary(self) -> str:
-        """What it does, in a line."""
+        """What it does, in one line."""
         return (self.function.__doc__ or "").strip().splitlines()[0]
 
 
 def rule(
     *anchors: Anchor, effect: str, default: bool = True, after: Iterable[Anchor] = (), needs: Iterable[Anchor] = ()
 ) -> Callable[[Function], Rule]:
-    """Makes a Rule of a function; its name and docstring become the rule's."""
+    """Turns a function into a Rule with its name and docstring."""
 
     def make(function: Function) -> Rule:
         return Rule(function.__name__, Kinds(anchors), effect, function, default, Kinds(after), Kinds(needs))

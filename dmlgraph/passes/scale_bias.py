@@ -1,10 +1,10 @@
-"""Scale and bias: what only multiplies and adds numbers goes into the operator that reads it.
+"""Scale and bias: a multiplication or addition with a number goes into the operator that reads it.
 
 Most element-wise functions take a ScaleBias, which costs nothing: f(x · scale + bias) is one pass over x.  The numbers
-need not be stored then, either.  See `dmlgraph.passes.affine` for what a line is, and which are one.
+then need no tensor either.  See `dmlgraph.passes.affine` for affine maps and their composition.
 
-Multiplications and additions are light: where several nodes read one, it is taken into all of them and disappears,
-or, if one of them cannot take it, stays for all.
+Multiplications and additions are cheap: where several nodes read one, all of them absorb it and it disappears, or, if
+one of them cannot absorb it, it stays for all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, ScaledUnary, Subtract, Threshold
 from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.trigonometric import Tanh
-from dmlgraph.passes.affine import AFFINE, FLOATS, Affine, Line, affine, compose, compose_as_reals, line_of
+from dmlgraph.passes.affine import AFFINE, FLOATS, Affine, AffineMap, affine, affine_map_of, compose, compose_as_reals
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import (
     NUMBERS,
@@ -37,32 +37,32 @@ from dmlgraph.passes.rule import (
 )
 from dmlgraph.scalar import Scalar
 
-MAX_READERS = 8  # of a value whose producer is taken into each of them; each looks at all the others
+MAX_READERS = 8  # of a value whose producer each of them absorbs; each looks at all the others
 
-Compose = Callable[[Line, Line], Line]
+Compose = Callable[[AffineMap, AffineMap], AffineMap]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Taker:
-    """A node as an operator with a ScaleBias: operator(line(operand))."""
+class Consumer:
+    """A node as an operator with a ScaleBias, which can absorb another: operator(map(operand))."""
 
     operator: type[Operator]
     attributes: Mapping[str, Any]
     operand: Operand
-    line: Line
+    map: AffineMap
 
-    def of(self, operand: Operand, line: Line) -> New:
-        """The operator of another line."""
-        return New(self.operator, {"input": operand}, {**self.attributes, "scale_bias": line.scale_bias})
+    def of(self, operand: Operand, affine_map: AffineMap) -> New:
+        """The operator with another affine map."""
+        return New(self.operator, {"input": operand}, {**self.attributes, "scale_bias": affine_map.scale_bias})
 
 
-# Activations whose function an operator with a ScaleBias has, too.
+# Activations for which an operator with a ScaleBias computes the same.
 TWINS: dict[type[Operator], tuple[type[Operator], Mapping[str, Any]]] = {
     ActivationRelu: (Threshold, {"min": 0.0}),  # not CLIP: for NaN both of these give 0
     ActivationTanh: (Tanh, {}),
     ActivationIdentity: (Identity, {}),
 }
-_LINES = (*NUMBERS, Negate, Identity, ActivationLinear)  # without these nothing is a line
+_MAPS = (*NUMBERS, Negate, Identity, ActivationLinear)  # without these nothing is an affine map
 
 
 def is_scaled(operator: type[Operator]) -> bool:
@@ -70,72 +70,71 @@ def is_scaled(operator: type[Operator]) -> bool:
     return issubclass(operator, ScaledUnary)
 
 
-TAKERS: tuple[Anchor, ...] = (is_scaled, *TWINS, *AFFINE)
+CONSUMERS: tuple[Anchor, ...] = (is_scaled, *TWINS, *AFFINE)
 
 
-def taker(draft: Draft, node: DraftNode) -> Taker | None:
-    """How a node takes a scale and a bias before what it does; None where it cannot."""
+def consumer(draft: Draft, node: DraftNode) -> Consumer | None:
+    """A node as an operator that first applies a scale and bias; None where it cannot."""
     operator = node.operator
     if operator is None:
         return None
     if type(operator) in AFFINE and (found := affine(draft, node)) is not None:
-        return Taker(Identity, {}, found.operand, found.line)
+        return Consumer(Identity, {}, found.operand, found.map)
     operand = node.operand("input") if type(operator) in TWINS or isinstance(operator, ScaledUnary) else None
     if operand is None or operand.desc.dtype not in FLOATS:
         return None
     if type(operator) in TWINS:
-        return Taker(*TWINS[type(operator)], operand, Line())
+        return Consumer(*TWINS[type(operator)], operand, AffineMap())
     attributes = operator.attributes
-    return Taker(type(operator), attributes, operand, line_of(attributes["scale_bias"]))
+    return Consumer(type(operator), attributes, operand, affine_map_of(attributes["scale_bias"]))
 
 
 @rule(
-    *TAKERS,
+    *CONSUMERS,
     after=AFFINE,
-    needs=_LINES,
-    effect="bit-exact, at most 2 ULP for (x·a)·b; float16 is rounded once for all (1/2 ULP of the product), and TANH "
-    "is nearer there; what is in between does not over- or underflow",
+    needs=_MAPS,
+    effect="bit-exact, at most 2 ULP for (x·a)·b; float16 is rounded once (1/2 ULP of the product), and TANH "
+    "is more exact there; intermediate values do not over- or underflow",
 )
 def absorb_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     """f(x · a + b) → f of x with ScaleBias; (x · a) · b → x · ab.
 
-    For every operator with a ScaleBias but POW, which would scale its exponent; ACTIVATION_RELU becomes THRESHOLD,
-    ACTIVATION_TANH TANH, and multiplications and additions by numbers become one IDENTITY.  A product and a sum
-    are rounded as before; lines that follow one another are one as `affine.compose` says.  NaN and infinities are what
-    they were.  In float16 the product is not rounded before the sum (the sum differs by at most 1/2 ULP of the
-    product, and 1/2 of its own) and does not overflow.  ACTIVATION_TANH is computed in float16 itself by DirectML,
-    TANH in float32: the same function, with fewer errors.  What the reference gives for ACTIVATION_LINEAR has no
-    rounding of the product either.
+    For every operator with a ScaleBias except POW, which would scale its exponent.  ACTIVATION_RELU becomes THRESHOLD,
+    ACTIVATION_TANH becomes TANH, and multiplications and additions with numbers become one IDENTITY.  A product and a
+    sum are rounded as before; consecutive affine maps are composed by `affine.compose`.  NaN and infinities do not
+    change.  In float16 the product is not rounded before the sum (the sum differs by at most 1/2 ULP of the product
+    plus 1/2 ULP of the sum) and does not overflow.  DirectML computes ACTIVATION_TANH in float16, TANH in float32: the
+    same function with a smaller error.  The reference does not round the product of ACTIVATION_LINEAR either.
     """
     return _absorb(draft, node, compose)
 
 
 @rule(
-    *TAKERS,
+    *CONSUMERS,
     after=AFFINE,
-    needs=_LINES,
-    effect="not bounded in ULP: where terms cancel, no digit may be left",
+    needs=_MAPS,
+    effect="not bounded in ULP: where terms cancel, no digit may be correct",
     default=False,
 )
 def reassociate(draft: Draft, node: DraftNode) -> Outcome:
     """(x + a) + b → x + (a + b), and (x + a) · b → x · b + ab, as if numbers were real.
 
-    As `absorb_scale_bias`, for lines that it declines.  The result is within a few ULP of the greatest of its terms,
-    not of itself: (x + 1e9) − 1e9 becomes x, where it was a multiple of 64.
+    As `absorb_scale_bias`, for maps that it declines.  The error is a few ULP of the largest term, not of the result:
+    (x + 1e9) − 1e9 becomes x, where it was a multiple of 64.
     """
     return _absorb(draft, node, compose_as_reals)
 
 
 def _absorb(draft: Draft, node: DraftNode, composed: Compose) -> Outcome:
-    found = taker(draft, node)
-    if found is None or (found.operator is Identity and _is_taken(draft, node, found.line, composed)):
+    found = consumer(draft, node)
+    if found is None or (found.operator is Identity and _reader_absorbs(draft, node, found.map, composed)):
         return None
-    operand, line = found.operand, found.line
+    operand, affine_map = found.operand, found.map
     absorbed: list[str] = []
-    # All the way up at once: one new operator for a chain, not one for each of its links.
+    # The whole chain at once: one new operator for it, not one for each of its nodes.
     while (inner := affine(draft, producer := draft.producer(operand))) is not None:
         try:
-            behind, line = _through(draft, operand, inner, line, composed)
+            behind, affine_map = _through(draft, operand, inner, affine_map, composed)
         except Declined:
             if not absorbed:
                 raise
@@ -144,50 +143,54 @@ def _absorb(draft: Draft, node: DraftNode, composed: Compose) -> Outcome:
         absorbed.append(f"'{producer.name}'")
     if not absorbed:
         return None
-    return Rewrite.of(found.of(operand, line), f"with {', '.join(absorbed)} it is of {line}, and that costs nothing")
+    return Rewrite.of(
+        found.of(operand, affine_map), f"absorbs {', '.join(absorbed)} as {affine_map}, which costs nothing"
+    )
 
 
-def _through(draft: Draft, operand: Operand, inner: Affine, line: Line, composed: Compose) -> tuple[Operand, Line]:
-    """What a line reads, and which line it is, once it has taken in the one before it; Declined where it must not."""
+def _through(
+    draft: Draft, operand: Operand, inner: Affine, affine_map: AffineMap, composed: Compose
+) -> tuple[Operand, AffineMap]:
+    """The operand and the map after the previous node has been absorbed; raises Declined where it must not be."""
     name = operand.source.node
     behind = draft.around(operand, draft.produced(operand), inner.operand)
     if behind is None:
-        raise Declined(f"it reads '{name}' through strides of its own")
-    line = composed(line, inner.line)
+        raise Declined(f"it reads '{name}' through other strides")
+    affine_map = composed(affine_map, inner.map)
     if (stays := _why_it_stays(draft, operand, inner, composed)) is not None:
         raise Declined(f"'{name}' {stays}")
-    return behind, line
+    return behind, affine_map
 
 
-def _is_taken(draft: Draft, node: DraftNode, line: Line, composed: Compose) -> bool:
-    """Whether a line's only reader takes it as it is, so that nothing need be made of it before."""
+def _reader_absorbs(draft: Draft, node: DraftNode, affine_map: AffineMap, composed: Compose) -> bool:
+    """Whether the map's only reader absorbs it, so that it needs no rewrite of its own."""
     source = Source(node.name, 0)
     readers = draft.users(source) if draft.use_count(source) == 1 else []
-    found = taker(draft, readers[0][0]) if readers else None
+    found = consumer(draft, readers[0][0]) if readers else None
     if found is None or found.operand != Operand(source, node.output_desc()):
         return False
     try:
-        composed(found.line, line)
+        composed(found.map, affine_map)
     except Declined:
         return False
     return True
 
 
 def _why_it_stays(draft: Draft, operand: Operand, inner: Affine, composed: Compose) -> str | None:
-    """Why a line does not disappear, were it taken into its readers."""
+    """Why a map would not disappear if its readers absorbed it; else None."""
     if draft.only_use(operand):
         return None
     if draft.is_output(operand.source):
-        return "is an output, too, and would stay"
+        return "is also an output, and would stay"
     readers = draft.users(operand.source)
     if len(readers) > MAX_READERS:
         return f"has more than {MAX_READERS} readers"
     for reader, _ in readers:
-        found = taker(draft, reader)
+        found = consumer(draft, reader)
         if found is None or found.operand.source != operand.source:
-            return f"is read by '{reader.name}', too, and would stay"
+            return f"is also read by '{reader.name}', and would stay"
         try:
-            composed(found.line, inner.line)
+            composed(found.map, inner.map)
         except Declined as declined:
             return f"would stay for '{reader.name}': {declined.why}"
     return None
@@ -197,14 +200,14 @@ def _why_it_stays(draft: Draft, operand: Operand, inner: Affine, composed: Compo
 def number_to_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     """x · c, x + c, x − c, c − x, x / 2^k → IDENTITY with a ScaleBias.
 
-    The number is then no tensor that is filled and read.  A product keeps the sign of its zeros by a bias of −0.0.
-    What its only reader can take in is left to that, and to `absorb_scale_bias`.
+    The number then needs no tensor that is filled and read.  A bias of −0.0 keeps the sign of a product's zeros.  What
+    its only reader can absorb is left to `absorb_scale_bias`.
     """
     found = affine(draft, node)
-    if found is None or _is_taken(draft, node, found.line, compose):
+    if found is None or _reader_absorbs(draft, node, found.map, compose):
         return None
-    value = New(Identity, {"input": found.operand}, {"scale_bias": found.line.scale_bias})
-    return Rewrite.of(value, f"{found.line} needs no tensor for its numbers")
+    value = New(Identity, {"input": found.operand}, {"scale_bias": found.map.scale_bias})
+    return Rewrite.of(value, f"{found.map} needs no tensor for its numbers")
 
 
 # Integers.
@@ -212,7 +215,7 @@ def number_to_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Modular:
-    """A node as an integer line, x · factor + term modulo 2^N, and the tensor that its number is."""
+    """A node as an integer affine map, x · factor + term modulo 2^N, and the tensor of its number."""
 
     operand: Operand
     factor: int
@@ -221,7 +224,7 @@ class Modular:
 
 
 def modular(draft: Draft, node: DraftNode) -> Modular | None:
-    """ADD, SUBTRACT and MULTIPLY of an integer tensor and a number."""
+    """ADD, SUBTRACT or MULTIPLY of an integer tensor and a number; None for anything else."""
     a, b = node.operand("a"), node.operand("b")
     if a is None or b is None or a.desc.dtype.is_float:
         return None
@@ -242,8 +245,8 @@ def modular(draft: Draft, node: DraftNode) -> Modular | None:
 def fold_integer_numbers(draft: Draft, node: DraftNode) -> Outcome:
     """(x + a) + b → x + (a + b), (x · a) · b → x · (ab), c − (x + a) → (c − a) − x of integers.
 
-    Integers wrap modulo 2^N in ADD, SUBTRACT and MULTIPLY, where sums and products are associative.  What mixes both
-    is left alone: there is no integer operator for x · a + b.
+    Integers wrap modulo 2^N in ADD, SUBTRACT and MULTIPLY, where sums and products are associative.  Mixtures of both
+    are not folded: DirectML has no integer operator for x · a + b.
     """
     outer = modular(draft, node)
     if outer is None:
@@ -262,10 +265,12 @@ def fold_integer_numbers(draft: Draft, node: DraftNode) -> Outcome:
         return Declined(f"'{producer.name}' has other readers, and would stay")
     operand = draft.around(outer.operand, draft.produced(outer.operand), inner.operand)
     if operand is None:
-        return Declined(f"it reads '{producer.name}' through strides of its own")
+        return Declined(f"it reads '{producer.name}' through other strides")
     operator, field, number_field, number = form
     tensor = _number_like(draft, outer.number, number, operand.desc.rank)
-    return Rewrite.of(New(operator, {field: operand, number_field: tensor}), f"'{producer.name}' adds to its number")
+    return Rewrite.of(
+        New(operator, {field: operand, number_field: tensor}), f"the number of '{producer.name}' joins its own"
+    )
 
 
 def _integer_form(factor: int, term: int, modulus: int) -> tuple[type[Operator], str, str, int] | None:
@@ -280,7 +285,7 @@ def _integer_form(factor: int, term: int, modulus: int) -> tuple[type[Operator],
 
 
 def _number_like(draft: Draft, operand: Operand, bits: int, rank: int) -> Tensor:
-    """One element in the way the graph has its numbers: by a fill, or as a constant."""
+    """One element in the form that the graph has its number: a fill or a constant."""
     scalar = Scalar(operand.desc.dtype, bits)
     sizes = (1,) * rank
     if isinstance(draft.producer(operand).operator, FillValueConstant):

@@ -1,9 +1,9 @@
-"""Sequences: what is computed from a sequence and constants is often a sequence again, and takes no memory.
+"""Sequences: a value computed from a sequence and constants is often a sequence again, and takes no memory.
 
-A sequence's element i is start + i · delta, the index, the product and the sum each rounded to the data type, so the
-sequence of a sum need not be the sum of the sequences.  Every rule here works out the one sequence it could be, and
-keeps it only where that is certain: for integers, whose sums and products are exact modulo 2^N; for floats all of
-whose numbers and intermediates are whole multiples of one power of two that the type can count; or where at most
+Element i of a sequence is start + i · delta; the index, the product and the sum are each rounded to the data type, so
+the sequence of a sum need not be the sum of the sequences.  Every rule here computes the only possible sequence, and
+uses it only where it is certain: for integers, whose sums and products are exact modulo 2^N; for floats if all numbers
+and intermediates are exact multiples of one power of two within the type's precision; or where at most
 COMPARED_ELEMENTS elements agree bit for bit when both are evaluated.
 """
 
@@ -30,16 +30,16 @@ from dmlgraph.tensor import DataType, TensorDesc, packed_strides
 
 COMPARED_ELEMENTS = 1 << 16
 
-# Bits of the significand, and the exponents of the least normal number and of the greatest power of two.
+# Bits of the significand, and the exponents of the smallest normal number and of the largest power of two.
 _FLOATS = {DataType.FLOAT16: (11, -14, 15), DataType.FLOAT32: (24, -126, 127), DataType.FLOAT64: (53, -1022, 1023)}
 
 
 @rule(FillValueSequence, effect="bit-exact")
 def fill_of_sequence(draft: Draft, node: DraftNode) -> Outcome:
-    """A sequence of one element, or that steps by zero → fill.
+    """A sequence of one element, or with a step of zero → fill.
 
-    Products of zero have one sign for all indices, so the second and the last element tell of those between.  The
-    index of float16 may be infinite, and its product with zero NaN: such a last element differs.
+    Products with zero have the same sign for all indices, so the second and the last element represent those between. A
+    float16 index may be infinite, and its product with zero NaN: then the last element differs.
     """
     sequence = node.operator
     assert isinstance(sequence, FillValueSequence)
@@ -56,7 +56,7 @@ def fill_of_sequence(draft: Draft, node: DraftNode) -> Outcome:
 def fold_sequences(draft: Draft, node: DraftNode) -> Outcome:
     """sequence ± fill, sequence ± sequence, sequence · fill, −sequence, cast(sequence) → sequence.
 
-    Exact for integers, except that a cast must not leave the new type's range; floats as the module says.
+    Exact for integers, except that a cast must not leave the new type's range; floats as the module describes.
     """
     operator = node.computation
     found = [_affine(draft, operand) for operand in node.operands()]
@@ -71,7 +71,7 @@ def fold_sequences(draft: Draft, node: DraftNode) -> Outcome:
     starts = [each.value_start if isinstance(each, FillValueSequence) else each for each in found]
     delta = _delta(operator, found, output.dtype)
     if delta is None:
-        return Declined(f"its steps are no {output.dtype}")
+        return Declined(f"its step is not a number of {output.dtype}")
     start = scalar_of(_of_numbers(operator, starts))
     folded = FillValueSequence(output=output.like(), value_start=start, value_delta=delta)
 
@@ -88,9 +88,9 @@ def fold_sequences(draft: Draft, node: DraftNode) -> Outcome:
 
 @rule(Slice, Slice1, Split, after=(FillValueSequence,), effect="bit-exact")
 def slice_sequence(draft: Draft, node: DraftNode) -> Outcome:
-    """slice(sequence), split(sequence) → sequences, where the elements taken are evenly apart.
+    """slice(sequence), split(sequence) → sequences, where the elements taken are evenly spaced.
 
-    So are those of a slice of one dimension, of whole rows, and of every n-th row of one element.
+    They are in a slice of one dimension, of whole rows, and of every n-th row of one element.
     """
     operator = node.operator
     assert isinstance(operator, (Slice, Slice1, Split))
@@ -102,16 +102,16 @@ def slice_sequence(draft: Draft, node: DraftNode) -> Outcome:
         if not draft.use_count(Source(node.name, port)):
             continue
         if step is None:
-            return Declined("the elements it takes are not evenly apart in the sequence")
+            return Declined("the elements it takes are not evenly spaced in the sequence")
         part = _every(sequence, output, start, step)
         if part is None:
             return Declined("start + i · delta would be rounded to other numbers")
         parts[port] = _new(part)
-    return Rewrite(parts, "the elements it takes are evenly apart")
+    return Rewrite(parts, "the elements it takes are evenly spaced")
 
 
 def _affine(draft: Draft, operand: Operand | None) -> FillValueSequence | Scalar | None:
-    """The sequence an operand is, as it was written but for broadcasting; or its number; or None."""
+    """The operand's sequence, if it is read as written or broadcast; or its number; or None."""
     if operand is None:
         return None
     node = draft.made_by(operand, FillValueSequence)
@@ -124,8 +124,8 @@ def _affine(draft: Draft, operand: Operand | None) -> FillValueSequence | Scalar
 
 
 def _delta(operator: Operator, operands: Sequence[FillValueSequence | Scalar | None], dtype: DataType) -> Scalar | None:
-    """What the result would step by; None where the data type does not have it."""
-    if isinstance(operator, Cast):  # of a real number: the steps of an unsigned sequence may go backwards
+    """The step of the result; None where the data type cannot represent it."""
+    if isinstance(operator, Cast):  # of a real number: an unsigned sequence may step backwards
         (sequence,) = operands
         assert isinstance(sequence, FillValueSequence)
         return _scalar(_real(sequence.value_delta, is_step=True), dtype)
@@ -168,7 +168,7 @@ def _new(sequence: FillValueSequence) -> New:
 
 
 def _taken(operator: Slice | Slice1 | Split) -> list[tuple[TensorDesc, int, int | None]]:
-    """Each output with the index of its first element in the input, and how far apart they are if evenly."""
+    """Each output with the index of its first element in the input, and the spacing; None where it is uneven."""
     outer = packed_strides(operator.input.sizes)
     if isinstance(operator, Split):
         lengths = [part.sizes[operator.axis] for part in operator.outputs]
@@ -190,7 +190,7 @@ def _taken(operator: Slice | Slice1 | Split) -> list[tuple[TensorDesc, int, int 
 
 
 def _step(output: TensorDesc, steps: Sequence[int]) -> int | None:
-    """How far apart in the input elements are that follow one another; None where that is not one number."""
+    """The spacing in the input of consecutive elements; None where it is uneven."""
     ratios = {
         Fraction(step, packed)
         for size, step, packed in zip(output.sizes, steps, output.packed_strides, strict=True)
@@ -224,14 +224,14 @@ def _every(sequence: FillValueSequence, output: TensorDesc, start: int, step: in
     def reals(values: list[Fraction], deltas: list[Fraction]) -> tuple[Fraction, Fraction]:
         return values[0] + start * deltas[0], step * deltas[0]
 
-    return part if _agree(part, elements, _RealLine([sequence], reals), [sequence]) else None
+    return part if _agree(part, elements, _RealSequence([sequence], reals), [sequence]) else None
 
 
 # Certainty.
 
 
-class _RealLine:
-    """What start and delta of a result are in real numbers, from those of the operands."""
+class _RealSequence:
+    """Start and delta of a result in real numbers, computed from those of the operands."""
 
     def __init__(
         self,
@@ -241,9 +241,9 @@ class _RealLine:
         self.operands, self.function = operands, function
 
     def __call__(self) -> tuple[Fraction, Fraction] | None:
-        lines = [_line(each) for each in self.operands]
-        known = [line for line in lines if line is not None]
-        if len(known) < len(lines):
+        found = [_start_and_delta(each) for each in self.operands]
+        known = [real for real in found if real is not None]
+        if len(known) < len(found):
             return None
         return self.function([start for start, _ in known], [delta for _, delta in known])
 
@@ -257,11 +257,11 @@ _REALS: dict[type[Operator], Callable[[list[Fraction], list[Fraction]], tuple[Fr
 }
 
 
-def _reals(operator: type[Operator], operands: Sequence[FillValueSequence | Scalar | None]) -> _RealLine:
-    return _RealLine(operands, _REALS[operator])
+def _reals(operator: type[Operator], operands: Sequence[FillValueSequence | Scalar | None]) -> _RealSequence:
+    return _RealSequence(operands, _REALS[operator])
 
 
-def _line(operand: FillValueSequence | Scalar | None) -> tuple[Fraction, Fraction] | None:
+def _start_and_delta(operand: FillValueSequence | Scalar | None) -> tuple[Fraction, Fraction] | None:
     """Start and delta as real numbers; None where one is not finite."""
     if isinstance(operand, FillValueSequence):
         start, delta = _real(operand.value_start), _real(operand.value_delta, is_step=True)
@@ -271,7 +271,8 @@ def _line(operand: FillValueSequence | Scalar | None) -> tuple[Fraction, Fractio
 
 
 def _real(number: Scalar, *, is_step: bool = False) -> Fraction | None:
-    """A number as it is; None where it is not finite.  An integer's step backwards is a negative number."""
+    """A number as a fraction; None where it is not finite.  With `is_step`, a backward step of an integer is
+    negative."""
     if not number.dtype.is_float:
         value = int(number.value)
         half = 1 << (number.dtype.bits - 1)
@@ -282,13 +283,13 @@ def _real(number: Scalar, *, is_step: bool = False) -> Fraction | None:
 def _agree(
     folded: FillValueSequence,
     elements: Callable[[Array], Array],
-    line: _RealLine,
+    real: _RealSequence,
     sequences: Sequence[FillValueSequence],
 ) -> bool:
-    """Whether a sequence has the very elements (given by their indices) it is to stand for."""
+    """Whether a sequence has exactly the elements (a function of their indices) that it replaces."""
     count = folded.output.element_count
-    if line() == _line(folded) and all(_is_exact(each) for each in (*sequences, folded)):
-        # Exact in real numbers; what is left to tell is the sign of a zero.
+    if real() == _start_and_delta(folded) and all(_is_exact(each) for each in (*sequences, folded)):
+        # Exact in real numbers; only the sign of a zero may differ.
         places = _places_of_zero(folded)
         if places is not None:
             return _same_bits(folded.at(places), elements(places))
@@ -299,11 +300,11 @@ def _agree(
 
 
 def _is_exact(sequence: FillValueSequence) -> bool:
-    """Whether no element, nor anything on the way to it, is rounded, wraps or is subnormal."""
-    line = _line(sequence)
-    if line is None:
+    """Whether no element and no intermediate is rounded, wraps or is subnormal."""
+    real = _start_and_delta(sequence)
+    if real is None:
         return False
-    start, delta = line
+    start, delta = real
     last = sequence.output.element_count - 1
     dtype = sequence.output.dtype
     if not dtype.is_float:
@@ -321,16 +322,16 @@ def _is_exact(sequence: FillValueSequence) -> bool:
 
 
 def _unit(number: Fraction) -> int:
-    """The exponent of the greatest power of two a number is a whole multiple of."""
+    """The exponent of the largest power of two that divides a number."""
     whole = number.numerator
     return (whole & -whole).bit_length() - number.denominator.bit_length()
 
 
 def _places_of_zero(sequence: FillValueSequence) -> Array | None:
-    """The indices of elements that may be zero, besides the ends; None where that is more than one."""
-    line = _line(sequence)
-    assert line is not None
-    start, delta = line
+    """The first, the last and a zero element's index; None where all elements are zero."""
+    real = _start_and_delta(sequence)
+    assert real is not None
+    start, delta = real
     last = sequence.output.element_count - 1
     places = [0, last]
     if delta == 0:

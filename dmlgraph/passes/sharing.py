@@ -1,4 +1,4 @@
-"""Sharing: what is computed twice from the same values is computed once."""
+"""Sharing: values computed twice from the same values are computed once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verifier: what must hold of a draft after every pass.  Tests run it; it costs as much as building the graph."""
+"""The verifier: the invariants of a draft after every pass.  Tests run it; it costs as much as building the graph."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dmlgraph.tensor import TensorDesc
 def verify(draft: Draft) -> None:
     """Raises AssertionError where a draft is not a legal graph with the outputs of its source.
 
-    Every operand exists, has the data type it is read as and all the bytes that are read; every operator is legal
-    at the level and complete; nothing reads itself; every node and every reader is accounted for.
+    Every operand exists, has the data type it is read as and all the bytes that are read; every operator is legal at
+    the level and complete; no cycles exist; every node and every reader is registered.
     """
-    names = [node.name for node in draft.in_order()]  # ends only where there is no cycle
+    names = [node.name for node in draft.in_order()]  # terminates only where there is no cycle
     assert sorted(names) == sorted(draft.nodes)
-    assert set(draft.origins) <= set(draft.nodes), "only what is there comes from somewhere"
+    assert set(draft.origins) <= set(draft.nodes), "only existing nodes have origins"
     assert draft.kinds == collections.Counter(node.kind for node in draft.nodes.values())
     for node in draft.nodes.values():
         _verify_node(draft, node)
@@ -48,16 +48,16 @@ def _verify_node(draft: Draft, node: DraftNode) -> None:
 
 def _verify_operand(draft: Draft, node: DraftNode, port: int, source: Source, desc: TensorDesc) -> None:
     where = f"'{node.name}' input {port}"
-    assert source.node in draft.nodes, f"{where} reads '{source.node}', which is no more"
+    assert source.node in draft.nodes, f"{where} reads '{source.node}', which does not exist"
     produced = draft[source.node].output_desc(source.port)
-    assert desc.dtype is produced.dtype, f"{where} reads {desc} where there is {produced}"
+    assert desc.dtype is produced.dtype, f"{where} reads {desc}, but it is {produced}"
     assert desc.span <= produced.span, f"{where} reads {desc.span} elements of {produced.span}"
     assert (node, port) in [(user, at) for user, at in draft.users(source)], f"{where} is not among the readers"
 
 
 def _verify_operator(operator: Operator) -> None:
-    """Made again of all it says, the operator is the same."""
+    """An operator rebuilt from its fields is the same."""
     fields = {name: getattr(operator, name) for name in type(operator).model_fields}
     again = type(operator)(**fields)
-    # A NaN is no other NaN's equal, but reads the same.
+    # NaN does not equal NaN, but their text is the same.
     assert again == operator or repr(again) == repr(operator), f"{operator} becomes {again}"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "cpu/buffer_pool.h"
+#include "cpu/runtime/buffer_pool.h"
 
 namespace dmlgraph::cpu {
 namespace {

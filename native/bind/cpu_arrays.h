@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "cpu/executable.h"
+#include "cpu/runtime/executable.h"
 
 namespace dmlgraph::cpu {
 

@@ -8,7 +8,7 @@
 
 #include "bind/cpu_arrays.h"
 #include "bind/gil.h"
-#include "cpu/steps/registry.h"
+#include "cpu/steps/native_step.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -16,20 +16,20 @@ namespace {
 // Calls a Python function on the tensors of a node.
 class PythonStep final : public Step {
 public:
-    PythonStep(py::object function, std::vector<View> inputs, std::vector<View> outputs)
-        : function_(std::move(function)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+    PythonStep(py::object function, StepTensors tensors)
+        : function_(std::move(function)), tensors_(std::move(tensors)) {}
     ~PythonStep() override {
         acquired([&] { function_ = {}; });
     }
 
     void run(RunContext& context) const override {
-        acquired([&] { call_python(function_, arrays(context, inputs_, false), arrays(context, outputs_, true)); });
+        acquired([&] { call_python(function_, arrays(context, tensors_.inputs, false), arrays(context, tensors_.outputs, true)); });
     }
     Kind kind() const override { return Kind::python; }
     double cost() const override { return 0; }  // it holds the GIL anyway
     void visit(const Visitor& visitor) override {
-        for (View& view : inputs_) visitor(view, false);
-        for (View& view : outputs_) visitor(view, true);
+        for (View& view : tensors_.inputs) visitor(view, false);
+        for (View& view : tensors_.outputs) visitor(view, true);
     }
 
 private:
@@ -46,34 +46,28 @@ private:
     }
 
     py::object function_;
-    std::vector<View> inputs_;
-    std::vector<View> outputs_;
+    StepTensors tensors_;
 };
 
-class PythonStepMaker final : public StepMaker {
+class PythonStepFactory final : public StepFactory {
 public:
-    explicit PythonStepMaker(py::object function) : function_(std::move(function)) {}
-    std::unique_ptr<Step> make(std::vector<View> inputs, std::vector<View> outputs) const override {
-        return std::make_unique<PythonStep>(function_, std::move(inputs), std::move(outputs));
+    explicit PythonStepFactory(py::object function) : function_(std::move(function)) {}
+    std::unique_ptr<Step> make(StepTensors tensors) const override {
+        return std::make_unique<PythonStep>(function_, std::move(tensors));
     }
 
 private:
     py::object function_;
 };
 
-class NativeStepMaker final : public StepMaker {
+class NativeStepFactory final : public StepFactory {
 public:
-    NativeStepMaker(const StepKind& kind, std::vector<std::int64_t> integers, std::vector<double> reals)
-        : kind_(kind), integers_(std::move(integers)), reals_(std::move(reals)) {}
-    std::unique_ptr<Step> make(std::vector<View> inputs, std::vector<View> outputs) const override {
-        return kind_.make({std::move(inputs), std::move(outputs), integers_, reals_});
-    }
-    bool strided() const override { return kind_.strided; }
+    explicit NativeStepFactory(StepParameters parameters) : parameters_(std::move(parameters)) {}
+    std::unique_ptr<Step> make(StepTensors tensors) const override { return make_native_step(tensors, parameters_); }
+    bool strided() const override { return false; }
 
 private:
-    const StepKind& kind_;
-    std::vector<std::int64_t> integers_;
-    std::vector<double> reals_;
+    StepParameters parameters_;
 };
 
 [[noreturn]] void fail() {
@@ -89,14 +83,6 @@ PyObject* check(PyObject* object) {
 
 std::int64_t integer(PyObject* object) {
     const long long number = PyLong_AsLongLong(object);
-    if (number == -1 && PyErr_Occurred()) {
-        fail();
-    }
-    return number;
-}
-
-double real(PyObject* object) {
-    const double number = PyFloat_AsDouble(object);
     if (number == -1 && PyErr_Occurred()) {
         fail();
     }
@@ -125,6 +111,90 @@ Py_ssize_t length(PyObject* tuple) {
     }
     return PyTuple_GET_SIZE(tuple);
 }
+
+// The parameters of a native step: the fields of a dictionary, each of which is to be read.
+class Fields {
+public:
+    explicit Fields(PyObject* dictionary) : dictionary_(dictionary) {
+        if (!PyDict_Check(dictionary)) {
+            throw py::type_error("the parameters of a native step are no dictionary");
+        }
+    }
+
+    std::int64_t number(const char* name) const { return integer(find(name)); }
+    bool flag(const char* name) const { return integer(find(name)) != 0; }
+    std::vector<std::int64_t> numbers(const char* name) const {
+        PyObject* const tuple = find(name);
+        std::vector<std::int64_t> result;
+        for (Py_ssize_t i = 0; i < length(tuple); ++i) {
+            result.push_back(integer(item(tuple, i)));
+        }
+        return result;
+    }
+
+    void require_all_read(const std::string& where) const {
+        if (read_ != PyDict_Size(dictionary_)) {
+            throw py::value_error(where + ": there are other parameters than it has");
+        }
+    }
+
+private:
+    PyObject* find(const char* name) const {
+        PyObject* const found = PyDict_GetItemString(dictionary_, name);
+        if (found == nullptr) {
+            throw py::value_error("a native step lacks the parameter '" + std::string(name) + "'");
+        }
+        ++read_;
+        return found;
+    }
+
+    PyObject* dictionary_;
+    mutable Py_ssize_t read_ = 0;
+};
+
+struct NativeStep {
+    std::string_view name;
+    StepParameters (*read)(const Fields& fields);
+};
+
+// The names are those that dmlgraph/devices/cpu gives.
+constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_steps{{
+    {"scan",
+     [](const Fields& fields) -> StepParameters {
+         return ScanParameters{.axis = fields.number("axis"),
+                               .from_end = fields.flag("from_end"),
+                               .is_exclusive = fields.flag("is_exclusive"),
+                               .is_product = fields.flag("is_product")};
+     }},
+    {"gather",
+     [](const Fields& fields) -> StepParameters {
+         return GatherParameters{.batches = fields.number("batches"),
+                                 .tuples = fields.number("tuples"),
+                                 .slice = fields.number("slice"),
+                                 .is_shared = fields.flag("is_shared"),
+                                 .sizes = fields.numbers("sizes")};
+     }},
+    {"gather_elements",
+     [](const Fields& fields) -> StepParameters {
+         return GatherElementsParameters{.outer = fields.number("outer"),
+                                         .inner = fields.number("inner"),
+                                         .size = fields.number("size"),
+                                         .taken = fields.number("taken")};
+     }},
+    {"scatter",
+     [](const Fields& fields) -> StepParameters {
+         return ScatterParameters{.tuples = fields.number("tuples"),
+                                  .slice = fields.number("slice"),
+                                  .sizes = fields.numbers("sizes")};
+     }},
+    {"scatter_elements",
+     [](const Fields& fields) -> StepParameters {
+         return ScatterElementsParameters{.outer = fields.number("outer"),
+                                          .inner = fields.number("inner"),
+                                          .size = fields.number("size"),
+                                          .given = fields.number("given")};
+     }},
+}};
 
 using DataTypes = std::array<PyObject*, data_type_count>;
 
@@ -256,13 +326,14 @@ private:
             InstructionSpec& made = node.instructions[static_cast<std::size_t>(i)];
             const std::string_view name = text(item(given, 0));
             const auto opcode = find_opcode(name);
-            const DataType operand = type(item(given, 2));
+            made.operand = type(item(given, 2));
             made.result = type(item(given, 3));
-            made.kernel = opcode ? find_kernel(*opcode, operand, made.result) : nullptr;
+            made.kernel = opcode ? find_kernel(*opcode, made.operand, made.result) : nullptr;
             if (made.kernel == nullptr) {
                 throw py::value_error("node '" + node.name + "': there is no kernel " + std::string(name) +
                                       " for these data types");
             }
+            made.opcode = *opcode;
             PyObject* const operands = item(given, 1);
             for (Py_ssize_t k = 0; k < length(operands); ++k) {
                 const std::int64_t operand_index = integer(item(operands, k));
@@ -316,8 +387,8 @@ private:
     }
 
     // (axis, step, origin), each a tuple.
-    static AxisMap axis_map(PyObject* tuple, int rank) {
-        AxisMap map;
+    static AffineMap affine_map(PyObject* tuple, int rank) {
+        AffineMap map;
         Sizes axes{};
         if (read_sizes(item(tuple, 0), axes) != rank || read_sizes(item(tuple, 1), map.step) != rank) {
             throw py::value_error("a map has another number of dimensions than its tensor");
@@ -332,7 +403,7 @@ private:
     // A map for each output.
     void read_maps(PyObject* payload, NodeSpec& node) const {
         for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-            node.maps.push_back(axis_map(item(payload, static_cast<Py_ssize_t>(i)), node.outputs[i].rank));
+            node.maps.push_back(affine_map(item(payload, static_cast<Py_ssize_t>(i)), node.outputs[i].rank));
         }
     }
 
@@ -348,33 +419,29 @@ private:
             piece.port = static_cast<std::int32_t>(integer(item(given, 0)));
             piece.rank = static_cast<std::uint8_t>(read_sizes(item(given, 1), piece.sizes));
             if (piece.port >= 0) {
-                piece.from = axis_map(item(given, 2), piece.rank);
+                piece.from = affine_map(item(given, 2), piece.rank);
             }
-            piece.to = axis_map(item(given, 3), piece.rank);
+            piece.to = affine_map(item(given, 3), piece.rank);
             node.pieces.push_back(piece);
         }
     }
 
     void read_function(PyObject* payload, NodeSpec& node) const {
-        node.make_step = std::make_unique<PythonStepMaker>(py::reinterpret_borrow<py::object>(payload));
+        node.make_step = std::make_unique<PythonStepFactory>(py::reinterpret_borrow<py::object>(payload));
     }
 
-    // (name, integers, reals)
+    // (name, parameters by name)
     void read_native(PyObject* payload, NodeSpec& node) const {
         const std::string_view name = text(item(payload, 0));
-        const StepKind* const kind = find_step_kind(name);
-        if (kind == nullptr) {
-            throw py::value_error("node '" + node.name + "': there is no native step '" + std::string(name) + "'");
+        for (const NativeStep& step : native_steps) {
+            if (step.name == name) {
+                const Fields fields(item(payload, 1));
+                node.make_step = std::make_unique<NativeStepFactory>(step.read(fields));
+                fields.require_all_read("node '" + node.name + "', " + std::string(name));
+                return;
+            }
         }
-        std::vector<std::int64_t> integers;
-        std::vector<double> reals;
-        for (Py_ssize_t i = 0; i < length(item(payload, 1)); ++i) {
-            integers.push_back(integer(item(item(payload, 1), i)));
-        }
-        for (Py_ssize_t i = 0; i < length(item(payload, 2)); ++i) {
-            reals.push_back(real(item(item(payload, 2), i)));
-        }
-        node.make_step = std::make_unique<NativeStepMaker>(*kind, std::move(integers), std::move(reals));
+        throw py::value_error("node '" + node.name + "': there is no native step '" + std::string(name) + "'");
     }
 
     const DataTypes& types_ = members();

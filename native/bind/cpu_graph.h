@@ -3,7 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "cpu/plan.h"
+#include "cpu/plan/plan.h"
 
 namespace dmlgraph::cpu {
 

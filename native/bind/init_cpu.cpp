@@ -14,9 +14,9 @@
 #include "bind/cpu_graph.h"
 #include "bind/gil.h"
 #include "bind/init.h"
-#include "cpu/buffer_pool.h"
-#include "cpu/executable.h"
 #include "cpu/kernels/kernel.h"
+#include "cpu/runtime/buffer_pool.h"
+#include "cpu/runtime/executable.h"
 
 namespace dmlgraph {
 namespace {
@@ -33,9 +33,9 @@ constexpr double worth_releasing = 64 << 10;
 // A run that may take longer than this, in seconds, is done where signals can interrupt it.
 constexpr double worth_watching = 0.02;
 
-[[noreturn]] void raise_device_error(const std::string& message, const char* name = "DeviceError") {
+[[noreturn]] void raise_device_error(const std::string& message, const char* code, const char* name = "DeviceError") {
     const py::object error = py::module_::import("dmlgraph.errors").attr(name);
-    PyErr_SetObject(error.ptr(), error(message).ptr());
+    PyErr_SetObject(error.ptr(), error(message, py::arg("code") = code).ptr());
     throw py::error_already_set();
 }
 
@@ -225,7 +225,7 @@ private:
     public:
         explicit Use(Runner& runner) : runner_(runner) {
             if (runner.closed_) {
-                raise_device_error("the executable is closed and cannot run any more");
+                raise_device_error("the executable is closed and cannot run any more", "closed");
             }
             if (runner.spares_.empty()) {
                 spare_ = std::make_unique<Spare>(Spare{nullptr, runner.base_, {}, {}});
@@ -391,7 +391,7 @@ private:
     }
 
     [[noreturn]] void out_of_memory() const {
-        raise_device_error("not enough memory to run " + name_, "NotEnoughMemoryError");
+        raise_device_error("not enough memory to run " + name_, "memory", "NotEnoughMemoryError");
     }
 
     std::string name_;  // what is run, as a phrase

@@ -8,7 +8,7 @@
 
 #include "bind/gil.h"
 #include "bind/init.h"
-#include "cpu/products.h"
+#include "cpu/runtime/products.h"
 
 namespace dmlgraph {
 namespace {

@@ -12,7 +12,7 @@
 #include "software_adapter/counters.h"
 #include "software_adapter/pipeline.h"
 #include "software_adapter/submission.h"
-#include "software_adapter/thread_pool.h"
+#include "software_adapter/parallel_for.h"
 
 namespace dmlgraph::software {
 namespace {

@@ -29,9 +29,8 @@ import dmlgraph as dg
 from campaigns.campaign import Campaign
 from dmlgraph import dxdispatch
 from dmlgraph.cli.messages import lines as told
-from dmlgraph.cli.messages import located
 from dmlgraph.document.writer import dumps
-from dmlgraph.errors import Problem
+from dmlgraph.errors import Problem, Within
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.examples import example
 
@@ -470,7 +469,7 @@ _BREAKS = {**dict.fromkeys(("graph", "array"), "\r\n|[\n\r\x85\u2028\u2029]"), "
 def _use(graph: dg.Graph, text: str, file: str, *, is_read: bool) -> str | None:
     """A legal graph is looked at as `dmlgraph check` does, and written and read again."""
     try:
-        with located(graph):
+        with Within(place=graph.located):
             graph.lower(fuse=False)
     except dg.DmlGraphError as error:
         if is_read:
@@ -479,7 +478,7 @@ def _use(graph: dg.Graph, text: str, file: str, *, is_read: bool) -> str | None:
     try:
         again = dumps(graph)
     except dg.DmlGraphError as error:
-        return None if "need files" in str(error) else f"cannot be written: {error}"
+        return None if error.code == "no-folder" else f"cannot be written: {error}"
     if dumps(dg.loads(again)) != again:
         return "is another graph when it is written and read again"
     return None

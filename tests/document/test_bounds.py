@@ -138,7 +138,7 @@ def test_aliases_unfold_to_no_more_than_the_text_has_characters_and_some() -> No
     text = "a: &a [" + "1, " * 1000 + "]\nb: [" + "*a , " * 1000 + "]"
     found = Problems()
     assert parse(text, "f", found) is None
-    assert found.found[0].message == f"the aliases here unfold to more than {MAX_UNFOLDED + len(text)} values"
+    assert found.found[0].message == f"the aliases here expand to more than {MAX_UNFOLDED + len(text)} values"
 
 
 def test_what_follows_the_second_document_is_not_read() -> None:

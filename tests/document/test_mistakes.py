@@ -138,7 +138,7 @@ def test_missing_keys_are_told_at_the_declaration() -> None:
     said = at_mark(f"{HEAD}{X}nodes: {{n: ^{{input: x}}}}\noutputs: [n]\n")
     assert said == "node 'n', field 'op': the operator is missing (such as {op: add, a: x, b: y})"
     said = at_mark(f"{HEAD}{X}nodes: {{^n: {{op: add, a: x}}}}\noutputs: [n]\n")
-    assert said == "node 'n', field 'b': must be given ('dmlgraph operators add' tells what it takes)"
+    assert said == "node 'n', field 'b': must be given ('dmlgraph operators add' lists its fields)"
     said = at_mark(f"{HEAD}nodes: {{^n: {{op: fill_value_constant, value: 1}}}}\noutputs: [n]\n")
     assert said == "node 'n', field 'output.dtype': must be given: a fill has no input to take it from"
 
@@ -181,7 +181,7 @@ def test_a_value_of_the_wrong_kind_is_told_at_its_place(section: str, text: str)
         ("op: ^[exp]", "field 'op': is not an operator; got ['exp']"),
         (
             "op: exp, input: ^3",
-            "field 'input': must be the name of an input, constant or node; got 3 (a number becomes",
+            "field 'input': must be the name of an input, constant or node; got 3 (use a fill_value_constant",
         ),
         ("op: exp, input: ^[x]", "field 'input': takes one value, not a list of them"),
         ("op: join, inputs: [x, ^z], axis: 0", "field 'inputs': there is no input, constant or node called 'z'"),
@@ -231,12 +231,14 @@ def test_one_of_several_outputs_is_called_as_it_is_referred_to() -> None:
 @pytest.mark.parametrize(("version", "got"), [("2", "2"), ("true", "True"), ("[1]", "[1]")])
 def test_another_format_version_is_refused(version: str, got: str) -> None:
     mistake = only(f"dmlgraph: {version}\n{X}outputs: [x]\n")
-    assert mistake == f"1:11: field 'dmlgraph': not a format version this dmlgraph reads; got {got}; allowed: 1"
+    assert mistake == f"1:11: field 'dmlgraph': not a format version that this dmlgraph reads; got {got}; allowed: 1"
 
 
 def test_a_format_version_in_quotes_is_told_to_leave_them_off() -> None:
     mistake = only(f"dmlgraph: '1'\n{X}outputs: [x]\n")
-    assert mistake.endswith("not a format version this dmlgraph reads; got 1; allowed: 1 (a number, without quotes)")
+    assert mistake.endswith(
+        "not a format version that this dmlgraph reads; got 1; allowed: 1 (a number, without quotes)"
+    )
 
 
 def test_every_number_of_a_node_that_does_not_fit_is_told() -> None:
@@ -338,8 +340,11 @@ def test_a_wrong_dim_is_told_once_and_not_where_it_is_used() -> None:
             "sizes: [1, 2], data: ^[[1], [2]]",
             "field 'data': the nested lists have another shape; got [2, 1]; allowed: [1, 2]",
         ),
-        ("file: w.npy, data: ^[1]", "field 'data': cannot be given beside 'file' (one of them holds the numbers)"),
-        ("file: ^w.npy", "field 'file': a document that is not a file has no folder to find files in; got w.npy"),
+        (
+            "file: w.npy, data: ^[1]",
+            "field 'data': cannot be given together with 'file' (give the numbers in one of them)",
+        ),
+        ("file: ^w.npy", "field 'file': a document that is not a file has no folder for other files; got w.npy"),
         ("file: ^3", "field 'file': must be the path of a .npy file; got 3"),
     ],
 )
@@ -421,7 +426,7 @@ def test_a_4_bit_type_lies_in_an_8_bit_file_if_its_numbers_fit(tmp_path: pathlib
 @pytest.mark.parametrize("array", [np.zeros(2, bool), np.zeros(2, np.complex64), np.array(["a"]), np.zeros(2, "i4,f4")])
 def test_an_array_of_no_directml_type_is_refused(array: np.ndarray[Any, Any], tmp_path: pathlib.Path) -> None:
     np.save(tmp_path / "w.npy", array)
-    assert "field 'file': holds a data type DirectML does not have" in constant("file: ^w.npy", tmp_path)
+    assert "field 'file': holds a data type that DirectML does not have" in constant("file: ^w.npy", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_a_section_may_stand_for_a_declaration() -> None:
 
 
 def test_an_alias_inside_its_own_anchor_is_refused() -> None:
-    assert (3, 6, "the alias *all stands inside its own anchor") in problems("""\
+    assert (3, 6, "the alias *all is inside its own anchor") in problems("""\
         dmlgraph: 1
         inputs: &all
           x: *all
@@ -154,7 +154,7 @@ def test_an_alias_inside_its_own_anchor_is_refused() -> None:
 
 def test_an_alias_before_its_anchor_is_refused() -> None:
     found = problems("dmlgraph: 1\nname: *later\ninputs: {x: &later {dtype: int8, sizes: [1]}}\noutputs: [x]\n")
-    assert (2, 7, "the alias *later stands before its anchor") in found
+    assert (2, 7, "the alias *later is before its anchor") in found
 
 
 def test_an_alias_bomb_is_refused_where_it_grows_too_large() -> None:
@@ -162,7 +162,7 @@ def test_an_alias_bomb_is_refused_where_it_grows_too_large() -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30)]
     ((line, _, message),) = problems("dmlgraph: 1\n" + "\n".join(lines))
     assert line == 6
-    assert message.startswith("the aliases here unfold to more than ")
+    assert message.startswith("the aliases here expand to more than ")
 
 
 def test_aliases_do_not_get_round_the_depth_limit() -> None:

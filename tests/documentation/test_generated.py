@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import pkgutil
 import re
 import sys
 
@@ -86,6 +87,11 @@ def test_every_hresult_that_has_a_name_is_explained() -> None:
     assert len(named) > 15
     for name in set(named) - {"S_OK", "E_ABORT"}:
         assert f"| `{values[name]}` | `{name}` |" in PAGES["troubleshooting.md"]
+
+
+@pytest.mark.parametrize("name", re.findall(r"^::: ([\w.]+)$", PAGES["api.md"], re.MULTILINE))
+def test_what_the_api_page_names_is_there(name: str) -> None:
+    assert pkgutil.resolve_name(name) is not None
 
 
 def links() -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import ClassVar
 
-from . import exact, exact_functions
+from . import exact
 from .checks import UnaryTests
 from .harness import Case, rounded_cases
 
@@ -137,7 +137,7 @@ def shrink(x: Fraction, bias: Number = 0, threshold: Number = 0.5) -> Fraction:
 
 def gelu(x: Fraction) -> Fraction:
     root = Fraction(exact.sqrt(Fraction(2)))
-    return x / 2 * (1 + Fraction(exact_functions.erf(x / root)))
+    return x / 2 * (1 + Fraction(exact.erf(x / root)))
 
 
 @in_float32

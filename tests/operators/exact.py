@@ -39,15 +39,22 @@ def round_all(numbers: Iterable[Fraction | Decimal | int], dtype: str) -> list[f
     return [rounded(number, dtype) for number in numbers]
 
 
+def float32(number: Fraction | Decimal) -> Fraction:
+    """An exact number rounded to float32, for formulas that are computed step by step."""
+    return Fraction(rounded(number, "float32"))
+
+
 def values(numbers: Iterable[float], dtype: str) -> list[Fraction]:
     """What numbers are exactly once they are stored in a float type."""
     return [Fraction(rounded(Fraction(number), dtype)) for number in numbers]
 
 
-def _in_context(function: Callable[[Decimal], Decimal]) -> Callable[[Fraction], Decimal]:
-    def compute(number: Fraction) -> Decimal:
+def _in_context(function: Callable[..., Decimal]) -> Callable[..., Decimal]:
+    """The function of exact numbers, computed with many digits."""
+
+    def compute(*numbers: Fraction) -> Decimal:
         with decimal.localcontext(_CONTEXT):
-            return function(Decimal(number.numerator) / Decimal(number.denominator))
+            return function(*(Decimal(x.numerator) / Decimal(x.denominator) for x in numbers))
 
     return compute
 
@@ -85,6 +92,60 @@ def sin(x: Decimal) -> Decimal:
 def cos(x: Decimal) -> Decimal:
     x = _reduced(x)
     return _series(Decimal(1), lambda k: -x * x / ((2 * k - 1) * 2 * k))
+
+
+def _sum_series(x: Decimal, sign: int, factor: Callable[[int], Decimal]) -> Decimal:
+    """Σ x^(2k+1) · sign^k · factor(k) until terms no longer count."""
+    total, power, k = Decimal(0), x, 0
+    while abs(power * factor(k)) > Decimal(10) ** -(70):
+        total += power * factor(k)
+        power *= sign * x * x
+        k += 1
+    return total
+
+
+def _atan(x: Decimal) -> Decimal:
+    doublings = 0
+    while abs(x) > Decimal("0.1"):  # tan(a/2) = tan a / (1 + √(1 + tan² a))
+        x = x / (1 + (1 + x * x).sqrt())
+        doublings += 1
+    return 2**doublings * _sum_series(x, -1, lambda k: 1 / Decimal(2 * k + 1))
+
+
+def _asin(x: Decimal) -> Decimal:
+    return _atan(x / (1 - x * x).sqrt()) if abs(x) < 1 else x * 2 * _atan(Decimal(1))
+
+
+atan = _in_context(_atan)
+asin = _in_context(_asin)
+acos = _in_context(lambda x: 2 * _atan(Decimal(1)) - _asin(x))
+sinh = _in_context(lambda x: (x.exp() - (-x).exp()) / 2)
+cosh = _in_context(lambda x: (x.exp() + (-x).exp()) / 2)
+
+
+@_in_context
+def atan_yx(y: Decimal, x: Decimal) -> Decimal:
+    """The angle of the point (x, y), which is not the origin."""
+    quarter = 2 * _atan(Decimal(1))
+    if abs(y) > abs(x):
+        return quarter.copy_sign(y) - _atan(x / y)
+    return _atan(y / x) + (0 if x > 0 else (2 * quarter).copy_sign(y))
+
+
+@_in_context
+def erf(x: Decimal) -> Decimal:
+    def factor(k: int) -> Decimal:
+        product = Decimal(2 * k + 1)
+        for each in range(1, k + 1):
+            product *= each
+        return 1 / product
+
+    return 2 / (4 * _atan(Decimal(1))).sqrt() * _sum_series(x, -1, factor)
+
+
+def tan(x: Fraction) -> Decimal:
+    with decimal.localcontext(_CONTEXT):
+        return sin(x) / cos(x)
 
 
 def power(base: Fraction, exponent: Fraction) -> Decimal:

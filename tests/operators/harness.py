@@ -154,6 +154,12 @@ def assert_same(got: Array, expected: Array, ulp: int = 0, floor: float = 0.0) -
 # Tables of values.
 
 
+def values(rng: np.random.Generator, sizes: Any, dtype: str) -> Array:
+    """Small numbers of a data type, with repetitions; floats are quarters, so that sums of them are exact."""
+    numbers = rng.integers(0 if dtype.startswith("u") else -8, 9, sizes)
+    return (numbers / 4 if dtype.startswith("float") else numbers).astype(dtype)
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """A row of an operator's table: the inputs and what it makes of them; `why` is the test's name."""

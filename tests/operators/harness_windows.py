@@ -8,13 +8,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import pytest
 
 import dmlgraph as dg
 
 from . import exact
 from .checks import OperatorTests
-from .harness import LAYOUTS, Array, add_node, array, build, refused
+from .harness import Array, add_node, array, refused
 
 Index = tuple[int, ...]
 
@@ -107,26 +106,3 @@ class PoolingTests(WindowTests):
         error = refused(self.operator, self.sample.inputs, output={"sizes": [9, 9, 9, 9]}, **self.sample.fields)
         assert error.field == "output.sizes"
         assert error.allowed == str(list(self.sample.gives[0].shape))
-
-
-class SeveralOutputs:
-    """In place of the checks that are made for one output: for operators with several, of which some are optional."""
-
-    asked: ClassVar[tuple[str, ...]]  # the outputs of `sample`
-
-    def _asking(self, strides: Any) -> dict[str, Any]:
-        sizes = {field: gives.shape for field, gives in zip(self.asked, self.sample.gives, strict=True)}  # type: ignore[attr-defined]
-        asked = {field: {"sizes": each, "strides": strides(each)} for field, each in sizes.items()}
-        fields: dict[str, Any] = self.sample.fields | asked  # type: ignore[attr-defined]
-        return fields
-
-    @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_layout_of_outputs_does_not_matter(self, layout: str, device: str) -> None:
-        graph, feeds = build(self.operator, self.sample.inputs, **self._asking(LAYOUTS[layout]))  # type: ignore[attr-defined]
-        outputs = graph.compile(device=device, fuse=False).run(feeds).values()
-        for got, expected in zip(outputs, self.sample.gives, strict=True):  # type: ignore[attr-defined]
-            self.assert_close(got, expected, device)  # type: ignore[attr-defined]
-
-    def test_output_may_not_overlap_itself(self) -> None:
-        error = refused(self.operator, self.sample.inputs, **self._asking(lambda sizes: [0] * len(sizes)))  # type: ignore[attr-defined]
-        assert error.field == f"{self.asked[0]}.strides"

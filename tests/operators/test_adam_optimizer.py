@@ -11,8 +11,8 @@ import pytest
 
 import dmlgraph as dg
 
+from .families import ShapedTests
 from .harness import FLOATS, NAN, Case, array, case, refused, run_all, ulps
-from .shaped import ShapedTests
 
 
 def step(number: int) -> np.ndarray:

@@ -10,8 +10,9 @@ import pytest
 import dmlgraph as dg
 
 from . import exact
-from .harness import FLOATS, INF, INTEGERS, NAN, Case, add_node, array, case, refused, run
-from .shaped import ShapedTests, onnx_run, values
+from .families import ShapedTests
+from .harness import FLOATS, INF, INTEGERS, NAN, Case, add_node, array, case, refused, run, values
+from .onnx_model import evaluate
 
 DIRECTIONS = ("increasing", "decreasing")
 
@@ -34,7 +35,7 @@ class ArgTests(ShapedTests):
         x = values(np.random.default_rng(0), [3, 9, 4], "float32")
         got = run(self.operator, [x], device=device, axes=[axis], axis_direction=direction)
         last = int(direction == "decreasing")
-        np.testing.assert_array_equal(got, onnx_run(self.onnx, [x], axis=axis, select_last_index=last))
+        np.testing.assert_array_equal(got, evaluate(self.onnx, [x], axis=axis, select_last_index=last)[0])
 
     @pytest.mark.parametrize("dtype", ["uint32", "uint64", "int32", "int64"])
     def test_types_of_the_output(self, dtype: str, device: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import ClassVar
 
-from . import exact, exact_functions
-from .approximations import ApproximatedTests
+from . import exact
 from .checks import BinaryTests
+from .families import ApproximatedTests
 from .harness import FLOATS, INF, NAN, Case, case, each_dtype
 
-PI = 4 * exact_functions.atan(exact.Fraction(1))
+PI = 4 * exact.atan(exact.Fraction(1))
 
 
 def angles(why: str, y: list[float], x: list[float], eighths: list[float], dtype: str) -> Case:
@@ -20,7 +20,7 @@ def angles(why: str, y: list[float], x: list[float], eighths: list[float], dtype
 
 def points(why: str, y: list[float], x: list[float], dtype: str) -> Case:
     ys, xs = exact.values(y, dtype), exact.values(x, dtype)
-    results = exact.round_all(map(exact_functions.atan_yx, ys, xs), dtype)
+    results = exact.round_all(map(exact.atan_yx, ys, xs), dtype)
     return case(why, [[float(each) for each in ys], [float(each) for each in xs]], results, dtype)
 
 

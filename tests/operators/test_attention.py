@@ -13,7 +13,6 @@ import dmlgraph as dg
 
 from .checks import OperatorTests
 from .harness import FLOATS, Array, Case, add_node, build, case, operator_class, refused, run
-from .harness_windows import SeveralOutputs
 from .literal import some
 from .onnx_model import evaluate
 
@@ -218,7 +217,7 @@ def rows(operator: str) -> tuple[Case, ...]:
     )
 
 
-class AttentionTests(SeveralOutputs, OperatorTests):
+class AttentionTests(OperatorTests):
     """The checks of both operators."""
 
     asked: ClassVar = ("output", "output_present_key", "output_present_value")

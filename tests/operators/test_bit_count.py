@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from . import exact
+from .families import RetypedTests
 from .harness import INTEGERS, NAN, SIGNED, UNSIGNED, array, case, run
-from .retyped import RetypedTests
 
 WIDTHS = {dtype: int(dtype.lstrip("uint")) for dtype in INTEGERS}
 

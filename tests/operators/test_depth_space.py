@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .harness import FLOATS, INTEGERS, Array, array, case, each_dtype, refused, run
-from .shaped import ShapedTests, onnx_run, values
+from .families import ShapedTests
+from .harness import FLOATS, INTEGERS, Array, array, case, each_dtype, refused, run, values
+from .onnx_model import evaluate
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 ORDERS = ("depth_column_row", "column_row_depth")
@@ -75,7 +76,7 @@ class TestSpaceToDepth(ToDepthTests):
     def test_agrees_with_onnx(self, device: str) -> None:
         x = values(np.random.default_rng(0), [2, 3, 4, 6], "float32")
         got = run("space_to_depth", [x], device=device, block_size=2)
-        np.testing.assert_array_equal(got, onnx_run("SpaceToDepth", [x], blocksize=2))
+        np.testing.assert_array_equal(got, evaluate("SpaceToDepth", [x], blocksize=2)[0])
 
 
 class TestDepthToSpace(ToSpaceTests):
@@ -90,7 +91,7 @@ class TestDepthToSpace(ToSpaceTests):
     def test_agrees_with_onnx(self, device: str) -> None:
         x = values(np.random.default_rng(0), [2, 18, 2, 3], "float32")
         got = run("depth_to_space", [x], device=device, block_size=3)
-        np.testing.assert_array_equal(got, onnx_run("DepthToSpace", [x], blocksize=3, mode="DCR"))
+        np.testing.assert_array_equal(got, evaluate("DepthToSpace", [x], blocksize=3, mode="DCR")[0])
 
 
 class TestSpaceToDepth1(ToDepthTests):

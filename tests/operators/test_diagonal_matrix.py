@@ -10,6 +10,7 @@ import pytest
 import dmlgraph as dg
 
 from . import exact
+from .families import ShapedTests
 from .harness import (
     FLOATS,
     INTEGERS,
@@ -25,7 +26,6 @@ from .harness import (
     run,
     source_case,
 )
-from .shaped import ShapedTests
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from . import exact, exact_functions
-from .approximations import ApproximatedTests
+from . import exact
 from .checks import ScaledTests
+from .families import ApproximatedTests
 from .harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
 
 
@@ -19,9 +19,9 @@ class TestErf(ApproximatedTests, ScaledTests):
     error = 5e-7
     ulp: ClassVar = {"directml:software": 2}
     sample = case("two dimensions", [[[0, INF, 0], [-INF, 0, NAN]]], [[0, 1, 0], [-1, 0, NAN]])
-    scaled = case("erf(2x − 1)", [[0.5, 1]], [0.0, exact.rounded(exact_functions.erf(exact.Fraction(1)), "float32")])
+    scaled = case("erf(2x − 1)", [[0.5, 1]], [0.0, exact.rounded(exact.erf(exact.Fraction(1)), "float32")])
     cases = (
         *each_dtype(FLOATS, "zeros keep their sign", [[0.0, -0.0]], [0.0, -0.0]),
         *each_dtype(FLOATS, "±1 at ±∞", [[INF, -INF, NAN, 10, -10]], [1, -1, NAN, 1, -1]),
-        *rounded_cases("erf x to the last bit", exact_functions.erf, [0.5, 1, -1, 2, -1.5, 0.1, 3, 1e-2]),
+        *rounded_cases("erf x to the last bit", exact.erf, [0.5, 1, -1, 2, -1.5, 0.1, 3, 1e-2]),
     )

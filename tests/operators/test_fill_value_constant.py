@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dmlgraph as dg
 
 from . import exact
-from .fills import FillTests
+from .families import FillTests
 from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, bits_of, refused, run, source_case
 
 BITS = {"float16": 16, "float32": 32, "float64": 64, **{dtype: int(dtype.lstrip("uint")) for dtype in INTEGERS}}

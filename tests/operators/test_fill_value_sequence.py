@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from . import exact
-from .fills import FillTests
+from .families import FillTests
 from .harness import FLOATS, INF, INTEGERS, NAN, refused, run, source_case
 
 

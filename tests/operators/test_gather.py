@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from . import exact
-from .harness import FLOATS, INTEGERS, Array, array, bits_of, case, refused, run
-from .shaped import ShapedTests, onnx_run, values
+from .families import ShapedTests
+from .harness import FLOATS, INTEGERS, Array, array, bits_of, case, refused, run, values
+from .onnx_model import evaluate
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 INDEX_TYPES = ("uint32", "uint64", "int32", "int64")
@@ -79,7 +80,7 @@ class TestGather(GatherTests):
         x, rng = values(np.random.default_rng(0), [3, 4, 5], "float32"), np.random.default_rng(1)
         places = rng.integers(-3, 3, [6])
         got = run("gather", [x, places.reshape(1, 1, 6)], device=device, axis=axis, index_dimensions=1)
-        np.testing.assert_array_equal(got, onnx_run("Gather", [x, places], axis=axis))
+        np.testing.assert_array_equal(got, evaluate("Gather", [x, places], axis=axis)[0])
 
     def test_copies_bits(self, device: str) -> None:
         x = exact.from_bits("float32", 0x7FC00001, 0x80000000)
@@ -129,7 +130,7 @@ class TestGatherElements(GatherTests):
         x, rng = values(np.random.default_rng(0), [3, 4, 5], "float32"), np.random.default_rng(1)
         places = rng.integers(-3, 3, [7 if each == axis else size for each, size in enumerate(x.shape)])
         got = run("gather_elements", [x, places], device=device, axis=axis)
-        np.testing.assert_array_equal(got, onnx_run("GatherElements", [x, places], axis=axis))
+        np.testing.assert_array_equal(got, evaluate("GatherElements", [x, places], axis=axis)[0])
 
     def test_indices_have_the_inputs_sizes_but_for_the_axis(self) -> None:
         error = refused("gather_elements", [array(GRID, "int8"), indices([[0, 1]])], axis=1)
@@ -203,7 +204,7 @@ class TestGatherNd(TupleTests):
         x, rng = values(np.random.default_rng(0), [3, 4, 5], "float32"), np.random.default_rng(1)
         places = rng.integers(-3, 3, [1, 4, size])
         got = run("gather_nd", [x, places], device=device, **counts(3, 2))
-        expected = onnx_run("GatherND", [x, places[0]])
+        expected = evaluate("GatherND", [x, places[0]])[0]
         np.testing.assert_array_equal(got, expected.reshape((1,) * (3 - expected.ndim) + expected.shape))
 
 
@@ -235,7 +236,7 @@ class TestGatherNd1(TupleTests):
             places = places[:1, :, :1]
         fields = counts(3, 3 if batches else 2, batch_dimension_count=batches)
         got = run("gather_nd1", [x, places], device=device, **fields)
-        expected = onnx_run("GatherND", [x, places if batches else places[0]], batch_dims=batches)
+        expected = evaluate("GatherND", [x, places if batches else places[0]], batch_dims=batches)[0]
         np.testing.assert_array_equal(got, expected.reshape((1,) * (3 - expected.ndim) + expected.shape))
 
     def test_batches_are_the_inputs(self) -> None:

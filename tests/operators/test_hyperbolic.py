@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from . import exact, exact_functions
-from .approximations import ApproximatedTests
+from . import exact
 from .checks import ScaledTests
+from .families import ApproximatedTests
 from .harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
 
 ONE = exact.Fraction(1)
@@ -22,19 +22,19 @@ class TestSinh(HyperbolicTests):
     error = 1e-3  # of results up to 2000
     differing: ClassVar = {"beyond e^88 (float32)": "the power overflows before it is halved"}
     sample = case("two dimensions", [[[0, INF, 0], [-INF, 0, NAN]]], [[0, INF, 0], [-INF, 0, NAN]])
-    scaled = case("sinh(2x − 1)", [[0.5, 1]], [0.0, exact.rounded(exact_functions.sinh(ONE), "float32")])
+    scaled = case("sinh(2x − 1)", [[0.5, 1]], [0.0, exact.rounded(exact.sinh(ONE), "float32")])
     cases = (
         *each_dtype(FLOATS, "zeros keep their sign", [[0.0, -0.0]], [0.0, -0.0]),
         *each_dtype(FLOATS, "infinities and NaN", [[INF, -INF, NAN]], [INF, -INF, NAN]),
-        *rounded_cases("sinh x to the last bit", exact_functions.sinh, [0.5, 1, -1, 3, -7.25, 0.1, 1e-3]),
+        *rounded_cases("sinh x to the last bit", exact.sinh, [0.5, 1, -1, 3, -7.25, 0.1, 1e-3]),
         case(
             "overflow",
             [[11.75, 12, -12]],
-            [exact.rounded(exact_functions.sinh(exact.Fraction(47, 4)), "float16"), INF, -INF],
+            [exact.rounded(exact.sinh(exact.Fraction(47, 4)), "float16"), INF, -INF],
             "float16",
         ),
         case("overflow", [[90, -90]], [INF, -INF]),
-        case("beyond e^88", [[89]], [exact.rounded(exact_functions.sinh(exact.Fraction(89)), "float32")]),
+        case("beyond e^88", [[89]], [exact.rounded(exact.sinh(exact.Fraction(89)), "float32")]),
     )
 
 
@@ -43,19 +43,19 @@ class TestCosh(HyperbolicTests):
     error = 1e-3  # of results up to 2000
     differing: ClassVar = {"beyond e^88 (float32)": "the power overflows before it is halved"}
     sample = case("two dimensions", [[[0, INF, 0], [-INF, 0, NAN]]], [[1, INF, 1], [INF, 1, NAN]])
-    scaled = case("cosh(2x − 1)", [[0.5, 1]], [1.0, exact.rounded(exact_functions.cosh(ONE), "float32")])
+    scaled = case("cosh(2x − 1)", [[0.5, 1]], [1.0, exact.rounded(exact.cosh(ONE), "float32")])
     cases = (
         *each_dtype(FLOATS, "1 at both zeros", [[0.0, -0.0]], [1.0, 1.0]),
         *each_dtype(FLOATS, "infinities and NaN", [[INF, -INF, NAN]], [INF, INF, NAN]),
-        *rounded_cases("cosh x to the last bit", exact_functions.cosh, [0.5, 1, -1, 3, -7.25, 0.1, 1e-3]),
+        *rounded_cases("cosh x to the last bit", exact.cosh, [0.5, 1, -1, 3, -7.25, 0.1, 1e-3]),
         case(
             "overflow",
             [[11.75, 12, -12]],
-            [exact.rounded(exact_functions.cosh(exact.Fraction(47, 4)), "float16"), INF, INF],
+            [exact.rounded(exact.cosh(exact.Fraction(47, 4)), "float16"), INF, INF],
             "float16",
         ),
         case("overflow", [[90, -90]], [INF, INF]),
-        case("beyond e^88", [[89]], [exact.rounded(exact_functions.cosh(exact.Fraction(89)), "float32")]),
+        case("beyond e^88", [[89]], [exact.rounded(exact.cosh(exact.Fraction(89)), "float32")]),
     )
 
 

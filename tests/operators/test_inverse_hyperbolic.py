@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from . import exact
 from .checks import ScaledTests
-from .exact_functions import float32
+from .exact import float32
 from .harness import FLOATS, INF, NAN, Case, case, each_dtype, rounded_cases
 
 

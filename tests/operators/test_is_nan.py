@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from . import exact
+from .families import RetypedTests
 from .harness import FLOATS, INF, NAN, case
-from .retyped import RetypedTests
 
 
 class TestIsNan(RetypedTests):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from . import exact
-from .comparisons import ComparisonTests
+from .families import ComparisonTests
 from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, Case, case
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import exact
-from .comparisons import ComparisonTests
+from .families import ComparisonTests
 from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, case
 
 

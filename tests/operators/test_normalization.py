@@ -28,7 +28,6 @@ from .harness import (
     refused,
     run,
 )
-from .harness_windows import SeveralOutputs
 from .literal import Index, along, filled, mean, number, root, some, step
 from .onnx_model import evaluate
 
@@ -168,7 +167,7 @@ def training_case(why: str, tensors: Sequence[Any], of: str = "float32", **field
     return case(why, tensors, gives, of, epsilon=0.25, **fields)
 
 
-class TestBatchNormalizationTraining(SeveralOutputs, FusionTests):
+class TestBatchNormalizationTraining(FusionTests):
     operator = "batch_normalization_training"
     levels = "4.1: 1-8D F32 F16"
     asked: ClassVar = ("output", "output_mean", "output_variance")

@@ -11,7 +11,6 @@ import pytest
 
 from .checks import OperatorTests
 from .harness import FLOATS, Array, Case, case, refused, run, run_all
-from .harness_windows import SeveralOutputs
 from .literal import Index, along, filled, mean, number, root, some, step
 
 X, G = some([2, 3, 2, 4]), some([2, 3, 2, 4], seed=5)
@@ -68,7 +67,7 @@ def batch_cases(operator: str) -> tuple[Case, ...]:
     )
 
 
-class BatchGradientTests(SeveralOutputs, OperatorTests):
+class BatchGradientTests(OperatorTests):
     """The checks of both gradients of batch normalization."""
 
     asked: ClassVar = ("output_gradient", "output_scale_gradient", "output_bias_gradient")

@@ -18,7 +18,7 @@ import dmlgraph as dg
 from . import exact
 from .checks import OperatorTests
 from .harness import FLOATS, INF, INTEGERS, NAN, add_node, array, assert_same, case, refused, run, run_all
-from .harness_windows import IMAGE, VOLUME, PoolingTests, SeveralOutputs, WindowTests, pooled, windows
+from .harness_windows import IMAGE, VOLUME, PoolingTests, WindowTests, pooled, windows
 
 PLAIN = {"window_size": (2, 2), "strides": (1, 1), "start_padding": (0, 0), "end_padding": (0, 0)}
 PADDED = {"window_size": (2, 3), "strides": (2, 1), "start_padding": (1, 2), "end_padding": (0, 1)}
@@ -340,7 +340,7 @@ class TestMaxPooling(MaxTests):
     cases = tuple(max_cases({}))
 
 
-class IndexTests(SeveralOutputs, MaxTests):
+class IndexTests(MaxTests):
     asked = ("output", "output_indices")
 
     def test_indices_are_uint64_where_asked_for(self, device: str) -> None:

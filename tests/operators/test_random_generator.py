@@ -10,8 +10,8 @@ import pytest
 import dmlgraph as dg
 from dmlgraph.document import dumps
 
+from .families import ShapedTests
 from .harness import Case, add_node, array, build, case, refused, run_all
-from .shaped import ShapedTests
 
 FULL = 0xFFFFFFFF
 # Known answers of the authors' own tests (Random123): counter and key → four words.

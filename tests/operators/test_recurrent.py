@@ -14,7 +14,6 @@ import dmlgraph as dg
 
 from .checks import OperatorTests
 from .harness import FLOATS, INF, NAN, Array, Case, add_node, build, case, operator_class, refused, run_all
-from .harness_windows import SeveralOutputs
 from .literal import some
 from .onnx_model import evaluate
 
@@ -195,7 +194,7 @@ def rows(operator: str) -> tuple[Case, ...]:
     )
 
 
-class RecurrentTests(SeveralOutputs, OperatorTests):
+class RecurrentTests(OperatorTests):
     """The checks of all three."""
 
     levels = "1.0: 4D F32 F16"

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .harness import FLOATS, INTEGERS, array, case, refused, run
-from .shaped import ShapedTests, onnx_run, values
+from .families import ShapedTests
+from .harness import FLOATS, INTEGERS, array, case, refused, run, values
+from .onnx_model import evaluate
 
 
 def lengths(values: Any, dtype: str = "uint32") -> np.ndarray:
@@ -51,7 +52,7 @@ class TestReverseSubsequences(ShapedTests):
             device=device,
             axis=1,
         )
-        np.testing.assert_array_equal(got, onnx_run("ReverseSequence", [x, each], batch_axis=0, time_axis=1))
+        np.testing.assert_array_equal(got, evaluate("ReverseSequence", [x, each], batch_axis=0, time_axis=1)[0])
 
     def test_lengths_have_the_inputs_sizes_but_for_the_axis(self) -> None:
         error = refused("reverse_subsequences", [array([[1, 2]], "float32"), lengths([[1, 1]])], axis=1)

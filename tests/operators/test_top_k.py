@@ -10,8 +10,9 @@ import pytest
 import dmlgraph as dg
 
 from . import exact
-from .harness import FLOATS, INF, INTEGERS, Case, add_node, array, case, refused, run_all
-from .shaped import ShapedTests, onnx_run, values
+from .families import ShapedTests
+from .harness import FLOATS, INF, INTEGERS, Case, add_node, array, case, refused, run_all, values
+from .onnx_model import evaluate
 
 
 def top(why: str, x: Any, values: Any, indices: Any, dtype: str = "float32", **fields: Any) -> Case:
@@ -32,7 +33,7 @@ class TopTests(ShapedTests):
     def test_agrees_with_onnx(self, device: str) -> None:
         x = values(np.random.default_rng(0), [3, 7, 2], "float32")
         got = run_all(self.operator, [x], device=device, axis=1, k=4, **self.direction)
-        expected = onnx_run("TopK", [x, np.array([4], np.int64)], 2, axis=1, largest=1)
+        expected = evaluate("TopK", [x, np.array([4], np.int64)], outputs=2, axis=1, largest=1)
         for one, other in zip(got, expected, strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -128,6 +129,6 @@ class TestTopK1(TopTests):
     def test_increasing_agrees_with_onnx(self, device: str) -> None:
         x = values(np.random.default_rng(0), [3, 7, 2], "int32")
         got = run_all("top_k1", [x], device=device, axis=1, k=4, axis_direction="increasing")
-        expected = onnx_run("TopK", [x, np.array([4], np.int64)], 2, axis=1, largest=0)
+        expected = evaluate("TopK", [x, np.array([4], np.int64)], outputs=2, axis=1, largest=0)
         for one, other in zip(got, expected, strict=True):
             np.testing.assert_array_equal(one, other)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import exact
+from .families import ShapedTests
 from .harness import FLOATS, array, case, each_dtype, refused, run
-from .shaped import ShapedTests
 
 
 class TestValueScale2d(ShapedTests):

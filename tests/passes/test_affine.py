@@ -1,4 +1,4 @@
-"""Lines: which nodes are x · scale + bias, and what one line after another is."""
+"""Affine maps: which nodes are x · scale + bias, and the composition of two maps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operators.harness import ulps
 
 import dmlgraph as dg
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.passes.affine import Line, affine, compose, compose_as_reals, is_power_of_two, nearly_affine
+from dmlgraph.passes.affine import AffineMap, affine, compose, compose_as_reals, is_power_of_two, nearly_affine
 from dmlgraph.passes.draft import Draft
 from dmlgraph.passes.rule import Declined
 from passes.fusing import of_one, samples
@@ -22,28 +22,28 @@ from passes.fusing import of_one, samples
 Build = Callable[[dg.Graph, dg.Value], dg.Value]
 
 
-def seen(build: Build, dtype: str = "float32", view: Any = affine) -> Line | None:
+def seen(build: Build, dtype: str = "float32", view: Any = affine) -> AffineMap | None:
     draft = Draft(of_one(build, samples(dtype)), FeatureLevel.V5_0)
     found = view(draft, draft[draft.outputs["y"].node])
     assert found is None or found.operand.source.node == "x"
-    return found and found.line
+    return found and found.map
 
 
 def fill(graph: dg.Graph, x: dg.Value, value: float) -> dg.Value:
     return graph.fill_value_constant(sizes=x.desc.sizes, dtype=x.desc.dtype, value=value)
 
 
-LINES: dict[str, tuple[Build, Line]] = {
-    "x · 3": (lambda g, x: x * 3, Line(3.0)),
-    "3 · x": (lambda g, x: 3 * x, Line(3.0)),
-    "by a full-size fill": (lambda g, x: x * fill(g, x, 3), Line(3.0)),
-    "by a constant": (lambda g, x: x * g.constant("k", np.full([1], 3, x.desc.dtype.numpy)), Line(3.0)),
-    "x − 3": (lambda g, x: x - 3, Line(1.0, -3.0)),
-    "3 − x": (lambda g, x: 3 - x, Line(-1.0, 3.0)),
-    "x / 8": (lambda g, x: x / 8, Line(0.125)),
-    "−x": (lambda g, x: dg.negate(x), Line(-1.0)),
-    "identity": (lambda g, x: dg.identity(x, scale_bias={"scale": 2, "bias": 1}), Line(2.0, 1.0)),
-    "linear": (lambda g, x: dg.activation_linear(x, alpha=2, beta=1), Line(2.0, 1.0)),
+MAPS: dict[str, tuple[Build, AffineMap]] = {
+    "x · 3": (lambda g, x: x * 3, AffineMap(3.0)),
+    "3 · x": (lambda g, x: 3 * x, AffineMap(3.0)),
+    "by a full-size fill": (lambda g, x: x * fill(g, x, 3), AffineMap(3.0)),
+    "by a constant": (lambda g, x: x * g.constant("k", np.full([1], 3, x.desc.dtype.numpy)), AffineMap(3.0)),
+    "x − 3": (lambda g, x: x - 3, AffineMap(1.0, -3.0)),
+    "3 − x": (lambda g, x: 3 - x, AffineMap(-1.0, 3.0)),
+    "x / 8": (lambda g, x: x / 8, AffineMap(0.125)),
+    "−x": (lambda g, x: dg.negate(x), AffineMap(-1.0)),
+    "identity": (lambda g, x: dg.identity(x, scale_bias={"scale": 2, "bias": 1}), AffineMap(2.0, 1.0)),
+    "linear": (lambda g, x: dg.activation_linear(x, alpha=2, beta=1), AffineMap(2.0, 1.0)),
 }
 OTHERS: dict[str, Build] = {
     "x / 3": lambda g, x: x / 3,
@@ -61,15 +61,15 @@ OTHERS: dict[str, Build] = {
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize("name", LINES)
-def test_lines(name: str, dtype: str) -> None:
-    build, line = LINES[name]
-    assert str(seen(build, dtype)) == str(line)
-    assert seen(build, dtype) == line
+@pytest.mark.parametrize("name", MAPS)
+def test_affine_maps(name: str, dtype: str) -> None:
+    build, expected = MAPS[name]
+    assert str(seen(build, dtype)) == str(expected)
+    assert seen(build, dtype) == expected
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_no_lines(name: str) -> None:
+def test_others(name: str) -> None:
     assert seen(OTHERS[name]) is None
 
 
@@ -81,43 +81,43 @@ def test_only_types_that_scale_bias_leaves_as_they_are(dtype: str) -> None:
 
 
 def test_numbers_are_those_of_the_type() -> None:
-    line = seen(lambda g, x: x * 0.1, "float16")
-    assert line == Line(float(np.float16(0.1)))
+    found = seen(lambda g, x: x * 0.1, "float16")
+    assert found == AffineMap(float(np.float16(0.1)))
 
 
 def test_a_pattern_divides_by_anything() -> None:
-    assert seen(lambda g, x: x / 3, view=nearly_affine) == Line(1 / 3)
+    assert seen(lambda g, x: x / 3, view=nearly_affine) == AffineMap(1 / 3)
     assert seen(lambda g, x: x / 0.0, view=nearly_affine) is None
 
 
-def test_a_bias_of_0_is_not_none() -> None:
-    assert Line(1.0, 0.0).shifts
-    assert not Line(1.0, -0.0).shifts
-    assert Line(1.0, 0.0).scale_bias is not None
-    assert Line().scale_bias is None
+def test_a_bias_of_0_counts() -> None:
+    assert AffineMap(1.0, 0.0).shifts
+    assert not AffineMap(1.0, -0.0).shifts
+    assert AffineMap(1.0, 0.0).scale_bias is not None
+    assert AffineMap().scale_bias is None
 
 
-# One line after another: outer, inner, both as one.
-COMPOSED: dict[str, tuple[Line, Line, Line]] = {
-    "nothing after a line": (Line(), Line(3.0, 5.0), Line(3.0, 5.0)),
-    "a sum after a product": (Line(1.0, 5.0), Line(3.0), Line(3.0, 5.0)),
-    "a power of two after a sum": (Line(0.5), Line(1.0, 3.0), Line(0.5, 1.5)),
-    "a power of two after both": (Line(0.25), Line(3.0, 5.0), Line(0.75, 1.25)),
-    "both are 1 or more": (Line(3.0), Line(-5.0), Line(-15.0)),
-    "both are 1 or less": (Line(0.75), Line(-0.375), Line(-0.28125)),
-    "a power of two first": (Line(3.0, 7.0), Line(-0.25), Line(-0.75, 7.0)),
-    "a negated sum's product": (Line(-1.0), Line(3.0), Line(-3.0)),
+# Compositions: outer, inner, both as one.
+COMPOSED: dict[str, tuple[AffineMap, AffineMap, AffineMap]] = {
+    "the identity after a map": (AffineMap(), AffineMap(3.0, 5.0), AffineMap(3.0, 5.0)),
+    "a sum after a product": (AffineMap(1.0, 5.0), AffineMap(3.0), AffineMap(3.0, 5.0)),
+    "a power of two after a sum": (AffineMap(0.5), AffineMap(1.0, 3.0), AffineMap(0.5, 1.5)),
+    "a power of two after both": (AffineMap(0.25), AffineMap(3.0, 5.0), AffineMap(0.75, 1.25)),
+    "both are 1 or more": (AffineMap(3.0), AffineMap(-5.0), AffineMap(-15.0)),
+    "both are 1 or less": (AffineMap(0.75), AffineMap(-0.375), AffineMap(-0.28125)),
+    "a power of two first": (AffineMap(3.0, 7.0), AffineMap(-0.25), AffineMap(-0.75, 7.0)),
+    "a negated sum's product": (AffineMap(-1.0), AffineMap(3.0), AffineMap(-3.0)),
 }
-DECLINED: dict[str, tuple[Line, Line, str]] = {
-    "sums": (Line(1.0, 2.0), Line(1.0, 3.0), "not associative"),
-    "a product after a sum": (Line(3.0), Line(1.0, 3.0), "without a bound"),
-    "the opposite of a sum": (Line(-1.0), Line(1.0, 3.0), "without a bound"),
-    "a sum after two products": (Line(3.0, 1.0), Line(5.0), "not within 2 ULP"),
-    "one larger, one smaller": (Line(3.0), Line(0.1), "not within 2 ULP"),
-    "overflow": (Line(2.0**100), Line(2.0**100), "not a normal float32"),
-    "underflow": (Line(2.0**-100), Line(2.0**-100), "not a normal float32"),
-    "nothing, but for −0.0": (Line(2.0), Line(0.5, 0.0), "leaves a scale of 1"),
-    "a bias underflows": (Line(2.0**-100), Line(1.0, 2.0**-100), "not a normal float32"),
+DECLINED: dict[str, tuple[AffineMap, AffineMap, str]] = {
+    "sums": (AffineMap(1.0, 2.0), AffineMap(1.0, 3.0), "not associative"),
+    "a product after a sum": (AffineMap(3.0), AffineMap(1.0, 3.0), "without a bound"),
+    "the opposite of a sum": (AffineMap(-1.0), AffineMap(1.0, 3.0), "without a bound"),
+    "a sum after two products": (AffineMap(3.0, 1.0), AffineMap(5.0), "not within 2 ULP"),
+    "one larger, one smaller": (AffineMap(3.0), AffineMap(0.1), "not within 2 ULP"),
+    "overflow": (AffineMap(2.0**100), AffineMap(2.0**100), "not a normal float32"),
+    "underflow": (AffineMap(2.0**-100), AffineMap(2.0**-100), "not a normal float32"),
+    "the identity except for −0.0": (AffineMap(2.0), AffineMap(0.5, 0.0), "skips a scale of 1"),
+    "a bias underflows": (AffineMap(2.0**-100), AffineMap(1.0, 2.0**-100), "not a normal float32"),
 }
 
 
@@ -137,13 +137,13 @@ def test_declined(name: str) -> None:
 
 
 def test_as_if_they_were_real() -> None:
-    assert compose_as_reals(Line(3.0, 1.0), Line(5.0, 2.0)) == Line(15.0, 7.0)
+    assert compose_as_reals(AffineMap(3.0, 1.0), AffineMap(5.0, 2.0)) == AffineMap(15.0, 7.0)
     with pytest.raises(Declined):
-        compose_as_reals(Line(2.0**100), Line(2.0**100))
+        compose_as_reals(AffineMap(2.0**100), AffineMap(2.0**100))
 
 
-def applied(line: Line, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return x * np.float32(line.scale) + np.float32(line.bias)
+def applied(affine_map: AffineMap, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return x * np.float32(affine_map.scale) + np.float32(affine_map.bias)
 
 
 NUMBERS = st.floats(2.0**-20, 2.0**20, width=32) | st.integers(-20, 20).map(lambda power: 2.0**power)
@@ -152,9 +152,9 @@ X = np.concatenate([samples("float32"), samples("float32", 1e-3), samples("float
 
 
 @given(st.tuples(NUMBERS, BIASES), st.tuples(NUMBERS, BIASES))
-def test_what_is_composed_is_the_same(outer: tuple[float, float], inner: tuple[float, float]) -> None:
+def test_a_composition_computes_the_same(outer: tuple[float, float], inner: tuple[float, float]) -> None:
     """Within 2 ULP, and to the bit where a scale is a power of two."""
-    after, before = Line(*outer), Line(*inner)
+    after, before = AffineMap(*outer), AffineMap(*inner)
     try:
         both = compose(after, before)
     except Declined:

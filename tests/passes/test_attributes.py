@@ -51,9 +51,13 @@ def test_an_integer_exponent(device: str) -> None:
 @pytest.mark.parametrize(
     ("build", "dtype", "why"),
     [
-        (lambda g, x: dg.pow(x, filled(g, (1 << 24) + 1, "int32")), "float32", "16777217 is no float32"),
-        (lambda g, x: dg.pow(x, filled(g, 2, "int32")), "int32", "POW of integers is another function"),
-        (lambda g, x: dg.pow(x, filled(g, 2), scale_bias={"scale": 2}), "float32", "scale and bias go to the exponent"),
+        (lambda g, x: dg.pow(x, filled(g, (1 << 24) + 1, "int32")), "float32", "16777217 is not a float32"),
+        (lambda g, x: dg.pow(x, filled(g, 2, "int32")), "int32", "POW of integers computes another function"),
+        (
+            lambda g, x: dg.pow(x, filled(g, 2), scale_bias={"scale": 2}),
+            "float32",
+            "scale and bias also apply to the exponent",
+        ),
     ],
 )
 def test_exponents_that_stay(build: Any, dtype: str, why: str) -> None:

@@ -115,7 +115,7 @@ def test_much_work_is_left() -> None:
         return x * dg.gemm(w, w)
 
     why = refusal(fused(of(build, [1, 1, 128, 128]), "fold_constants"), "fold_constants")
-    assert why == "it is too much work to be done beforehand"
+    assert why == "computing it in advance is too much work"
 
 
 def test_random_numbers_and_what_is_given_are_left() -> None:

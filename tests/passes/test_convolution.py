@@ -85,7 +85,7 @@ BIAS_STAYS: dict[str, tuple[Callable[[dg.Graph, Any], Any], dict[str, Any], str]
     "there is an activation": (lambda g, y: y + 1.0, {"fused_activation": "activation_relu"}, "has an activation"),
     "it is read twice": (lambda g, y: (y + 1.0) * y, {}, "computed twice"),
     "the output is padded": (
-        lambda g, y: y + 1.0, {"output_padding": [1, 0]}, "would not reach the padding"),
+        lambda g, y: y + 1.0, {"output_padding": [1, 0]}, "would not apply to the padding"),
 }  # fmt: skip
 
 

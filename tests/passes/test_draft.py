@@ -150,7 +150,7 @@ class TestRewriting:
         g.output("values", values)
         g.output("indices", indices)
         draft = Draft(g, g.level)
-        with pytest.raises(Declined, match="output 1 is read"):
+        with pytest.raises(Declined, match="output 1 is also read"):
             draft.apply(draft["top_k"], Rewrite.of(New(Abs, {"input": operand(draft, "top_k")}), "why"))
         verify(draft)
 

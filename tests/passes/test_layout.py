@@ -89,7 +89,7 @@ def test_readers_that_may_not_take_gaps_keep_the_slice() -> None:
     part = dg.slice(x, offsets=[0] * 4, sizes=[1, 1, 2, 3], strides=[1, 1, 2, 2])
     graph.output("y", dg.gemm(part, dg.slice(x, offsets=[0, 0, 1, 1], sizes=[1, 1, 3, 2], strides=[1, 1, 1, 1])))
     reasons = {entry.node: entry.why for entry in fused(graph, "slice_to_strides").record}
-    assert "'gemm' may not take strides" in reasons[part.node]
+    assert "'gemm' may not accept strides" in reasons[part.node]
 
 
 def test_a_slice_that_is_an_output_stays() -> None:

@@ -188,7 +188,7 @@ def test_weights_are_scaled_beforehand(alpha: float, field: str, device: str) ->
 @pytest.mark.parametrize(
     ("alpha", "weights", "why"),
     [
-        (3.0, B, "no power of two"),
+        (3.0, B, "not a power of two"),
         (2.0, np.full_like(B, 3e38), "infinite"),
         (0.5, np.full_like(B, 1.5e-45), "subnormal"),
     ],

@@ -208,8 +208,8 @@ def test_a_line_that_would_stay_is_left() -> None:
         return total
 
     for build, why in (
-        (with_another_reader, "is read by 'max', too"),
-        (with_an_output, "is an output, too"),
+        (with_another_reader, "is also read by 'max'"),
+        (with_an_output, "is also an output"),
         (with_a_reader_that_rounds, "would stay for"),
         (with_many_readers, f"more than {MAX_READERS} readers"),
     ):

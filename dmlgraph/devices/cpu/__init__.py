@@ -6,13 +6,9 @@ copies or nothing at all; whatever else has no native step runs its `evaluate`.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 from dmlgraph.devices.cpu.threads import checked_threads
-from dmlgraph.devices.device import Device
+from dmlgraph.devices.device import Device, native_needed
 from dmlgraph.devices.executable import Executable
-from dmlgraph.errors import DeviceError
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import GraphDesc
 from dmlgraph.operators.declaration.operator import Operator
@@ -33,24 +29,11 @@ class CpuDevice(Device):
         self.threads = None if threads is None else checked_threads(threads)
 
     def objection(self, made: Operator, instead_of: Operator | None) -> str | None:
-        with _native_needed():
+        with native_needed():
             from dmlgraph.devices.cpu.absorption import objection
         return objection(made, instead_of)
 
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
-        with _native_needed():
+        with native_needed():
             from dmlgraph.devices.cpu.executable import CpuExecutable
         return CpuExecutable(graph, self.name, reason, threads=checked_threads(self.threads))
-
-
-@contextlib.contextmanager
-def _native_needed() -> Iterator[None]:
-    """For imports of modules that need the native module: DeviceError where it cannot be loaded."""
-    try:
-        yield
-    except ImportError as error:
-        raise DeviceError(
-            f"the native module of dmlgraph cannot be loaded: {error}",
-            code="native-module",
-            hint="if these are the sources, leave their folder, so that the installed package is taken",
-        ) from None

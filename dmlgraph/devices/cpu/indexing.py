@@ -21,11 +21,14 @@ from dmlgraph.tensor import TensorDesc
 Payload = tuple[str, Any]
 
 
-def _native(step: str, operator: Operator, integers: tuple[int, ...]) -> Payload | None:
-    """The step, if every tensor is packed and no element shares its byte with another."""
+def _native(step: str, operator: Operator, **parameters: int | tuple[int, ...]) -> Payload | None:
+    """The step, if every tensor is packed and no element shares its byte with another.
+
+    The parameters are those of the step's struct in native/cpu/steps/indexed.h.
+    """
     descs = (*operator.input_descs, *operator.output_descs)
     packed = all(desc is not None and desc.strides is None and desc.dtype.bits > 4 for desc in descs)
-    return ("native", (step, integers, ())) if packed else None
+    return ("native", (step, parameters)) if packed else None
 
 
 def _around(desc: TensorDesc, axis: int) -> tuple[int, int]:
@@ -36,39 +39,43 @@ def _around(desc: TensorDesc, axis: int) -> tuple[int, int]:
 def _gather(operator: Gather) -> Payload | None:
     before, behind = _around(operator.input, operator.axis)
     tuples = math.prod(operator.indices.sizes)
-    return _native("gather", operator, (before, tuples, behind, True, operator.input.sizes[operator.axis]))
+    sizes = (operator.input.sizes[operator.axis],)
+    return _native("gather", operator, batches=before, tuples=tuples, slice=behind, is_shared=True, sizes=sizes)
 
 
 def _gather_tuples(operator: GatherTuples) -> Payload | None:
     source, indices, batch_dimensions = operator.shapes()
     batches, members = math.prod(source[:batch_dimensions]), indices[-1]
-    indexed = source[batch_dimensions : batch_dimensions + members]
+    indexed = tuple(source[batch_dimensions : batch_dimensions + members])
     tuples = math.prod(indices[batch_dimensions:-1])
     slice_ = math.prod(source[batch_dimensions + members :])
-    return _native("gather", operator, (batches, tuples, slice_, False, *indexed))
+    return _native("gather", operator, batches=batches, tuples=tuples, slice=slice_, is_shared=False, sizes=indexed)
 
 
 def _scatter_tuples(operator: ScatterNd) -> Payload | None:
     source, indices, _ = operator.shapes()
     members = indices[-1]
     tuples, slice_ = math.prod(indices[:-1]), math.prod(source[members:])
-    return _native("scatter", operator, (tuples, slice_, *source[:members]))
+    return _native("scatter", operator, tuples=tuples, slice=slice_, sizes=tuple(source[:members]))
 
 
-def _elements(step: str) -> Callable[[Any], Payload | None]:
-    def payload(operator: GatherElements | ScatterElements) -> Payload | None:
-        axis = operator.axis
-        sizes = operator.input.sizes[axis], operator.indices.sizes[axis]
-        return _native(step, operator, (*_around(operator.input, axis), *sizes))
+def _gather_elements(operator: GatherElements) -> Payload | None:
+    outer, inner = _around(operator.input, operator.axis)
+    size, taken = operator.input.sizes[operator.axis], operator.indices.sizes[operator.axis]
+    return _native("gather_elements", operator, outer=outer, inner=inner, size=size, taken=taken)
 
-    return payload
+
+def _scatter_elements(operator: ScatterElements) -> Payload | None:
+    outer, inner = _around(operator.input, operator.axis)
+    size, given = operator.input.sizes[operator.axis], operator.indices.sizes[operator.axis]
+    return _native("scatter_elements", operator, outer=outer, inner=inner, size=size, given=given)
 
 
 INDEXING: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
     Gather: _gather,
-    GatherElements: _elements("gather_elements"),
+    GatherElements: _gather_elements,
     GatherNd: _gather_tuples,
     GatherNd1: _gather_tuples,
-    ScatterElements: _elements("scatter_elements"),
+    ScatterElements: _scatter_elements,
     ScatterNd: _scatter_tuples,
 }

@@ -11,7 +11,7 @@ the graph's inputs in order, then the outputs of every node in order, absent one
 | constant | the bytes of the buffer |
 | view | for each output a map onto the first input, see dmlgraph.devices.cpu.movement |
 | move | the bytes of one element or None, and pieces, see there |
-| native | name of the step, its integers, its real numbers |
+| native | name of the step, its parameters by name: the structs of native/cpu/steps |
 | python | a function of the inputs' and the outputs' arrays (None where absent), which writes into the latter |
 
 An operator may become several nodes: the ways of dmlgraph.devices.cpu.reduction give ("parts", parts).

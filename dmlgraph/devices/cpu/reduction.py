@@ -241,7 +241,13 @@ def _scan(operator: CumulativeSummation | CumulativeProduct) -> Payload | None:
     else:
         is_product, is_exclusive = False, operator.has_exclusive_sum
     from_end = operator.axis_direction is AxisDirection.DECREASING
-    return "native", ("scan", (operator.axis, from_end, is_exclusive, is_product), ())
+    parameters = {
+        "axis": operator.axis,
+        "from_end": from_end,
+        "is_exclusive": is_exclusive,
+        "is_product": is_product,
+    }
+    return "native", ("scan", parameters)
 
 
 REDUCTIONS: Mapping[type[Operator], Callable[[Any], Payload | None]] = {

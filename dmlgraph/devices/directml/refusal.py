@@ -107,7 +107,6 @@ def part_of(graph: GraphDesc, nodes: Collection[int], wiring: Wiring | None = No
     inputs: list[GraphInput] = []
     input_edges: list[InputEdge] = []
     intermediate: list[IntermediateEdge] = []
-    outputs: dict[Source, GraphOutput] = {}
 
     def read(source: Source, given: GraphInput, node: int, port: int) -> None:
         if source not in slots:
@@ -127,12 +126,7 @@ def part_of(graph: GraphDesc, nodes: Collection[int], wiring: Wiring | None = No
             else:
                 output = _output(graph, source)
                 read(source, GraphInput(output.name, output.desc), node, inner.to_port)
-        for last in wiring.outputs[node]:
-            outputs.setdefault((node, last.from_port), graph.outputs[last.output])
-        for inner in wiring.out_of[node]:
-            if inner.to_node not in index:
-                source = (node, inner.from_port)
-                outputs.setdefault(source, _output(graph, source))
+    outputs = _outputs_of(graph, chosen, wiring)
     return GraphDesc(
         name=graph.name,
         level=graph.level,
@@ -143,6 +137,20 @@ def part_of(graph: GraphDesc, nodes: Collection[int], wiring: Wiring | None = No
         output_edges=tuple(OutputEdge(index[node], port, slot) for slot, (node, port) in enumerate(outputs)),
         intermediate_edges=tuple(intermediate),
     )
+
+
+def _outputs_of(graph: GraphDesc, nodes: Collection[int], wiring: Wiring) -> dict[Source, GraphOutput]:
+    """What some operators write for the rest of a graph, or for its outputs."""
+    outputs: dict[Source, GraphOutput] = {}
+    inside = frozenset(nodes)
+    for node in nodes:
+        for last in wiring.outputs[node]:
+            outputs.setdefault((node, last.from_port), graph.outputs[last.output])
+        for inner in wiring.out_of[node]:
+            if inner.to_node not in inside:
+                source = (node, inner.from_port)
+                outputs.setdefault(source, _output(graph, source))
+    return outputs
 
 
 def _output(graph: GraphDesc, source: Source) -> GraphOutput:

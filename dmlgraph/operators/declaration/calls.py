@@ -8,7 +8,6 @@ is asked of the outputs (`output={"strides": …}`; a few operators also take me
 from __future__ import annotations
 
 import inspect
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,6 @@ from dmlgraph.operators.registry import REGISTRY
 if TYPE_CHECKING:
     from dmlgraph.graph import Graph
     from dmlgraph.value import Value
-
-_NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
 
 def apply(name: str, *tensors: Any) -> Value:
@@ -41,7 +38,7 @@ def add(
 ) -> tuple[Value | None, ...]:
     """Adds a node from a function's keywords, telling attributes from what is asked of the outputs."""
     if not keywords:
-        return graph.add(operator, tensors, _NOTHING, _NOTHING, name)
+        return graph.add(operator, tensors, {}, {}, name)
     known = [*operator.attribute_fields, *operator.output_fields, *operator.output_keywords]
     for keyword in keywords:
         if keyword not in known:

@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "cpu/data_type.h"
 #include "cpu/kernels/opcodes.h"
+#include "cpu/tensor/data_type.h"
 
 namespace dmlgraph::cpu {
 

@@ -5,8 +5,8 @@
 // may instantiate a template of the standard library: the linker would keep one copy of it for all levels.
 #pragma once
 
-#include "cpu/cache_line.h"
 #include "cpu/kernels/families.h"
+#include "cpu/runtime/cache_line.h"
 
 #if defined(__clang__)
 #define DMLGRAPH_LOOP _Pragma("clang loop vectorize(assume_safety)")

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "cpu/data_type.h"
+#include "cpu/tensor/data_type.h"
 
 namespace dmlgraph::cpu {
 

@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::int64_t outside = -1;
 
-// A place among `size` elements: counted from the start, `outside` where there is none.
+// A position among `size` elements: counted from the start, `outside` where there is none.
 template <class Index>
-std::int64_t place_of(Index index, std::int64_t size) {
+std::int64_t position_of(Index index, std::int64_t size) {
     if constexpr (std::is_signed_v<Index>) {
         const std::int64_t from_start = index < 0 ? index + size : index;
         return from_start >= 0 && from_start < size ? from_start : outside;
@@ -25,10 +25,10 @@ std::int64_t place_of(Index index, std::int64_t size) {
 }
 
 template <class Index>
-std::int64_t nearest_place(Index index, std::int64_t size) {
-    const std::int64_t place = place_of(index, size);
-    if (place != outside) {
-        return place;
+std::int64_t nearest_position(Index index, std::int64_t size) {
+    const std::int64_t position = position_of(index, size);
+    if (position != outside) {
+        return position;
     }
     return std::is_signed_v<Index> && index < Index{0} ? 0 : size - 1;
 }
@@ -65,11 +65,11 @@ void copy_element(std::byte* to, const std::byte* from, std::int64_t item) {
 
 class IndexedStep : public Step {
 public:
-    explicit IndexedStep(StepDesc desc)
-        : input_(desc.inputs.at(0)),
-          indices_(desc.inputs.at(1)),
-          output_(desc.outputs.at(0)),
-          item_(static_cast<std::int64_t>(item_size(desc.inputs.at(0).type))) {
+    explicit IndexedStep(const StepTensors& tensors)
+        : input_(tensors.inputs.at(0)),
+          indices_(tensors.inputs.at(1)),
+          output_(tensors.outputs.at(0)),
+          item_(static_cast<std::int64_t>(item_size(input_.type))) {
         require_index_type(indices_.type);
     }
 
@@ -96,75 +96,64 @@ protected:
 
 class GatherStep final : public IndexedStep {
 public:
-    explicit GatherStep(StepDesc desc)
-        : IndexedStep(desc),
-          batches_(desc.integers.at(0)),
-          tuples_(desc.integers.at(1)),
-          slice_(desc.integers.at(2) * item_),
-          is_shared_(desc.integers.at(3) != 0),
-          sizes_(desc.integers.begin() + 4, desc.integers.end()) {}
+    GatherStep(const StepTensors& tensors, GatherParameters parameters)
+        : IndexedStep(tensors), parameters_(std::move(parameters)), slice_(parameters_.slice * item_) {}
 
-    double cost() const override { return static_cast<double>(batches_ * tuples_ * (slice_ + members() * 4)) * 2; }
+    double cost() const override { return static_cast<double>(tuples() * (slice_ + members() * 4)) * 2; }
 
 private:
     void compute(RunContext& context, const std::byte* in, std::byte* out) const override {
         with_indices(context.data(indices_), indices_.type, [&](const auto* indices) {
-            context.each(batches_ * tuples_, cost(), [&](std::int64_t each) {
-                const auto* tuple = indices + (is_shared_ ? each % tuples_ : each) * members();
-                std::int64_t place = each / tuples_;
+            context.each(tuples(), cost(), [&](std::int64_t each) {
+                const auto* tuple = indices + (parameters_.is_shared ? each % parameters_.tuples : each) * members();
+                std::int64_t position = each / parameters_.tuples;
                 for (std::int64_t m = 0; m < members(); ++m) {
-                    const std::int64_t size = sizes_[static_cast<std::size_t>(m)];
-                    place = place * size + nearest_place(tuple[m], size);
+                    const std::int64_t size = parameters_.sizes[static_cast<std::size_t>(m)];
+                    position = position * size + nearest_position(tuple[m], size);
                 }
-                copy_element(out + each * slice_, in + place * slice_, slice_);
+                copy_element(out + each * slice_, in + position * slice_, slice_);
             });
         });
     }
 
-    std::int64_t members() const { return static_cast<std::int64_t>(sizes_.size()); }
+    std::int64_t tuples() const { return parameters_.batches * parameters_.tuples; }
+    std::int64_t members() const { return static_cast<std::int64_t>(parameters_.sizes.size()); }
 
-    std::int64_t batches_;
-    std::int64_t tuples_;
+    GatherParameters parameters_;
     std::int64_t slice_;  // bytes
-    bool is_shared_;
-    std::vector<std::int64_t> sizes_;
 };
 
 class GatherElementsStep final : public IndexedStep {
 public:
-    explicit GatherElementsStep(StepDesc desc)
-        : IndexedStep(desc),
-          outer_(desc.integers.at(0)),
-          inner_(desc.integers.at(1)),
-          size_(desc.integers.at(2)),
-          taken_(desc.integers.at(3)) {}
+    GatherElementsStep(const StepTensors& tensors, const GatherElementsParameters& parameters)
+        : IndexedStep(tensors), parameters_(parameters) {}
 
-    double cost() const override { return static_cast<double>(outer_ * taken_ * inner_ * (item_ + 4)) * 2; }
+    double cost() const override {
+        return static_cast<double>(parameters_.outer * parameters_.taken * parameters_.inner * (item_ + 4)) * 2;
+    }
 
 private:
     void compute(RunContext& context, const std::byte* in, std::byte* out) const override {
+        const GatherElementsParameters p = parameters_;
         with_indices(context.data(indices_), indices_.type, [&](const auto* indices) {
-            context.each(outer_ * taken_, cost(), [&](std::int64_t line) {
-                const std::int64_t base = line / taken_ * size_;
-                for (std::int64_t n = 0; n < inner_; ++n) {
-                    const std::int64_t at = line * inner_ + n;
-                    const std::int64_t place = base + nearest_place(indices[at], size_);
-                    copy_element(out + at * item_, in + (place * inner_ + n) * item_, item_);
+            context.each(p.outer * p.taken, cost(), [&](std::int64_t line) {
+                const std::int64_t base = line / p.taken * p.size;
+                for (std::int64_t n = 0; n < p.inner; ++n) {
+                    const std::int64_t at = line * p.inner + n;
+                    const std::int64_t position = base + nearest_position(indices[at], p.size);
+                    copy_element(out + at * item_, in + (position * p.inner + n) * item_, item_);
                 }
             });
         });
     }
 
-    std::int64_t outer_;
-    std::int64_t inner_;
-    std::int64_t size_;
-    std::int64_t taken_;
+    GatherElementsParameters parameters_;
 };
 
 // What both scatters do: the input is copied, then written into, by one thread: the order of updates counts.
 class ScatterBase : public IndexedStep {
 public:
-    explicit ScatterBase(const StepDesc& desc) : IndexedStep(desc), updates_(desc.inputs.at(2)) {
+    explicit ScatterBase(const StepTensors& tensors) : IndexedStep(tensors), updates_(tensors.inputs.at(2)) {
         for (int d = 0; d < input_.rank; ++d) {
             bytes_ *= input_.sizes[d];
         }
@@ -196,74 +185,72 @@ private:
 
 class ScatterStep final : public ScatterBase {
 public:
-    explicit ScatterStep(const StepDesc& desc)
-        : ScatterBase(desc),
-          tuples_(desc.integers.at(0)),
-          slice_(desc.integers.at(1) * item_),
-          sizes_(desc.integers.begin() + 2, desc.integers.end()) {}
+    ScatterStep(const StepTensors& tensors, ScatterParameters parameters)
+        : ScatterBase(tensors), parameters_(std::move(parameters)), slice_(parameters_.slice * item_) {}
 
 private:
     void update(std::byte* out, const std::byte* all_indices, const std::byte* updates) const override {
-        const auto members = static_cast<std::int64_t>(sizes_.size());
+        const auto members = static_cast<std::int64_t>(parameters_.sizes.size());
         with_indices(all_indices, indices_.type, [&](const auto* indices) {
-            for (std::int64_t k = 0; k < tuples_; ++k) {
-                std::int64_t place = 0;
-                for (std::int64_t m = 0; m < members && place != outside; ++m) {
-                    const std::int64_t size = sizes_[static_cast<std::size_t>(m)];
-                    const std::int64_t member = place_of(indices[k * members + m], size);
-                    place = member == outside ? outside : place * size + member;
+            for (std::int64_t k = 0; k < parameters_.tuples; ++k) {
+                std::int64_t position = 0;
+                for (std::int64_t m = 0; m < members && position != outside; ++m) {
+                    const std::int64_t size = parameters_.sizes[static_cast<std::size_t>(m)];
+                    const std::int64_t member = position_of(indices[k * members + m], size);
+                    position = member == outside ? outside : position * size + member;
                 }
-                if (place != outside) {
-                    copy_element(out + place * slice_, updates + k * slice_, slice_);
+                if (position != outside) {
+                    copy_element(out + position * slice_, updates + k * slice_, slice_);
                 }
             }
         });
     }
 
-    std::int64_t tuples_;
+    ScatterParameters parameters_;
     std::int64_t slice_;  // bytes
-    std::vector<std::int64_t> sizes_;
 };
 
 class ScatterElementsStep final : public ScatterBase {
 public:
-    explicit ScatterElementsStep(const StepDesc& desc)
-        : ScatterBase(desc),
-          outer_(desc.integers.at(0)),
-          inner_(desc.integers.at(1)),
-          size_(desc.integers.at(2)),
-          given_(desc.integers.at(3)) {}
+    ScatterElementsStep(const StepTensors& tensors, const ScatterElementsParameters& parameters)
+        : ScatterBase(tensors), parameters_(parameters) {}
 
 private:
     void update(std::byte* out, const std::byte* all_indices, const std::byte* updates) const override {
+        const ScatterElementsParameters p = parameters_;
         with_indices(all_indices, indices_.type, [&](const auto* indices) {
-            for (std::int64_t line = 0; line < outer_ * given_; ++line) {
-                const std::int64_t base = line / given_ * size_;
-                for (std::int64_t n = 0; n < inner_; ++n) {
-                    const std::int64_t at = line * inner_ + n;
-                    const std::int64_t place = place_of(indices[at], size_);
-                    if (place != outside) {
-                        copy_element(out + ((base + place) * inner_ + n) * item_, updates + at * item_, item_);
+            for (std::int64_t line = 0; line < p.outer * p.given; ++line) {
+                const std::int64_t base = line / p.given * p.size;
+                for (std::int64_t n = 0; n < p.inner; ++n) {
+                    const std::int64_t at = line * p.inner + n;
+                    const std::int64_t position = position_of(indices[at], p.size);
+                    if (position != outside) {
+                        copy_element(out + ((base + position) * p.inner + n) * item_, updates + at * item_, item_);
                     }
                 }
             }
         });
     }
 
-    std::int64_t outer_;
-    std::int64_t inner_;
-    std::int64_t size_;
-    std::int64_t given_;
+    ScatterElementsParameters parameters_;
 };
 
 }  // namespace
 
-std::unique_ptr<Step> make_gather(StepDesc desc) { return std::make_unique<GatherStep>(std::move(desc)); }
+std::unique_ptr<Step> make_step(const StepTensors& tensors, const GatherParameters& parameters) {
+    return std::make_unique<GatherStep>(tensors, parameters);
+}
 
-std::unique_ptr<Step> make_gather_elements(StepDesc desc) { return std::make_unique<GatherElementsStep>(std::move(desc)); }
+std::unique_ptr<Step> make_step(const StepTensors& tensors, const GatherElementsParameters& parameters) {
+    return std::make_unique<GatherElementsStep>(tensors, parameters);
+}
 
-std::unique_ptr<Step> make_scatter(StepDesc desc) { return std::make_unique<ScatterStep>(desc); }
+std::unique_ptr<Step> make_step(const StepTensors& tensors, const ScatterParameters& parameters) {
+    return std::make_unique<ScatterStep>(tensors, parameters);
+}
 
-std::unique_ptr<Step> make_scatter_elements(StepDesc desc) { return std::make_unique<ScatterElementsStep>(desc); }
+std::unique_ptr<Step> make_step(const StepTensors& tensors, const ScatterElementsParameters& parameters) {
+    return std::make_unique<ScatterElementsStep>(tensors, parameters);
+}
 
 }  // namespace dmlgraph::cpu

@@ -17,14 +17,14 @@ constexpr std::int64_t greatest_block = 1024;  // elements of neighbouring scans
 // elements: totals of neighbouring scans lie side by side.
 class ScanStep final : public Step {
 public:
-    ScanStep(const View& input, const View& output, std::size_t axis, bool from_end, bool exclusive, bool product)
-        : input_(input), output_(output), from_end_(from_end), exclusive_(exclusive), product_(product) {
-        for (std::size_t d = 0; d < input.rank; ++d) {
-            (d < axis ? outer_ : d == axis ? length_ : inner_) *= input.sizes[d];
+    ScanStep(const StepTensors& tensors, const ScanParameters& parameters)
+        : input_(tensors.inputs.at(0)), output_(tensors.outputs.at(0)), parameters_(parameters) {
+        for (int d = 0; d < input_.rank; ++d) {
+            (d < parameters.axis ? outer_ : d == parameters.axis ? length_ : inner_) *= input_.sizes[d];
         }
-        item_ = static_cast<std::int64_t>(item_size(input.type));
+        item_ = static_cast<std::int64_t>(item_size(input_.type));
         block_ = std::min(inner_, greatest_block);
-        kernel_ = find_kernel(product ? Opcode::MULTIPLY : Opcode::ADD, input.type, input.type);
+        kernel_ = find_kernel(parameters.is_product ? Opcode::MULTIPLY : Opcode::ADD, input_.type, input_.type);
         if (kernel_ == nullptr) {
             throw std::invalid_argument("there is no running sum or product of this data type");
         }
@@ -53,7 +53,7 @@ public:
 private:
     void scan(const std::byte* in, std::byte* out, std::int64_t count) const {
         std::int64_t step = inner_ * item_;
-        if (from_end_) {
+        if (parameters_.from_end) {
             in += (length_ - 1) * step;
             out += (length_ - 1) * step;
             step = -step;
@@ -68,13 +68,13 @@ private:
                 default: break;
             }
         }
-        if (exclusive_) {
+        if (parameters_.is_exclusive) {
             set_identity(out, count);
         } else {
             std::memcpy(out, in, static_cast<std::size_t>(count * item_));
         }
         for (std::int64_t i = 1; i < length_; ++i) {
-            const std::byte* const next = exclusive_ ? in : in + step;
+            const std::byte* const next = parameters_.is_exclusive ? in : in + step;
             const std::array<Operand, 2> operands{{{out, false}, {next, false}}};
             kernel_({out + step, operands.data(), static_cast<std::size_t>(count), nullptr, 0});
             in += step;
@@ -86,11 +86,11 @@ private:
     void scan_line(const std::byte* in, std::byte* out) const {
         const auto* x = reinterpret_cast<const T*>(in);
         auto* y = reinterpret_cast<T*>(out);
-        const std::int64_t step = from_end_ ? -1 : 1;
-        T total = product_ ? T{1} : T{0};
+        const std::int64_t step = parameters_.from_end ? -1 : 1;
+        T total = parameters_.is_product ? T{1} : T{0};
         for (std::int64_t i = 0; i < length_; ++i, x += step, y += step) {
-            const T next = i == 0 ? *x : static_cast<T>(product_ ? total * *x : total + *x);
-            *y = exclusive_ ? total : next;
+            const T next = i == 0 ? *x : static_cast<T>(parameters_.is_product ? total * *x : total + *x);
+            *y = parameters_.is_exclusive ? total : next;
             total = next;
         }
     }
@@ -98,19 +98,17 @@ private:
     void set_identity(std::byte* out, std::int64_t count) const {
         const auto fill = [&]<class T>(T value) { std::fill_n(reinterpret_cast<T*>(out), count, value); };
         switch (input_.type) {
-            case DataType::float32: fill(product_ ? 1.0f : 0.0f); break;
-            case DataType::float16: fill(product_ ? half_one : std::uint16_t{0}); break;
+            case DataType::float32: fill(parameters_.is_product ? 1.0f : 0.0f); break;
+            case DataType::float16: fill(parameters_.is_product ? half_one : std::uint16_t{0}); break;
             case DataType::int64:
-            case DataType::uint64: fill(static_cast<std::uint64_t>(product_)); break;
-            default: fill(static_cast<std::uint32_t>(product_)); break;
+            case DataType::uint64: fill(static_cast<std::uint64_t>(parameters_.is_product)); break;
+            default: fill(static_cast<std::uint32_t>(parameters_.is_product)); break;
         }
     }
 
     View input_;
     View output_;
-    bool from_end_;
-    bool exclusive_;
-    bool product_;
+    ScanParameters parameters_;
     std::int64_t outer_ = 1;
     std::int64_t length_ = 1;
     std::int64_t inner_ = 1;
@@ -121,9 +119,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Step> make_scan(StepDesc desc) {
-    return std::make_unique<ScanStep>(desc.inputs.at(0), desc.outputs.at(0), static_cast<std::size_t>(desc.integers.at(0)),
-                                      desc.integers.at(1) != 0, desc.integers.at(2) != 0, desc.integers.at(3) != 0);
+std::unique_ptr<Step> make_step(const StepTensors& tensors, const ScanParameters& parameters) {
+    return std::make_unique<ScanStep>(tensors, parameters);
 }
 
 }  // namespace dmlgraph::cpu

@@ -1,13 +1,20 @@
 // Running sums and products along an axis.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
-#include "cpu/steps/registry.h"
+#include "cpu/runtime/step.h"
 
 namespace dmlgraph::cpu {
 
-// Integers: axis; whether from the end; whether each total leaves out its own element; whether products.
-std::unique_ptr<Step> make_scan(StepDesc desc);
+struct ScanParameters {
+    std::int64_t axis;
+    bool from_end;
+    bool is_exclusive;  // whether each total leaves out its own element
+    bool is_product;
+};
+
+std::unique_ptr<Step> make_step(const StepTensors& tensors, const ScanParameters& parameters);
 
 }  // namespace dmlgraph::cpu

@@ -1,12 +1,12 @@
 // Memory that is used again, taken and given back by several threads.
-#include "cpu/buffer_pool.h"
+#include "cpu/runtime/buffer_pool.h"
 
 #include <cstdint>
 #include <cstring>
 #include <thread>
 #include <vector>
 
-#include "cpu/memory.h"
+#include "cpu/runtime/memory.h"
 #include "cpu/tests/check.h"
 
 namespace dmlgraph::cpu::tests {

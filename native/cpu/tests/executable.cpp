@@ -1,5 +1,5 @@
 // Executables that several threads run at once, that are closed, and graphs that are none.
-#include "cpu/executable.h"
+#include "cpu/runtime/executable.h"
 
 #include <atomic>
 #include <memory>
@@ -204,10 +204,10 @@ CPU_TEST(a_step_that_throws_leaves_the_context_usable) {
     private:
         View to_;
     };
-    class Maker final : public StepMaker {
+    class Maker final : public StepFactory {
     public:
-        std::unique_ptr<Step> make(std::vector<View>, std::vector<View> outputs) const override {
-            return std::make_unique<Thrower>(std::move(outputs));
+        std::unique_ptr<Step> make(StepTensors tensors) const override {
+            return std::make_unique<Thrower>(std::move(tensors.outputs));
         }
     };
     GraphSpec spec;

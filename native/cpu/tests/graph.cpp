@@ -51,11 +51,11 @@ InstructionSpec instruction(Opcode opcode, DataType operand, DataType result,
                             std::vector<std::int16_t> operands, std::vector<Immediate> immediates = {}) {
     const Kernel kernel = find_kernel(opcode, operand, result);
     check(kernel != nullptr, opcode_name(opcode));
-    return {kernel, result, std::move(operands), std::move(immediates)};
+    return {opcode, operand, result, kernel, std::move(operands), std::move(immediates)};
 }
 
-AxisMap part(int rank, const Shape& origin, const Shape& steps = {}) {
-    AxisMap map;
+AffineMap part(int rank, const Shape& origin, const Shape& steps = {}) {
+    AffineMap map;
     for (int d = 0; d < rank; ++d) {
         map.axis[d] = static_cast<std::int8_t>(d);
         map.step[d] = steps.empty() ? 1 : steps[static_cast<std::size_t>(d)];
@@ -64,7 +64,7 @@ AxisMap part(int rank, const Shape& origin, const Shape& steps = {}) {
     return map;
 }
 
-Sizes through_map(const AxisMap& map, int rank, const Sizes& at) {
+Sizes through_map(const AffineMap& map, int rank, const Sizes& at) {
     Sizes result = map.origin;
     for (int d = 0; d < rank; ++d) {
         if (map.axis[d] >= 0) {
@@ -74,7 +74,7 @@ Sizes through_map(const AxisMap& map, int rank, const Sizes& at) {
     return result;
 }
 
-Piece piece_of(std::int32_t port, const Shape& sizes, const AxisMap& from, const AxisMap& to) {
+Piece piece_of(std::int32_t port, const Shape& sizes, const AffineMap& from, const AffineMap& to) {
     Piece piece{port, static_cast<std::uint8_t>(sizes.size()), {}, from, to};
     std::ranges::copy(sizes, piece.sizes.begin());
     return piece;
@@ -119,11 +119,11 @@ private:
     View from_, to_;
 };
 
-class PlusOneMaker final : public StepMaker {
+class PlusOneFactory final : public StepFactory {
 public:
-    explicit PlusOneMaker(bool takes_strides) : takes_strides_(takes_strides) {}
-    std::unique_ptr<Step> make(std::vector<View> inputs, std::vector<View> outputs) const override {
-        return std::make_unique<PlusOne>(std::move(inputs), std::move(outputs));
+    explicit PlusOneFactory(bool takes_strides) : takes_strides_(takes_strides) {}
+    std::unique_ptr<Step> make(StepTensors tensors) const override {
+        return std::make_unique<PlusOne>(std::move(tensors.inputs), std::move(tensors.outputs));
     }
     bool strided() const override { return takes_strides_; }
 
@@ -257,7 +257,7 @@ int Graph::same(const Operand& operand, const TensorDesc& result) {
 }
 
 int Graph::slice(const Operand& operand, const Shape& sizes, const Shape& origin, const Shape& steps) {
-    const AxisMap map = part(operand.desc.rank, origin, steps);
+    const AffineMap map = part(operand.desc.rank, origin, steps);
     const TensorDesc result = packed(operand.desc.type, sizes);
     return node(spec_of(NodeKind::view, [=](NodeSpec& spec) { spec.maps = {map}; }), {operand}, {result},
                 [=](const Buffers& inputs, Buffers& outputs) {
@@ -269,7 +269,7 @@ int Graph::slice(const Operand& operand, const Shape& sizes, const Shape& origin
 
 std::vector<int> Graph::split(const Operand& operand, int axis, const Shape& parts) {
     std::vector<TensorDesc> results;
-    std::vector<AxisMap> maps;
+    std::vector<AffineMap> maps;
     Shape sizes = sizes_of(operand.desc), origin(sizes.size(), 0);
     for (const std::int64_t size : parts) {
         sizes[static_cast<std::size_t>(axis)] = size;
@@ -354,7 +354,7 @@ int Graph::pad(const Operand& operand, const Shape& before, const Shape& after, 
 
 int Graph::tile(const Operand& operand, const Shape& repeats) {
     Shape sizes, whole = sizes_of(operand.desc);
-    AxisMap from, to;
+    AffineMap from, to;
     for (std::size_t d = 0; d < repeats.size(); ++d) {
         const auto axis = static_cast<std::int8_t>(d);
         from.axis[sizes.size()] = -1;
@@ -403,7 +403,7 @@ int Graph::step(const Operand& operand, bool takes_strides) {
     const TensorDesc result = packed(operand.desc.type, sizes_of(operand.desc));
     return node(
         spec_of(NodeKind::step,
-                [=](NodeSpec& spec) { spec.make_step = std::make_unique<PlusOneMaker>(takes_strides); }),
+                [=](NodeSpec& spec) { spec.make_step = std::make_unique<PlusOneFactory>(takes_strides); }),
         {operand}, {result}, [=](const Buffers& inputs, Buffers& outputs) {
             each_coordinate(result, [&](const Sizes& at) {
                 outputs[0].at(at) = rounded(result.type, inputs[0].at(at) + 1);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/plan.h"
+#include "cpu/plan/plan.h"
 #include "cpu/tests/tensors.h"
 
 namespace dmlgraph::cpu::tests {

@@ -1,5 +1,5 @@
 // Gather and scatter steps, against loops.
-#include "cpu/steps/indexed.h"
+#include "cpu/steps/native_step.h"
 
 #include <array>
 #include <string>
@@ -24,19 +24,18 @@ struct Buffer {
     std::size_t count() const { return static_cast<std::size_t>(desc.element_count()); }
 };
 
-void run(const char* name, std::vector<Buffer*> inputs, Buffer& output, std::vector<std::int64_t> integers) {
-    StepDesc desc;
+void run(const StepParameters& parameters, std::vector<Buffer*> inputs, Buffer& output) {
+    StepTensors tensors;
     std::vector<std::byte*> bases;
     const auto view = [&](Buffer& buffer) {
         bases.push_back(buffer.bytes.data());
         return whole(static_cast<BufferId>(bases.size()) - 1, buffer.desc, false);
     };
     for (Buffer* const input : inputs) {
-        desc.inputs.push_back(view(*input));
+        tensors.inputs.push_back(view(*input));
     }
-    desc.outputs.push_back(view(output));
-    desc.integers = std::move(integers);
-    const std::unique_ptr<Step> step = find_step_kind(name)->make(std::move(desc));
+    tensors.outputs.push_back(view(output));
+    const std::unique_ptr<Step> step = make_native_step(tensors, parameters);
     RunContext context;
     context.bases = bases.data();
     context.workers = 3;
@@ -91,7 +90,7 @@ CPU_TEST(slices_are_gathered) {
         Buffer x(item, {batches, size, slice}), indices(index, {tuples}), y(item, {batches, tuples, slice});
         fill(x, 0);
         fill_indices(indices, size, 1);
-        run("gather", {&x, &indices}, y, {batches, tuples, slice, true, size});
+        run(GatherParameters{batches, tuples, slice, true, {size}}, {&x, &indices}, y);
         bool right = true;
         for (std::size_t b = 0; b < batches; ++b) {
             for (std::size_t k = 0; k < tuples; ++k) {
@@ -111,7 +110,7 @@ CPU_TEST(elements_are_gathered_along_an_axis) {
         Buffer x(item, {outer, size, inner}), indices(index, {outer, taken, inner}), y(item, {outer, taken, inner});
         fill(x, 0);
         fill_indices(indices, size, 2);
-        run("gather_elements", {&x, &indices}, y, {outer, inner, size, taken});
+        run(GatherElementsParameters{outer, inner, size, taken}, {&x, &indices}, y);
         bool right = true;
         for (std::size_t at = 0; at < y.count(); ++at) {
             const std::size_t o = at / (taken * inner), n = at % inner;
@@ -129,7 +128,7 @@ CPU_TEST(slices_are_scattered) {
         fill(x, 0);
         fill(updates, 100);
         fill_indices(indices, rows, 3);
-        run("scatter", {&x, &indices, &updates}, y, {tuples, slice, rows, columns});
+        run(ScatterParameters{tuples, slice, {rows, columns}}, {&x, &indices, &updates}, y);
         Buffer expected = x;
         for (std::size_t k = 0; k < tuples; ++k) {
             const std::int64_t row = place(indices.get(2 * k), rows), column = place(indices.get(2 * k + 1), columns);
@@ -150,7 +149,7 @@ CPU_TEST(elements_are_scattered_along_an_axis) {
         fill(x, 0);
         fill(updates, 100);
         fill_indices(indices, size, 4);
-        run("scatter_elements", {&x, &indices, &updates}, y, {outer, inner, size, given});
+        run(ScatterElementsParameters{outer, inner, size, given}, {&x, &indices, &updates}, y);
         Buffer expected = x;
         for (std::size_t at = 0; at < updates.count(); ++at) {
             const std::size_t o = at / (given * inner), n = at % inner;

@@ -1,5 +1,5 @@
 // Where helper threads run.
-#include "cpu/processors.h"
+#include "cpu/runtime/processors.h"
 
 #include <atomic>
 #include <latch>

@@ -1,5 +1,5 @@
 // Matrix products cut into blocks: each number is computed once, whatever the sizes, the steps and the workers are.
-#include "cpu/products.h"
+#include "cpu/runtime/products.h"
 
 #include <algorithm>
 #include <cstring>

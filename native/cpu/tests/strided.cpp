@@ -1,5 +1,5 @@
 // Copies between packed memory and memory with strides, against loops.
-#include "cpu/strided.h"
+#include "cpu/tensor/strided.h"
 
 #include <algorithm>
 #include <cstring>

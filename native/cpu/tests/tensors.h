@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/executable.h"
-#include "cpu/layout.h"
+#include "cpu/runtime/executable.h"
+#include "cpu/tensor/layout.h"
 #include "cpu/tests/check.h"
 
 namespace dmlgraph::cpu::tests {

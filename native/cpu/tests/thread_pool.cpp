@@ -1,5 +1,5 @@
 // The thread pool: every piece is worked on once, whoever asks, from however many threads.
-#include "cpu/thread_pool.h"
+#include "cpu/runtime/thread_pool.h"
 
 #include <atomic>
 #include <chrono>

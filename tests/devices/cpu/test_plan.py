@@ -178,6 +178,7 @@ def native(nodes: list[Any], outputs: list[int]) -> Any:
 
 X = dg.TensorDesc(dtype="float32", sizes=[2])
 ADD = ("ADD", (0, 0), X.dtype, X.dtype, ())
+SCAN = {"axis": 0, "from_end": False, "is_exclusive": False, "is_product": False}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,11 @@ ADD = ("ADD", (0, 0), X.dtype, X.dtype, ())
         ([("element_wise", "n", (0,), (X,), (X,), (("ODD", (0,), X.dtype, X.dtype, ()),))], [1], "no kernel ODD"),
         ([("element_wise", "n", (0,), (X,), (X,), (("ADD", (0,), X.dtype, X.dtype, ()),))], [1], "number of operands"),
         ([("element_wise", "n", (0,), (X,), (X,), (("ADD", (0, 3), X.dtype, X.dtype, ()),))], [1], "an operand"),
-        ([("native", "n", (0,), (X,), (X,), ("odd", (), ()))], [1], "no native step 'odd'"),
+        ([("native", "n", (0,), (X,), (X,), ("odd", {}))], [1], "no native step 'odd'"),
+        ([("native", "n", (0,), (X,), (X,), ("scan", ()))], [1], "no dictionary"),
+        ([("native", "n", (0,), (X,), (X,), ("scan", {"axis": 0}))], [1], "lacks the parameter 'from_end'"),
+        ([("native", "n", (0,), (X,), (X,), ("scan", {**SCAN, "axis": "first"}))], [1], "an integer"),
+        ([("native", "n", (0,), (X,), (X,), ("scan", {**SCAN, "depth": 1}))], [1], "scan: .* other parameters"),
         ([], [7], "an output is no value"),
         ([], [0], "an input or constant cannot be an output"),
     ],

@@ -9,12 +9,13 @@ from typing import Any
 
 from dmlgraph.devices.directml.software.errors import SoftwareAdapterError
 
-# The text of coroutine intrinsics changes between LLVM releases; this is the first release it is written for.
-OLDEST_LLVMLITE = (0, 50)
+# LLVM's text changes between releases: its flags, its annotations, its coroutine intrinsics.  `text.py` and the tests
+# of it know these releases; pyproject.toml asks for the same ones.
+LLVMLITE = (0, 50), (0, 51)  # the first release that fits, and the first that does not
 
 
 def lacking() -> SoftwareAdapterError | None:
-    """What to tell where llvmlite is missing or too old; None where it fits."""
+    """The error to raise where llvmlite is missing or of another release; None where it fits."""
     try:
         import llvmlite  # type: ignore[import-untyped]
     except ImportError:
@@ -22,18 +23,20 @@ def lacking() -> SoftwareAdapterError | None:
             "the software adapter compiles shaders with llvmlite, which is not installed",
             hint="pip install llvmlite",
         )
-    if tuple(map(int, re.findall(r"\d+", llvmlite.__version__)[:2])) < OLDEST_LLVMLITE:
+    release = tuple(map(int, re.findall(r"\d+", llvmlite.__version__)[:2]))
+    if not LLVMLITE[0] <= release < LLVMLITE[1]:
         return SoftwareAdapterError(
-            f"llvmlite {llvmlite.__version__} is too old for the software adapter",
-            allowed=f"{_dotted(OLDEST_LLVMLITE)} or newer",
-            hint="pip install --upgrade llvmlite",
+            f"the software adapter does not know the text of llvmlite {llvmlite.__version__}",
+            allowed=f"{_dotted(LLVMLITE[0])} or newer, older than {_dotted(LLVMLITE[1])}",
+            hint=f"pip install '{requirement()}'",
         )
     return None
 
 
 def requirement() -> str:
     """What pip is asked for."""
-    return f"llvmlite>={_dotted(OLDEST_LLVMLITE)}"
+    oldest, unknown = map(_dotted, LLVMLITE)
+    return f"llvmlite>={oldest},<{unknown}"
 
 
 def _dotted(version: tuple[int, ...]) -> str:
@@ -44,7 +47,7 @@ def _dotted(version: tuple[int, ...]) -> str:
 def binding() -> Any:
     """`llvmlite.binding`, ready to generate code for this machine.
 
-    Raises SoftwareAdapterError where llvmlite is missing or too old, or the processor has no F16C.
+    Raises SoftwareAdapterError where llvmlite is missing or of another release, or the processor has no F16C.
     """
     unfit = lacking()
     if unfit is not None:

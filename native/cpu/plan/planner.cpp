@@ -1,0 +1,98 @@
+// The planner: a list of passes over a plan.
+#include <stdexcept>
+#include <utility>
+
+#include "cpu/plan/planning.h"
+
+namespace dmlgraph::cpu {
+
+Program plan(GraphSpec graph) {
+    Plan plan = number_values(std::move(graph));
+    allocate_inputs_and_constants(plan);
+    connect(plan);
+    pass_fills_through_views(plan);
+    find_row_domains(plan);
+    assign_stages(plan);
+    sink_into_later_stages(plan);
+    unite_groups(plan);
+    allocate_outputs(plan);
+    allocate_joined_parts(plan);
+    allocate_others(plan);
+    see_through_views(plan);
+    emit_groups(plan);
+    assign_arena(plan);
+    return std::move(plan.program);
+}
+
+Plan number_values(GraphSpec graph) {
+    Plan plan;
+    plan.outputs = std::move(graph.outputs);
+    plan.nodes.reserve(graph.nodes.size());
+    for (const TensorDesc& desc : graph.inputs) {
+        plan.values.emplace_back().desc = desc;
+    }
+    plan.program.inputs = std::move(graph.inputs);
+    for (NodeSpec& spec : graph.nodes) {
+        const auto id = static_cast<std::int32_t>(plan.nodes.size());
+        Node& added = plan.nodes.emplace_back();
+        added.first_value = static_cast<std::int32_t>(plan.values.size());
+        added.group = id;
+        for (std::size_t port = 0; port < spec.outputs.size(); ++port) {
+            Value& made = plan.values.emplace_back();
+            made.desc = spec.outputs[port];
+            made.node = id;
+            made.port = static_cast<std::int32_t>(port);
+        }
+        added.spec = std::move(spec);
+    }
+    return plan;
+}
+
+static void connect_outputs(Plan& plan) {
+    for (std::size_t slot = 0; slot < plan.outputs.size(); ++slot) {
+        if (plan.outputs[slot] < 0 || plan.outputs[slot] >= static_cast<std::int32_t>(plan.values.size())) {
+            throw std::invalid_argument("an output is no value");
+        }
+        plan.value(plan.outputs[slot]).slots.push_back(static_cast<std::int32_t>(slot));
+        TensorDesc desc = plan.value(plan.outputs[slot]).desc;
+        std::int64_t unit = 1;
+        for (int d = desc.rank - 1; d >= 0; --d) {
+            desc.strides[d] = unit;
+            unit *= desc.sizes[d];
+        }
+        desc.packed = true;
+        plan.program.outputs.push_back(desc);
+    }
+}
+
+// Readers and graph outputs of every value.
+void connect(Plan& plan) {
+    for (std::int32_t n = 0; n < static_cast<std::int32_t>(plan.nodes.size()); ++n) {
+        const NodeSpec& spec = plan.node(n).spec;
+        if (spec.sources.size() != spec.inputs.size()) {
+            throw std::invalid_argument("node '" + spec.name + "': as many sources as inputs are needed");
+        }
+        for (std::int32_t port = 0; port < static_cast<std::int32_t>(spec.sources.size()); ++port) {
+            const std::int32_t source = spec.sources[port];
+            if (source < 0) {
+                continue;
+            }
+            if (source >= plan.node(n).first_value) {
+                throw std::invalid_argument("node '" + spec.name + "' reads what is not computed before it");
+            }
+            plan.value(source).readers.push_back({n, port});
+        }
+        plan.node(n).is_virtual =
+            spec.kind == NodeKind::fill || (spec.kind == NodeKind::element_wise && spec.sources.empty());
+    }
+    connect_outputs(plan);
+    for (Value& each : plan.values) {
+        for (const Reader& reader : each.readers) {
+            const NodeSpec& spec = plan.node(reader.node).spec;
+            const bool packed_only = spec.kind == NodeKind::step && !spec.make_step->strided();
+            each.raw_needed = each.raw_needed || packed_only || !express(spec.inputs[reader.port], each.desc);
+        }
+    }
+}
+
+}  // namespace dmlgraph::cpu

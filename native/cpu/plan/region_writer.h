@@ -1,0 +1,16 @@
+// From a group of nodes to a region.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cpu/plan/planning.h"
+#include "cpu/region/region.h"
+
+namespace dmlgraph::cpu {
+
+// Computes the nodes depth first from what is stored, so that few values live at a time. `domain`: of nodes that run row
+// by row; else null.
+Region write_region(Plan& plan, std::span<const std::int32_t> nodes, const RowDomain* domain);
+
+}  // namespace dmlgraph::cpu

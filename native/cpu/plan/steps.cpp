@@ -1,0 +1,209 @@
+// The steps of a program, in an order in which they can run.
+#include <algorithm>
+#include <queue>
+#include <span>
+#include <unordered_map>
+#include <utility>
+
+#include "cpu/plan/planning.h"
+#include "cpu/plan/region_writer.h"
+#include "cpu/region/chains.h"
+#include "cpu/region/region_step.h"
+#include "cpu/steps/clear.h"
+
+namespace dmlgraph::cpu {
+
+namespace {
+
+void add_step(Plan& plan, std::unique_ptr<Step> step, std::vector<std::string> names) {
+    step->nodes = std::move(names);
+    plan.program.steps.push_back(std::move(step));
+}
+
+// Gaps that somebody reads are zero.
+void emit_clear(Plan& plan, const Value& value, const std::string& name) {
+    if (value.raw && value.raw_needed && !value.desc.packed && value.desc.span() > value.desc.element_count()) {
+        add_step(plan, std::make_unique<ClearStep>(value.view, value.desc.total_bytes()), {name});
+    }
+}
+
+void emit_copy(Plan& plan, const View& from, const View& to, const std::string& name) {
+    Region region;
+    region.loads.push_back(squeeze(from, to.rank, to.sizes));
+    region.stores.push_back({squeeze(to, to.rank, to.sizes), {true, 0}});
+    region.rank = region.stores[0].view.rank;
+    region.sizes = region.stores[0].view.sizes;
+    add_step(plan, std::make_unique<RegionStep>(std::move(region)), {name});
+}
+
+void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
+    std::vector<std::string> names;
+    bool stores = false;
+    for (const std::int32_t n : nodes) {
+        const Value& made = plan.value(plan.result(n));
+        if (names.empty() || names.back() != plan.node(n).spec.name) {  // once, though it is made of several
+            names.push_back(plan.node(n).spec.name);
+        }
+        if (made.allocated) {
+            emit_clear(plan, made, names.back());
+            stores = true;
+        }
+    }
+    if (!stores) {
+        return;
+    }
+    // Nodes of one kind of sizes are a region as any other.
+    const Node& first = plan.node(nodes.front());
+    const bool by_row = first.domain >= 0 && std::ranges::any_of(nodes, [&](std::int32_t n) {
+        return plan.node(n).spec.kind == NodeKind::reduce || plan.node(n).is_narrow != first.is_narrow;
+    });
+    Region region = write_region(plan, nodes, by_row ? &plan.domain(first) : nullptr);
+    std::unordered_map<std::int32_t, Reference> numbers;  // by their offsets in the constants
+    join_chains(region, [&](float number) {
+        const std::int32_t offset = number_offset(plan, number);
+        const auto [found, added] = numbers.try_emplace(offset);
+        if (added) {
+            found->second = {true, static_cast<std::int32_t>(region.loads.size())};
+            region.loads.push_back(fill_view(plan, offset, DataType::float32, region.rank, region.sizes));
+        }
+        return found->second;
+    });
+    auto step = std::make_unique<RegionStep>(std::move(region));
+    if (const std::size_t bytes = step->state_bytes(); bytes > 0) {
+        TensorDesc desc;
+        desc.type = DataType::uint8;
+        desc.rank = 1;
+        desc.sizes[0] = static_cast<std::int64_t>(bytes);
+        desc.strides[0] = 1;
+        step->give_states(temporary(plan, desc));
+    }
+    add_step(plan, std::move(step), std::move(names));
+}
+
+void emit_view(Plan& plan, std::int32_t node_id) {
+    const NodeSpec& spec = plan.node(node_id).spec;
+    for (std::size_t port = 0; port < spec.outputs.size(); ++port) {
+        const Value& made = plan.value(plan.result(node_id, static_cast<std::int32_t>(port)));
+        if (!made.allocated) {
+            continue;
+        }
+        emit_clear(plan, made, spec.name);
+        const View from = through(read(plan, node_id, 0), spec.maps[port], made.desc.rank, made.desc.sizes);
+        emit_copy(plan, from, made.view, spec.name);
+        for (const View& copy : made.copies) {
+            emit_copy(plan, from, copy, spec.name);
+        }
+    }
+}
+
+void emit_moves(Plan& plan, std::int32_t node_id) {
+    const NodeSpec& spec = plan.node(node_id).spec;
+    const Value& made = plan.value(plan.result(node_id));
+    emit_clear(plan, made, spec.name);
+    for (const Piece& piece : spec.pieces) {
+        const View from = piece.port < 0
+                              ? fill_view(plan, plan.node(node_id).data_offset, made.desc.type, piece.rank, piece.sizes)
+                              : through(read(plan, node_id, piece.port), piece.from, piece.rank, piece.sizes);
+        const View to = through(made.view, piece.to, piece.rank, piece.sizes);
+        if (!same_memory(from, to)) {
+            emit_copy(plan, from, to, spec.name);
+        }
+    }
+    for (const View& copy : made.copies) {
+        emit_copy(plan, made.view, copy, spec.name);
+    }
+}
+
+void emit_step(Plan& plan, std::int32_t node_id) {
+    Node& each = plan.node(node_id);
+    StepTensors tensors;
+    const bool strided = each.spec.make_step->strided();
+    for (std::size_t port = 0; port < each.spec.sources.size(); ++port) {
+        tensors.inputs.push_back(read(plan, node_id, static_cast<std::int32_t>(port)));
+        if (!strided) {
+            require_packed(plan, tensors.inputs.back().buffer);
+        }
+    }
+    for (std::size_t port = 0; port < each.spec.outputs.size(); ++port) {
+        const Value& made = plan.value(plan.result(node_id, static_cast<std::int32_t>(port)));
+        if (made.allocated) {
+            emit_clear(plan, made, each.spec.name);
+        }
+        tensors.outputs.push_back(made.allocated ? made.view : View{});
+        if (!strided) {
+            require_packed(plan, tensors.outputs.back().buffer);
+        }
+    }
+    add_step(plan, each.spec.make_step->make(std::move(tensors)), {each.spec.name});
+    for (std::size_t port = 0; port < each.spec.outputs.size(); ++port) {
+        const Value& made = plan.value(plan.result(node_id, static_cast<std::int32_t>(port)));
+        for (const View& copy : made.copies) {
+            emit_copy(plan, made.view, copy, each.spec.name);
+        }
+    }
+}
+
+void emit_group(Plan& plan, std::span<const std::int32_t> nodes) {
+    switch (plan.node(nodes.front()).spec.kind) {
+        case NodeKind::constant: break;
+        case NodeKind::fill:
+        case NodeKind::element_wise:
+        case NodeKind::reduce: emit_region(plan, nodes); break;
+        case NodeKind::view: emit_view(plan, nodes.front()); break;
+        case NodeKind::move: emit_moves(plan, nodes.front()); break;
+        case NodeKind::step: emit_step(plan, nodes.front()); break;
+    }
+}
+
+// The nodes of each group, and how groups wait for one another.
+struct Groups {
+    std::vector<std::vector<std::int32_t>> members;    // by the group's number
+    std::vector<std::vector<std::int32_t>> followers;  // a group once for each value it reads
+    std::vector<std::int32_t> waiting;                 // for so many values
+};
+
+Groups collect_groups(Plan& plan) {
+    const std::size_t count = plan.nodes.size();
+    Groups groups{std::vector<std::vector<std::int32_t>>(count), std::vector<std::vector<std::int32_t>>(count),
+                  std::vector<std::int32_t>(count, 0)};
+    for (std::int32_t n = 0; n < static_cast<std::int32_t>(count); ++n) {
+        const std::int32_t group = find_group(plan, n);
+        groups.members[static_cast<std::size_t>(group)].push_back(n);
+        for (const std::int32_t source : plan.node(n).spec.sources) {
+            const std::int32_t producer = source < 0 ? -1 : plan.value(source).node;
+            if (producer >= 0 && find_group(plan, producer) != group) {
+                groups.followers[static_cast<std::size_t>(find_group(plan, producer))].push_back(group);
+                ++groups.waiting[static_cast<std::size_t>(group)];
+            }
+        }
+    }
+    return groups;
+}
+
+}  // namespace
+
+// Of the groups that can run the one whose last node stands first in the graph: what is made is read soon.
+void emit_groups(Plan& plan) {
+    Groups groups = collect_groups(plan);
+    const auto& members = groups.members;
+    using Entry = std::pair<std::int32_t, std::size_t>;  // last node, group
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    for (std::size_t group = 0; group < members.size(); ++group) {
+        if (!members[group].empty() && groups.waiting[group] == 0) {
+            ready.push({members[group].back(), group});
+        }
+    }
+    while (!ready.empty()) {
+        const std::size_t group = ready.top().second;
+        ready.pop();
+        emit_group(plan, members[group]);
+        for (const std::int32_t each : groups.followers[group]) {
+            const auto follower = static_cast<std::size_t>(each);
+            if (--groups.waiting[follower] == 0) {
+                ready.push({members[follower].back(), follower});
+            }
+        }
+    }
+}
+
+}  // namespace dmlgraph::cpu

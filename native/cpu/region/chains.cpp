@@ -1,0 +1,278 @@
+#include "cpu/region/chains.h"
+
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace dmlgraph::cpu {
+namespace {
+
+// Positions in (x ± b) · m ± a, in the order they are computed in; then the bound.
+enum Position : std::size_t { B, M, A, bound };
+
+// A number or the result of something else.
+struct Term {
+    Reference reference;
+    std::optional<float> number;
+};
+
+// What a chain computes so far.
+struct Chain {
+    Reference x;
+    std::array<std::optional<Term>, 3> terms{};  // by position; without one: −0, 1, −0, which change nothing
+    std::array<bool, 3> minus{};
+    bool counts = false;  // whether m is a sequence of the chain's own
+    std::optional<double> low;
+    std::vector<std::int32_t> inside;  // instructions that are in it, but for the last one
+
+    bool is_free(Position position) const {  // nothing has been computed there or behind
+        bool result = !low;
+        for (std::size_t p = position; p < terms.size(); ++p) {
+            result = result && !terms[p];
+        }
+        return result;
+    }
+
+    void put(Position position, Term term, bool negated = false) {
+        terms[position] = std::move(term);
+        minus[position] = negated;
+    }
+};
+
+bool is(const RegionInstruction& instruction, Opcode opcode) {
+    return instruction.reduction == nullptr && instruction.opcode == opcode && instruction.result == DataType::float32 &&
+           instruction.operand == DataType::float32;
+}
+
+class Joining {
+public:
+    Joining(Region& region, const LoadNumber& load_number)
+        : region_(region), load_number_(load_number), chains_(region.instructions.size()), uses_(chains_.size(), 0) {
+        for (const Reference& operand : region.operands) {
+            if (!operand.load) {
+                ++uses_[index(operand)];
+            }
+        }
+        for (const RegionStore& store : region.stores) {
+            if (!store.source.load) {
+                uses_[index(store.source)] += 2;  // it must stay
+            }
+        }
+    }
+
+    void run() {
+        for (std::size_t i = 0; i < chains_.size(); ++i) {
+            chains_[i] = chain_of(region_.instructions[i]);
+        }
+        write();
+    }
+
+private:
+    static std::size_t index(const Reference& reference) { return static_cast<std::size_t>(reference.index); }
+
+    const Reference& operand(const RegionInstruction& instruction, int k) const {
+        return region_.operands[static_cast<std::size_t>(instruction.first_operand + k)];
+    }
+
+    bool is_chain(std::size_t instruction) const {
+        return chains_[instruction] && !chains_[instruction]->inside.empty();
+    }
+
+    // The chain of an operand that nobody else takes, if it can go on at a position; else one that begins with it.
+    Chain begin(const RegionInstruction& instruction, int k, Position position) const {
+        const Reference& taken = operand(instruction, k);
+        Chain chain;
+        chain.x = taken;
+        if (can_go_on(instruction, k, position)) {
+            chain = *chains_[index(taken)];
+            chain.inside.push_back(taken.index);
+        }
+        return chain;
+    }
+
+    bool can_go_on(const RegionInstruction& instruction, int k, Position position) const {
+        const Reference& taken = operand(instruction, k);
+        if (taken.load || uses_[index(taken)] != 1 || !chains_[index(taken)]) {
+            return false;
+        }
+        const Chain& chain = *chains_[index(taken)];
+        return region_.instructions[index(taken)].narrow == instruction.narrow &&
+               (position == bound ? !chain.low : chain.is_free(position));
+    }
+
+    // Whether an operand is a sequence that nobody else takes.
+    bool is_own_sequence(const RegionInstruction& instruction, int k) const {
+        const Reference& taken = operand(instruction, k);
+        if (taken.load || uses_[index(taken)] != 1) {
+            return false;
+        }
+        const RegionInstruction& producer = region_.instructions[index(taken)];
+        return is(producer, Opcode::SEQUENCE) && producer.narrow == instruction.narrow;
+    }
+
+    // A sum goes where nothing is computed before it yet: to b if the chain has only begun, else to a.
+    static Position sum_position(const Chain& chain) { return chain.is_free(B) ? B : A; }
+
+    // The longest chain that ends with the instruction.
+    std::optional<Chain> chain_of(const RegionInstruction& instruction) const {
+        if (instruction.reduction != nullptr || instruction.operand != DataType::float32 ||
+            instruction.result != DataType::float32) {
+            return std::nullopt;
+        }
+        switch (instruction.opcode) {
+            case Opcode::ADD:
+            case Opcode::SUBTRACT: return sum(instruction);
+            case Opcode::MULTIPLY: return product(instruction);
+            case Opcode::SCALE_BIAS: return scaled(instruction);
+            case Opcode::NEGATE: {
+                Chain chain = begin(instruction, 0, M);
+                chain.put(M, {{}, -1.0f});
+                return chain;
+            }
+            case Opcode::RELU: return bounded(instruction, 0.0);
+            case Opcode::THRESHOLD: return bounded(instruction, immediate(instruction, 0));
+            default: return std::nullopt;
+        }
+    }
+
+    Chain sum(const RegionInstruction& instruction) const {
+        const bool adds = instruction.opcode == Opcode::ADD;
+        const int from = adds && !can_go_on(instruction, 0, A) && can_go_on(instruction, 1, A);
+        Chain chain = begin(instruction, from, A);
+        chain.put(sum_position(chain), {operand(instruction, 1 - from), {}}, !adds);
+        return chain;
+    }
+
+    Chain product(const RegionInstruction& instruction) const {
+        const bool second = can_go_on(instruction, 1, M) || is_own_sequence(instruction, 0);
+        const int from = !can_go_on(instruction, 0, M) && second;
+        Chain chain = begin(instruction, from, M);
+        const Reference& factor = operand(instruction, 1 - from);
+        chain.put(M, {factor, {}});
+        if (is_own_sequence(instruction, 1 - from)) {
+            chain.counts = true;
+            chain.inside.push_back(factor.index);
+        }
+        return chain;
+    }
+
+    Chain scaled(const RegionInstruction& instruction) const {
+        const auto scale = static_cast<float>(immediate(instruction, 0));
+        const auto bias = static_cast<float>(immediate(instruction, 1));
+        if (scale == 1.0f) {
+            Chain chain = begin(instruction, 0, A);
+            chain.put(sum_position(chain), {{}, bias});
+            return chain;
+        }
+        Chain chain = begin(instruction, 0, M);
+        chain.put(M, {{}, scale});
+        chain.put(A, {{}, bias});
+        return chain;
+    }
+
+    std::optional<Chain> bounded(const RegionInstruction& instruction, double low) const {
+        if (low != low) {
+            return std::nullopt;  // then nothing is bounded
+        }
+        Chain chain = begin(instruction, 0, bound);
+        chain.low = low;
+        return chain;
+    }
+
+    double immediate(const RegionInstruction& instruction, int k) const {
+        return region_.immediates[static_cast<std::size_t>(instruction.first_immediate + k)].f;
+    }
+
+    // The instructions again, without those that are in another one's chain.
+    void write() {
+        std::vector<bool> joined(chains_.size(), false);
+        for (std::size_t i = chains_.size(); i-- > 0;) {
+            if (is_chain(i) && !joined[i]) {
+                for (const std::int32_t each : chains_[i]->inside) {
+                    joined[static_cast<std::size_t>(each)] = true;
+                }
+            }
+        }
+        std::vector<RegionInstruction> instructions;
+        std::vector<Reference> operands;
+        std::vector<std::int32_t> moved(chains_.size(), -1);
+        const auto now = [&](const Reference& old) {
+            return old.load ? old : Reference{false, moved[index(old)]};
+        };
+        for (std::size_t i = 0; i < chains_.size(); ++i) {
+            if (joined[i]) {
+                continue;
+            }
+            RegionInstruction made = region_.instructions[i];
+            std::vector<Reference> taken;
+            if (is_chain(i)) {
+                taken = become(made, *chains_[i]);
+            } else {
+                for (int k = 0; k < made.operand_count; ++k) {
+                    taken.push_back(operand(made, k));
+                }
+            }
+            made.first_operand = static_cast<std::int32_t>(operands.size());
+            made.operand_count = static_cast<std::int32_t>(taken.size());
+            for (const Reference& each : taken) {
+                operands.push_back(now(each));
+            }
+            moved[i] = static_cast<std::int32_t>(instructions.size());
+            instructions.push_back(made);
+        }
+        for (RegionStore& store : region_.stores) {
+            store.source = now(store.source);
+        }
+        region_.instructions = std::move(instructions);
+        region_.operands = std::move(operands);
+    }
+
+    // Makes an instruction the whole chain; its operands.
+    std::vector<Reference> become(RegionInstruction& instruction, const Chain& chain) {
+        constexpr std::array<float, 3> nothing{-0.0f, 1.0f, -0.0f};
+        const Opcode plain = chain.counts ? Opcode::AFFINE_SEQUENCE : Opcode::AFFINE;
+        const Opcode bounded = chain.counts ? Opcode::AFFINE_SEQUENCE_ABOVE : Opcode::AFFINE_ABOVE;
+        std::vector<Immediate>& immediates = region_.immediates;
+        const auto first = immediates.size();
+        for (const Position position : {B, A}) {
+            immediates.push_back({.f = chain.minus[position] ? -1.0 : 1.0});
+        }
+        if (chain.low) {
+            immediates.push_back({.f = *chain.low});
+        }
+        if (chain.counts) {
+            const RegionInstruction& sequence = region_.instructions[index(chain.terms[M]->reference)];
+            for (std::size_t k = 0; k < immediate_count(Opcode::SEQUENCE); ++k) {
+                immediates.push_back(Immediate(immediates[static_cast<std::size_t>(sequence.first_immediate) + k]));
+            }
+        }
+        instruction.opcode = chain.low ? bounded : plain;
+        instruction.operand = DataType::float32;
+        instruction.kernel = find_kernel(instruction.opcode, DataType::float32, DataType::float32);
+        instruction.counts = chain.counts;
+        instruction.first_immediate = static_cast<std::int32_t>(first);
+        std::vector<Reference> taken{chain.x};
+        for (std::size_t position = B; position <= A; ++position) {
+            if (position == M && chain.counts) {
+                continue;
+            }
+            const Term term = chain.terms[position].value_or(Term{{}, nothing[position]});
+            taken.push_back(term.number ? load_number_(*term.number) : term.reference);
+        }
+        return taken;
+    }
+
+    Region& region_;
+    const LoadNumber& load_number_;
+    std::vector<std::optional<Chain>> chains_;  // by instruction: the longest that ends with it
+    std::vector<int> uses_;                   // by instruction: how often its result is taken
+};
+
+}  // namespace
+
+void join_chains(Region& region, const LoadNumber& load_number) {
+    Joining(region, load_number).run();
+}
+
+}  // namespace dmlgraph::cpu

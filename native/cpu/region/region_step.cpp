@@ -1,0 +1,126 @@
+#include "cpu/region/region_step.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "cpu/runtime/cache_line.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+// The strides of memory laid out as the region describes it.
+std::vector<Sizes> standard_strides(const Region& region) {
+    std::vector<Sizes> result;
+    result.reserve(region.stream_count());
+    for (std::size_t s = 0; s < region.stream_count(); ++s) {
+        result.push_back(region.stream(s).strides);
+    }
+    return result;
+}
+
+}  // namespace
+
+RegionStep::RegionStep(Region region)
+    : region_(std::move(region)), schedule_(make_schedule(region_, standard_strides(region_))) {}
+
+void RegionStep::run(RunContext& context) const {
+    const std::size_t count = region_.stream_count();
+    constexpr std::size_t usual = 32;
+    std::array<std::byte*, usual> usual_bases;
+    std::vector<std::byte*> many_bases(count > usual ? count : 0);
+    std::byte** const bases = count > usual ? many_bases.data() : usual_bases.data();
+    for (std::size_t s = 0; s < count; ++s) {
+        const View& view = region_.stream(s);
+        if (context.any_custom && context.custom[view.buffer] != nullptr) {
+            return run_custom(context);
+        }
+        bases[s] = context.data(view);
+    }
+    std::byte* const states = states_.buffer == no_buffer ? nullptr : context.data(states_);
+    schedule_->run(region_, context, {bases, context.scratch_base, context.scratch_stride, states});
+}
+
+void RegionStep::run_custom(RunContext& context) const {
+    const std::size_t count = region_.stream_count();
+    std::vector<std::byte*> bases(count);
+    std::vector<Sizes> strides(count);
+    for (std::size_t s = 0; s < count; ++s) {
+        const Tensor tensor = context.tensor(region_.stream(s));
+        bases[s] = tensor.data;
+        strides[s] = tensor.strides;
+    }
+    const std::shared_ptr<const Custom> custom = custom_for(std::move(strides));
+    const RegionSchedule& schedule = *custom->schedule;
+    const std::size_t stride = align_to_line(schedule.scratch_bytes());
+    std::vector<std::byte> memory(stride * static_cast<std::size_t>(context.workers) + cache_line);
+    std::vector<std::byte> states(schedule.state_bytes());
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    std::byte* const scratch = memory.data() + (align_to_line(address) - address);
+    schedule.run(region_, context, {bases.data(), scratch, stride, states.data()});
+}
+
+std::shared_ptr<const RegionStep::Custom> RegionStep::custom_for(std::vector<Sizes> strides) const {
+    const std::lock_guard lock(mutex_);
+    if (custom_ == nullptr || custom_->strides != strides) {
+        auto schedule = make_schedule(region_, strides);
+        custom_ = std::make_shared<const Custom>(Custom{std::move(strides), std::move(schedule)});
+    }
+    return custom_;
+}
+
+bool RegionStep::may_overwrite(BufferId read, BufferId written) const {
+    if (region_.has_rows()) {
+        return false;
+    }
+    for (std::size_t s = 0; s < region_.stores.size(); ++s) {
+        for (std::size_t l = 0; region_.stores[s].view.buffer == written && l < region_.loads.size(); ++l) {
+            if (region_.loads[l].buffer == read && !may_overwrite(l, s)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+// Block by block the load is read before the store is written if no later instruction reads it.
+bool RegionStep::may_overwrite(std::size_t load_index, std::size_t store_index) const {
+    const RegionStore& store = region_.stores[store_index];
+    const View& load = region_.loads[load_index];
+    const auto is_load = [&](const Reference& reference) {
+        return reference.load && static_cast<std::size_t>(reference.index) == load_index;
+    };
+    bool same = item_size(load.type) == item_size(store.view.type) && load.offset == store.view.offset;
+    for (int d = 0; d < region_.rank; ++d) {
+        same = same && (region_.sizes[d] == 1 || load.strides[d] == store.view.strides[d]);
+    }
+    const auto reads = [&](const RegionInstruction& instruction) {
+        const Reference* const first = region_.operands.data() + instruction.first_operand;
+        return std::any_of(first, first + instruction.operand_count, is_load);
+    };
+    const std::int32_t written_by = store.source.load ? -1 : store.source.index;
+    if (!same || std::any_of(region_.instructions.begin() + (written_by + 1), region_.instructions.end(), reads)) {
+        return false;
+    }
+    // Another store of the load itself would come too late.
+    for (std::size_t other = 0; written_by < 0 && other < region_.stores.size(); ++other) {
+        if (other != store_index && is_load(region_.stores[other].source)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void RegionStep::visit(const Visitor& visitor) {
+    for (View& load : region_.loads) {
+        visitor(load, false);
+    }
+    for (RegionStore& store : region_.stores) {
+        visitor(store.view, true);
+    }
+    if (states_.buffer != no_buffer) {
+        visitor(states_, true);
+    }
+}
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,167 @@
+#include "cpu/runtime/executable.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "cpu/runtime/cache_line.h"
+#include "cpu/tensor/strided.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+struct Extent {
+    const std::byte* first;
+    const std::byte* last;  // behind
+};
+
+Extent extent(const Array& array, const TensorDesc& desc) {
+    const std::byte* first = array.data;
+    const std::byte* last = array.data + item_size(desc.type);
+    if (array.packed) {
+        return {first, first + static_cast<std::size_t>(desc.element_count()) * item_size(desc.type)};
+    }
+    for (int d = 0; d < desc.rank; ++d) {
+        const std::int64_t reach = (desc.sizes[d] - 1) * array.strides[d];
+        (reach < 0 ? first : last) += reach;
+    }
+    return {first, last};
+}
+
+Tensor tensor_of(const Array& array, const TensorDesc& desc) {
+    Tensor tensor{array.data, desc.type, desc.rank, desc.sizes, array.strides};
+    if (array.packed) {
+        tensor.strides = whole(0, desc, true).strides;
+    }
+    return tensor;
+}
+
+}  // namespace
+
+Executable::Context::Context(const Program& program, int threads)
+    : base_(program.buffer_count()), custom_(program.buffer_count()) {
+    arena_ = Memory(program.arena_bytes);
+    const std::size_t stride = align_to_line(program.scratch_bytes) + cache_line;
+    scratch_ = Memory(stride * static_cast<std::size_t>(threads));
+    base_[static_cast<std::size_t>(program.constants_buffer())] = const_cast<std::byte*>(program.constants.data());
+    for (std::size_t t = 0; t < program.temporaries.size(); ++t) {
+        base_[program.inputs.size() + program.outputs.size() + 1 + t] = arena_.get() + program.temporaries[t];
+    }
+    staged_.resize(program.inputs.size() + program.outputs.size());
+    bases = base_.data();
+    custom = custom_.data();
+    scratch_base = scratch_.get();
+    scratch_stride = stride;
+    workers = threads;
+}
+
+Executable::Executable(Program program, int threads) : program_(std::move(program)), threads_(threads) {}
+
+Executable::~Executable() = default;
+
+Executable::Context& Executable::acquire() {
+    if (free_.empty()) {
+        all_.push_back(std::make_unique<Context>(program_, threads_));
+        free_.reserve(all_.size());  // so that giving back never fails
+        return *all_.back();
+    }
+    Context& context = *free_.back();
+    free_.pop_back();
+    return context;
+}
+
+void Executable::release(Context& context) {
+    free_.push_back(&context);
+}
+
+void Executable::trim() {
+    std::erase_if(all_, [&](const auto& each) { return std::ranges::find(free_, each.get()) != free_.end(); });
+    free_.clear();
+}
+
+// Whether an output may be written into memory that it has in common with an input.
+bool Executable::may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const {
+    const Extent in = extent(input, program_.inputs[i]), out = extent(output, program_.outputs[o]);
+    if (in.last <= out.first || out.last <= in.first) {
+        return true;
+    }
+    const std::int32_t read = program_.last_read[i], written = program_.first_write[o];
+    if (read < written) {
+        return true;
+    }
+    const TensorDesc &one = program_.inputs[i], &other = program_.outputs[o];
+    const bool same = input.data == output.data && input.packed == output.packed && one.rank == other.rank &&
+                      one.sizes == other.sizes && item_size(one.type) == item_size(other.type) &&
+                      (input.packed || input.strides == output.strides);
+    const auto output_buffer = static_cast<BufferId>(program_.inputs.size() + o);
+    return same && read == written &&
+           program_.steps[static_cast<std::size_t>(read)]->may_overwrite(static_cast<BufferId>(i), output_buffer);
+}
+
+// Sets the buffers of the inputs and outputs. What a step must have packed, or must not overwrite, gets a packed copy.
+void Executable::bind_arrays(Context& context, const Binding& binding) const {
+    const std::size_t inputs = program_.inputs.size();
+    const auto staged = [&](std::size_t buffer, const TensorDesc& desc) {
+        const std::size_t bytes = desc.total_bytes();
+        if (context.staged_[buffer].bytes() < bytes) {
+            context.staged_[buffer] = Memory(bytes);
+        }
+        context.base_[buffer] = context.staged_[buffer].get();
+        context.custom_[buffer] = nullptr;
+        return Array{context.base_[buffer]};
+    };
+    context.any_custom = false;
+    const auto use = [&](std::size_t buffer, const Array& array) {
+        context.base_[buffer] = array.data;
+        context.custom_[buffer] = array.packed ? nullptr : &array.strides;
+        context.any_custom = context.any_custom || !array.packed;
+    };
+    for (std::size_t i = 0; i < inputs; ++i) {
+        const Array& array = binding.inputs[i];
+        if (!array.packed && program_.needs_packed[i] && program_.last_read[i] >= 0) {
+            copy(tensor_of(staged(i, program_.inputs[i]), program_.inputs[i]), tensor_of(array, program_.inputs[i]));
+        } else {
+            use(i, array);
+        }
+    }
+    for (std::size_t o = 0; o < program_.outputs.size(); ++o) {
+        const Array& array = binding.outputs[o];
+        bool direct = array.packed || !program_.needs_packed[inputs + o];
+        for (std::size_t i = 0; direct && binding.may_overlap && i < inputs; ++i) {
+            direct = program_.last_read[i] < 0 || may_share(binding.inputs[i], i, array, o);
+        }
+        if (direct) {
+            use(inputs + o, array);
+        } else {
+            staged(inputs + o, program_.outputs[o]);
+        }
+    }
+}
+
+void Executable::run(Context& context, const Binding& binding, std::vector<double>* step_seconds) const {
+    bind_arrays(context, binding);
+    if (step_seconds != nullptr) {
+        using Clock = std::chrono::steady_clock;
+        step_seconds->clear();
+        for (const auto& step : program_.steps) {
+            const auto start = Clock::now();
+            step->run(context);
+            context.throw_if_cancelled();
+            step_seconds->push_back(std::chrono::duration<double>(Clock::now() - start).count());
+        }
+    } else {
+        for (const auto& step : program_.steps) {
+            step->run(context);
+            context.throw_if_cancelled();
+        }
+    }
+    const std::size_t inputs = program_.inputs.size();
+    for (std::size_t o = 0; o < program_.outputs.size(); ++o) {
+        if (context.base_[inputs + o] != binding.outputs[o].data) {
+            copy(tensor_of(binding.outputs[o], program_.outputs[o]),
+                 tensor_of(Array{context.base_[inputs + o]}, program_.outputs[o]));
+        }
+    }
+}
+
+}  // namespace dmlgraph::cpu

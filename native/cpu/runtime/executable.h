@@ -1,0 +1,76 @@
+// A program ready to run, with the memory that its runs need.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "cpu/plan/plan.h"
+#include "cpu/runtime/memory.h"
+
+namespace dmlgraph::cpu {
+
+// The caller's memory of an input or output; aligned to its elements.
+struct Array {
+    std::byte* data = nullptr;
+    bool packed = true;
+    Sizes strides{};  // in bytes, where it is not packed
+};
+
+// Where a run's arrays are, set before `Executable::run`.
+class Binding {
+public:
+    explicit Binding(std::size_t inputs, std::size_t outputs) : inputs(inputs), outputs(outputs) {}
+
+    std::vector<Array> inputs;
+    std::vector<Array> outputs;
+    bool may_overlap = false;  // whether outputs may share memory with inputs
+};
+
+// May run on several threads at a time; every run has an arena of its own.
+class Executable {
+public:
+    Executable(Program program, int threads);
+    ~Executable();
+
+    // Memory for a run. Not to be called by two threads at a time, as the ones below.
+    class Context;
+    Context& acquire();
+    void release(Context& context);
+    // Frees the memory of contexts that are not in use.
+    void trim();
+
+    // Throws what steps throw, std::bad_alloc, and Cancelled. With `step_seconds`, measures how long each step takes.
+    void run(Context& context, const Binding& binding, std::vector<double>* step_seconds = nullptr) const;
+
+    const Program& program() const { return program_; }
+    int threads() const { return threads_; }
+
+private:
+    void bind_arrays(Context& context, const Binding& binding) const;
+    bool may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const;
+
+    Program program_;
+    int threads_;
+    std::vector<std::unique_ptr<Context>> all_;
+    std::vector<Context*> free_;
+};
+
+class Executable::Context : public RunContext {
+public:
+    Context(const Program& program, int threads);
+
+private:
+    friend class Executable;
+
+    std::vector<std::byte*> base_;
+    std::vector<const Sizes*> custom_;
+    Memory arena_;
+    Memory scratch_;
+    std::vector<Memory> staged_;  // by input, then output: packed copies, kept for the next time
+};
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,59 @@
+#include "cpu/runtime/processors.h"
+
+#include <algorithm>
+
+#if defined(__linux__)
+#include <pthread.h>
+#endif
+
+namespace dmlgraph::cpu {
+
+int processors() {
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        return CPU_COUNT(&set);
+    }
+#endif
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+#if defined(__linux__)
+
+int this_processor() { return sched_getcpu(); }
+
+void Placement::note() {
+    if (kept_off_.load(std::memory_order_acquire)) {
+        sched_setaffinity(0, sizeof allowed_, &allowed_);
+        kept_off_.store(false, std::memory_order_release);
+    }
+    processor_.store(sched_getcpu(), std::memory_order_release);
+}
+
+void Placement::keep_off(int processor, std::thread& helper) {
+    const int seen = processor_.load(std::memory_order_acquire);
+    if (processor < 0 || (seen != unknown && seen != processor) || kept_off_.load(std::memory_order_acquire)) {
+        return;
+    }
+    cpu_set_t others;
+    if (pthread_getaffinity_np(helper.native_handle(), sizeof others, &others) != 0) {
+        return;  // more processors than a cpu_set_t has room for
+    }
+    allowed_ = others;
+    CPU_CLR(static_cast<std::size_t>(processor), &others);
+    if (CPU_COUNT(&others) > 0 && pthread_setaffinity_np(helper.native_handle(), sizeof others, &others) == 0) {
+        kept_off_.store(true, std::memory_order_release);
+    }
+}
+
+#else
+
+int this_processor() { return -1; }
+
+void Placement::note() {}
+
+void Placement::keep_off(int, std::thread&) {}
+
+#endif
+
+}  // namespace dmlgraph::cpu

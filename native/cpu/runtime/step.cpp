@@ -1,0 +1,36 @@
+#include "cpu/runtime/step.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+// In bytes. Handing work to a thread that is awake takes half a microsecond, waking one up some ten.
+constexpr double worth_sharing = 256 << 10;
+constexpr double worth_waking = 2 << 20;
+
+}  // namespace
+
+Tensor RunContext::tensor(const View& view) const {
+    Tensor tensor{bases[view.buffer], view.type, view.rank, view.sizes, view.strides};
+    const Sizes* const strides = any_custom ? custom[view.buffer] : nullptr;
+    if (strides == nullptr) {
+        tensor.data += view.offset;
+        return tensor;
+    }
+    for (int a = 0; a < max_rank; ++a) {
+        tensor.data += view.map.origin[a] * (*strides)[a];
+    }
+    for (int d = 0; d < view.rank; ++d) {
+        tensor.strides[d] = view.map.axis[d] < 0 ? 0 : view.map.step[d] * (*strides)[view.map.axis[d]];
+    }
+    return tensor;
+}
+
+void RunContext::parallel(std::int64_t count, double cost, ParallelTask task) {
+    if (cost < worth_sharing) {  // over too soon to be stopped
+        run_parallel(count, 1, task);
+    } else {
+        run_parallel(count, workers, task, cost >= worth_waking, &cancelled_);
+    }
+}
+
+}  // namespace dmlgraph::cpu

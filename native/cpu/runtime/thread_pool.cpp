@@ -1,0 +1,187 @@
+#include "cpu/runtime/thread_pool.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "cpu/runtime/processors.h"
+
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#endif
+
+namespace dmlgraph::cpu {
+namespace {
+
+constexpr int spins = 2000;  // some ten microseconds: the next step of the same run comes sooner than a wake-up
+constexpr int most_threads = 1024;
+constexpr auto moment = std::chrono::microseconds(100);
+using Clock = std::chrono::steady_clock;
+
+void pause() {
+#if defined(__SSE2__) || defined(_M_X64)
+    _mm_pause();
+#elif defined(__aarch64__) && !defined(_MSC_VER)
+    __asm__ volatile("yield");
+#endif
+}
+
+// What the threads share at the moment.
+struct Job {
+    Pieces pieces;
+    ParallelTask task;
+    int helpers;
+
+    void run(int worker) {
+        Chunks chunks(pieces, worker);
+        task(worker, chunks);
+    }
+};
+
+// Helpers look for work for a moment after each job, then sleep until there is some.
+class ThreadPool {
+public:
+    // Runs the job to its end; at most one at a time. Helpers that sleep are woken if that is worth it, or if the job
+    // before was a moment ago: then there are more to come.
+    void run(Job& job, bool wake) {
+        wake = wake || Clock::now() - last_ < moment;
+        hire(job.helpers);
+        job_ = &job;
+        finished_.store(0, std::memory_order_relaxed);
+        open_.store(Open{job.helpers, job.helpers}, std::memory_order_release);
+        posted_.fetch_add(1, std::memory_order_release);
+        if (wake) {
+            const int processor = this_processor();
+            for (int h = 0; h < std::min(job.helpers, static_cast<int>(helpers_.size())); ++h) {
+                Helper& helper = helpers_[static_cast<std::size_t>(h)];
+                helper.placement.keep_off(processor, helper.thread);
+            }
+            posted_.notify_all();
+        }
+        job.run(0);
+        const int joined = job.helpers - open_.exchange({}, std::memory_order_acquire).places;  // who comes now is late
+        for (int spin = 0; finished_.load(std::memory_order_acquire) < joined; ++spin) {
+            spin < spins ? pause() : std::this_thread::yield();
+        }
+        last_ = Clock::now();
+    }
+
+private:
+    // Which helpers the job is for, the first so many of them, and how many may still come.
+    struct Open {
+        std::int32_t helpers = 0;
+        std::int32_t places = 0;
+    };
+
+    struct Helper {
+        Placement placement;
+        std::thread thread;
+    };
+
+    // Sees to it that there are so many helpers, or as many as the system allows.
+    void hire(int count) {
+        while (static_cast<int>(helpers_.size()) < count) {
+            Helper& helper = helpers_.emplace_back();
+            try {
+                helper.thread = std::thread([this, &helper, worker = static_cast<int>(helpers_.size())] {
+                    serve(worker, helper.placement);
+                });
+            } catch (const std::system_error&) {
+                helpers_.pop_back();
+                return;
+            }
+        }
+    }
+
+    void serve(int worker, Placement& placement) {
+        std::uint32_t seen = 0;
+        while (true) {
+            for (int spin = 0; spin < spins && posted_.load(std::memory_order_relaxed) == seen; ++spin) {
+                pause();
+            }
+            if (posted_.load(std::memory_order_relaxed) == seen) {
+                placement.sleep();
+                posted_.wait(seen, std::memory_order_acquire);
+            }
+            seen = posted_.load(std::memory_order_acquire);
+            placement.note();
+            // Whoever takes a place is waited for: only then the job may be touched, whichever it is by now.
+            const auto left = [](Open open) { return Open{open.helpers, open.places - 1}; };
+            Open open = open_.load(std::memory_order_relaxed);
+            while (open.places > 0 && worker <= open.helpers) {
+                if (open_.compare_exchange_weak(open, left(open), std::memory_order_acq_rel)) {
+                    job_->run(worker);
+                    finished_.fetch_add(1, std::memory_order_release);
+                    break;
+                }
+            }
+        }
+    }
+
+    Job* job_ = nullptr;
+    Clock::time_point last_{};  // when the last job was done
+    alignas(cache_line) std::atomic<std::uint32_t> posted_{0};  // counts jobs
+    alignas(cache_line) std::atomic<Open> open_{Open{}};
+    alignas(cache_line) std::atomic<int> finished_{0};          // helpers that are done with it
+    std::deque<Helper> helpers_;  // they stay where they are
+};
+
+struct Shared {
+    std::mutex mutex;  // held by whoever uses the helpers
+    ThreadPool pool;
+};
+
+// Made when first needed, never destroyed: when the process ends, threads are inside it.
+std::atomic<Shared*> shared{nullptr};
+
+#if !defined(_WIN32)
+// A forked process has none of the threads, and a lock may be held by one of them: it starts anew.
+[[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, [] { shared = nullptr; });
+#endif
+
+Shared& shared_pool() {
+    Shared* found = shared.load(std::memory_order_acquire);
+    if (found == nullptr) {
+        auto made = std::make_unique<Shared>();
+        if (shared.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel)) {
+            found = made.release();
+        }
+    }
+    return *found;
+}
+
+}  // namespace
+
+int default_threads() {
+    static const int count = [] {
+        const char* const asked = std::getenv("DMLGRAPH_THREADS");
+        const int wanted = asked == nullptr ? 0 : std::atoi(asked);
+        return std::min(wanted > 0 ? wanted : processors(), most_threads);
+    }();
+    return count;
+}
+
+void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake, const std::atomic<bool>* stop) {
+    workers = static_cast<int>(std::min<std::int64_t>(workers, count));
+    if (workers > 1) {
+        Shared& state = shared_pool();
+        const std::unique_lock lock(state.mutex, std::try_to_lock);
+        if (lock) {
+            Job job{Pieces(count, workers, stop), task, workers - 1};
+            state.pool.run(job, wake);
+            return;
+        }
+    }
+    Chunks chunks(count, stop);
+    task(0, chunks);
+}
+
+}  // namespace dmlgraph::cpu

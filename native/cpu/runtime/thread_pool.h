@@ -1,0 +1,109 @@
+// Shares pieces of work between threads.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+#include "cpu/runtime/cache_line.h"
+
+namespace dmlgraph::cpu {
+
+// The pieces 0 … count − 1 of a job, in a part for each worker. Who has run its own part helps with those of others: so
+// a worker gets the same pieces at every run, whose memory is in its caches, and none is idle while there is work.
+//
+// Once `stop` is true, nobody gets further pieces.
+class Pieces {
+public:
+    Pieces(std::int64_t count, int workers, const std::atomic<bool>* stop = nullptr)
+        : parts_(std::min(workers, most_parts)), stop_(stop) {
+        for (int p = 0; p < parts_; ++p) {
+            part_[p].next.store(count * p / parts_, std::memory_order_relaxed);
+            part_[p].end = count * (p + 1) / parts_;
+        }
+        at_a_time_ = std::max<std::int64_t>(1, count / (parts_ * 8));
+    }
+
+private:
+    friend class Chunks;
+    static constexpr int most_parts = 64;
+
+    struct alignas(cache_line) Part {
+        std::atomic<std::int64_t> next;
+        std::int64_t end;
+    };
+
+    int parts_;
+    const std::atomic<bool>* stop_;
+    std::int64_t at_a_time_;
+    Part part_[most_parts];
+};
+
+// A worker's pieces, a few at a time.
+class Chunks {
+public:
+    Chunks(Pieces& pieces, int worker) : pieces_(&pieces), stop_(pieces.stop_), own_(worker % pieces.parts_) {}
+    // All of them for a worker alone: at once if nothing can stop it.
+    explicit Chunks(std::int64_t count, const std::atomic<bool>* stop = nullptr)
+        : stop_(stop), count_(count), at_a_time_(stop == nullptr ? count : std::max<std::int64_t>(1, count / 64)) {}
+
+    // The next pieces, first ≤ i < last; false when none are left.
+    bool next(std::int64_t& first, std::int64_t& last) {
+        if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
+            return false;
+        }
+        if (pieces_ == nullptr) {
+            first = next_;
+            last = next_ = std::min(next_ + at_a_time_, count_);
+            return first < last;
+        }
+        for (; done_ < pieces_->parts_; ++done_) {
+            Pieces::Part& part = pieces_->part_[(own_ + done_) % pieces_->parts_];
+            first = part.next.fetch_add(pieces_->at_a_time_, std::memory_order_relaxed);
+            last = std::min(first + pieces_->at_a_time_, part.end);
+            if (first < part.end) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+private:
+    Pieces* pieces_ = nullptr;
+    const std::atomic<bool>* stop_ = nullptr;
+    int own_ = 0;
+    int done_ = 0;  // parts of which nothing is left
+    // Of a worker alone.
+    std::int64_t next_ = 0;
+    std::int64_t count_ = 0;
+    std::int64_t at_a_time_ = 0;
+};
+
+// A borrowed callable void(int worker, Chunks&) that must not throw.
+class ParallelTask {
+public:
+    template <class Callable>
+        requires std::is_invocable_v<const Callable&, int, Chunks&>
+    ParallelTask(const Callable& callable)
+        : callable_(&callable), call_([](const void* object, int worker, Chunks& chunks) {
+              (*static_cast<const Callable*>(object))(worker, chunks);
+          }) {}
+
+    void operator()(int worker, Chunks& chunks) const { call_(callable_, worker, chunks); }
+
+private:
+    const void* callable_;
+    void (*call_)(const void*, int, Chunks&);
+};
+
+// The workers a run gets: DMLGRAPH_THREADS, or as many as the process has processors.
+int default_threads();
+
+// Runs the task on up to `workers` threads, the calling one being worker 0, over `count` pieces; returns when all are
+// done. Calls from several threads at a time are fine: one of them gets the helpers. Without `wake`, only helpers that
+// are still awake take part. Once `stop` is true, the pieces that nobody has begun are left out.
+void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake = true,
+                  const std::atomic<bool>* stop = nullptr);
+
+}  // namespace dmlgraph::cpu

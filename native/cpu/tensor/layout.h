@@ -1,0 +1,95 @@
+// Where the elements of tensors lie: descriptions as DirectML has them, and views on the plan's buffers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "cpu/tensor/data_type.h"
+
+namespace dmlgraph::cpu {
+
+inline constexpr int max_rank = 8;
+
+using Sizes = std::array<std::int64_t, max_rank>;
+
+// A DML_BUFFER_TENSOR_DESC: sizes and strides in elements; rank 0 means that there is none.
+struct TensorDesc {
+    DataType type{};
+    std::uint8_t rank = 0;
+    bool packed = true;  // row-major with nothing in between (strides of dimensions of size 1 do not count)
+    Sizes sizes{};
+    Sizes strides{};
+
+    bool present() const { return rank != 0; }
+    std::int64_t element_count() const;
+    // Elements from the first to the last that the description reaches.
+    std::int64_t span() const;
+    // DMLCalcBufferTensorSize.
+    std::size_t total_bytes() const;
+};
+
+bool same_elements(const TensorDesc& one, const TensorDesc& other);  // same sizes at the same places
+bool same_sizes(const TensorDesc& one, const TensorDesc& other);     // but for those that are 1
+bool is_packed(const TensorDesc& desc);
+
+// How the dimensions of one tensor are steps along those of another: coordinate c of it is coordinate
+// origin[a] + sum of step[d] · c[d] over the dimensions d with axis[d] == a.
+struct AffineMap {
+    std::array<std::int8_t, max_rank> axis{};  // -1: the dimension repeats (step 0)
+    Sizes step{};
+    Sizes origin{};
+};
+
+using BufferId = std::int32_t;
+inline constexpr BufferId no_buffer = -1;
+
+// A tensor in a buffer of the plan. Offsets and strides are bytes, and hold where the buffer has its standard
+// layout; arrays of the caller may have strides of their own, which the map leads to.
+struct View {
+    BufferId buffer = no_buffer;
+    DataType type{};
+    std::uint8_t rank = 0;
+    bool mapped = false;  // whether `map`, onto the dimensions of the caller's array, is known
+    std::int64_t offset = 0;
+    Sizes sizes{};
+    Sizes strides{};
+    AffineMap map{};
+
+    std::int64_t element_count() const;
+    // Bytes of its elements, those that repeat counted once.
+    std::size_t bytes() const;
+};
+
+// The elements a description reads of a value that is described by `value`, as steps along the value's
+// dimensions; none where they are no such steps (a packed [6] read of a value with gaps).
+std::optional<AffineMap> express(const TensorDesc& reader, const TensorDesc& value);
+
+// The view `map` (with `sizes`) takes of a view.
+View through(const View& view, const AffineMap& map, int rank, const Sizes& sizes);
+
+// The whole of a buffer that has the layout of `desc`; mapped onto itself for a caller's array.
+View whole(BufferId buffer, const TensorDesc& desc, bool external);
+
+// A view read at `sizes`: dimensions that are missing in front or of size 1 repeat.
+View broadcast(const View& view, int rank, const Sizes& sizes);
+
+// The view without the dimensions of size 1 of `sizes`, which it is broadcast to first.
+View squeeze(const View& view, int rank, const Sizes& sizes);
+
+// Whether two views of the same sizes are the same elements.
+bool same_memory(const View& one, const View& other);
+
+// A tensor in memory; strides in bytes.
+struct Tensor {
+    std::byte* data = nullptr;
+    DataType type{};
+    std::uint8_t rank = 0;
+    Sizes sizes{};
+    Sizes strides{};
+
+    std::int64_t element_count() const;
+};
+
+}  // namespace dmlgraph::cpu
