@@ -50,7 +50,7 @@ from dmlgraph.nodes import (
 )
 from dmlgraph.operators.declaration import calls
 from dmlgraph.operators.declaration.completion import counts
-from dmlgraph.operators.declaration.fields import INTEGER_KINDS, Kind, Role
+from dmlgraph.operators.declaration.fields import Kind, Role
 from dmlgraph.operators.declaration.number_types import HintOnNumbers, is_number, number_type
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import signature
@@ -584,7 +584,7 @@ class Graph:
         """The fields with dims resolved where sizes may stand: integer attributes and outputs."""
         resolved = dict(attributes)
         for member in operator.members:
-            if member.kind in INTEGER_KINDS and member.field in resolved:
+            if member.kind.form.names_dims and member.field in resolved:
                 resolved[member.field] = self._resolve(resolved[member.field], member.field, problems)
         for field, asked in outputs.items():
             resolved[field] = self._resolved_output(asked, field, problems)

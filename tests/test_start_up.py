@@ -72,6 +72,13 @@ def test_an_operator_imports_its_family_alone(code: str, needed: set[str]) -> No
     assert families(imported(code)) == needed
 
 
+def test_rules_import_no_family_but_those_they_make_operators_of() -> None:
+    """A rule names what it looks for, or says what is true of it; see `dmlgraph.passes.rule.Kinds`."""
+    unused = {"attention", "gradient", "indexing", "matrix_integer", "normalization_grad", "patches", "pooling"}
+    unused |= {"quantization", "recurrent", "reduction", "resampling", "roi", "scan", "selection", "softmax"}
+    assert not families(imported("import dmlgraph.passes")) & unused
+
+
 @pytest.mark.parametrize("first", ["REGISTRY", "operators", "functions", "package"])
 def test_it_does_not_matter_by_which_name_an_operator_is_found_first(first: str) -> None:
     ways = {

@@ -8,55 +8,21 @@ from typing import Any
 from dmlgraph.codes import WARNINGS
 from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.fields import Kind, Schema
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.struct import Member
 from dmlgraph.operators.registry import REGISTRY
-from dmlgraph.tensor import MAX_RANK, DataType
-
-Schema = dict[str, Any]
+from dmlgraph.tensor import MAX_RANK
 
 _REFERENCE = {"type": "string", "description": "an input, constant or node; node.field for one of several outputs"}
 _SIZE = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "description": "a dim"}]}
 _STRIDE = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "description": "a dim"}]}
-_DTYPE = {"enum": [str(dtype) for dtype in DataType]}
-_INTEGER = {"type": ["integer", "string"]}
-_BITS = {"type": "object", "properties": {"bits": {"type": ["string", "integer"]}}, "required": ["bits"]}
-_NUMBER = {"anyOf": [{"type": "number"}, _BITS]}
-_ACTIVATION = {
-    "anyOf": [{"type": "string"}, {"type": "object", "properties": {"op": {"type": "string"}}, "required": ["op"]}]
-}
-
-_UINT = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "description": "a dim"}]}
+_DTYPE = Kind.DATA_TYPE.form.schema
 _AXIS = {
     "anyOf": [
         {"type": "integer", "minimum": -MAX_RANK, "maximum": MAX_RANK - 1, "description": "negative from the end"},
         {"type": "string", "description": "a dim"},
     ]
-}
-
-_KINDS: dict[Kind, Schema] = {
-    Kind.UINT: _UINT,
-    Kind.INT: _INTEGER,
-    Kind.FLOAT: {"type": "number"},
-    Kind.BOOL: {"type": "boolean"},
-    Kind.SCALAR: _NUMBER,
-    Kind.UINTS: {"type": "array", "items": _UINT},
-    Kind.INTS: {"type": "array", "items": _INTEGER},
-    Kind.FLOATS: {"type": "array", "items": {"type": "number"}},
-    Kind.SIZE_2D: {"type": "array", "items": _INTEGER, "minItems": 2, "maxItems": 2},
-    Kind.DATA_TYPE: _DTYPE,
-    Kind.OPERATOR: _ACTIVATION,
-    Kind.OPERATORS: {"type": "array", "items": _ACTIVATION},
-}
-
-
-# The array kinds for which one number may be given.
-_ENTRY = {
-    Kind.UINTS: _UINT,
-    Kind.INTS: _INTEGER,
-    Kind.FLOATS: {"type": "number"},
-    Kind.SIZE_2D: _INTEGER,
 }
 
 
@@ -78,7 +44,13 @@ def _named(values: Schema) -> Schema:
 
 
 _OUTPUT = _object({"dtype": _DTYPE, "sizes": _list(_SIZE), "strides": _list(_STRIDE)})
-_KINDS[Kind.SCALE_BIAS] = _object({"scale": {"type": "number"}, "bias": {"type": "number"}})
+
+
+_CONSTANT_IN_FILE = _object({"file": {"type": "string"}, "dtype": _DTYPE, "sizes": _list(_SIZE)}, ["file"])
+_CONSTANT = _object(
+    {"dtype": _DTYPE, "sizes": _list(_SIZE), "data": {"type": "array"}},
+    ["dtype", "sizes", "data"],
+)
 
 
 def schema() -> Schema:
@@ -104,17 +76,7 @@ def schema() -> Schema:
                     ["dtype", "sizes"],
                 )
             ),
-            "constants": _named(
-                {
-                    "anyOf": [
-                        _object({"file": {"type": "string"}, "dtype": _DTYPE, "sizes": _list(_SIZE)}, ["file"]),
-                        _object(
-                            {"dtype": _DTYPE, "sizes": _list(_SIZE), "data": {"type": "array"}},
-                            ["dtype", "sizes", "data"],
-                        ),
-                    ]
-                }
-            ),
+            "constants": _named({"anyOf": [_CONSTANT_IN_FILE, _CONSTANT]}),
             "nodes": _named(
                 {
                     "type": "object",
@@ -149,9 +111,10 @@ def _attribute(member: Member) -> Schema:
     """A field that is neither a tensor nor an enumeration."""
     if member.axes is not None:
         return {"type": "array", "items": _AXIS} if member.count else _AXIS
+    form = member.kind.form
     if member.entries is not None or member.kind is Kind.SIZE_2D:
-        return {"anyOf": [_KINDS[member.kind], _ENTRY[member.kind]]}  # one number for all entries
-    return _KINDS[member.kind]
+        return {"anyOf": [form.schema, form.entry]}  # one number for all entries
+    return form.schema
 
 
 def _operator(operator: type[Operator]) -> Schema:

@@ -20,7 +20,7 @@ from dmlgraph.files import NewFiles
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.operators.declaration.fields import INTEGER_KINDS, Number, Role, ScaleBias
+from dmlgraph.operators.declaration.fields import Number, Role, ScaleBias
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.outputs import OutputSpec
 from dmlgraph.scalar import Scalar
@@ -127,7 +127,7 @@ def _attributes(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in operator.attributes.items():
         if name not in given or value == type(operator).model_fields[name].default:
             continue
-        named = members[name].kind in INTEGER_KINDS and _names_a_dim(given[name])
+        named = members[name].kind.form.names_dims and _names_a_dim(given[name])
         fields[name] = _plain(given[name]) if named else _plain(value)
     return fields
 

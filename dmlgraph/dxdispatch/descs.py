@@ -95,7 +95,7 @@ def _members(tree: Tree, operator: type[Operator], *, nested: bool, fused: bool)
             continue
         try:
             with at(member.name):
-                fields[member.field] = _READERS[member.kind](item, operator, member)
+                fields[member.field] = _READERS.get(member.kind, _plain)(item, operator, member)
         except OperatorError as error:
             problems += error.problems
     problems += _scalars(tree, operator, fields)
@@ -308,10 +308,7 @@ def _plain(tree: Tree, operator: type[Operator], member: Member) -> Any:  # noqa
 _READERS: dict[Kind, Callable[[Tree, type[Operator], Member], Any]] = {
     Kind.TENSOR: lambda tree, _, __: read_tensor(tree),
     Kind.TENSORS: _list_of(read_tensor),
-    Kind.UINT: _plain,
-    Kind.INT: _plain,
     Kind.FLOAT: lambda tree, _, __: number(tree),
-    Kind.BOOL: _plain,
     Kind.ENUM: _enumerator,
     Kind.DATA_TYPE: lambda tree, _, __: data_type(tree.plain),
     Kind.SCALAR: lambda tree, _, __: number(tree),

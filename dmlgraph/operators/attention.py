@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -240,6 +240,12 @@ _FILTERED: dict[MultiheadAttentionMaskType, Callable[[Array, Dimensions], Array]
 class Attention(Operator):
     """Base: where queries, keys and values come from, and what is made of them."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        mask: TensorDesc | None
+        mask_type: MultiheadAttentionMaskType
+        mask_filter_value: float | None
+        scale: float
+
     head_fields: ClassVar[tuple[str, str]]  # the counts of query heads and of key heads
 
     @classmethod
@@ -279,18 +285,15 @@ class Attention(Operator):
         return query_heads, key_heads
 
     def fill_in(self) -> Mapping[str, Any]:
-        fields = self.__dict__
-        if fields["mask"] is not None and fields["mask_filter_value"] is None:
+        if self.mask is not None and self.mask_filter_value is None:
             raise OperatorError("must be given where there is a mask", code="missing", field="mask_filter_value")
-        heads = self._heads(fields, *(fields[field] for field in self.head_fields))
-        return dict(zip(self.head_fields, heads, strict=True)) | {
-            "mask_filter_value": fields["mask_filter_value"] or 0.0
-        }
+        heads = self._heads(self.__dict__, *(getattr(self, field) for field in self.head_fields))
+        return dict(zip(self.head_fields, heads, strict=True)) | {"mask_filter_value": self.mask_filter_value or 0.0}
 
     @property
     def dimensions(self) -> Dimensions:
         """The sizes the tensors are made of; OperatorError where they do not allow to tell."""
-        query_heads, key_heads = (self.__dict__[field] for field in self.head_fields)
+        query_heads, key_heads = (getattr(self, field) for field in self.head_fields)
         return Dimensions.of(self.__dict__, query_heads, key_heads)
 
     def infer(self, given: Given) -> Outcome:
@@ -350,7 +353,7 @@ class Attention(Operator):
         query, keys, values = self.parts(given, sizes, np.float64)
         group = sizes.query_heads // sizes.key_heads
         with np.errstate(all="ignore"):
-            scores = self.__dict__["scale"] * (query @ keys.repeat(group, 1).swapaxes(-1, -2))
+            scores = self.scale * (query @ keys.repeat(group, 1).swapaxes(-1, -2))
             for more in self.added_scores(given, sizes):
                 scores = scores + more
             counted = self.counted_keys(given, sizes)
@@ -363,7 +366,7 @@ class Attention(Operator):
     def outputs(self, attended: Array, keys: Array, values: Array) -> tuple[Array, ...]:
         """The outputs that are wanted, from {B, S, heads, V} and all keys and values."""
         outputs = {"output": attended, "output_present_key": keys, "output_present_value": values}
-        present = [(outputs[field], self.__dict__[field]) for field in self.output_fields]
+        present = [(outputs[field], getattr(self, field)) for field in self.output_fields]
         return tuple(convert(array.reshape(desc.sizes), desc.dtype) for array, desc in present if desc is not None)
 
     def parts(self, given: Arrays, sizes: Dimensions, dtype: type[np.floating[Any]]) -> tuple[Array, Array, Array]:
@@ -390,9 +393,9 @@ class Attention(Operator):
         if bias is not None:
             yield bias.reshape(sizes.scores)
         if mask is not None:
-            times = _FILTERED[self.__dict__["mask_type"]](mask, sizes)
+            times = _FILTERED[self.mask_type](mask, sizes)
             # Zero times an infinite filter value is nothing.
-            yield np.where(times == 0, 0.0, times * self.__dict__["mask_filter_value"])
+            yield np.where(times == 0, 0.0, times * self.mask_filter_value)
 
     def counted_keys(self, given: Arrays, sizes: Dimensions) -> Array | None:
         """Which keys have a weight at all, as an array that broadcasts to {B, heads, S, T}; None: all of them."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.element_wise import Binary, Unary
@@ -21,8 +21,8 @@ def bits_of(array: Array) -> Array:
 class BitwiseBinary(Binary):
     """Base of f(a, b) on bits; the result has the inputs' type."""
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        arrays = [bits_of(array) for array in inputs if array is not None]
+    def evaluate(self, *inputs: Array) -> tuple[Array, ...]:
+        arrays = [bits_of(array) for array in inputs]
         return (self.function(*arrays).view(self.output.dtype.numpy),)
 
 
@@ -78,8 +78,7 @@ def _for_shift(a: Array, b: Array) -> tuple[Array, Array]:
 class BitNot(Unary, dml="ELEMENT_WISE_BIT_NOT"):
     """Every bit turned over."""
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (np.invert(bits_of(x)).view(self.output.dtype.numpy),)
 
 
@@ -91,6 +90,5 @@ class BitCount(Unary, dml="ELEMENT_WISE_BIT_COUNT"):
     def infer(self, given: Given) -> Outcome:
         return {"output": self.input.like(dtype=given["output"].dtype or DataType.UINT8)}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (convert(np.bitwise_count(bits_of(x)), self.output.dtype),)

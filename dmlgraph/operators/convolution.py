@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -52,30 +52,25 @@ class FilteredWindows(Windowed):
     Left out, `group_count` is what the tensors have it be forward: the input's channels over the filter's.
     """
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        input: TensorDesc
+        filter: TensorDesc
+        group_count: int  # None until `fill_in`
+
     def fill_in(self) -> Mapping[str, Any]:
-        return {"group_count": self._inferred_groups()} if self._groups is None else {}
+        return {"group_count": self._inferred_groups()} if self.group_count is None else {}
 
     def _inferred_groups(self) -> int:
         """The groups that make the filter's channels as many as the input's; 1 where none do, which is told later."""
-        tensor: TensorDesc = self.__dict__["input"]
-        if tensor.rank < 2 or self._filter.rank < 2:
+        tensor: TensorDesc = self.input
+        if tensor.rank < 2 or self.filter.rank < 2:
             return 1
-        groups, rest = divmod(tensor.sizes[1], self._filter.sizes[1])
-        return 1 if rest or self._filter.sizes[0] % groups else groups
+        groups, rest = divmod(tensor.sizes[1], self.filter.sizes[1])
+        return 1 if rest or self.filter.sizes[0] % groups else groups
 
     @property
     def window(self) -> Windows:
-        return self.windows(self._filter.sizes[2:])
-
-    @property
-    def _filter(self) -> TensorDesc:
-        desc: TensorDesc = self.__dict__["filter"]
-        return desc
-
-    @property
-    def _groups(self) -> int:
-        count: int = self.__dict__["group_count"]
-        return count
+        return self.windows(self.filter.sizes[2:])
 
     def _taps_field(self, dimension: int) -> str:
         return f"filter.sizes.{dimension + 2}"
@@ -85,13 +80,13 @@ class FilteredWindows(Windowed):
         unequal = list(self._unequal_tensors())
         if unequal:
             raise OperatorError(unequal)
-        if self._groups == 0:
+        if self.group_count == 0:
             raise OperatorError("must be at least 1", code="range", field="group_count", got=0)
 
     def forward_sizes(self) -> Sizes:
         """The output's sizes in the forward direction."""
         self.check_tensors()
-        window, tensor, filter_desc, groups = self.window, self.__dict__["input"], self._filter, self._groups
+        window, tensor, filter_desc, groups = self.window, self.input, self.filter, self.group_count
         channels = tensor.sizes[1]
         if channels % groups:
             raise OperatorError(
@@ -123,7 +118,7 @@ class FilteredWindows(Windowed):
     def correlate_centred(self, x: Array, x_zero: Array | None, weights: Array, weights_zero: Array | None) -> Array:
         """The forward sums of integers less their zero points: exact, a float64 holds every one."""
         x, weights = (each.astype(np.float64) for each in (centred(x, x_zero), centred(weights, weights_zero, axis=0)))
-        return correlate(x, weights, self.window, self._groups)
+        return correlate(x, weights, self.window, self.group_count)
 
 
 def correlate(x: Array, weights: Array, windows: Windows, groups: int) -> Array:
@@ -264,10 +259,7 @@ outputs: [y]
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
         return activation_level_problems(self.fused_activation, level)
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, weights, bias = inputs
-        assert x is not None
-        assert weights is not None
+    def evaluate(self, x: Array, weights: Array, bias: Array | None) -> tuple[Array, ...]:
         x, weights = x.astype(np.float64), weights.astype(np.float64)
         if self.mode is ConvolutionMode.CONVOLUTION:
             weights = np.flip(weights, tuple(range(2, weights.ndim)))
@@ -326,10 +318,7 @@ outputs: [y]
         yield from single_problems("input_zero_point", self.input_zero_point)
         yield from channel_problems("filter_zero_point", self.filter_zero_point, self.output.sizes[1])
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, x_zero, weights, weights_zero = inputs
-        assert x is not None
-        assert weights is not None
+    def evaluate(self, x: Array, x_zero: Array | None, weights: Array, weights_zero: Array | None) -> tuple[Array, ...]:
         return (self.correlate_centred(x, x_zero, weights, weights_zero).astype(np.int64).astype(np.int32),)
 
 
@@ -392,18 +381,23 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         for field in ("input_scale", "input_zero_point", "output_scale", "output_zero_point"):
-            yield from single_problems(field, self.__dict__[field])
+            yield from single_problems(field, getattr(self, field))
         for field in ("filter_scale", "filter_zero_point"):
-            yield from channel_problems(field, self.__dict__[field], self.output.sizes[1])
+            yield from channel_problems(field, getattr(self, field), self.output.sizes[1])
         yield from channel_problems("bias", self.bias, self.output.sizes[1], single=False)
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, x_scale, x_zero, weights, weights_scale, weights_zero, bias, scale, zero = inputs
-        assert x is not None
-        assert weights is not None
-        assert x_scale is not None
-        assert weights_scale is not None
-        assert scale is not None
+    def evaluate(
+        self,
+        x: Array,
+        x_scale: Array,
+        x_zero: Array | None,
+        weights: Array,
+        weights_scale: Array,
+        weights_zero: Array | None,
+        bias: Array | None,
+        scale: Array,
+        zero: Array | None,
+    ) -> tuple[Array, ...]:
         sums = self.correlate_centred(x, x_zero, weights, weights_zero)
         if bias is not None:
             sums = sums + bias

@@ -30,7 +30,7 @@ class DiagonalFill(Fill):
     """Base: the last two dimensions are the matrix, those before it batches."""
 
     def constraints(self) -> Iterator[Problem]:
-        output: TensorDesc = self.__dict__["output"]
+        output: TensorDesc = self.output
         if output.rank < 2:
             yield Problem(
                 "a matrix has at least 2 dimensions", code="rank", field="output.sizes", got=list(output.sizes)
@@ -38,7 +38,7 @@ class DiagonalFill(Fill):
 
     def _diagonal(self) -> Array:
         """The number of the diagonal every element is on: 0 the main one, positive above it."""
-        *_, rows, columns = self.__dict__["output"].sizes
+        *_, rows, columns = self.output.sizes
         return np.asarray(np.arange(columns) - np.arange(rows)[:, None])
 
 
@@ -58,7 +58,7 @@ outputs: [y]
     offset: Int
     value: Float
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+    def evaluate(self) -> tuple[Array, ...]:
         value = cut(self.value, self.output.dtype)
         matrix = np.where(self._diagonal() == self.offset, value, value.dtype.type(0))
         return (np.broadcast_to(matrix, self.output.sizes),)
@@ -90,8 +90,7 @@ outputs: [y]
     def infer(self, given: Given) -> Outcome:
         return super().infer(given) if self.input is None else {"output": self.input.like()}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = inputs
+    def evaluate(self, x: Array | None) -> tuple[Array, ...]:
         begin, end, diagonal = self.diagonal_fill_begin, self.diagonal_fill_end, self._diagonal()
         filled = (begin <= diagonal) & (diagonal < end) if begin <= end else (diagonal < end) | (begin <= diagonal)
         rest = np.zeros(self.output.sizes, self.output.dtype.numpy) if x is None else x

@@ -9,14 +9,14 @@ last place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.common import shader
-from dmlgraph.operators.common.numerics import accurately, convert, erf, greater, lesser, required, working
+from dmlgraph.operators.common.numerics import accurately, convert, erf, greater, lesser, working
 from dmlgraph.operators.declaration.fields import (
     Float,
     Input,
@@ -46,16 +46,19 @@ FLOAT16_MAX = 65504.0
 class ElementWise(Operator):
     """Base: the output has the first input's sizes (all inputs have them) and the data type of the values."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        output: TensorDesc
+
     broadcasts: ClassVar = True
 
     def infer(self, given: Given) -> Outcome:
-        values = self.__dict__[self.input_fields[-1]]
+        values = getattr(self, self.input_fields[-1])
         return {"output": values.like()}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+    def evaluate(self, *inputs: Any, **_: Any) -> tuple[Array, ...]:  # typed so, others may have tensors of their own
         arrays = [working(array) for array in inputs if array is not None]
         with np.errstate(all="ignore"):
-            return (convert(self.apply(*arrays), self.__dict__["output"].dtype),)
+            return (convert(self.apply(*arrays), self.output.dtype),)
 
     def apply(self, *arrays: Array) -> Array:
         """The function on arrays in the type it is computed in."""
@@ -326,8 +329,7 @@ class Cast(Operator, dml="CAST"):
             raise OperatorError("must be given: it says what to cast to", code="undetermined", field="output.dtype")
         return {"output": self.input.like(dtype=given["output"].dtype)}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (convert(x, self.output.dtype),)
 
 
@@ -563,8 +565,7 @@ class If(ElementWise, dml="ELEMENT_WISE_IF"):
     b: Input
     output: Output = inferred()
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        condition, a, b = required(inputs)
+    def evaluate(self, condition: Array, a: Array, b: Array) -> tuple[Array, ...]:
         return (np.where(condition != 0, a, b),)
 
 

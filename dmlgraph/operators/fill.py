@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from dmlgraph.tensor import TensorDesc
 
 class Fill(Operator):
     """Base of the fills: the output is what was asked for, since nothing determines it."""
+
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        output: TensorDesc
 
     output_keywords: ClassVar = ("sizes", "dtype", "strides")
 
@@ -44,7 +47,7 @@ outputs: [y]
     value_data_type: ScalarDataType = inferred()
     value: Annotated[ScalarValue, TypedBy("value_data_type")]
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+    def evaluate(self) -> tuple[Array, ...]:
         value = np.frombuffer(self.value.union, self.output.dtype.numpy, 1)
         return (np.broadcast_to(value, self.output.sizes),)
 
@@ -71,7 +74,7 @@ outputs: [y]
     value_start: Annotated[ScalarValue, TypedBy("value_data_type")]
     value_delta: Annotated[ScalarValue, TypedBy("value_data_type")]
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
+    def evaluate(self) -> tuple[Array, ...]:
         values = self.at(np.arange(self.output.element_count, dtype=np.uint64))
         return (values.reshape(self.output.sizes),)
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.operators.common.numerics import required, working
+from dmlgraph.operators.common.numerics import working
 from dmlgraph.operators.declaration.fields import Float, Input, Output, ScalarDataType, ScalarValue, TypedBy, inferred
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -23,8 +23,7 @@ class Gradient(ElementWise):
     def infer(self, given: Given) -> Outcome:
         return {"output_gradient": self.input_gradient.like()}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, gradient = required(inputs)
+    def evaluate(self, x: Array, gradient: Array) -> tuple[Array, ...]:
         return (np.where(self.passes(working(x)), gradient, gradient.dtype.type(0)),)
 
     def passes(self, x: Array) -> Array:

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.common.numerics import required
 from dmlgraph.operators.declaration.fields import Count, Float, Floats, Input, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -57,7 +56,7 @@ class BlockMove(Operator):
 
     @property
     def _block_axes(self) -> str:
-        order: DepthSpaceOrder = self.__dict__.get("order", DepthSpaceOrder.DEPTH_COLUMN_ROW)
+        order: DepthSpaceOrder = getattr(self, "order", DepthSpaceOrder.DEPTH_COLUMN_ROW)
         return _BLOCK_AXES[order]
 
 
@@ -72,8 +71,7 @@ class SpaceToDepthMove(BlockMove):
             self._quotient(width, block, "width", "the block size"),
         )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (image,) = required(inputs)
+    def evaluate(self, image: Array) -> tuple[Array, ...]:
         block = self.block_size
         *batch, channels, height, width = image.shape
         blocks = image.reshape(*batch, channels, height // block, block, width // block, block)
@@ -88,8 +86,7 @@ class DepthToSpaceMove(BlockMove):
         kept = self._quotient(channels, block * block, "number of channels", "the block size squared")
         return kept, height * block, width * block
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (image,) = required(inputs)
+    def evaluate(self, image: Array) -> tuple[Array, ...]:
         *batch, channels, height, width = image.shape
         extents = {"y": self.block_size, "x": self.block_size, "c": channels // self.block_size**2}
         blocks = image.reshape(*batch, *(extents[axis] for axis in self._block_axes), height, width)
@@ -200,8 +197,7 @@ outputs: [y]
                 allowed=str(channels),
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (image,) = required(inputs)
+    def evaluate(self, image: Array) -> tuple[Array, ...]:
         bias = np.array(self.bias, image.dtype).reshape(-1, 1, 1)
         with np.errstate(all="ignore"):
             return (image * image.dtype.type(self.scale) + bias,)

@@ -13,7 +13,6 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem, plural
 from dmlgraph.operators.common.axes import with_size
-from dmlgraph.operators.common.numerics import required
 from dmlgraph.operators.common.scales import with_rank
 from dmlgraph.operators.declaration.fields import Axis, IndexInput, Input, Output, RankOf, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
@@ -117,8 +116,7 @@ outputs: [y]
         output = right_aligned(gathered, self.input.rank, "index_dimensions", droppable=self.axis)
         return {"output": self.input.like(sizes=output)}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices = required(inputs)
+    def evaluate(self, x: Array, indices: Array) -> tuple[Array, ...]:
         named = nearest(indices, x.shape[self.axis]).ravel()
         return (np.take(x, named, self.axis).reshape(self.output.sizes),)
 
@@ -149,8 +147,7 @@ outputs: [y]
     def constraints(self) -> Iterator[Problem]:
         return _along_axis_problems(self.input, self.indices, self.axis)
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices = required(inputs)
+    def evaluate(self, x: Array, indices: Array) -> tuple[Array, ...]:
         return (np.take_along_axis(x, nearest(indices, x.shape[self.axis]), self.axis),)
 
 
@@ -173,7 +170,7 @@ class TupleIndexed(Operator):
 
     def shapes(self) -> tuple[Sizes, Sizes, int]:
         """The input's sizes, the indices' and how many of them are batches; what is wrong with them is raised."""
-        batches: int = self.__dict__.get("batch_dimension_count", 0)
+        batches: int = getattr(self, "batch_dimension_count", 0)
         for tensor in ("input", "indices"):
             count = self._count(tensor)
             if count <= batches:
@@ -202,7 +199,7 @@ class TupleIndexed(Operator):
         return source, indices, batches
 
     def _count(self, tensor: str) -> int:
-        count: int = self.__dict__[f"{tensor}_dimension_count"]
+        count: int = getattr(self, f"{tensor}_dimension_count")
         return count
 
     def _result_sizes(self) -> Sizes:
@@ -227,8 +224,7 @@ class GatherTuples(TupleIndexed):
     def infer(self, given: Given) -> Outcome:
         return {"output": self.input.like(sizes=self._result_sizes())}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices = required(inputs)
+    def evaluate(self, x: Array, indices: Array) -> tuple[Array, ...]:
         flat, members = self._tuples(indices)
         batch = np.arange(flat[0])[:, None]
         places = [nearest(member, size) for member, size in zip(members, flat[1:], strict=False)]
@@ -322,8 +318,7 @@ outputs: [y]
                 allowed=f"1 to {self.input.sizes[self.axis]}",
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices, updates = required(inputs)
+    def evaluate(self, x: Array, indices: Array, updates: Array) -> tuple[Array, ...]:
         place = from_start(indices, x.shape[self.axis])
         inside = (place >= 0) & (place < x.shape[self.axis])
         places = list(np.nonzero(inside))
@@ -373,8 +368,7 @@ outputs: [y]
                 "must not be zero: DirectML refuses it here", code="range", field="indices.strides", got=list(strides)
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices, updates = required(inputs)
+    def evaluate(self, x: Array, indices: Array, updates: Array) -> tuple[Array, ...]:
         (_, *sizes), members = self._tuples(indices)
         places = [from_start(member[0], size) for member, size in zip(members, sizes, strict=False)]
         inside = np.all([(place >= 0) & (place < size) for place, size in zip(places, sizes, strict=False)], axis=0)
@@ -429,8 +423,7 @@ outputs: [y]
                 got=list(self.values.sizes),
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        indices, values = required(inputs)
+    def evaluate(self, indices: Array, values: Array) -> tuple[Array, ...]:
         off, on = values.ravel()[:2]
         depth = self.output.sizes[self.axis]
         place = np.arange(depth).reshape([depth if axis == self.axis else 1 for axis in range(indices.ndim)])
@@ -485,8 +478,7 @@ outputs: {count: y.output_count, coordinates: y.output_coordinates}
                 allowed=f"[…, {elements}, {fewest} to {self.input.rank}]",
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         found = np.argwhere(x != 0)
         rows = np.zeros(self.output_coordinates.sizes[-2:], np.uint32)
         rows[: len(found)] = found[:, x.ndim - rows.shape[1] :]

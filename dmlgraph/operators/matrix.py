@@ -80,10 +80,7 @@ outputs: [y]
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
         return activation_level_problems(self.fused_activation, level)
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        a, b, c = inputs
-        assert a is not None
-        assert b is not None
+    def evaluate(self, a: Array, b: Array, c: Array | None) -> tuple[Array, ...]:
         left, right = (
             matrix.astype(np.float64).swapaxes(-1, -2) if _transposed(transform) else matrix.astype(np.float64)
             for matrix, transform in ((a, self.trans_a), (b, self.trans_b))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,10 @@ _LAST, _BUT_LAST = -1, -2
 class IntegerProduct(Operator):
     """Base: A {…, M, K} times B {…, K, N}; A's and the output's parameters are by row, B's by column."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        a: TensorDesc
+        b: TensorDesc
+
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
         a, b = inputs.get("a"), inputs.get("b")
@@ -37,7 +41,7 @@ class IntegerProduct(Operator):
         return inputs | others | {"a": a, "b": b}
 
     def infer(self, given: Given) -> Outcome:
-        a, b = self.__dict__["a"], self.__dict__["b"]
+        a, b = self.a, self.b
         check_matrices(a, b)
         check_inner_sizes(a.sizes[-1], b.sizes[-2], b)
         return {"output": a.like(sizes=(*a.sizes[:-1], b.sizes[-1]), dtype=self.output_dtype(given))}
@@ -46,12 +50,12 @@ class IntegerProduct(Operator):
         raise NotImplementedError
 
     def constraints(self) -> Iterator[Problem]:
-        a, b = self.__dict__["a"], self.__dict__["b"]
+        a, b = self.a, self.b
         if a.sizes[:-2] != b.sizes[:-2]:
             yield Problem("the batches of a and b differ", code="sizes", field="b.sizes", got=str(b), allowed=str(a))
         counts = {_BUT_LAST: ("row", a.sizes[-2]), _LAST: ("column", b.sizes[-1])}
         for field in self.input_fields:
-            desc = self.__dict__[field]
+            desc = getattr(self, field)
             if field in ("a", "b", "bias") or desc is None:
                 continue
             axis = _vector_axis(field)
@@ -124,10 +128,7 @@ outputs: [y]
     def output_dtype(self, given: Given) -> DataType:
         return DataType.INT32
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        a, a_zero, b, b_zero = inputs
-        assert a is not None
-        assert b is not None
+    def evaluate(self, a: Array, a_zero: Array | None, b: Array, b_zero: Array | None) -> tuple[Array, ...]:
         return (_sums(a, a_zero, b, b_zero).astype(np.int64).astype(np.int32),)
 
 
@@ -171,13 +172,17 @@ outputs: [y]
             return self.output_zero_point.dtype
         return given["output"].dtype or self.a.dtype
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = inputs
-        assert a is not None
-        assert a_scale is not None
-        assert b is not None
-        assert b_scale is not None
-        assert scale is not None
+    def evaluate(
+        self,
+        a: Array,
+        a_scale: Array,
+        a_zero: Array | None,
+        b: Array,
+        b_scale: Array,
+        b_zero: Array | None,
+        scale: Array,
+        zero: Array | None,
+    ) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
             # The order of the products is DirectML's: it decides what rounds to a half.
             steps = _sums(a, a_zero, b, b_zero).astype(np.float32) * (b_scale * (a_scale / scale))
@@ -227,12 +232,16 @@ outputs: [y]
     def output_dtype(self, given: Given) -> DataType:
         return self.a_scale.dtype
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        a, a_scale, a_zero, b, b_scale, b_zero, bias = inputs
-        assert a is not None
-        assert a_scale is not None
-        assert b is not None
-        assert b_scale is not None
+    def evaluate(
+        self,
+        a: Array,
+        a_scale: Array,
+        a_zero: Array | None,
+        b: Array,
+        b_scale: Array,
+        b_zero: Array | None,
+        bias: Array | None,
+    ) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
             left = from_steps(a, a_scale, a_zero, self.output.dtype).astype(np.float64)
             right = from_steps(b, b_scale, b_zero, self.output.dtype).astype(np.float64)

@@ -6,7 +6,7 @@ Everything is computed in float64 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -33,19 +33,19 @@ from dmlgraph.operators.declaration.fused import (
 )
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.tensor import DataType
+from dmlgraph.tensor import DataType, TensorDesc
 
 
-def wide(*arrays: Array | None) -> tuple[Array | None, ...]:
-    """The arrays in float64; absent ones stay absent."""
-    return tuple(None if array is None else array.astype(np.float64) for array in arrays)
+def wide(*arrays: Array) -> tuple[Array, ...]:
+    """The arrays in float64, to which they bring what they are combined with."""
+    return tuple(array.astype(np.float64) for array in arrays)
 
 
 def parameter_problems(operator: Operator, fields: Sequence[str]) -> Iterator[Problem]:
     """Parameters of a size that is neither 1 nor the input's along some dimension."""
-    sizes = operator.__dict__["input"].sizes
+    sizes = operator.tensors["input"].sizes
     for field in fields:
-        desc = operator.__dict__[field]
+        desc = getattr(operator, field)
         if desc is None or desc.rank != len(sizes):
             continue  # absent, or told already: all have as many dimensions
         for axis, (size, whole) in enumerate(zip(desc.sizes, sizes, strict=True)):
@@ -62,6 +62,11 @@ def parameter_problems(operator: Operator, fields: Sequence[str]) -> Iterator[Pr
 class Normalization(Operator):
     """Base: scale and bias, a fused activation, and an output like the input."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        input: TensorDesc
+        output: TensorDesc
+        fused_activation: Operator | None
+
     parameters: ClassVar[tuple[str, ...]] = ("scale", "bias")
     fuses_like: ClassVar[str | None] = None  # the operator whose list of activations this one shares
 
@@ -70,21 +75,21 @@ class Normalization(Operator):
         return as_channels(inputs, cls.parameters)
 
     def infer(self, given: Given) -> Outcome:
-        return {"output": self.__dict__["input"].like()}
+        return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
         yield from parameter_problems(self, self.parameters)
-        yield from activation_problems(self, self.__dict__["fused_activation"], self.fuses_like)
+        yield from activation_problems(self, self.fused_activation, self.fuses_like)
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        yield from activation_level_problems(self.__dict__["fused_activation"], level)
+        yield from activation_level_problems(self.fused_activation, level)
 
     def finish(self, normalized: Array, scale: Array | None, bias: Array | None) -> Array:
         """activation(normalized · scale + bias), what is absent left out, in the output's data type."""
         result = normalized if scale is None else normalized * scale
         result = result if bias is None else result + bias
-        dtype = self.__dict__["output"].dtype
-        return convert(activate(self.__dict__["fused_activation"], result, dtype), dtype)
+        dtype = self.output.dtype
+        return convert(activate(self.fused_activation, result, dtype), dtype)
 
 
 class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
@@ -127,7 +132,7 @@ outputs: [y]
             return
         for field in ("mean", "variance"):
             for axis in range(2, self.input.rank):
-                size, whole = self.__dict__[field].sizes[axis], self.input.sizes[axis]
+                size, whole = getattr(self, field).sizes[axis], self.input.sizes[axis]
                 if size != whole:
                     yield Problem(
                         f"must be the input's size at feature level {level}, spatial being false; 1 is legal from 4.0",
@@ -137,11 +142,10 @@ outputs: [y]
                         allowed=str(whole),
                     )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, mean, variance, scale, bias = wide(*inputs)
-        assert x is not None
-        assert mean is not None
-        assert variance is not None
+    def evaluate(
+        self, x: Array, mean: Array, variance: Array, scale: Array | None, bias: Array | None
+    ) -> tuple[Array, ...]:
+        x, mean, variance = wide(x, mean, variance)
         with np.errstate(all="ignore"):
             return (self.finish((x - mean) / np.sqrt(variance + self.epsilon), scale, bias),)
 
@@ -181,10 +185,8 @@ outputs: {y: y.output, mean: y.output_mean, variance: y.output_variance}
             "output_variance": self.scale.like(),
         }
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, scale, bias, fused_add = wide(*inputs)
-        assert x is not None
-        assert bias is not None
+    def evaluate(self, x: Array, scale: Array, bias: Array, fused_add: Array | None) -> tuple[Array, ...]:
+        x, bias = wide(x, bias)
         axes = reduced_axes(self.scale.sizes)
         with np.errstate(all="ignore"):
             mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
@@ -204,20 +206,27 @@ def reduced_axes(parameter_sizes: Sequence[int]) -> tuple[int, ...]:
 class MeanVariance(Normalization):
     """Base of the normalizations by the input's own mean and variance along axes."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        scale: TensorDesc | None
+        bias: TensorDesc | None
+        axes: tuple[int, ...]
+        normalize_variance: bool
+        epsilon: float
+
     @property
     def reduced(self) -> tuple[int, ...]:
         """The axes mean and variance run over."""
-        axes: tuple[int, ...] = self.__dict__["axes"]
+        axes: tuple[int, ...] = self.axes
         return axes
 
     @property
     def uses(self) -> tuple[bool, bool]:
         """Whether the mean is subtracted, and whether the deviation divides."""
-        return True, self.__dict__["normalize_variance"]
+        return True, self.normalize_variance
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
         yield from super().level_constraints(level)
-        scale, bias = self.__dict__["scale"], self.__dict__["bias"]
+        scale, bias = self.scale, self.bias
         if level < FeatureLevel.V5_2 and (scale is None) != (bias is None):
             yield Problem(
                 f"must be given where '{'scale' if bias is None else 'bias'}' is, at feature level {level}; "
@@ -226,15 +235,14 @@ class MeanVariance(Normalization):
                 field="bias" if bias is None else "scale",
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, scale, bias = wide(*inputs)
-        assert x is not None
+    def evaluate(self, x: Array, scale: Array | None, bias: Array | None) -> tuple[Array, ...]:
+        (x,) = wide(x)
         use_mean, use_variance = self.uses
         with np.errstate(all="ignore"):
             centred = x - x.mean(self.reduced, keepdims=True) if use_mean else x
             if use_variance:
                 variance = np.square(centred).mean(self.reduced, keepdims=True)
-                centred = centred / np.sqrt(variance + self.__dict__["epsilon"])
+                centred = centred / np.sqrt(variance + self.epsilon)
             return (self.finish(centred, scale, bias),)
 
 
@@ -304,7 +312,7 @@ outputs: [y]
             return
         channels = self.input.sizes[1]
         for field in ("scale", "bias"):
-            desc = self.__dict__[field]
+            desc = getattr(self, field)
             if desc is not None and desc.sizes[1] != channels:
                 yield Problem(
                     f"must be the input's channels at feature level {level}; 1 is legal from 4.0",
@@ -355,18 +363,24 @@ outputs: [y]
 class LocalResponse(Operator):
     """Base of local response normalization and its gradient: sums over the neighbourhood of each element."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        cross_channel: bool
+        local_size: int
+        alpha: float
+        bias: float
+
     @property
     def neighbourhood(self) -> tuple[int, ...]:
         """The axes the neighbourhood extends along."""
-        return (1,) if self.__dict__["cross_channel"] else (2, 3)
+        return (1,) if self.cross_channel else (2, 3)
 
     def constraints(self) -> Iterator[Problem]:
-        if self.__dict__["local_size"] < 1:
+        if self.local_size < 1:
             yield Problem("must be at least 1", code="range", field="local_size", got=0)
 
     def local_sums(self, x: Array) -> Array:
         """Sums over the neighbourhoods."""
-        size = self.__dict__["local_size"]
+        size = self.local_size
         before, after = (size - 1) // 2, size // 2
         for axis in self.neighbourhood:
             padding = [(0, 0)] * x.ndim
@@ -377,12 +391,12 @@ class LocalResponse(Operator):
     def bases(self, x: Array, dtype: DataType) -> Array:
         """bias + alpha / size · Σ x² over the neighbourhoods; a sum beyond the type's range is infinite (measured)."""
         sums = in_range(self.local_sums(np.square(x)), dtype)
-        return np.asarray(self.__dict__["bias"] + self.alpha_share * sums)
+        return np.asarray(self.bias + self.alpha_share * sums)
 
     @property
     def alpha_share(self) -> float:
         """What alpha is for one of the neighbours."""
-        return float(self.__dict__["alpha"] / self.__dict__["local_size"])
+        return float(self.alpha / self.local_size)
 
 
 class LocalResponseNormalization(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZATION"):
@@ -412,9 +426,8 @@ outputs: [y]
     def infer(self, given: Given) -> Outcome:
         return {"output": self.input.like()}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = wide(*inputs)
-        assert x is not None
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        (x,) = wide(x)
         with np.errstate(all="ignore"):
             bases = self.bases(x, DataType.FLOAT32)
             # Measured: powers are made by logarithms, which a base below 0 has none of.
@@ -450,9 +463,8 @@ outputs: [y]
         if self.p not in (1, 2):
             yield Problem("is not a norm DirectML has", code="range", field="p", got=self.p, allowed="1 or 2")
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = wide(*inputs)
-        assert x is not None
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        (x,) = wide(x)
         with np.errstate(all="ignore"):
             terms = np.abs(x) if self.p == 1 else np.square(x)
             square = self._kept(terms.sum(self.axis, keepdims=True))

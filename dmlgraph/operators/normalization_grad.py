@@ -49,13 +49,8 @@ class BatchGradient(Operator):
     def constraints(self) -> Iterator[Problem]:
         return parameter_problems(self, self.parameters)
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, gradient, mean, variance, scale = wide(*inputs)
-        assert x is not None
-        assert gradient is not None
-        assert mean is not None
-        assert variance is not None
-        assert scale is not None
+    def evaluate(self, x: Array, gradient: Array, mean: Array, variance: Array, scale: Array) -> tuple[Array, ...]:
+        x, gradient, mean, variance, scale = wide(x, gradient, mean, variance, scale)
         axes = reduced_axes(self.scale.sizes)
         with np.errstate(all="ignore"):
             inverse = 1 / np.sqrt(variance + self.epsilon)
@@ -147,10 +142,8 @@ outputs: [y]
     def infer(self, given: Given) -> Outcome:
         return {"output_gradient": self.input.like()}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, gradient = wide(*inputs)
-        assert x is not None
-        assert gradient is not None
+    def evaluate(self, x: Array, gradient: Array) -> tuple[Array, ...]:
+        x, gradient = wide(x, gradient)
         with np.errstate(all="ignore"):
             bases = self.bases(x, self.input.dtype)
             through_sums = self.local_sums(gradient * x * bases ** (-self.beta - 1))

@@ -74,9 +74,8 @@ outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_m
                 got=list(self.training_step.sizes),
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        arrays = [array for array in inputs if array is not None]
-        parameters, first, second, gradient, step = (array.astype(np.float64) for array in arrays)
+    def evaluate(self, *inputs: Array) -> tuple[Array, ...]:
+        parameters, first, second, gradient, step = (array.astype(np.float64) for array in inputs)
         with np.errstate(all="ignore"):
             first = self.beta1 * first + (1 - self.beta1) * gradient
             second = self.beta2 * second + (1 - self.beta2) * gradient**2

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.common.numerics import cut, required
+from dmlgraph.operators.common.numerics import cut
 from dmlgraph.operators.declaration.fields import (
     Entries,
     Float,
@@ -54,12 +54,19 @@ _SOURCE: dict[PaddingMode, Callable[[Array, int], Array]] = {
 class Pad(Operator):
     """Base: the fields from `padding_value` on, `start_padding` and `end_padding` among them, are the subclass's."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        start_padding: tuple[int, ...]
+        end_padding: tuple[int, ...]
+
     input: Input
     output: Output = inferred()
     padding_mode: PaddingMode
 
     def infer(self, given: Given) -> Outcome:
-        sizes = [start + size + end for start, size, end in zip(self._start, self.input.sizes, self._end, strict=True)]
+        sizes = [
+            start + size + end
+            for start, size, end in zip(self.start_padding, self.input.sizes, self.end_padding, strict=True)
+        ]
         return {"output": self.input.like(sizes=sizes)}
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
@@ -72,33 +79,22 @@ class Pad(Operator):
                 got=str(self.padding_mode),
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         if self.padding_mode is PaddingMode.CONSTANT:
             result = np.full(self.output.sizes, self.constant())
-            inside = (slice(start, start + size) for start, size in zip(self._start, x.shape, strict=True))
+            inside = (slice(start, start + size) for start, size in zip(self.start_padding, x.shape, strict=True))
             result[tuple(inside)] = x
             return (result,)
         source = _SOURCE[self.padding_mode]
         indices = (
             source(np.arange(-start, size + end), size)
-            for start, size, end in zip(self._start, x.shape, self._end, strict=True)
+            for start, size, end in zip(self.start_padding, x.shape, self.end_padding, strict=True)
         )
         return (x[np.ix_(*indices)],)
 
     def constant(self) -> Any:
         """The padding value as a NumPy scalar of the tensor's type."""
         raise NotImplementedError
-
-    @property
-    def _start(self) -> tuple[int, ...]:
-        start: tuple[int, ...] = self.__dict__["start_padding"]
-        return start
-
-    @property
-    def _end(self) -> tuple[int, ...]:
-        end: tuple[int, ...] = self.__dict__["end_padding"]
-        return end
 
 
 class Padding(Pad, dml="PADDING"):

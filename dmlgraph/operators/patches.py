@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem, plural
-from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import Input, OnePerSpatial, Output, UIntPerSpatial, ZeroPerSpatial, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
@@ -38,7 +38,7 @@ class Patches(Operator):
 
     def _check_window(self) -> None:
         for field in ("window_sizes", "strides", "dilations"):
-            for axis, value in enumerate(self.__dict__[field]):
+            for axis, value in enumerate(getattr(self, field)):
                 if value < 1:
                     raise OperatorError("must be at least 1", code="range", field=f"{field}.{axis}", got=value)
 
@@ -115,8 +115,7 @@ outputs: [y]
         batch, channels = self.input.sizes[:2]
         return {"output": self.input.like(sizes=(batch, channels * math.prod(self.window_sizes), math.prod(blocks)))}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (image,) = required(inputs)
+    def evaluate(self, image: Array) -> tuple[Array, ...]:
         blocks = self._blocks(image.shape)
         padded = np.zeros((*image.shape[:2], *self._padded(image.shape)), image.dtype)
         padded[self._inside(image.shape)] = image
@@ -173,8 +172,7 @@ outputs: [y]
                 allowed=str(list(expected)),
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (patches,) = required(inputs)
+    def evaluate(self, patches: Array) -> tuple[Array, ...]:
         image = self.output.sizes
         blocks = self._blocks(image)
         terms = patches.astype(np.float64) if self.input.dtype.is_float else patches

@@ -7,12 +7,12 @@ divided, or its root taken: DirectML keeps it in a buffer of that type (measured
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import along, as_channels, centred, channel_problems, quantize
 from dmlgraph.operators.common.windows import Sizes, Windowed, Windows
 from dmlgraph.operators.declaration.fields import (
@@ -45,7 +45,7 @@ class Window(Windowed):
 
     @property
     def window(self) -> Windows:
-        return self.windows(self.__dict__["window_size"])
+        return self.windows(self.window_size)
 
     def pooled(self, tensor: TensorDesc) -> Sizes:
         """The sizes of what a tensor is pooled to: (padded − extent) / stride + 1, cut to an integer."""
@@ -70,8 +70,11 @@ class Pooled(Operator):
 class Pooling(Window):
     """Base of the operators that pool one tensor to another, {N, C, (D,) H, W} each."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        input: TensorDesc
+
     def infer(self, given: Given) -> Outcome:
-        tensor: TensorDesc = self.__dict__["input"]
+        tensor: TensorDesc = self.input
         return {"output": tensor.like(sizes=self.pooled(tensor))}
 
 
@@ -115,8 +118,7 @@ class Averages(Pooling):
 
     include_padding: Bool = False
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
             return (averages(self.window, x, self.include_padding),)
 
@@ -187,13 +189,11 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         for field in self.input_fields[1:]:
-            yield from channel_problems(field, self.__dict__[field], self.input.sizes[1])
+            yield from channel_problems(field, getattr(self, field), self.input.sizes[1])
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, x_scale, x_zero, scale, zero = inputs
-        assert x is not None
-        assert x_scale is not None
-        assert scale is not None
+    def evaluate(  # type: ignore[override]  # of other tensors
+        self, x: Array, x_scale: Array, x_zero: Array | None, scale: Array, zero: Array | None
+    ) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
             numbers = (centred(x, x_zero) * along(x_scale, 1, x.ndim)).astype(np.float32)
             means = averages(self.window, numbers, self.include_padding)
@@ -215,8 +215,7 @@ class LpNorms(Pooling):
         if self.p == 0:
             yield Problem("must be at least 1: there is no 0th root", code="range", field="p", got=0)
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         window = self.window
         with np.errstate(all="ignore"):
             powers = np.abs(x.astype(np.float64)) ** self.p
@@ -275,7 +274,7 @@ class Maxima(Pooling):
     """Base of the max poolings."""
 
     def infer(self, given: Given) -> Outcome:
-        tensor: TensorDesc = self.__dict__["input"]
+        tensor: TensorDesc = self.input
         output = tensor.like(sizes=self.pooled(tensor))
         if "output_indices" not in self.output_fields:
             return {"output": output}
@@ -283,10 +282,9 @@ class Maxima(Pooling):
         indices = output.like(dtype=asked.dtype or DataType.UINT32) if self.wants(given, "output_indices") else None
         return {"output": output, "output_indices": indices}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         greatest, indices = maxima(self.window, x)
-        asked: TensorDesc | None = self.__dict__.get("output_indices")
+        asked: TensorDesc | None = getattr(self, "output_indices", None)
         output = convert(greatest, DataType.parse(x.dtype))
         if asked is None:
             return (or_infinite(self.window, x, output),)
@@ -380,8 +378,7 @@ outputs: [y]
             check_pooled_sizes(self.input_gradient, self.pooled(output))
         return {"output_gradient": output}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (gradient,) = required(inputs)
+    def evaluate(self, gradient: Array) -> tuple[Array, ...]:
         window, sizes = self.window, self.output_gradient.sizes
         with np.errstate(all="ignore"):
             parts = gradient / _divisors(window, sizes[2:], self.include_padding).astype(gradient.dtype)
@@ -424,8 +421,7 @@ outputs: [y]
         check_pooled_sizes(self.input_gradient, self.pooled(self.input))
         return {"output_gradient": self.input.like()}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, gradient = required(inputs)
+    def evaluate(self, x: Array, gradient: Array) -> tuple[Array, ...]:
         _, indices = maxima(self.window, x)
         total = np.zeros(x.size, x.dtype)
         inside = indices.ravel() >= 0  # a window of nothing but padding has no maximum
@@ -486,8 +482,7 @@ outputs: [y]
                 allowed=str(list(self.input.sizes)),
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, indices = required(inputs)
+    def evaluate(self, x: Array, indices: Array) -> tuple[Array, ...]:
         output = np.zeros(self.output.element_count, x.dtype)
         inside = indices.ravel() < output.size
         output[indices.ravel()[inside]] = x.ravel()[inside]

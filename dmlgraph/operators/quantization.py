@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import clamp_steps, single_problems, with_rank
 from dmlgraph.operators.declaration.fields import (
     Count,
@@ -62,8 +62,11 @@ def from_steps(x: Array, scale: Array, zero_point: Array | None, dtype: DataType
 class Linear(ElementWise):
     """Base of the element-wise pair: scale and zero point broadcast to the input, by zero strides."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        zero_point: TensorDesc | None
+
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        if level < FeatureLevel.V6_2 and self.__dict__["zero_point"] is None:
+        if level < FeatureLevel.V6_2 and self.zero_point is None:
             yield Problem(
                 f"must be given at feature level {level}; it may be left out from 6.2",
                 code="level",
@@ -110,10 +113,7 @@ outputs: [y]
                 allowed=str(wanted),
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, scale, zero_point = inputs
-        assert x is not None
-        assert scale is not None
+    def evaluate(self, x: Array, scale: Array, zero_point: Array | None) -> tuple[Array, ...]:
         return (to_steps(x, scale, zero_point, self.output.dtype),)
 
 
@@ -143,10 +143,7 @@ outputs: [y]
     def infer(self, given: Given) -> Outcome:
         return {"output": self.scale.like()}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, scale, zero_point = inputs
-        assert x is not None
-        assert scale is not None
+    def evaluate(self, x: Array, scale: Array, zero_point: Array | None) -> tuple[Array, ...]:
         return (from_steps(x, scale, zero_point, self.output.dtype),)
 
 
@@ -202,15 +199,19 @@ outputs: [y]
             )
         for field in self.input_fields:
             if field not in ("a", "b"):
-                yield from single_problems(field, self.__dict__[field])
+                yield from single_problems(field, getattr(self, field))
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = inputs
-        assert a is not None
-        assert a_scale is not None
-        assert b is not None
-        assert b_scale is not None
-        assert scale is not None
+    def evaluate(
+        self,
+        a: Array,
+        a_scale: Array,
+        a_zero: Array | None,
+        b: Array,
+        b_scale: Array,
+        b_zero: Array | None,
+        scale: Array,
+        zero: Array | None,
+    ) -> tuple[Array, ...]:
         left, right = (
             from_steps(term, by, origin, DataType.FLOAT32)
             for term, by, origin in ((a, a_scale, a_zero), (b, b_scale, b_zero))
@@ -256,8 +257,7 @@ outputs: {y: y.output, scale: y.output_scale, zero_point: y.output_zero_point}
             "output_zero_point": self.input.like(dtype=dtype, sizes=single),
         }
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         dtype = self.output.dtype
         low, high = dtype.range
         x = x.astype(np.float32)
@@ -271,6 +271,11 @@ outputs: {y: y.output, scale: y.output_scale, zero_point: y.output_zero_point}
 
 class ByBlocks(Operator):
     """Base of QUANTIZE and DEQUANTIZE: one scale and zero point for each block of the data."""
+
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        input: TensorDesc
+        quantizations: tuple[TensorDesc, ...]
+        quantization_type: QuantizationType
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -288,12 +293,12 @@ class ByBlocks(Operator):
         return self._parameter(1)
 
     def _parameter(self, index: int) -> TensorDesc | None:
-        parameters: tuple[TensorDesc, ...] = self.__dict__["quantizations"]
+        parameters: tuple[TensorDesc, ...] = self.quantizations
         return parameters[index] if index < len(parameters) else None
 
     def constraints(self) -> Iterator[Problem]:
-        kind, tensor = self.__dict__["quantization_type"], self.__dict__["input"]
-        parameters = self.__dict__["quantizations"]
+        kind, tensor = self.quantization_type, self.input
+        parameters = self.quantizations
         if len(parameters) != _PARAMETERS[kind]:
             yield Problem(
                 f"must be as many as quantization_type {kind} has: {_PARAMETERS[kind]}",
@@ -334,11 +339,10 @@ def _block_problems(field: str, desc: TensorDesc, tensor: TensorDesc) -> Iterato
             )
 
 
-def _spread(parameters: tuple[Array | None, ...], sizes: tuple[int, ...]) -> list[Array]:
+def _spread(parameters: tuple[Array, ...], sizes: tuple[int, ...]) -> list[Array]:
     """Each parameter repeated over its blocks, so that it has the data's sizes."""
     spread = []
     for parameter in parameters:
-        assert parameter is not None
         places = (np.arange(size) // (size // blocks) for size, blocks in zip(sizes, parameter.shape, strict=True))
         spread.append(parameter[np.ix_(*places)])
     return spread
@@ -378,10 +382,8 @@ outputs: [y]
         yield from super().constraints()
         yield from self.dtype_problem(0, self.input.dtype, "input")
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, *parameters = inputs
-        assert x is not None
-        scale, zero_point, *_ = [*_spread(tuple(parameters), x.shape), None, None]
+    def evaluate(self, x: Array, *parameters: Array) -> tuple[Array, ...]:
+        scale, zero_point, *_ = [*_spread(parameters, x.shape), None, None]
         return (to_steps(x, np.ones(1) if scale is None else scale, zero_point, self.output.dtype),)
 
 
@@ -426,8 +428,6 @@ outputs: [y]
         yield from super().constraints()
         yield from self.dtype_problem(1, self.input.dtype, "input")
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, *parameters = inputs
-        assert x is not None
-        scale, zero_point, *_ = [*_spread(tuple(parameters), x.shape), None, None]
+    def evaluate(self, x: Array, *parameters: Array) -> tuple[Array, ...]:
+        scale, zero_point, *_ = [*_spread(parameters, x.shape), None, None]
         return (from_steps(x, np.ones(1) if scale is None else scale, zero_point, self.output.dtype),)

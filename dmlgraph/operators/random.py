@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from dmlgraph.errors import Problem
-from dmlgraph.operators.common.numerics import required
 from dmlgraph.operators.declaration.fields import Input, OptionalOutput, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
@@ -65,8 +64,7 @@ outputs: {bits: y.output, state: y.output_state}
                 allowed=str(list(expected)),
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (state,) = required(inputs)
+    def evaluate(self, state: Array) -> tuple[Array, ...]:
         words = [int(word) for word in state.ravel()]
         counter = sum(word << 32 * place for place, word in enumerate(words[:_COUNTER_WORDS]))
         blocks = -(-self.output.element_count // 4)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
 from dmlgraph.operators.element_wise import Unary
 from dmlgraph.operators.registry import REGISTRY
-from dmlgraph.tensor import DataType
+from dmlgraph.tensor import DataType, TensorDesc
 
 State = tuple[Array, ...]  # what one step hands to the next, each {B, H}; the hidden numbers first
 Function = Callable[[Array], Array]
@@ -67,6 +67,12 @@ outputs: {{sequence: y.output_sequence, last: y.output_single}}
 class Recurrent(Operator):
     """Base: the sizes of everything, the parts of the weights, and the walk along time."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        input: TensorDesc
+        recurrence: TensorDesc
+        activation_descs: tuple[Operator, ...]
+        direction: RecurrentNetworkDirection
+
     takes_owned: ClassVar = False
     gates: ClassVar[int]  # blocks of H rows that the weights have
     functions: ClassVar[int]  # activations that each direction has
@@ -80,20 +86,19 @@ class Recurrent(Operator):
             RecurrentNetworkDirection.FORWARD: (False,),
             RecurrentNetworkDirection.BACKWARD: (True,),
             RecurrentNetworkDirection.BIDIRECTIONAL: (False, True),
-        }[self.__dict__["direction"]]
+        }[self.direction]
 
     def infer(self, given: Given) -> Outcome:
-        fields = self.__dict__
         for field in ("input", "weight", "recurrence"):
-            if fields[field].rank < 4:
+            if getattr(self, field).rank < 4:
                 raise OperatorError(
                     "must have 4 dimensions",
                     code="rank",
                     field=f"{field}.sizes",
-                    got=list(fields[field].sizes),
+                    got=list(getattr(self, field).sizes),
                     allowed="4 sizes",
                 )
-        tensor, hidden = fields["input"], fields["recurrence"].sizes[-1]
+        tensor, hidden = self.input, self.recurrence.sizes[-1]
         front, (steps, batch) = tensor.sizes[:-3], tensor.sizes[-3:-1]
         single = tensor.like(sizes=(*front, len(self.backward), batch, hidden))
         sequence = tensor.like(sizes=(*front[1:], steps, len(self.backward), batch, hidden))
@@ -101,9 +106,8 @@ class Recurrent(Operator):
         return {field: outputs[field] if self.wants(given, field) else None for field in self.output_fields}
 
     def constraints(self) -> Iterator[Problem]:
-        fields = self.__dict__
         for field, sizes in self._sizes().items():
-            desc = fields[field]
+            desc = getattr(self, field)
             if desc is not None and desc.sizes != sizes:
                 yield Problem(
                     "has other sizes",
@@ -112,12 +116,12 @@ class Recurrent(Operator):
                     got=list(desc.sizes),
                     allowed=str(list(sizes)),
                 )
-        if not any(fields[field] is not None for field in self.output_fields):
+        if not any(getattr(self, field) is not None for field in self.output_fields):
             yield Problem("at least one output must be wanted", code="missing", field=self.output_fields[0], got=False)
         yield from self._activation_problems()
 
     def _activation_problems(self) -> Iterator[Problem]:
-        activations = self.__dict__["activation_descs"]
+        activations = self.activation_descs
         count = self.functions * len(self.backward)
         if len(activations) != count:
             yield Problem(
@@ -138,7 +142,7 @@ class Recurrent(Operator):
                 )
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        for index, activation in enumerate(self.__dict__["activation_descs"]):
+        for index, activation in enumerate(self.activation_descs):
             since = activation.support().introduced
             if since > level:
                 message = f"does not exist at feature level {level}; legal from {since}"
@@ -146,7 +150,7 @@ class Recurrent(Operator):
 
     def _sizes(self) -> dict[str, tuple[int, ...]]:
         """What the sizes of the tensors must be; the input's and the last of recurrence are free."""
-        tensor, hidden = self.__dict__["input"], self.__dict__["recurrence"].sizes[-1]
+        tensor, hidden = self.input, self.recurrence.sizes[-1]
         front, directions = (1,) * (tensor.rank - 3), len(self.backward)
         batch, numbers = tensor.sizes[-2:]
         state = (*front, directions, batch, hidden)
@@ -160,10 +164,8 @@ class Recurrent(Operator):
         }
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        given = dict(zip(self.input_fields, inputs, strict=True))
+        given: Mapping[str, Any] = dict(zip(self.input_fields, inputs, strict=True))
         x, recurrence, lengths = given["input"], given["recurrence"], given["sequence_lengths"]
-        assert x is not None
-        assert recurrence is not None
         steps, batch = x.shape[-3:-1]
         ends = np.full(batch, steps) if lengths is None else lengths.reshape(batch).astype(np.int64)
         sequences, finals = [], []
@@ -180,29 +182,26 @@ class Recurrent(Operator):
         outputs |= {
             field: np.stack(parts)[None] for field, parts in zip(self.final, zip(*finals, strict=True), strict=True)
         }
-        present = [(field, self.__dict__[field]) for field in self.output_fields]
+        present = [(field, getattr(self, field)) for field in self.output_fields]
         return tuple(convert(outputs[field], desc.dtype) for field, desc in present if desc is not None)
 
-    def _inputs(self, given: dict[str, Array | None], direction: int) -> Array:
+    def _inputs(self, given: Mapping[str, Any], direction: int) -> Array:
         """W · x + Wb of every step, {T, gates, B, H}."""
         x, weight = given["input"], given["weight"]
-        assert x is not None
-        assert weight is not None
         by_gate = weight[0, direction].astype(np.float64).reshape(self.gates, -1, weight.shape[-1])
         products = x[0, :, None].astype(np.float64) @ by_gate.swapaxes(-1, -2)
         return np.asarray(products + self._biases(given, direction)[0])
 
-    def _biases(self, given: dict[str, Array | None], direction: int) -> Array:
+    def _biases(self, given: Mapping[str, Any], direction: int) -> Array:
         """Wb and Rb by gate, {2, gates, 1, H}."""
         bias = given["bias"]
         if bias is None:
             return np.zeros((2, self.gates, 1, 1))
         return np.asarray(bias[0, 0, direction].astype(np.float64).reshape(2, self.gates, 1, -1))
 
-    def _recurrence(self, given: dict[str, Array | None], direction: int) -> tuple[Array, Array]:
+    def _recurrence(self, given: Mapping[str, Any], direction: int) -> tuple[Array, Array]:
         """R by gate, transposed, {gates, H, H}, and Rb by gate, {gates, 1, H}."""
         recurrence = given["recurrence"]
-        assert recurrence is not None
         hidden = recurrence.shape[-1]
         by_gate = recurrence[0, direction].astype(np.float64).reshape(self.gates, hidden, hidden)
         # Copied, since it is multiplied by at every step: a matrix in order is much faster.
@@ -211,11 +210,11 @@ class Recurrent(Operator):
     def _functions(self, direction: int) -> list[Function]:
         """The activations f, g, h of a direction."""
         start = direction * self.functions
-        dtype = self.__dict__["input"].dtype
-        chosen = self.__dict__["activation_descs"][start : start + self.functions]
+        dtype = self.input.dtype
+        chosen = self.activation_descs[start : start + self.functions]
         return [functools.partial(each.apply_fused, dtype=dtype) for each in chosen]
 
-    def _step(self, given: dict[str, Array | None], direction: int) -> Step:
+    def _step(self, given: Mapping[str, Any], direction: int) -> Step:
         """What happens in one time step of a direction."""
         raise NotImplementedError
 
@@ -273,7 +272,7 @@ class Rnn(Recurrent, dml="RNN"):
     activation_descs: Annotated[Activations, Count("ActivationDescCount")]
     direction: RecurrentNetworkDirection = RecurrentNetworkDirection.FORWARD
 
-    def _step(self, given: dict[str, Array | None], direction: int) -> Step:
+    def _step(self, given: Mapping[str, Any], direction: int) -> Step:
         (weights,), (bias,) = self._recurrence(given, direction)
         (function,) = self._functions(direction)
         f = _clipped(function, _largest(self.input.dtype))
@@ -352,7 +351,7 @@ class Lstm(Recurrent, dml="LSTM"):
         f, g, h = super()._functions(direction)
         return [_clipped(f, bound), _clipped(g, bound), h]
 
-    def _step(self, given: dict[str, Array | None], direction: int) -> Step:
+    def _step(self, given: Mapping[str, Any], direction: int) -> Step:
         weights, biases = self._recurrence(given, direction)
         f, g, h = self._functions(direction)
         peephole = given["peephole"]
@@ -411,7 +410,7 @@ class Gru(Recurrent, dml="GRU"):
     direction: RecurrentNetworkDirection = RecurrentNetworkDirection.FORWARD
     linear_before_reset: Bool = False
 
-    def _step(self, given: dict[str, Array | None], direction: int) -> Step:
+    def _step(self, given: Mapping[str, Any], direction: int) -> Step:
         (update_weights, reset_weights, new_weights), (update_bias, reset_bias, new_bias) = self._recurrence(
             given, direction
         )

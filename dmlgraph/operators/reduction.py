@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes
-from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -89,8 +89,7 @@ outputs: [y]
     def _function(self) -> str:
         return str(self.function)
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         rows = reduced_last(x, self.axes)
         with np.errstate(all="ignore"):
             values = _FUNCTIONS[self.function](rows.astype(np.float64) if self.input.dtype.is_float else rows)

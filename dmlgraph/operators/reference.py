@@ -13,22 +13,6 @@ from dmlgraph.operators.declaration.struct import Member
 from dmlgraph.operators.examples import example
 from dmlgraph.operators.registry import REGISTRY
 
-_WORDS = {
-    Kind.UINT: "integer ≥ 0",
-    Kind.INT: "integer",
-    Kind.FLOAT: "number",
-    Kind.BOOL: "true or false",
-    Kind.SCALAR: "number",
-    Kind.UINTS: "list of integers ≥ 0",
-    Kind.INTS: "list of integers",
-    Kind.FLOATS: "list of numbers",
-    Kind.SCALE_BIAS: "{scale: number, bias: number}",
-    Kind.SIZE_2D: "[width, height], or one number for both",
-    Kind.OPERATOR: "activation, as name or {op: name, …}",
-    Kind.OPERATORS: "list of activations",
-    Kind.DATA_TYPE: "data type",
-}
-
 
 def overview() -> str:
     """Every operator by family, with the level that introduced it and the first line of its meaning."""
@@ -102,10 +86,10 @@ def _takes(operator: type[Operator], member: Member) -> str:
     if member.kind is Kind.ENUM:
         return " | ".join(operator.enumeration(member.field).names())
     if member.entries is not None:
-        return f"{_WORDS[member.kind]}, one for each {member.entries.of}, or one for all"
+        return f"{member.kind.form.takes}, one for each {member.entries.of}, or one for all"
     if member.axes is not None:
         return "list of axes, negative from the end" if member.count else "axis, negative from the end"
-    return _WORDS[member.kind]
+    return member.kind.form.takes
 
 
 def _default(operator: type[Operator], member: Member) -> str:

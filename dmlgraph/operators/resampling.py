@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.windows import Sizes
 from dmlgraph.operators.declaration.fields import (
     Bool,
@@ -125,15 +125,18 @@ def antialiased(where: Array, size: int, scale: float) -> Taps:
 class Resampling(Operator):
     """Base of the operators that resample, and of their gradients: by the fields of the subclass."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        interpolation_mode: InterpolationMode
+        scales: tuple[float, ...]
+
     output_keywords: ClassVar[tuple[str, ...]] = ("sizes",)
     offset_fields: ClassVar = ("input_pixel_offsets", "output_pixel_offsets")  # of the forward input, output
     extrapolates: ClassVar = True  # where an offset is below 0 or above 1 (measured)
 
     def taps(self, sizes: Sizes, counts: Sizes) -> Iterator[tuple[int, Taps]]:
         """(axis, taps) along every dimension that is not just copied, from tensors of `sizes` to `counts`."""
-        fields = self.__dict__
         offsets = [
-            fields.get(field, (middle,) * len(sizes))
+            getattr(self, field, (middle,) * len(sizes))
             for field, middle in zip(self.offset_fields, _MIDDLES, strict=True)
         ]
         for axis, (size, count, scale, *both) in enumerate(
@@ -141,9 +144,9 @@ class Resampling(Operator):
         ):
             places = coordinates(count, scale, both[1])
             where = places - np.float32(both[0])
-            if fields["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
+            if self.interpolation_mode is InterpolationMode.NEAREST_NEIGHBOR:
                 taps = nearest(where, size, self.direction)
-            elif fields.get("antialiased") and 1 / scale > _ANTIALIASED_FROM:
+            elif getattr(self, "antialiased", None) and 1 / scale > _ANTIALIASED_FROM:
                 taps = antialiased(where.astype(np.float64), size, scale)
             elif self.extrapolates:
                 taps = extrapolated(places, both[0], size, copied=scale == 1 and sum(both) == 0)
@@ -156,25 +159,25 @@ class Resampling(Operator):
     def direction(self) -> AxisDirection | None:
         """Which way nearest_neighbor rounds; None: to the nearest."""
         # Measured: RESAMPLE and RESAMPLE1 round 8-bit tensors down.
-        is_float = self.__dict__[self.input_fields[0]].dtype.is_float
-        direction: AxisDirection | None = self.__dict__.get("rounding_direction")
+        is_float = getattr(self, self.input_fields[0]).dtype.is_float
+        direction: AxisDirection | None = getattr(self, "rounding_direction", None)
         return direction if is_float or direction is not None else AxisDirection.DECREASING
 
     @property
     def scale_of_dimensions(self) -> tuple[float, ...]:
-        scales: tuple[float, ...] = self.__dict__["scales"]
+        scales: tuple[float, ...] = self.scales
         return scales
 
     def check_scales(self) -> None:
         """Raises an OperatorError where there are scales, and one of them is too small."""
-        if self.__dict__["scales"] is None:
+        if self.scales is None:
             return
         problems = list(self.constraints())
         if problems:
             raise OperatorError(problems)
 
     def constraints(self) -> Iterator[Problem]:
-        for axis, scale in enumerate(self.__dict__.get("scales", ())):
+        for axis, scale in enumerate(getattr(self, "scales", ())):
             if not scale >= _LEAST_SCALE:
                 yield Problem(
                     "is too small", code="sizes", field=f"scales.{axis}", got=scale, allowed=f"{_LEAST_SCALE} or more"
@@ -192,9 +195,13 @@ class Resampled(Operator):
 class ForwardResampling(Resampling):
     """Base of the operators that resample."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        input: TensorDesc
+        output: TensorDesc
+
     def infer(self, given: Given) -> Outcome:
         self.check_scales()
-        tensor, scales = self.__dict__["input"], self.__dict__["scales"]
+        tensor, scales = self.input, self.scales
         sizes = given["output"].sizes
         if sizes is None:
             if scales is None:
@@ -207,14 +214,13 @@ class ForwardResampling(Resampling):
         return {"output": tensor.like(sizes=sizes)}
 
     def derive(self) -> Mapping[str, Any]:
-        if self.__dict__["scales"] is not None:
+        if self.scales is not None:
             return {}
-        sizes, counts = self.__dict__["input"].sizes, self.__dict__["output"].sizes
+        sizes, counts = self.input.sizes, self.output.sizes
         return {"scales": tuple(float(np.float32(count / size)) for size, count in zip(sizes, counts, strict=False))}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
-        output: TensorDesc = self.__dict__["output"]
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        output: TensorDesc = self.output
         result = x
         wide = np.float64 if output.dtype.is_float else np.float32  # what is cut in the end shows how it is rounded
         with np.errstate(all="ignore"):
@@ -380,6 +386,10 @@ class ResampledGradient(Operator):
 class BackwardResampling(Resampling):
     """Base of the gradients: the forward operator's input has the sizes of `output_gradient`."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        input_gradient: TensorDesc
+        output_gradient: TensorDesc
+
     # Measured: an offset belongs to the tensor that has its name, the input gradient being the forward output.
     offset_fields: ClassVar = ("output_pixel_offsets", "input_pixel_offsets")
     extrapolates: ClassVar = False
@@ -391,17 +401,16 @@ class BackwardResampling(Resampling):
             raise OperatorError(
                 "must be given: several are resampled to the same", code="undetermined", field="output_gradient.sizes"
             )
-        return {"output_gradient": self.__dict__["input_gradient"].like(sizes=sizes)}
+        return {"output_gradient": self.input_gradient.like(sizes=sizes)}
 
     def derive(self) -> Mapping[str, Any]:
-        if self.__dict__["scales"] is not None:
+        if self.scales is not None:
             return {}
-        sizes, counts = self.__dict__["output_gradient"].sizes, self.__dict__["input_gradient"].sizes
+        sizes, counts = self.output_gradient.sizes, self.input_gradient.sizes
         return {"scales": tuple(float(np.float32(count / size)) for size, count in zip(sizes, counts, strict=False))}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (gradient,) = required(inputs)
-        output: TensorDesc = self.__dict__["output_gradient"]
+    def evaluate(self, gradient: Array) -> tuple[Array, ...]:
+        output: TensorDesc = self.output_gradient
         result = gradient.astype(np.float64)
         with np.errstate(all="ignore"):
             for axis, taps in self.taps(output.sizes, gradient.shape):

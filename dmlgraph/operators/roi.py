@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.windows import Sizes
 from dmlgraph.operators.declaration.fields import (
     AskedOutput,
@@ -113,8 +113,7 @@ outputs: [y]
                 allowed="[1, 1, regions, 5]",
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, regions = required(inputs)
+    def evaluate(self, x: Array, regions: Array) -> tuple[Array, ...]:
         width, height = self.pooled_size
         x = np.fmax(x, np.finfo(x.dtype).min)  # a maximum starts from the least number (measured)
         result = np.zeros(self.output.sizes, x.dtype)
@@ -187,17 +186,26 @@ def beside(places: Array, size: int) -> Array:
 class Aligning(Operator):
     """Base of ROI_ALIGN, ROI_ALIGN1 and their gradient: by the fields of the subclass."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        roi: TensorDesc
+        batch_indices: TensorDesc
+        reduction_function: ReduceFunction
+        interpolation_mode: InterpolationMode
+        spatial_scale_x: float
+        spatial_scale_y: float
+        minimum_samples_per_output: int
+        maximum_samples_per_output: int
+
     def fits(self) -> Iterator[Problem]:
         """What keeps the outputs from being inferred."""
-        fields = self.__dict__
-        roi, batches = fields["roi"], fields["batch_indices"]
+        roi, batches = self.roi, self.batch_indices
         for field in ("input", "input_gradient"):
-            if fields.get(field) is not None and fields[field].rank < 4:
+            if getattr(self, field, None) is not None and getattr(self, field).rank < 4:
                 yield Problem(
                     "must be images",
                     code="rank",
                     field=f"{field}.sizes",
-                    got=list(fields[field].sizes),
+                    got=list(getattr(self, field).sizes),
                     allowed="[N, C, H, W]",
                 )
         if roi.rank < 2 or roi.sizes[-1] != 4 or any(size != 1 for size in roi.sizes[:-2]):
@@ -218,8 +226,7 @@ class Aligning(Operator):
             )
 
     def constraints(self) -> Iterator[Problem]:
-        fields = self.__dict__
-        function = fields["reduction_function"]
+        function = self.reduction_function
         if function not in (ReduceFunction.AVERAGE, ReduceFunction.MAX):
             yield Problem(
                 "is not for regions",
@@ -229,7 +236,7 @@ class Aligning(Operator):
                 allowed="average, max",
             )
         for field in ("spatial_scale_x", "spatial_scale_y"):
-            scale = fields[field]
+            scale = getattr(self, field)
             if scale < 0 or scale == np.inf:
                 yield Problem(
                     "must not be negative or infinite",
@@ -238,7 +245,7 @@ class Aligning(Operator):
                     got=scale,
                     allowed="0 or more, finite",
                 )
-        least, most = fields["minimum_samples_per_output"], fields["maximum_samples_per_output"]
+        least, most = self.minimum_samples_per_output, self.maximum_samples_per_output
         if least == 0:
             yield Problem("must be at least 1", code="range", field="minimum_samples_per_output", got=0)
         if most < least:
@@ -254,8 +261,7 @@ class Aligning(Operator):
         self, regions: Array, batches: Array, image: Sizes, outputs: Sizes
     ) -> Iterator[tuple[Samples, Samples, int]]:
         """(rows, columns, batch) sampled for each region."""
-        fields = self.__dict__
-        scales = np.array([fields["spatial_scale_x"], fields["spatial_scale_y"]] * 2)
+        scales = np.array([self.spatial_scale_x, self.spatial_scale_y] * 2)
         for corners, batch in zip(regions.reshape(-1, 4), batches.ravel(), strict=True):
             left, top, right, bottom = corners.astype(np.float64) * scales
             rows = self.samples(top, bottom, image[2], outputs[0])
@@ -264,23 +270,22 @@ class Aligning(Operator):
 
     def samples(self, start: float, end: float, size: int, count: int) -> Samples:
         """Where a region is sampled for `count` output elements along a dimension of the input."""
-        fields = self.__dict__
-        into, out_of = fields.get("input_pixel_offset", 0.5), fields.get("output_pixel_offset", -0.5)
+        into, out_of = getattr(self, "input_pixel_offset", 0.5), getattr(self, "output_pixel_offset", -0.5)
         length = end - start
-        least, most = fields["minimum_samples_per_output"], fields["maximum_samples_per_output"]
+        least, most = self.minimum_samples_per_output, self.maximum_samples_per_output
         per_output = least if np.isnan(length) else int(np.clip(np.ceil(abs(length) / count), least, most))
         total = count * per_output
         steps = np.arange(total) - out_of
-        if not fields.get("align_regions_to_corners"):
+        if not getattr(self, "align_regions_to_corners", None):
             places = steps * (length / total) + start - into
         elif total > 1:
             places = steps * (length / (total - 1)) + start - into
         else:
             places = np.array([start + length / 2 - into])
         # Aligned to corners, the edges are the outermost elements; else they go on for less than one element.
-        aligned = fields.get("align_regions_to_corners")
+        aligned = getattr(self, "align_regions_to_corners", None)
         outside = (places < 0) | (places > size - 1) if aligned else (places <= -1) | (places >= size)
-        if fields["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
+        if self.interpolation_mode is InterpolationMode.NEAREST_NEIGHBOR:
             return Samples(places, beside(places + 0.5, size)[:, :1], np.ones((total, 1)), ~outside)
         part = np.where(outside, 0, places - np.floor(places))
         return Samples(places, beside(places, size), np.stack([1 - part, part], 1), ~outside)
@@ -289,6 +294,11 @@ class Aligning(Operator):
 class AligningForward(Aligning):
     """Base of ROI_ALIGN and ROI_ALIGN1."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        input: TensorDesc
+        output: TensorDesc
+        out_of_bounds_input_value: float
+
     output_keywords: ClassVar = ("sizes",)
 
     def infer(self, given: Given) -> Outcome:
@@ -296,7 +306,7 @@ class AligningForward(Aligning):
         if problems:
             raise OperatorError(problems)
         sizes = given["output"].sizes
-        tensor, regions = self.__dict__["input"], self.__dict__["roi"].sizes[-2]
+        tensor, regions = self.input, self.roi.sizes[-2]
         if sizes is None or len(sizes) != 4 or sizes[:2] != (regions, tensor.sizes[1]):
             raise OperatorError(
                 "must be given: they say how large the regions become",
@@ -308,10 +318,9 @@ class AligningForward(Aligning):
         return {"output": tensor.like(sizes=sizes)}
 
     @np.errstate(all="ignore")
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, regions, batches = required(inputs)
-        output: TensorDesc = self.__dict__["output"]
-        outside, function = self.__dict__["out_of_bounds_input_value"], self.__dict__["reduction_function"]
+    def evaluate(self, x: Array, regions: Array, batches: Array) -> tuple[Array, ...]:
+        output: TensorDesc = self.output
+        outside, function = self.out_of_bounds_input_value, self.reduction_function
         height, width = output.sizes[2:]
         result = np.zeros(output.sizes)
         for index, (rows, columns, batch) in enumerate(self.regions(regions, batches, x.shape, (height, width))):
@@ -496,11 +505,7 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
             )
 
     @np.errstate(all="ignore")
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, gradient, regions, batches = inputs
-        assert gradient is not None
-        assert regions is not None
-        assert batches is not None
+    def evaluate(self, x: Array | None, gradient: Array, regions: Array, batches: Array) -> tuple[Array, ...]:
         described = self.input or self.output_gradient
         assert described is not None
         sizes = described.sizes

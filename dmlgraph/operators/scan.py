@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dmlgraph.operators.common.numerics import required
 from dmlgraph.operators.declaration.fields import Axis, Bool, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -29,8 +28,7 @@ class Scan(Operator):
     def infer(self, given: Given) -> Outcome:
         return {"output": self.input.like()}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         lines = np.moveaxis(x, self.axis, -1)
         if self.axis_direction is AxisDirection.DECREASING:
             lines = lines[..., ::-1]

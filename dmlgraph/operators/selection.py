@@ -8,7 +8,7 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes, with_size
-from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, Axis, AxisList, Input, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -41,9 +41,8 @@ class Top(Operator):
             "output_index": self.input.like(sizes=sizes, dtype=index_type),
         }
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
-        direction: AxisDirection = self.__dict__.get("axis_direction", AxisDirection.DECREASING)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        direction: AxisDirection = getattr(self, "axis_direction", AxisDirection.DECREASING)
         if direction is AxisDirection.INCREASING:
             order = np.argsort(x, self.axis, stable=True)
         else:  # the reverse of the ascending order of the reverse: so equal elements keep their order
@@ -109,8 +108,7 @@ class ArgExtreme(Operator):
         sizes = reduced_sizes(self.input.sizes, self.axes)
         return {"output": self.input.like(sizes=sizes, dtype=given["output"].dtype or DataType.UINT32)}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         rows = reduced_last(x, self.axes)
         is_extreme = rows == self.extreme.reduce(rows, axis=-1, keepdims=True)
         if self.axis_direction is AxisDirection.INCREASING:

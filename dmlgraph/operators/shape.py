@@ -9,7 +9,6 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.common.axes import with_size
-from dmlgraph.operators.common.numerics import required
 from dmlgraph.operators.declaration.fields import (
     Axis,
     Count,
@@ -53,8 +52,8 @@ outputs: [y]
     def constraints(self) -> Iterator[Problem]:
         return _part_problems("inputs", self.inputs, self.output, self.axis)
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        return (np.concatenate([part for part in inputs if part is not None], axis=self.axis),)
+    def evaluate(self, *inputs: Array) -> tuple[Array, ...]:
+        return (np.concatenate(inputs, axis=self.axis),)
 
 
 class Split(Operator, dml="SPLIT"):
@@ -127,8 +126,7 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
                 allowed=str(whole),
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         parts = self.outputs
         cuts = np.cumsum([part.sizes[self.axis] for part in parts])[:-1]
         return tuple(np.split(x, cuts, axis=self.axis))
@@ -150,8 +148,7 @@ class Tile(Operator, dml="TILE"):
         sizes = [size * repeats for size, repeats in zip(self.input.sizes, self.repeats, strict=True)]
         return {"output": self.input.like(sizes=sizes)}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (np.tile(x, self.repeats),)
 
 
@@ -192,8 +189,7 @@ outputs: [y]
                 allowed=str(list(expected)),
             )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        x, lengths = required(inputs)
+    def evaluate(self, x: Array, lengths: Array) -> tuple[Array, ...]:
         size = x.shape[self.axis]
         length = np.minimum(lengths, 2 * size).astype(np.intp)  # from there on all read the last element
         place = np.arange(size).reshape([size if axis == self.axis else 1 for axis in range(x.ndim)])

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.common.numerics import required
 from dmlgraph.operators.declaration.fields import Entries, Input, IntPerDimension, Output, UIntPerDimension, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
@@ -52,8 +51,7 @@ outputs: [y]
                     allowed=f"0 to {self.input.sizes[axis] - 1}",
                 )
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x[_steps(self.offsets, self.strides, self.sizes)],)
 
 
@@ -65,7 +63,7 @@ class Windowed(Operator):
 
     @property
     def _window(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        offsets, sizes, strides = (self.__dict__[f"input_window_{each}"] for each in ("offsets", "sizes", "strides"))
+        offsets, sizes, strides = (getattr(self, f"input_window_{each}") for each in ("offsets", "sizes", "strides"))
         return offsets, sizes, strides
 
     @property
@@ -148,8 +146,7 @@ outputs: [y]
     def constraints(self) -> Iterator[Problem]:
         return self._window_problems(self.input, self.output, "output")
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x[self._elements(self.output)],)
 
 
@@ -188,8 +185,7 @@ outputs: [y]
         if self.output_gradient.rank == self.input_gradient.rank:
             yield from self._window_problems(self.output_gradient, self.input_gradient, "input_gradient")
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (gradient,) = required(inputs)
+    def evaluate(self, gradient: Array) -> tuple[Array, ...]:
         result = np.zeros(self.output_gradient.sizes, gradient.dtype)
         result[self._elements(self.input_gradient)] = gradient
         return (result,)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes
-from dmlgraph.operators.common.numerics import accurately, convert, required, working
+from dmlgraph.operators.common.numerics import accurately, convert, working
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -28,8 +28,7 @@ class AlongAxes(Operator):
     def infer(self, given: Given) -> Outcome:
         return {"output": self.input.like()}
 
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        (x,) = required(inputs)
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
             return (convert(self.apply(working(x)), self.output.dtype),)
 

@@ -14,7 +14,6 @@ from typing import Any
 from dmlgraph.operators.activation import ActivationHardSigmoid, ActivationLinear, ActivationRelu, ActivationTanh
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Add1, Clip, Threshold
-from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, affine, affine_map_of
 from dmlgraph.passes.draft import Draft, DraftNode
@@ -23,20 +22,25 @@ from dmlgraph.tensor import DataType
 
 Activation = tuple[type[Operator], Mapping[str, Any]]
 
-HOSTS: dict[type[Operator], type[Operator]] = {
-    **{each: each for each in REGISTRY.values() if "fused_activation" in each.model_fields},
-    Add: Add1,
-}
-FUSABLE: tuple[type[Operator], ...] = (
-    *(each for each in REGISTRY.values() if each.support().fusable_into),
-    Tanh,
-    Threshold,
-)
+
+def host_of(operator: type[Operator]) -> type[Operator] | None:
+    """The operator with a FusedActivation that does what another does; None where there is none."""
+    return operator if "fused_activation" in operator.model_fields else Add1 if operator is Add else None
+
+
+def is_host(operator: type[Operator]) -> bool:
+    """Whether an operator can apply an activation itself."""
+    return host_of(operator) is not None
+
+
+def is_fusable(operator: type[Operator]) -> bool:
+    """Whether an operator is an activation that others can apply, or the same as one."""
+    return bool(operator.support().fusable_into) or operator in (Tanh, Threshold)
 
 
 @rule(
-    *FUSABLE,
-    after=HOSTS,
+    is_fusable,
+    after=(is_host,),
     effect="bit-exact, except that a fused RELU keeps NaN and gives −0.0 for negative numbers; where hosts pass more "
     "digits (float16, the reference) at most 1/2 ULP of the argument; a separate float16 activation rounds its steps "
     "to float16, a fused one to float32; a hard sigmoid made of CLIP gives 0 for NaN",
@@ -55,7 +59,7 @@ def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
 
 @rule(
     *AFFINE,
-    after=HOSTS,
+    after=(is_host,),
     effect="bit-exact; where hosts pass more digits (float16, the reference) 1/2 ULP of the argument",
 )
 def fuse_line(draft: Draft, node: DraftNode) -> Outcome:
@@ -88,12 +92,14 @@ def as_activation(node: DraftNode) -> Activation | None:
 
 
 def _fuse(draft: Draft, operand: Operand | None, activation: Activation) -> Outcome:
-    host = None if operand is None else draft.made_by(operand, *HOSTS)
-    if host is None or operand is None or operand.source.port != 0 or operand.desc.dtype not in FLOATS:
+    host = None if operand is None else draft.producer(operand)
+    operator = None if host is None else host.operator
+    fused = None if operator is None else host_of(type(operator))
+    if host is None or operand is None or operator is None or fused is None:
         return None
-    operator = host.operator
-    assert operator is not None
-    fused, (kind, attributes) = HOSTS[type(operator)], activation
+    if operand.source.port != 0 or operand.desc.dtype not in FLOATS:
+        return None
+    kind, attributes = activation
     listed = getattr(fused, "fuses_like", None) or fused.dml
     if listed not in kind.support().fusable_into:
         return Declined(f"{kind.name} cannot be fused into {fused.name}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.nodes import ConstantNode, OperatorNode
+from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.element_wise import Identity
@@ -111,9 +112,9 @@ def _is_known(draft: Draft, source: Source) -> bool:
 
 def _broadcasts(user: DraftNode, port: int) -> bool:
     """Whether a reader may read one element in place of many."""
-    operator = user.operator
-    assert operator is not None
-    return operator.broadcasts or user.bindings[port].field in _BROADCASTING.get(type(operator), ())
+    operator = user.computation
+    fields = _BROADCASTING.get(type(operator), ())
+    return operator.broadcasts or operator.bindings(Role.INPUT)[port].field in fields
 
 
 def _work(operator: Operator) -> int:

@@ -19,9 +19,7 @@ FILTER_BYTES = 1 << 26  # larger filters are not copied for a normalization
 @rule(Add, after=(Convolution,), effect="saves the rounding of the convolution: at most 1/2 ULP of it")
 def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
     """convolution(x, w) + b → convolution with a bias, for a b of one number per channel, or one in total."""
-    a, b = node.operand("a"), node.operand("b")
-    assert a is not None
-    assert b is not None
+    a, b = node.needed("a"), node.needed("b")
     for product, bias in ((a, b), (b, a)):
         convolution = draft.made_by(product, Convolution)
         if convolution is None or product.desc != draft.produced(product):

@@ -22,7 +22,6 @@ from dmlgraph.errors import DmlGraphError
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
-from dmlgraph.operators.declaration.bindings import Binding
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import Fill, FillValueConstant
@@ -45,7 +44,7 @@ class DraftNode:
         kind: its operator's class, InputNode or ConstantNode.
     """
 
-    __slots__ = ("_bindings", "content", "kind", "likeness", "name", "operator", "sources")
+    __slots__ = ("content", "kind", "likeness", "name", "operator", "sources")
 
     def __init__(self, content: Node, sources: list[Source | None]) -> None:
         self.sources = sources
@@ -57,7 +56,12 @@ class DraftNode:
         self.operator: Operator | None = content.operator if isinstance(content, OperatorNode) else None
         self.kind: Kind = type(content.operator) if isinstance(content, OperatorNode) else type(content)
         self.likeness = _likeness(self)
-        self._bindings: list[Binding] | None = None
+
+    @property
+    def computation(self) -> Operator:
+        """The operator of a node that is no input and no constant."""
+        assert self.operator is not None, "inputs and constants compute nothing"
+        return self.operator
 
     @property
     def output_count(self) -> int:
@@ -70,28 +74,28 @@ class DraftNode:
         assert desc is not None, "an absent output has no readers"
         return desc
 
-    @property
-    def bindings(self) -> list[Binding]:
-        """The operator's inputs, found when they are first asked for; none of inputs and constants."""
-        found = self._bindings
-        if found is None:
-            found = self._bindings = [] if self.operator is None else self.operator.bindings(Role.INPUT)
-        return found
-
     def operand(self, field: str) -> Operand | None:
         """The operand of a tensor field (the first of an array); None where it is absent."""
-        for port, each, _, desc in self.bindings:
-            if each == field:
-                source = self.sources[port]
-                return None if source is None or desc is None else Operand(source, desc)
-        return None
+        operator = self.operator
+        if operator is None or field not in operator.input_fields:
+            return None
+        port = operator.input_fields.index(field)  # an array is the last of them
+        source, desc = self.sources[port], operator.input_descs[port]
+        return None if source is None or desc is None else Operand(source, desc)
+
+    def needed(self, field: str) -> Operand:
+        """The operand of a tensor field that the node's operator always has."""
+        operand = self.operand(field)
+        assert operand is not None, "only optional tensors are absent"
+        return operand
 
     def operands(self, field: str | None = None) -> list[Operand]:
         """The operands of a field, or of all fields in binding order, without absent tensors."""
+        bound = [] if self.operator is None else self.operator.bindings(Role.INPUT)
         return [
-            Operand(source, desc)
-            for (_, each, _, desc), source in zip(self.bindings, self.sources, strict=True)
-            if source is not None and desc is not None and field in (None, each)
+            Operand(source, each.desc)
+            for each, source in zip(bound, self.sources, strict=True)
+            if source is not None and each.desc is not None and field in (None, each.field)
         ]
 
 
@@ -319,14 +323,13 @@ class Draft:
         """How each reader of a replaced value reads the replacement."""
         produced = node.output_desc(old.port)
         for user, port in self.users(old):
-            assert user.operator is not None
-            reading = user.operator.input_descs[port]
+            reading = user.computation.input_descs[port]
             assert reading is not None
             operand = self.around(Operand(old, reading), produced, new)
             if operand is None:
                 raise Declined(f"'{user.name}' reads it through other strides")
-            if 0 in operand.desc.effective_strides and not user.operator.broadcasts:
-                problem = next(user.operator.with_inputs({port: operand.desc}).constraints(), None)
+            if 0 in operand.desc.effective_strides and not user.computation.broadcasts:
+                problem = next(user.computation.with_inputs({port: operand.desc}).constraints(), None)
                 if problem is not None:
                     raise Declined(f"'{user.name}': {problem}")
             yield user, port, operand

@@ -12,19 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import InterpolationMode, PaddingMode, ReduceFunction
 from dmlgraph.operators.element_wise import Cast, Identity, If
 from dmlgraph.operators.fill import FillValueConstant
-from dmlgraph.operators.image import DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
-from dmlgraph.operators.indexing import Gather, GatherElements, GatherNd, GatherNd1, ScatterElements, ScatterNd
-from dmlgraph.operators.padding import Padding, Padding1
-from dmlgraph.operators.reduction import Reduce
-from dmlgraph.operators.resampling import Resample, Resample1, Resample2, Upsample2d
-from dmlgraph.operators.selection import Argmax, Argmin
-from dmlgraph.operators.shape import Join, ReverseSubsequences, Split, Tile
-from dmlgraph.operators.slicing import Slice, Slice1
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.redundant import instead
 from dmlgraph.passes.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
@@ -33,7 +24,11 @@ from dmlgraph.tensor import DataType, TensorDesc
 
 REDUCED_ELEMENTS = 1 << 16  # the most elements that are reduced here
 
-ELEMENT_WISE: tuple[type[Operator], ...] = (*(operator for operator in REGISTRY.values() if operator.broadcasts), Cast)
+
+def is_element_wise(operator: type[Operator]) -> bool:
+    """Whether each element of the output comes from one of each input."""
+    return operator.broadcasts or operator is Cast
+
 
 _NEAREST = InterpolationMode.NEAREST_NEIGHBOR
 
@@ -43,37 +38,37 @@ def _is_nearest(operator: Any) -> bool:
 
 
 # Operators whose output elements are all elements of one of these fields, at any position, and the condition for it.
-_MOVES: dict[type[Operator], tuple[tuple[str, ...], Callable[[Any], bool] | None]] = {
-    If: (("a", "b"), None),
-    Slice: (("input",), None),
-    Slice1: (("input",), None),
-    Tile: (("input",), None),
-    Join: (("inputs",), None),
-    Split: (("input",), None),
-    ReverseSubsequences: (("input",), None),
-    SpaceToDepth: (("input",), None),
-    SpaceToDepth1: (("input",), None),
-    DepthToSpace: (("input",), None),
-    DepthToSpace1: (("input",), None),
-    Gather: (("input",), None),
-    GatherElements: (("input",), None),
-    GatherNd: (("input",), None),
-    GatherNd1: (("input",), None),
-    ScatterElements: (("input", "updates"), None),
-    ScatterNd: (("input", "updates"), None),
-    Padding: (("input",), None),
-    Padding1: (("input",), None),
-    Resample: (("input",), _is_nearest),
-    Resample1: (("input",), _is_nearest),
-    Resample2: (("input",), _is_nearest),
-    Upsample2d: (("input",), _is_nearest),
+_MOVES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool] | None]] = {
+    "if": (("a", "b"), None),
+    "slice": (("input",), None),
+    "slice1": (("input",), None),
+    "tile": (("input",), None),
+    "join": (("inputs",), None),
+    "split": (("input",), None),
+    "reverse_subsequences": (("input",), None),
+    "space_to_depth": (("input",), None),
+    "space_to_depth1": (("input",), None),
+    "depth_to_space": (("input",), None),
+    "depth_to_space1": (("input",), None),
+    "gather": (("input",), None),
+    "gather_elements": (("input",), None),
+    "gather_nd": (("input",), None),
+    "gather_nd1": (("input",), None),
+    "scatter_elements": (("input", "updates"), None),
+    "scatter_nd": (("input", "updates"), None),
+    "padding": (("input",), None),
+    "padding1": (("input",), None),
+    "resample": (("input",), _is_nearest),
+    "resample1": (("input",), _is_nearest),
+    "resample2": (("input",), _is_nearest),
+    "upsample_2d": (("input",), _is_nearest),
 }
 
 # The result for equal numbers does not depend on how many there are.
 _COUNTLESS = (ReduceFunction.MAX, ReduceFunction.MIN, ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
 
 
-@rule(*ELEMENT_WISE, after=NUMBERS, effect="the bits that `evaluate` gives for one element")
+@rule(is_element_wise, after=NUMBERS, effect="the bits that `evaluate` gives for one element")
 def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
     """f(fill, fill, …) → fill, for every element-wise f, casts and (de)quantization.
 
@@ -81,8 +76,7 @@ def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
     closer where the device approximates (exp, log, erf, tanh, asin, … and the sign of their zeros; max and min of two
     zeros may return either).  Activations of non-finite numbers are not folded: there devices differ.
     """
-    operator = node.operator
-    assert operator is not None
+    operator = node.computation
     numbers: list[Scalar | None] = []
     for source, desc in zip(node.sources, operator.input_descs, strict=True):
         number = None if source is None or desc is None else draft.number(Operand(source, desc))
@@ -103,13 +97,12 @@ def move_fills(draft: Draft, node: DraftNode) -> Outcome:
 
     Every output element is an input element.  Padding must add the same number.
     """
-    operator = node.operator
-    assert operator is not None
-    fields, condition = _MOVES[type(operator)]
+    operator: Any = node.operator
+    fields, condition = _MOVES[operator.name]
     numbers = [draft.number(operand) for field in fields for operand in node.operands(field)]
     if None in numbers or (condition is not None and not condition(operator)):
         return None
-    if isinstance(operator, (Padding, Padding1)) and operator.padding_mode is PaddingMode.CONSTANT:
+    if getattr(operator, "padding_mode", None) is PaddingMode.CONSTANT:
         numbers.append(scalar_of(operator.constant()))
     if len(set(numbers)) != 1:
         return Declined("the numbers of its inputs are not the same")
@@ -119,7 +112,11 @@ def move_fills(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite({port: fill(draft, node, port, number) for port in used}, "it only moves equal numbers")
 
 
-@rule(Reduce, Argmin, Argmax, after=NUMBERS, effect="the bits that `evaluate` gives for one row; sums are rounded once")
+@rule(
+    *("reduce", "argmin", "argmax"),
+    after=NUMBERS,
+    effect="the bits that `evaluate` gives for one row; sums are rounded once",
+)
 def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
     """reduce(fill), argmin(fill), argmax(fill) → fill.
 
@@ -127,14 +124,13 @@ def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
     device rounds every partial sum.  Rows longer than REDUCED_ELEMENTS are not folded, except where the length does not
     matter (max, min and their indices).
     """
-    operator = node.operator
-    assert isinstance(operator, (Reduce, Argmin, Argmax))
+    operator: Any = node.operator
     number = draft.number(node.operand("input"))
     if number is None:
         return None
     axes = range(operator.input.rank) if operator.axes is None else operator.axes
     length = math.prod(operator.input.sizes[axis] for axis in axes)
-    if isinstance(operator, Reduce) and operator.function in _COUNTLESS:
+    if getattr(operator, "function", None) in _COUNTLESS:
         length = 1
     if length > REDUCED_ELEMENTS:
         return Declined(f"{length} numbers are too many to be reduced in advance")
@@ -153,8 +149,7 @@ def choose_branch(draft: Draft, node: DraftNode) -> Outcome:
     condition = draft.number(node.operand("condition"))
     if condition is None:
         return None
-    operand = node.operand("a" if condition.bits else "b")
-    assert operand is not None
+    operand = node.needed("a" if condition.bits else "b")
     why = f"the condition is {condition} everywhere"
     outcome = instead(draft, node, operand, why)
     is_output = draft.is_output(Source(node.name, 0))

@@ -13,8 +13,7 @@ from dmlgraph.tensor import TensorDesc
 @rule(Tile, effect="bit-exact")
 def tile_to_strides(draft: Draft, node: DraftNode) -> Outcome:
     """tile(x) along dimensions of size 1 → readers that repeat x through strides of zero."""
-    operand, operator = node.operand("input"), node.operator
-    assert operand is not None
+    operand, operator = node.needed("input"), node.operator
     assert isinstance(operator, Tile)
     if any(repeats != 1 and size != 1 for repeats, size in zip(operator.repeats, operand.desc.sizes, strict=True)):
         return Declined("only dimensions of size 1 can be repeated by strides")
@@ -30,8 +29,7 @@ def slice_to_strides(draft: Draft, node: DraftNode) -> Outcome:
 
     A slice that begins elsewhere stays a copy: a tensor description has no offset.
     """
-    operand, operator = node.operand("input"), node.operator
-    assert operand is not None
+    operand, operator = node.needed("input"), node.operator
     if isinstance(operator, Slice):
         offsets, steps = operator.offsets, operator.strides
     else:

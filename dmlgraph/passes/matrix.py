@@ -27,9 +27,7 @@ _SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
 @rule(Add, Subtract, after=(Gemm,), effect=_SAVES_A_ROUNDING)
 def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
     """A·B + C → GEMM with C; also A·B − C and C − A·B, and a number for C."""
-    a, b = node.operand("a"), node.operand("b")
-    assert a is not None
-    assert b is not None
+    a, b = node.needed("a"), node.needed("b")
     for product, c in ((a, b), (b, a)):
         gemm = draft.made_by(product, Gemm)
         if gemm is None or not _is_plain(draft, product):
@@ -133,8 +131,7 @@ def _is_plain(draft: Draft, product: Operand) -> bool:
 
 def _again(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None], attributes: dict[str, Any]) -> New:
     """The same GEMM with other tensors and attributes."""
-    operator = gemm.operator
-    assert operator is not None
+    operator = gemm.computation
     return New(
         type(operator),
         {**{field: gemm.operand(field) for field in operator.input_fields}, **tensors},

@@ -17,7 +17,7 @@ from dmlgraph.operators.logical import LogicalAnd, LogicalOr
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.fills import fill
 from dmlgraph.passes.redundant import instead
-from dmlgraph.passes.rule import NUMBERS, Operand, Outcome, Rewrite, rule
+from dmlgraph.passes.rule import NUMBERS, Outcome, Rewrite, rule
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType
 
@@ -83,8 +83,8 @@ _DECIDING: dict[type[Operator], tuple[Number, int | None]] = {
 )
 def remove_neutral(draft: Draft, node: DraftNode) -> Outcome:
     """x + (−0.0), x − 0.0, x · 1, x / 1 → x; integers also x + 0, max and min with their bounds, x | 0, x << 0."""
-    a, b = _operands(node)
-    neutral = _NEUTRAL[_type(node)]
+    a, b = node.needed("a"), node.needed("b")
+    neutral = _NEUTRAL[type(node.computation)]
     for operand, other in ((a, b), (b, a)) if neutral.is_on_both_sides else ((a, b),):
         number = draft.number(other)
         if number is not None and number == neutral.number(number.dtype):
@@ -95,8 +95,8 @@ def remove_neutral(draft: Draft, node: DraftNode) -> Outcome:
 @rule(*_DECIDING, after=NUMBERS, effect="bit-exact")
 def decide(draft: Draft, node: DraftNode) -> Outcome:
     """Integers only: x · 0, x & 0 → 0, x | ~0 → ~0, max and min with the other bound, and(x, 0), or(x, 1) → fill."""
-    number_of, result = _DECIDING[_type(node)]
-    for operand in _operands(node):
+    number_of, result = _DECIDING[type(node.computation)]
+    for operand in node.needed("a"), node.needed("b"):
         number = draft.number(operand)
         if number is not None and number == number_of(number.dtype):
             value = number if result is None else Scalar.of(result, node.output_desc().dtype)
@@ -107,7 +107,7 @@ def decide(draft: Draft, node: DraftNode) -> Outcome:
 @rule(Max, Min, If, BitAnd, BitOr, Subtract, BitXor, effect="bit-exact")
 def same_operands(draft: Draft, node: DraftNode) -> Outcome:
     """max(x, x), min(x, x), if(c, x, x), x & x, x | x → x; integers x − x, x ^ x → 0."""
-    a, b = _operands(node)
+    a, b = node.needed("a"), node.needed("b")
     if a != b:
         return None
     if not isinstance(node.operator, (Subtract, BitXor)):
@@ -121,29 +121,15 @@ def same_operands(draft: Draft, node: DraftNode) -> Outcome:
 @rule(Negate, BitNot, after=(Negate, BitNot), effect="bit-exact")
 def double_negation(draft: Draft, node: DraftNode) -> Outcome:
     """−(−x), ~~x → x; not −(−x) of 8-bit integers, whose least number becomes the greatest (measured)."""
-    inner = draft.made_by(node.operand("input"), _type(node))
+    inner = draft.made_by(node.operand("input"), type(node.computation))
     if inner is None:
         return None
     dtype = node.output_desc().dtype
     if isinstance(node.operator, Negate) and not dtype.is_float and dtype.bits == 8:
         return None
-    outer, operand = node.operand("input"), inner.operand("input")
-    assert outer is not None
-    assert operand is not None
+    outer, operand = node.needed("input"), inner.needed("input")
     seen = draft.around(outer, draft.produced(outer), operand)
     return None if seen is None else instead(draft, node, seen, "it undoes the previous one")
-
-
-def _type(node: DraftNode) -> type[Operator]:
-    assert node.operator is not None
-    return type(node.operator)
-
-
-def _operands(node: DraftNode) -> tuple[Operand, Operand]:
-    a, b = node.operand("a"), node.operand("b")
-    assert a is not None
-    assert b is not None
-    return a, b
 
 
 RULES = (remove_neutral, decide, same_operands, double_negation)

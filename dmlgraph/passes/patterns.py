@@ -63,7 +63,7 @@ def swish(draft: Draft, node: DraftNode) -> Outcome:
         found = draft.made_by(gate, ActivationSigmoid)
         if found is None:
             continue
-        traced = _trace(draft, _input(found), x)
+        traced = _trace(draft, found.needed("input"), x)
         if traced.operand != x or traced.map.shifts:
             continue
         attributes = {"sigmoid_input_scale": traced.map.scale}
@@ -91,7 +91,7 @@ def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
         if bent is None or traced.map.shifts:
             continue
         scale = product.scale * traced.map.scale
-        inner = _trace(draft, _input(bent), x)
+        inner = _trace(draft, bent.needed("input"), x)
         if inner.operand != x:
             continue
         operator = bent.operator
@@ -128,7 +128,7 @@ def gelu(draft: Draft, node: DraftNode) -> Outcome:
         found = draft.made_by(traced.operand, Erf)
         if found is None:
             continue
-        inner = _trace(draft, _input(found), x)
+        inner = _trace(draft, found.needed("input"), x)
         operator = found.operator
         assert isinstance(operator, Erf)
         affine_map = _after(affine_map_of(operator.scale_bias), inner.map)
@@ -275,12 +275,6 @@ def _replace(draft: Draft, x: Operand, value: New, steps: tuple[Operand, ...]) -
         if not draft.only_use(step):
             return Declined(f"'{step.source.node}' has other readers")
     return Rewrite.of(value, f"it is {value.operator.name} of '{x.source.node}'")
-
-
-def _input(node: DraftNode) -> Operand:
-    operand = node.operand("input")
-    assert operand is not None
-    return operand
 
 
 def _is_near(number: float, meant: float, x: Operand) -> bool:

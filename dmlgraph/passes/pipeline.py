@@ -83,6 +83,7 @@ class _Fitting:
         self._kinds: set[Kind] = set()
         self._fitting: list[Rule] = []
         self._by_kind: dict[Kind, list[Rule]] = {}
+        self._by_reads: dict[tuple[Kind, frozenset[Kind]], list[Rule]] = {}
         self.update()
 
     def update(self) -> None:
@@ -90,15 +91,19 @@ class _Fitting:
         if not self._kinds >= self._draft.kinds.keys():
             self._kinds |= self._draft.kinds.keys()
             self._fitting = [rule for rule in self._all if rule.may_fit(self._kinds)]
-            self._by_kind = {}
+            self._by_kind, self._by_reads = {}, {}
 
     def at(self, node: DraftNode) -> list[Rule]:
         """The rules that look at this kind of node and fit what it reads."""
         rules = self.rules(node.kind)
         if not rules:
             return rules
-        read = self._draft.kinds_read(node)
-        return [rule for rule in rules if not rule.after or not rule.after.isdisjoint(read)]
+        key = node.kind, frozenset(self._draft.kinds_read(node))
+        found = self._by_reads.get(key)
+        if found is None:
+            fits = [rule for rule in rules if not rule.after or not rule.after.isdisjoint(key[1])]
+            found = self._by_reads[key] = fits
+        return found
 
     def rules(self, kind: Kind) -> list[Rule]:
         """The rules that look at a kind of node; those that look at every kind come last."""

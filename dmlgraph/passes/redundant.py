@@ -60,8 +60,7 @@ def remove_copy(draft: Draft, node: DraftNode) -> Outcome:
 
     Where a copy changes the layout, its readers read through strides instead; it stays where they cannot.
     """
-    operator = node.operator
-    assert operator is not None
+    operator = node.computation
     why, is_copy = _COPIES[type(operator)]
     if not is_copy(operator.__dict__):
         return None
@@ -74,12 +73,10 @@ def remove_twice(draft: Draft, node: DraftNode) -> Outcome:
     first = _same_before(draft, node)
     if first is None:
         return None
-    operand = node.operand("input")
-    assert operand is not None
+    operand = node.needed("input")
     if not any(type(node.operator) is each and safe(operand.desc.dtype) for each, safe in _INVOLUTIONS.items()):
         return Declined(f"in {operand.desc.dtype} it does not restore every number")
-    source = first.operand("input")
-    assert source is not None
+    source = first.needed("input")
     return instead(draft, node, source, f"undoes '{first.name}'")
 
 
@@ -100,8 +97,7 @@ def join_casts(draft: Draft, node: DraftNode) -> Outcome:
     first = draft.made_by(operand, Cast)
     if first is None or operand is None or operand.desc != draft.produced(operand):
         return None
-    source = first.operand("input")
-    assert source is not None
+    source = first.needed("input")
     origin, middle, end = source.desc.dtype, operand.desc.dtype, node.output_desc().dtype
     if middle not in _HOLDS.get(origin, ()):
         return Declined(f"{middle} does not hold every {origin}")

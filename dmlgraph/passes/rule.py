@@ -103,6 +103,35 @@ Objection = Callable[[Operator, Operator | None], str | None]
 # What a node is: its operator's class, an input or a constant.
 Kind = type[Operator] | type[InputNode] | type[ConstantNode]
 NUMBERS: tuple[Kind, ...] = (FillValueConstant, ConstantNode)  # what may be one number everywhere
+Anchor = Kind | str | Callable[[type[Operator]], bool]
+
+
+class Kinds:
+    """Kinds of node: themselves, operators by name, and those of which something is true.
+
+    A name or a test stands for operators whose modules nothing has imported yet.
+    """
+
+    def __init__(self, given: Iterable[Anchor]) -> None:
+        self._given = frozenset(given)
+        self._tests = tuple(each for each in self._given if not isinstance(each, (type, str)))
+        self._known: dict[Kind, bool] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._given)
+
+    def __contains__(self, kind: Kind) -> bool:
+        found = self._known.get(kind)
+        if found is None:
+            found = kind in self._given
+            if issubclass(kind, Operator):
+                found = found or kind.name in self._given or any(test(kind) for test in self._tests)
+            self._known[kind] = found
+        return found
+
+    def isdisjoint(self, kinds: Iterable[Kind]) -> bool:
+        """Whether none of these kinds is one of them."""
+        return not any(kind in self for kind in kinds)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,16 +151,16 @@ class Rule:
     """
 
     name: str
-    anchors: tuple[Kind, ...]
+    anchors: Kinds
     effect: str
     function: Function
-    default: bool = True
-    after: frozenset[Kind] = frozenset()
-    needs: frozenset[Kind] = frozenset()
+    default: bool
+    after: Kinds
+    needs: Kinds
 
     def may_fit(self, kinds: set[Kind]) -> bool:
         """Whether it may apply in a graph that has nodes of these kinds."""
-        return all(not each or not kinds.isdisjoint(each) for each in (self.anchors, self.after, self.needs))
+        return all(not each or not each.isdisjoint(kinds) for each in (self.anchors, self.after, self.needs))
 
     @property
     def summary(self) -> str:
@@ -140,11 +169,11 @@ class Rule:
 
 
 def rule(
-    *anchors: Kind, effect: str, default: bool = True, after: Iterable[Kind] = (), needs: Iterable[Kind] = ()
+    *anchors: Anchor, effect: str, default: bool = True, after: Iterable[Anchor] = (), needs: Iterable[Anchor] = ()
 ) -> Callable[[Function], Rule]:
     """Turns a function into a Rule with its name and docstring."""
 
     def make(function: Function) -> Rule:
-        return Rule(function.__name__, anchors, effect, function, default, frozenset(after), frozenset(needs))
+        return Rule(function.__name__, Kinds(anchors), effect, function, default, Kinds(after), Kinds(needs))
 
     return make

@@ -19,11 +19,22 @@ from dmlgraph.operators.activation import ActivationIdentity, ActivationLinear, 
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, ScaledUnary, Subtract, Threshold
 from dmlgraph.operators.fill import FillValueConstant
-from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, Affine, AffineMap, affine, affine_map_of, compose, compose_as_reals
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+from dmlgraph.passes.rule import (
+    NUMBERS,
+    Anchor,
+    Constant,
+    Declined,
+    New,
+    Operand,
+    Outcome,
+    Rewrite,
+    Source,
+    Tensor,
+    rule,
+)
 from dmlgraph.scalar import Scalar
 
 MAX_READERS = 8  # of a value whose producer each of them absorbs; each looks at all the others
@@ -51,9 +62,15 @@ TWINS: dict[type[Operator], tuple[type[Operator], Mapping[str, Any]]] = {
     ActivationTanh: (Tanh, {}),
     ActivationIdentity: (Identity, {}),
 }
-SCALED = tuple(each for each in REGISTRY.values() if issubclass(each, ScaledUnary))
 _MAPS = (*NUMBERS, Negate, Identity, ActivationLinear)  # without these nothing is an affine map
-CONSUMERS = tuple(dict.fromkeys((*SCALED, *TWINS, *AFFINE)))
+
+
+def is_scaled(operator: type[Operator]) -> bool:
+    """Whether an operator has a ScaleBias that is applied to its only input."""
+    return issubclass(operator, ScaledUnary)
+
+
+CONSUMERS: tuple[Anchor, ...] = (is_scaled, *TWINS, *AFFINE)
 
 
 def consumer(draft: Draft, node: DraftNode) -> Consumer | None:

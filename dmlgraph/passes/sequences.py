@@ -58,14 +58,12 @@ def fold_sequences(draft: Draft, node: DraftNode) -> Outcome:
 
     Exact for integers, except that a cast must not leave the new type's range; floats as the module describes.
     """
-    operator = node.operator
-    assert operator is not None
+    operator = node.computation
     found = [_affine(draft, operand) for operand in node.operands()]
     sequences = [each for each in found if isinstance(each, FillValueSequence)]
     if not sequences or None in found:
         return None
-    output = operator.output_descs[0]
-    assert output is not None
+    output = node.output_desc()
     if any(each.output.element_count != output.element_count for each in sequences):
         return Declined("the sequence is broadcast: it starts again and again")
     if isinstance(operator, Multiply) and len(sequences) == 2:

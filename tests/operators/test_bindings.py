@@ -47,3 +47,10 @@ def test_only_the_inputs_that_are_named_change(name: str) -> None:
         assert after == (before._replace(desc=other) if before.port in ports else before)
     assert changed.attributes == operator.attributes
     assert changed.output_descs == operator.output_descs
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_only_the_last_field_is_an_array(name: str) -> None:
+    """So that the number of a field is its port; rules rely on it."""
+    for arrays in (REGISTRY[name].input_arrays, REGISTRY[name].output_arrays):
+        assert not any(list(arrays.values())[:-1])

@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -86,6 +86,11 @@ class Windows:
 class Windowed(Operator):
     """Base of the operators with windows."""
 
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        strides: Sizes
+        start_padding: Sizes
+        end_padding: Sizes
+
     def windows(self, taps: Sizes) -> Windows:
         """The windows of this many taps.
 
@@ -95,10 +100,9 @@ class Windowed(Operator):
         problems = list(self._window_problems())
         if problems:
             raise OperatorError(problems)
-        fields = self.__dict__
-        strides = fields["strides"]
-        dilations = fields.get("dilations", (1,) * len(strides))
-        return Windows(taps, strides, dilations, fields["start_padding"], fields["end_padding"])
+        strides = self.strides
+        dilations = getattr(self, "dilations", (1,) * len(strides))
+        return Windows(taps, strides, dilations, self.start_padding, self.end_padding)
 
     def check_fits(self, windows: Windows, sizes: Sizes) -> None:
         """Raises an OperatorError where not a single window fits into a tensor of these spatial sizes."""
@@ -117,6 +121,6 @@ class Windowed(Operator):
 
     def _window_problems(self) -> Iterator[Problem]:
         for field in ("strides", "window_size", "dilations"):
-            for dimension, value in enumerate(self.__dict__.get(field, ())):
+            for dimension, value in enumerate(getattr(self, field, ())):
                 if value == 0:
                     yield Problem("must be at least 1", code="range", field=f"{field}.{dimension}", got=0)

@@ -2,7 +2,8 @@
 
 - `Entries`: an array with one entry for each dimension, given as one number for all of them, or left out;
 - `Axes`: an axis or axes of the first input, counted from the end where negative, or left out;
-- `RankOf`: a count that is the number of dimensions a tensor is given with.
+- `RankOf`: a count that is the number of dimensions a tensor is given with;
+- `TypedBy`: a scalar, of the data type of the first output.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.operators.declaration.fields import AxesDefault, Entries, Everywhere, Kind
+from dmlgraph.errors import OperatorError, Problem, ScalarError
+from dmlgraph.operators.declaration.fields import AxesDefault, Entries, Everywhere, Kind, Number
 from dmlgraph.operators.declaration.outputs import Given
+from dmlgraph.scalar import Scalar
+from dmlgraph.tensor import DataType
 
 if TYPE_CHECKING:
     from dmlgraph.operators.declaration.operator import Operator
@@ -126,3 +129,49 @@ def _axis_problems(field: str, given: Any, value: Any, rank: int) -> Iterator[Pr
         elif axis in seen:
             yield Problem("names an axis twice", code="duplicate", field=path, got=said)
         seen.add(axis)
+
+
+def complete_scalars(operator: Operator) -> None:
+    """Gives scalar fields their data type: that of the first output, which is the only one that may be told."""
+    problems: list[Problem] = []
+    for member in operator.members:
+        if member.typed_by is None or member.field is None:
+            continue
+        output = operator.output_descs[0]
+        assert output is not None
+        said: DataType = operator.__dict__[member.typed_by] or output.dtype
+        if said is not output.dtype:
+            raise OperatorError(
+                "must be the output's data type",
+                code="dtype",
+                field=member.typed_by,
+                got=str(said),
+                allowed=str(output.dtype),
+            )
+        operator.__dict__[member.typed_by] = said
+        number = operator.__dict__[member.field]
+        try:
+            value = number.value if isinstance(number, Number) else number
+            operator.__dict__[member.field] = Scalar.of(value, said)
+        except ScalarError as error:
+            problems += [problem.within(member.field) for problem in error.problems]
+    if problems:
+        raise OperatorError(problems)
+
+
+def check_array_lengths(operator: Operator) -> None:
+    """Arrays that share a count must be of one length."""
+    lengths: dict[str, tuple[str, int]] = {}
+    for member in operator.members:
+        if member.count is None or member.field is None or operator.__dict__[member.field] is None:
+            continue
+        length = len(operator.__dict__[member.field])
+        first, expected = lengths.setdefault(member.count, (member.field, length))
+        if length != expected:
+            raise OperatorError(
+                f"must have as many entries as '{first}'",
+                code="count",
+                field=member.field,
+                got=length,
+                allowed=str(expected),
+            )

@@ -36,35 +36,111 @@ from dmlgraph.operators.common.numerics import convert
 from dmlgraph.scalar import Scalar, check_number
 from dmlgraph.tensor import MOST_ENTRIES, DataType, DataTypeField, TensorDesc, problems_of, refusal
 
+Schema = dict[str, Any]  # JSON Schema of what stands in a graph file
+
+_BY_NAME: Schema = {"type": "string", "description": "a dim"}
+_INTEGER: Schema = {"type": ["integer", "string"]}
+_UINT: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, _BY_NAME]}
+_NUMBER: Schema = {"type": "number"}
+_BITS: Schema = {"type": "object", "properties": {"bits": {"type": ["string", "integer"]}}, "required": ["bits"]}
+_ACTIVATION: Schema = {
+    "anyOf": [{"type": "string"}, {"type": "object", "properties": {"op": {"type": "string"}}, "required": ["op"]}]
+}
+_SCALE_BIAS: Schema = {
+    "type": "object",
+    "properties": {"scale": _NUMBER, "bias": _NUMBER},
+    "required": [],
+    "additionalProperties": False,
+}
+
+
+def _array(entry: Schema, **more: Any) -> Schema:
+    return {"type": "array", "items": entry} | more
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Form:
+    """What a kind of field is in each of the forms that an operator has.
+
+    Of tensors and enumerations only `native` says something: the rest depends on the field.
+
+    Attributes:
+        native: the native module's name for the C member.
+        takes: what a field of the kind takes, for people.
+        parameter: the type of the Python function's parameter.
+        schema: what stands in a graph file.
+        entry: an entry of an array, which may stand for all of them.
+        convert: the field's value → what the native module takes; None: the value itself.
+        names_dims: whether a file may name dims in place of its whole numbers.
+    """
+
+    native: str
+    takes: str = ""
+    parameter: str = ""
+    schema: Schema = dataclasses.field(default_factory=dict)
+    entry: Schema = dataclasses.field(default_factory=dict)
+    convert: Callable[[Any], object] | None = None
+    names_dims: bool = False
+
 
 class Kind(enum.Enum):
-    """The C member a field becomes."""
+    """The kinds of fields, each with its forms: with its annotation below, all that this package knows of a kind."""
 
-    TENSOR = "tensor"  # const DML_TENSOR_DESC*, null when absent
-    TENSORS = "tensors"  # const DML_TENSOR_DESC* to an array
-    UINT = "u32"
-    INT = "i32"
-    FLOAT = "f32"
-    BOOL = "bool"
-    ENUM = "enum"
-    DATA_TYPE = "data_type"  # DML_TENSOR_DATA_TYPE
-    SCALAR = "scalar"  # DML_SCALAR_UNION
-    UINTS = "u32s"  # const UINT* to an array
-    INTS = "i32s"
-    FLOATS = "f32s"
-    SCALE_BIAS = "scale_bias"  # const DML_SCALE_BIAS*, null when absent
-    SIZE_2D = "size_2d"  # DML_SIZE_2D
-    OPERATOR = "operator"  # const DML_OPERATOR_DESC*, null when absent
-    OPERATORS = "operators"  # const DML_OPERATOR_DESC* to an array
+    form: Form
 
-    @property
-    def native(self) -> str:
-        """The native module's name for the member."""
-        return "enum" if self is Kind.DATA_TYPE else self.value
+    def __new__(cls, form: Form) -> Kind:
+        kind = object.__new__(cls)
+        kind._value_ = len(cls.__members__)
+        kind.form = form
+        return kind
 
-
-# The kinds of whole numbers, in place of which a file may name dims.
-INTEGER_KINDS = (Kind.UINT, Kind.INT, Kind.UINTS, Kind.INTS, Kind.SIZE_2D)
+    TENSOR = Form("tensor")  # const DML_TENSOR_DESC*, null when absent
+    TENSORS = Form("tensors")  # const DML_TENSOR_DESC* to an array
+    UINT = Form("u32", "integer ≥ 0", "int | str", _UINT, names_dims=True)
+    INT = Form("i32", "integer", "int | str", _INTEGER, names_dims=True)
+    FLOAT = Form("f32", "number", "float", _NUMBER)
+    BOOL = Form("bool", "true or false", "bool", {"type": "boolean"})
+    ENUM = Form("enum", convert=lambda member: member.value)
+    DATA_TYPE = Form(  # DML_TENSOR_DATA_TYPE
+        "enum",
+        "data type",
+        "DataTypeLike",
+        {"enum": [str(dtype) for dtype in DataType]},
+        convert=lambda dtype: dtype.value,
+    )
+    SCALAR = Form(  # DML_SCALAR_UNION
+        "scalar",
+        "number",
+        "float | Scalar | Mapping[str, Any]",
+        {"anyOf": [_NUMBER, _BITS]},
+        convert=lambda scalar: scalar.union,
+    )
+    # const UINT*, INT*, FLOAT* to an array.
+    UINTS = Form("u32s", "list of integers ≥ 0", "Sequence[int | str]", _array(_UINT), _UINT, names_dims=True)
+    INTS = Form("i32s", "list of integers", "Sequence[int | str]", _array(_INTEGER), _INTEGER, names_dims=True)
+    FLOATS = Form("f32s", "list of numbers", "Sequence[float]", _array(_NUMBER), _NUMBER)
+    SCALE_BIAS = Form(  # const DML_SCALE_BIAS*, null when absent
+        "scale_bias",
+        "{scale: number, bias: number}",
+        "ScaleBias | Mapping[str, float]",
+        _SCALE_BIAS,
+        convert=lambda both: (both.scale, both.bias),
+    )
+    SIZE_2D = Form(  # DML_SIZE_2D
+        "size_2d",
+        "[width, height], or one number for both",
+        "Sequence[int | str]",
+        _array(_INTEGER, minItems=2, maxItems=2),
+        _INTEGER,
+        names_dims=True,
+    )
+    # const DML_OPERATOR_DESC*, null when absent, or to an array.
+    OPERATOR = Form(
+        "operator", "activation, as name or {op: name, …}", "str | Mapping[str, Any] | Operator", _ACTIVATION
+    )
+    OPERATORS = Form(
+        "operators", "list of activations", "Sequence[str | Mapping[str, Any] | Operator]", _array(_ACTIVATION)
+    )
 
 
 class Role(enum.Enum):

@@ -34,7 +34,7 @@ def operator_desc(operator: Operator, buffers: Mapping[int, int] | None = None) 
     """
     bound = _inputs(operator, buffers) if buffers else {}
     fields = [
-        (member.kind.native, bound[member.field] if member.field in bound else _convert(member.kind, value))
+        (member.kind.form.native, bound[member.field] if member.field in bound else _convert(member.kind, value))
         for member, value in operator.struct_values()
     ]
     return _native.OperatorDesc(operator.support().value, fields)
@@ -47,17 +47,14 @@ def _inputs(operator: Operator, buffers: Mapping[int, int]) -> dict[str, Any]:
 
 
 def _convert(kind: Kind, value: Any) -> object:
-    converter = _CONVERTERS.get(kind)
-    return value if converter is None or value is None else converter(value)
+    convert = _DESCS.get(kind) or kind.form.convert
+    return value if convert is None or value is None else convert(value)
 
 
-_CONVERTERS: dict[Kind, Callable[[Any], object]] = {
+# The kinds that are made of descs.
+_DESCS: dict[Kind, Callable[[Any], object]] = {
     Kind.TENSOR: tensor_desc,
     Kind.TENSORS: lambda descs: [tensor_desc(desc) for desc in descs],
-    Kind.ENUM: lambda member: member.value,
-    Kind.DATA_TYPE: lambda dtype: dtype.value,
-    Kind.SCALAR: lambda scalar: scalar.union,
-    Kind.SCALE_BIAS: lambda both: (both.scale, both.bias),
     Kind.OPERATOR: operator_desc,
     Kind.OPERATORS: lambda operators: [operator_desc(each) for each in operators],
 }

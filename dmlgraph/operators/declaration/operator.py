@@ -16,23 +16,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlgraph.errors import Gathered, OperatorError, Problem, ScalarError, TensorError, plural
+from dmlgraph.errors import Gathered, OperatorError, Problem, TensorError
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.declaration.bindings import Binding, bindings, by_field
-from dmlgraph.operators.declaration.completion import completed, left_out
+from dmlgraph.operators.declaration.completion import check_array_lengths, complete_scalars, completed, left_out
 from dmlgraph.operators.declaration.enumeration import Enumeration
-from dmlgraph.operators.declaration.fields import Kind, Missing, Number, Role
+from dmlgraph.operators.declaration.fields import Kind, Missing, Role
 from dmlgraph.operators.declaration.outputs import Given, Outcome, complete, take_given
 from dmlgraph.operators.declaration.struct import Member, members_of
-from dmlgraph.operators.declaration.support import OperatorSupport, support
+from dmlgraph.operators.declaration.support import OperatorSupport, level_problem, support
 from dmlgraph.operators.registry import function_name
-from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc, broadcast_sizes, problems_of
 
 if TYPE_CHECKING:
@@ -61,6 +60,9 @@ class Operator(BaseModel):
     output_keywords: ClassVar[tuple[str, ...]] = ()  # members of the (first) output that functions take directly
     aliases: ClassVar[tuple[str, ...]] = ()  # other names it is known by
     example: ClassVar[str] = ""  # a graph file below its header; see dmlgraph.operators.examples
+    # The outputs' values from the inputs' values: arrays with the descriptions' sizes and NumPy types.  Inputs come in
+    # binding order: absent optional tensors as None, tensor arrays element by element.
+    evaluate: ClassVar[Callable[..., tuple[Array, ...]]]
     example_attributes: ClassVar[Mapping[str, str]] = {}  # for the example of an operator of plain tensors
 
     def __init_subclass__(cls, dml: str | None = None, **kwargs: Any) -> None:
@@ -92,7 +94,7 @@ class Operator(BaseModel):
         given = self._take_fields(data)
         self.__dict__.update(completed(self, given))
         self.__dict__.update(self.fill_in())
-        _check_array_lengths(self)
+        check_array_lengths(self)
         try:
             outcome = self.infer(given)
         except TensorError as error:  # what follows from the fields is no tensor: of more than 2^32 elements, say
@@ -100,7 +102,7 @@ class Operator(BaseModel):
         self.__dict__.update(complete(outcome, given))
         self.__dict__.update(self.derive())
         self.__dict__.update(self._fitted_activations())
-        _complete_scalars(self)
+        complete_scalars(self)
         problems = [*self._unequal_tensors(), *self._overlapping_outputs(), *self._owned_inputs(), *self.constraints()]
         if problems:
             raise OperatorError(problems)
@@ -161,13 +163,6 @@ class Operator(BaseModel):
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The input descriptions made to fit one another; here: NumPy's broadcasting if `broadcasts`."""
         return broadcast_inputs(inputs) if cls.broadcasts else inputs
-
-    def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
-        """The outputs' values from the inputs' values: arrays with the descriptions' sizes and NumPy types.
-
-        Inputs come in binding order: absent optional tensors as None, tensor arrays element by element.
-        """
-        raise NotImplementedError
 
     def apply(self, *arrays: Array) -> Array:
         """The function on arrays in the type it is computed in; element-wise operators and activations have it."""
@@ -302,7 +297,7 @@ class Operator(BaseModel):
         told: set[tuple[str, Problem]] = set()  # by field: its tensors share what is refused
         for binding, tensor in self._present():
             field, path = binding.field, binding.path
-            found = _level_problem(type(self), level, field, tensor.dtype, tensor.rank, self._function)
+            found = level_problem(type(self), level, field, tensor.dtype, tensor.rank, self._function)
             if found is None:
                 continue
             if found.field is None:  # the operator itself: said once
@@ -422,91 +417,3 @@ def _alike(cls: type[Operator], field: str, what: str) -> list[str]:
     """The fields that must have the same of a property as `field`."""
     groups = (fields for fields, properties in _same_rules(cls) if what in properties and field in fields)
     return sorted(set().union(*groups))
-
-
-def _complete_scalars(operator: Operator) -> None:
-    """Gives scalar fields their data type: that of the first output, which is the only one that may be told."""
-    problems: list[Problem] = []
-    for member in operator.members:
-        if member.typed_by is None or member.field is None:
-            continue
-        output = operator.output_descs[0]
-        assert output is not None
-        said: DataType = operator.__dict__[member.typed_by] or output.dtype
-        if said is not output.dtype:
-            raise OperatorError(
-                "must be the output's data type",
-                code="dtype",
-                field=member.typed_by,
-                got=str(said),
-                allowed=str(output.dtype),
-            )
-        operator.__dict__[member.typed_by] = said
-        number = operator.__dict__[member.field]
-        try:
-            value = number.value if isinstance(number, Number) else number
-            operator.__dict__[member.field] = Scalar.of(value, said)
-        except ScalarError as error:
-            problems += [problem.within(member.field) for problem in error.problems]
-    if problems:
-        raise OperatorError(problems)
-
-
-def _check_array_lengths(operator: Operator) -> None:
-    """Arrays that share a count must be of one length."""
-    lengths: dict[str, tuple[str, int]] = {}
-    for member in operator.members:
-        if member.count is None or member.field is None or operator.__dict__[member.field] is None:
-            continue
-        length = len(operator.__dict__[member.field])
-        first, expected = lengths.setdefault(member.count, (member.field, length))
-        if length != expected:
-            raise OperatorError(
-                f"must have as many entries as '{first}'",
-                code="count",
-                field=member.field,
-                got=length,
-                allowed=str(expected),
-            )
-
-
-@functools.lru_cache(maxsize=16384)
-def _level_problem(
-    cls: type[Operator], level: FeatureLevel, field: str, dtype: DataType, rank: int, function: str | None
-) -> Problem | None:
-    """What is wrong with a tensor at a level; the field is relative to the tensor, None for the operator itself."""
-    facts = cls.support()
-    tensor = next(member.name for member in cls.members if member.field == field)
-
-    def fits(at: FeatureLevel, what: str) -> bool:
-        row = facts.rows(tensor, at, function)
-        if row is None:
-            return False
-        fits_rank = row.least_rank <= rank <= row.greatest_rank
-        return (row.takes(dtype) or what == "rank") and (fits_rank or what == "dtype")
-
-    def since(what: str) -> str:
-        legal = next((at for at in facts.levels if at > level and fits(at, what)), None)
-        return f"legal from {legal}" if legal else "legal at no level"
-
-    row = facts.rows(tensor, level, function)
-    if row is None or facts.introduced > level:
-        first = max(facts.introduced, min(facts.levels))
-        return Problem(f"{cls.dml} does not exist at feature level {level}; it appears at {first}", code="level")
-    if not row.takes(dtype):
-        return Problem(
-            f"{cls.dml} does not take {dtype} here at feature level {level}; {since('dtype')}",
-            code="level",
-            field="dtype",
-            got=str(dtype),
-            allowed=row.describe_dtypes(),
-        )
-    if not row.least_rank <= rank <= row.greatest_rank:
-        return Problem(
-            f"{cls.dml} does not take {plural(rank, 'dimension')} here at feature level {level}; {since('rank')}",
-            code="level",
-            field="sizes",
-            got=plural(rank, "dimension"),
-            allowed=row.describe_ranks(),
-        )
-    return None

@@ -12,23 +12,6 @@ from dmlgraph.operators.declaration.operator import Operator
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
-# By what a caller may give for a field of this kind.
-TYPES = {
-    Kind.UINT: "int | str",
-    Kind.INT: "int | str",
-    Kind.FLOAT: "float",
-    Kind.BOOL: "bool",
-    Kind.SCALAR: "float | Scalar | Mapping[str, Any]",
-    Kind.UINTS: "Sequence[int | str]",
-    Kind.INTS: "Sequence[int | str]",
-    Kind.FLOATS: "Sequence[float]",
-    Kind.SCALE_BIAS: "ScaleBias | Mapping[str, float]",
-    Kind.SIZE_2D: "Sequence[int | str]",
-    Kind.OPERATOR: "str | Mapping[str, Any] | Operator",
-    Kind.DATA_TYPE: "DataTypeLike",
-    Kind.OPERATORS: "Sequence[str | Mapping[str, Any] | Operator]",
-}
-
 
 class Annotation(str):
     """A type as text, which a signature shows without quotes."""
@@ -65,8 +48,8 @@ def parameter_type(operator: type[Operator], name: str) -> str:
     if member.kind is Kind.ENUM:
         names = operator.enumeration(name).names()
         return "Literal[" + ", ".join(f'"{each}"' for each in names) + "]"
-    one_for_all = {Kind.FLOATS: "float | "}.get(member.kind, "int | str | ")
-    return (one_for_all if member.entries is not None else "") + TYPES[member.kind]
+    one_for_all = "float | " if member.kind is Kind.FLOATS else "int | str | "
+    return (one_for_all if member.entries is not None else "") + member.kind.form.parameter
 
 
 @functools.cache

@@ -10,11 +10,14 @@ import dataclasses
 import functools
 import importlib.resources
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dmlgraph.errors import plural
+from dmlgraph.errors import Problem, plural
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.tensor import DataType
+
+if TYPE_CHECKING:
+    from dmlgraph.operators.declaration.operator import Operator
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,6 +94,48 @@ def support(name: str) -> OperatorSupport:
         fusable_into=frozenset(hosts),
         fusable_since=FeatureLevel.parse(since) if since else None,
     )
+
+
+@functools.lru_cache(maxsize=16384)
+def level_problem(
+    cls: type[Operator], level: FeatureLevel, field: str, dtype: DataType, rank: int, function: str | None
+) -> Problem | None:
+    """What is wrong with a tensor at a level; the field is relative to the tensor, None for the operator itself."""
+    facts = cls.support()
+    tensor = next(member.name for member in cls.members if member.field == field)
+
+    def fits(at: FeatureLevel, what: str) -> bool:
+        row = facts.rows(tensor, at, function)
+        if row is None:
+            return False
+        fits_rank = row.least_rank <= rank <= row.greatest_rank
+        return (row.takes(dtype) or what == "rank") and (fits_rank or what == "dtype")
+
+    def since(what: str) -> str:
+        legal = next((at for at in facts.levels if at > level and fits(at, what)), None)
+        return f"legal from {legal}" if legal else "legal at no level"
+
+    row = facts.rows(tensor, level, function)
+    if row is None or facts.introduced > level:
+        first = max(facts.introduced, min(facts.levels))
+        return Problem(f"{cls.dml} does not exist at feature level {level}; it appears at {first}", code="level")
+    if not row.takes(dtype):
+        return Problem(
+            f"{cls.dml} does not take {dtype} here at feature level {level}; {since('dtype')}",
+            code="level",
+            field="dtype",
+            got=str(dtype),
+            allowed=row.describe_dtypes(),
+        )
+    if not row.least_rank <= rank <= row.greatest_rank:
+        return Problem(
+            f"{cls.dml} does not take {plural(rank, 'dimension')} here at feature level {level}; {since('rank')}",
+            code="level",
+            field="sizes",
+            got=plural(rank, "dimension"),
+            allowed=row.describe_ranks(),
+        )
+    return None
 
 
 def operator_names() -> list[str]:

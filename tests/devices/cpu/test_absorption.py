@@ -22,7 +22,7 @@ from dmlgraph.lowering import OperatorDescNode
 from dmlgraph.measure.inputs import complete
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.element_wise import ScaledUnary
-from dmlgraph.passes.activations import FUSABLE
+from dmlgraph.passes.activations import is_fusable
 
 Array = np.ndarray[Any, Any]
 Definitions = frozenset[str]
@@ -86,6 +86,7 @@ def hosted(host: str, name: str, dtype: str) -> tuple[dg.Graph, dict[str, Array]
     return of_one(build, x), {"x": x}
 
 
+FUSABLE = [each for each in REGISTRY.values() if is_fusable(each)]
 PAIRS = [(host, each.name) for host in HOSTS for each in FUSABLE if host == "gemm" or each.name not in ONE_CHANNEL]
 
 

@@ -1,0 +1,40 @@
+"""Kinds of fields: each has all its forms, and the native module knows it."""
+
+from __future__ import annotations
+
+import collections
+import pickle
+
+import pytest
+
+from dmlgraph import _native
+from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.declaration.fields import Kind
+
+BY_FIELD = (Kind.TENSOR, Kind.TENSORS, Kind.ENUM)  # whose forms say more than their kind
+
+
+@pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.name)
+def test_a_kind_has_every_form(kind: Kind) -> None:
+    with pytest.raises((TypeError, ValueError)) as refused:
+        _native.OperatorDesc(1, [(kind.form.native, object())])
+    assert f"({kind.form.native})" in str(refused.value)
+    with pytest.raises(ValueError, match="one of"):
+        _native.OperatorDesc(1, [(f"no {kind.form.native}", object())])
+    if kind not in BY_FIELD:
+        assert kind.form.takes
+        assert kind.form.parameter
+        assert kind.form.schema
+    assert pickle.loads(pickle.dumps(kind)) is kind
+
+
+def test_every_kind_is_that_of_some_field() -> None:
+    used = collections.Counter(member.kind for operator in REGISTRY.values() for member in operator.members)
+    assert set(used) == set(Kind)
+
+
+def test_one_number_stands_for_all_entries_where_the_kind_says_what_an_entry_is() -> None:
+    for operator in REGISTRY.values():
+        for member in operator.members:
+            if member.entries is not None:
+                assert member.kind.form.schema["items"] == member.kind.form.entry
