@@ -199,7 +199,7 @@ def test_an_empty_file_is_told_with_where_to_start(folder: pathlib.Path) -> None
     result = call("check", "empty.yaml")
     assert result.exit_code == 1
     assert "empty.yaml:1:1: error[empty-file]: the file is empty\n" in result.stderr
-    assert "    = help: 'dmlgraph new' writes one" in result.stderr
+    assert "    = help: 'dmlgraph new' writes a file" in result.stderr
     (folder / "empty.npy").touch()
     result = call("run", "ramp.yaml", "--input", "x=empty.npy")
     assert result.stderr == "error[array-file]: field 'input x': 'empty.npy' is empty; a .npy file holds an array\n"

@@ -199,7 +199,7 @@ def test_a_negative_number_for_an_unsigned_type_is_its_twos_complement(dtype: Da
     error = refused(least - 1, dtype)
     assert f"does not fit in {dtype}" in str(error)
     assert error.got == least - 1
-    assert error.allowed == f"{least} to {dtype.range[1]}, negative numbers being their two's complement"
+    assert error.allowed == f"{least} to {dtype.range[1]}; negative numbers are stored as two's complement"
 
 
 def test_minus_2_for_uint8_is_0xfe() -> None:
@@ -220,7 +220,7 @@ def test_a_signed_type_holds_nothing_outside_its_range(dtype: DataType) -> None:
         (
             300,
             "uint8",
-            "does not fit in uint8; got 300; allowed: -128 to 255, negative numbers being their two's complement",
+            "does not fit in uint8; got 300; allowed: -128 to 255; negative numbers are stored as two's complement",
         ),
         (-129, "uint8", "does not fit in uint8; got -129"),
         (-129, "int8", "does not fit in int8; got -129; allowed: -128 to 127"),

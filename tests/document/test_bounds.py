@@ -97,7 +97,7 @@ ENDLESS = {
 def test_problems_are_told_up_to_a_number(text: str) -> None:
     found = problems(text)
     assert len(found) == MOST_PROBLEMS + 1
-    assert found[-1].message == f"there may be more errors: the first {MOST_PROBLEMS} are told"
+    assert found[-1].message == f"there may be more errors: only the first {MOST_PROBLEMS} are reported"
     assert all(each.location is not None for each in found)
     places = [(each.location.line, each.location.column) for each in found if each.location]
     assert places == sorted(places)

@@ -161,7 +161,7 @@ def test_missing_keys_are_told_at_the_declaration() -> None:
         ("inputs: {i: {dtype: int8, sizes: [^1.5]}}", "node 'i', field 'sizes.0': must be an integer; got 1.5"),
         (
             "inputs: {i: {dtype: int8, sizes: [1], owned: ^yes}}",
-            "node 'i', field 'owned': must be true or false; got yes (YAML 1.2 takes yes, no, on and off for text)",
+            "node 'i', field 'owned': must be true or false; got yes (YAML 1.2 reads yes, no, on and off as text)",
         ),
         ("name: ^5", "field 'name': is not a name; got 5; allowed: printable text"),
         ("target: ^5.0", "field 'target': not a DirectML feature level; got 5.0; allowed: 1.0, 2.0"),
@@ -532,9 +532,9 @@ def test_dims_that_cannot_be_read_are_told_and_not_their_names() -> None:
 @pytest.mark.parametrize(
     ("size", "hint"),
     [
-        ('"2"', "write the number with digits alone, without quotes"),
-        ("1_000", "write the number with digits alone, without quotes"),
-        ("N * 2", "nothing is computed here: declare a dim of that size"),
+        ('"2"', "write the number with digits only, without quotes"),
+        ("1_000", "write the number with digits only, without quotes"),
+        ("N * 2", "expressions are not supported: declare a dim of that size"),
         ("n", "did you mean 'N'?"),
         ("whatever", "dims are declared with the graph"),
         ("-1", "sizes are not inferred: write the number"),

@@ -94,11 +94,11 @@ def test_a_node_that_is_called_as_anothers_output_is_refused_with_both_readings(
     with pytest.raises(dg.DocumentError) as caught:
         dg.loads(f"{header}{ordered[0]}\n{ordered[1]}\noutputs: [top.output_index]\n")
     assert str(caught.value).splitlines() == [
-        "<text>:5:3: node 'top.output_index': is also what the output 'output_index' of 'top' is called "
-        "(another name for one of the two)"
+        "<text>:5:3: node 'top.output_index': is also the reference to output 'output_index' of 'top' "
+        "(rename one of the two)"
         if is_first
-        else "<text>:5:3: node 'top': its output 'output_index' is called as the node 'top.output_index' is "
-        "(another name for one of the two)"
+        else "<text>:5:3: node 'top': the reference to its output 'output_index' is also the name of the node 'top.output_index' "
+        "(rename one of the two)"
     ]
 
 
@@ -108,7 +108,7 @@ def test_only_outputs_that_are_there_keep_names_from_others() -> None:
     dg.split(x, axis=0, outputs=[2, 2], name="parts")
     dg.negate(x, name="parts.outputs.2")
     assert graph.value("parts.outputs.2").node == "parts.outputs.2"
-    with pytest.raises(dg.GraphError, match=r"also what the output 'outputs\.1' of 'parts' is called"):
+    with pytest.raises(dg.GraphError, match=r"also the reference to output 'outputs\.1' of 'parts'"):
         dg.negate(x, name="parts.outputs.1")
     assert [node.name for node in graph.nodes] == ["x", "parts", "parts.outputs.2"]
 
