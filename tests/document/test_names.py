@@ -97,7 +97,8 @@ def test_a_node_that_is_called_as_anothers_output_is_refused_with_both_readings(
         "<text>:5:3: node 'top.output_index': is also the reference to output 'output_index' of 'top' "
         "(rename one of the two)"
         if is_first
-        else "<text>:5:3: node 'top': the reference to its output 'output_index' is also the name of the node 'top.output_index' "
+        else "<text>:5:3: node 'top': the reference to its output 'output_index' is also the name of the node "
+        "'top.output_index' "
         "(rename one of the two)"
     ]
 
