@@ -129,7 +129,7 @@ def _run(graph: Graph, side: Side, inputs: Mapping[str, Array]) -> tuple[str, di
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Way:
-    """A pair of graphs to look for a difference in, and the sides they are for."""
+    """A pair of graphs to search for a difference, and their sides."""
 
     sides: tuple[Side, Side]
     graphs: tuple[Fused, Fused]
