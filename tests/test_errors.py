@@ -1,4 +1,4 @@
-"""Errors: their words, their fields, their tree, and their way through pickle."""
+"""Errors: their text, their fields, their classes, and pickling."""
 
 from __future__ import annotations
 

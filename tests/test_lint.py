@@ -1,4 +1,4 @@
-"""Warnings: each rule fires on what is surely not meant, where it stands, and on nothing else."""
+"""Warnings: each rule reports the probable mistake at its place, and nothing else."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_sequence_that_goes_wrong_on_the_way_is_told_at_its_first_wrong_elemen
 @pytest.mark.parametrize(
     ("dtype", "count", "start", "delta"),
     [
-        ("uint8", 4, 10, -2),  # counts down in an unsigned type, as it is meant to
+        ("uint8", 4, 10, -2),  # counts down in an unsigned type, as intended
         ("uint8", 256, 0, 1),
         ("uint8", 256, 255, -1),
         ("int8", 256, -128, 1),
@@ -157,7 +157,7 @@ def test_a_sequence_that_goes_wrong_on_the_way_is_told_at_its_first_wrong_elemen
         ("float16", 2049, 0, 1),
         ("float16", 1000, 0, 32),
         ("float32", 100_000, 0, 1024),  # beyond 2^24, in steps that are exact there
-        ("float16", 3000, 0.5, 0.25),  # never said to be exact
+        ("float16", 3000, 0.5, 0.25),  # was never exact
         ("float32", 9, float("inf"), 1),
         ("float32", 2**31, 7, 0),
     ],

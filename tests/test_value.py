@@ -1,4 +1,4 @@
-"""Values are what their nodes make them, whatever becomes of them; graphs are copied as a whole."""
+"""Values match their nodes, whatever happens to them; graphs are copied as a whole."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_copies_of_a_graph_have_nothing_in_common(g: dg.Graph, x: dg.Value, make
     assert "only_here" not in {node.name for node in other.nodes}
     assert (list(g.outputs), list(other.outputs), g.dims) == (["y"], ["y", "z"], {"N": 4})
     assert all(value.graph is other for value in other.outputs.values())
-    # Names are counted in each for itself.
+    # Each counts names separately.
     assert dg.exp(g.value("x")).node == dg.exp(other.value("x")).node == "exp_1"
     data = np.arange(1, 5, dtype=np.float32)
     for graph in (g, other):

@@ -1,4 +1,4 @@
-"""Mistakes in a document: each told once, at its line and column, with what to do about it."""
+"""Mistakes in a document: each is reported once, at its line and column, with what to do about it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def only(text: str, folder: pathlib.Path | None = None) -> str:
 
 
 def at_mark(text: str, folder: pathlib.Path | None = None) -> str:
-    """The one mistake of a document, which must be told at the place marked with a caret; what is said of it."""
+    """The only mistake of a document, which must be at the place marked with a caret; returns its text."""
     before, _, after = text.partition("^")
     lines = before.split("\n")
     place, _, said = only(before + after, folder).partition(": ")
@@ -41,12 +41,12 @@ def at_mark(text: str, folder: pathlib.Path | None = None) -> str:
 
 
 def node(fields: str) -> str:
-    """What is said of the one mistake, marked with a caret, of a node."""
+    """The text of a node's only mistake, which is marked with a caret."""
     return at_mark(f"{HEAD}{X}nodes: {{n: {{{fields}}}}}\noutputs: [n]\n")
 
 
 def constant(fields: str, folder: pathlib.Path | None = None) -> str:
-    """What is said of the one mistake, marked with a caret, of a constant."""
+    """The text of a constant's only mistake, which is marked with a caret."""
     return at_mark(f"{HEAD}constants: {{c: {{{fields}}}}}\noutputs: [c]\n", folder)
 
 
@@ -501,7 +501,7 @@ def test_objects_are_never_unpickled(tmp_path: pathlib.Path) -> None:
     assert "is not a .npy file" in constant("file: ^w.npy", tmp_path)
     assert not marker.exists()
     pickle.loads(pickle.dumps(Marker(marker)))
-    assert marker.exists()  # as it would have been
+    assert marker.exists()  # unchanged
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -563,7 +563,7 @@ def test_a_place_says_what_stands_there() -> None:
 
 
 def places(text: str) -> list[str]:
-    """The fields of all problems, in the order they are told."""
+    """The fields of all problems, in the order of the report."""
     with pytest.raises(dg.DocumentError) as caught:
         dg.loads(f"{HEAD}{text}")
     return [f"{each.node}: {each.field}" for each in caught.value.problems]

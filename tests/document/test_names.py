@@ -1,4 +1,4 @@
-"""Names that hold dots and slashes, and references that tell them from the outputs of nodes."""
+"""Names with dots and slashes, and references that distinguish them from outputs of nodes."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_whatever_names_a_graph_takes_it_can_be_written_and_read(nodes: list[tup
         try:
             made = getattr(dg, operator)(values[-1], name=name, **fields[operator])
         except dg.GraphError:
-            continue  # there is one of this name, or an output that is called so
+            continue  # a node or an output with this reference exists
         values.append(made[0] if isinstance(made, tuple) else made)
     for index, value in enumerate(values):
         graph.output(f"y{index}", value)

@@ -1,4 +1,4 @@
-"""What fusion looks like on the command line."""
+"""Fusion on the command line."""
 
 from __future__ import annotations
 
