@@ -1,4 +1,4 @@
-"""Declare DirectML graphs, have them checked and fused, and run them in one execution.
+"""Declare DirectML graphs, check and fuse them, and run them in one execution.
 
     import dmlgraph as dg
 
@@ -10,8 +10,7 @@
 Operators are functions of their tensors (`dg.multiply`, `dg.reduce`, `dg.gemm`, …; `dmlgraph operators` lists
 them); sources are methods of `Graph`.
 
-Importing this package is quick: what is in it is imported when it is first used, a module or a family of operators
-at a time.
+Importing this package is quick: its modules and families of operators are imported when they are first used.
 """
 
 import importlib
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from dmlgraph.operators.registry import FUNCTIONS
 
-if TYPE_CHECKING:  # what _MODULES says, for type checkers and editors
+if TYPE_CHECKING:  # the names of _MODULES, for type checkers and editors
     from dmlgraph.document import load as load
     from dmlgraph.document import loads as loads
     from dmlgraph.dxdispatch import load as load_dxdispatch  # noqa: F401 - public
@@ -76,11 +75,11 @@ _MODULES = {
 }
 __version__: str
 
-if not TYPE_CHECKING:  # for which any name would be an attribute
+if not TYPE_CHECKING:  # with `__getattr__` they would accept any name
     __all__ = list(_MODULES)
 
     def __getattr__(name: str) -> Any:
-        """What is public, a module, or the version, imported when it is first used; else an error with a hint."""
+        """A public name, a module, or the version, imported at first use; else an error with a hint."""
         module = _MODULES.get(name)
         if module is not None:
             found = getattr(importlib.import_module(f"{__name__}.{module}"), name.removesuffix("_dxdispatch"))

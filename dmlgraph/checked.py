@@ -1,7 +1,7 @@
-"""Checked operators: a graph checks an operator once, however many of its nodes are equal.
+"""Checked operators: a graph checks equal operators only once.
 
-Checking takes far longer than looking up what was checked.  An operator is known by its class, the descriptions of its
-inputs and the fields that are given.  Numbers that are equal, such as 1 and 1.0, or 0.0 and −0.0, are different fields.
+Checking takes far longer than a lookup.  The key of an operator is its class, the descriptions of its inputs and the
+given fields.  Equal numbers such as 1 and 1.0, or 0.0 and −0.0, are different fields.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from dmlgraph.tensor import TensorDesc
 
 
 class Checked(NamedTuple):
-    """An operator that is legal, and what its nodes write."""
+    """A legal operator, and the outputs of its nodes."""
 
     operator: Operator
     outputs: Outputs
 
 
 class CheckedOperators:
-    """The operators that a graph has checked, by what they are made of.
+    """The operators that a graph has checked, by their keys.
 
-    Of equal descriptions the graph holds one (`shared`), so that keys tell them apart by identity.
+    The graph holds one object for equal descriptions (`shared`), so that keys can compare them by identity.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class CheckedOperators:
         self._descs: dict[TensorDesc, TensorDesc] = {}
 
     def shared(self, outputs: Outputs) -> Outputs:
-        """The outputs with the descriptions that the graph holds."""
+        """The same outputs with the graph's shared descriptions."""
         descs = tuple(desc and self._descs.setdefault(desc, desc) for desc in outputs.descs)
         return outputs._replace(descs=descs)
 
@@ -46,20 +46,20 @@ class CheckedOperators:
             self._operators[key] = checked
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Identities end with the process: a copy elsewhere begins anew."""
+        """Identities are valid in one process only: an unpickled copy starts empty."""
         return CheckedOperators, ()
 
 
 def key_of(
     operator: type[Operator], level: FeatureLevel, inputs: Mapping[str, Any], fields: Mapping[str, Any]
 ) -> Hashable | None:
-    """What tells a checked operator from all others of a graph; None where that would take too long.
+    """The key of an operator in a graph; None where computing it would take too long.
 
     Args:
         operator: its class.
-        level: that it is checked at.
-        inputs: input field → a description that the graph holds, a tuple of these, or None.
-        fields: the other fields that are given, with dims resolved.
+        level: the level at which it is checked.
+        inputs: input field → a shared description of the graph, a tuple of these, or None.
+        fields: the other given fields, with dims resolved.
     """
     descs = tuple([tuple(map(id, desc)) if type(desc) is tuple else id(desc) for desc in inputs.values()])
     try:
@@ -69,16 +69,16 @@ def key_of(
 
 
 def _typed(value: Any) -> Hashable:
-    """A field so that only what means the same is equal.
+    """A hashable form of a field; equal only for fields with the same meaning.
 
     Raises:
-        TypeError: it is an array, or something else that is not looked into.
+        TypeError: it is an array, or of another kind that has no such form.
     """
     kind = type(value)
     if kind in _PLAIN or isinstance(value, enum.Enum):
         return kind, value
     if kind is float:
-        return kind, repr(value)  # which tells the zeros apart
+        return kind, repr(value)  # different for 0.0 and −0.0
     if kind in (list, tuple):
         return tuple(_typed(each) for each in value)
     if kind is dict:

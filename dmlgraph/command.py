@@ -1,6 +1,6 @@
-"""Where the command `dmlgraph` begins: a Ctrl-C ends it with exit status 130, whatever it is doing.
+"""Entry point of the command `dmlgraph`: Ctrl-C ends it with exit status 130, whatever it is doing.
 
-The signal is handled before anything is imported that takes long, the command's own modules among it.
+The signal handler is set before any slow import, including the command's own modules.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import os
 import signal
 import sys
 
-INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
+INTERRUPTED = 130  # 128 plus the number of the signal, as in shells
 
 
 def main() -> None:
     """The command; does not return."""
-    # Where the signal is ignored, as in the background of a script, it stays so.
+    # If the signal is ignored, as in the background of a script, it stays ignored.
     stoppable = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if stoppable:
-        signal.signal(signal.SIGINT, _leave)  # nothing is under way: nothing has to be cleared away
-        # Python gives a signal that has a handler back to the system as it ends, which would end the process by it.
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first that is registered runs last
+        signal.signal(signal.SIGINT, _leave)  # no work has begun: no cleanup is needed
+        # At exit, Python restores the default action of a signal with a handler, which would kill the process.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first registered runs last
     from dmlgraph.cli import main as command
 
     status: str | int | None = INTERRUPTED
@@ -41,26 +41,26 @@ def main() -> None:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether an error is an interrupt or follows from one: Python 3.11 wraps one that comes while a class is made."""
+    """Whether an error is or follows from an interrupt: Python 3.11 wraps one that comes while a class is created."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
-    """Repeats an interrupt that Python ignores, since it came in a callback, such as those that imports make."""
+    """Repeats an interrupt that Python ignores because it came in a callback, such as those of imports."""
     if ignored.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(ignored)
         return
     import threading
 
     def interrupt() -> None:
-        if hasattr(signal, "pthread_kill"):  # which ends a sleep, too
+        if hasattr(signal, "pthread_kill"):  # which also ends a sleep
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         else:
             signal.raise_signal(signal.SIGINT)
 
-    again = threading.Timer(0.01, interrupt)  # once the callback is over
+    again = threading.Timer(0.01, interrupt)  # after the callback
     again.daemon = True
     again.start()
 

@@ -1,4 +1,4 @@
-"""The driver: a graph walks through the passes and lowering to a device, which compiles it.
+"""The driver: runs the passes and lowering, and gives the result to a device, which compiles it.
 
     executable = compile_graph(graph, choose("cpu"))
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 def fuse_graph(graph: Graph, device: Device | None = None, *, fuse: bool | Iterable[str] = True) -> Fused:
-    """The graph after the passes: at the device's level, and without what the device objects to.
+    """The graph after the passes: at the device's level, and without operators that the device objects to.
 
     Args:
         graph: with its dims resolved.
-        device: None: all that the graph's own level allows.
+        device: None: everything that the graph's level allows.
         fuse: as in `Graph.compile`.
     """
     if device is None:
@@ -53,9 +53,9 @@ def lower_graph(
 def compile_graph(
     graph: Graph, choice: Choice, *, fuse: bool | Iterable[str] = True, debug: bool = False
 ) -> Executable:
-    """Fuses and lowers a graph for a device and compiles it there; `fuse` and `debug` are those of `Graph.compile`.
+    """Fuses and lowers a graph for a device and compiles it there; `fuse` and `debug` are as in `Graph.compile`.
 
-    The executable's `stats` say how long each of the three took: fuse_seconds, lower_seconds, compile_seconds.
+    The executable's `stats` hold the time of each of the three: fuse_seconds, lower_seconds, compile_seconds.
 
     Raises:
         OperatorError: a node needs a higher feature level than the device has.
@@ -99,7 +99,7 @@ def _check_level(desc: GraphDesc, device: Device) -> None:
 
 
 def _in_source(problem: Problem, graph: Graph, fused: Fused) -> Problem:
-    """A problem of a node of the fused graph with the nodes it was made of, and with its place in the graph's file."""
+    """A problem of a node of the fused graph, with its origins and its place in the graph's file."""
     origins = fused.origins.get(problem.node or "", ())
     if not origins:
         return graph.located(problem)

@@ -1,6 +1,6 @@
-"""What other libraries call the things that are here: data, for hints and for documentation.
+"""Names in other libraries for operators, fields and devices: data for hints and documentation.
 
-Nothing in it is an alias that a graph may use.
+None of these names is an alias in graphs.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "onnx": "ONNX", "webnn": "Web
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Entry:
-    """What does here what a function does elsewhere.
+    """The equivalent of a function of another library.
 
     Attributes:
-        operator: ours; empty where DirectML has none.
-        fields: those that make it do the same.
-        instead: what to do where there is no operator, or what else is to be known; a phrase.
-        numpy, torch, onnx, webnn, others: the names in these libraries, with spaces between them.
+        operator: its name here; empty where DirectML has no such operator.
+        fields: the fields with which it does the same.
+        instead: what to do without an operator, or what else to know; a phrase.
+        numpy, torch, onnx, webnn, others: the names in these libraries, separated by spaces.
     """
 
     operator: str
@@ -175,7 +175,7 @@ OPERATORS = (
     _reduce("log_sum_exp", torch="logsumexp", onnx="ReduceLogSumExp", webnn="reduceLogSumExp"),
     Entry("cumulative_summation", numpy="cumsum", torch="cumsum", onnx="CumSum", webnn="cumulativeSum"),
     Entry("cumulative_product", numpy="cumprod", torch="cumprod"),
-    # Elements moved.
+    # Moving elements.
     Entry("join", numpy="concatenate concat hstack vstack", torch="cat concat", onnx="Concat", webnn="concat"),
     Entry("split", numpy="array_split", torch="chunk", onnx="Split", webnn="split"),
     Entry("slice", torch="narrow", onnx="Slice", webnn="slice", others="strided_slice"),
@@ -199,13 +199,13 @@ OPERATORS = (
     Entry("quantize_linear", torch="quantize_per_tensor", onnx="QuantizeLinear", webnn="quantizeLinear"),
     Entry("dequantize_linear", onnx="DequantizeLinear", webnn="dequantizeLinear"),
     Entry("dynamic_quantize_linear", onnx="DynamicQuantizeLinear"),
-    # Made without a tensor.
+    # Sources.
     Entry("fill_value_constant", numpy="full fill", torch="full", onnx="ConstantOfShape", others="constant"),
     _fill(0, numpy="zeros", torch="zeros"),
     _fill(1, numpy="ones", torch="ones"),
     Entry("fill_value_sequence", numpy="arange linspace", torch="arange linspace", onnx="Range", others="iota"),
     Entry("random_generator", numpy="random rand", torch="rand", onnx="RandomUniform"),
-    # What DirectML has no operator for.
+    # DirectML has no operator for these.
     Entry("", instead=_SHAPES, numpy="reshape ravel", torch="reshape view", onnx="Reshape", webnn="reshape"),
     Entry("", instead=_SHAPES, numpy="squeeze expand_dims", torch="squeeze unsqueeze", onnx="Squeeze Unsqueeze"),
     Entry("", instead=_SHAPES, torch="flatten", onnx="Flatten"),
@@ -224,7 +224,7 @@ OPERATORS = (
     Entry("", instead="write it as a sum of products with gemm, multiply and reduce", numpy="einsum", onnx="Einsum"),
 )
 
-# Names that stand for a value of an enumeration.
+# Other names for values of enumerations.
 MEMBERS = {
     "mean": "average",
     "avg": "average",
@@ -242,7 +242,7 @@ MEMBERS = {
     "reverse": "backward",
 }
 
-# Names of operators' fields.
+# Other names for operators' fields.
 FIELDS = {
     "axis": "axes",
     "dim": "axes",
@@ -262,7 +262,7 @@ FIELDS = {
     "activation": "fused_activation",
 }
 
-# Names of devices, each with what to write here.
+# Other names for devices.
 DEVICES = {
     **dict.fromkeys(
         ("cuda", "gpu", "dml", "dx12", "d3d12", "rocm", "hip", "mps", "xpu", "vulkan", "webgpu"), "directml"
@@ -275,12 +275,12 @@ DEVICES = {
 
 
 def plain(name: str) -> str:
-    """A name without case and underscores, by which it is looked up: `max_pool2d` and `maxPool2d` are one."""
+    """A name in lower case without underscores, for lookup: `max_pool2d` and `maxPool2d` are the same."""
     return name.lower().replace("_", "")
 
 
 def entries() -> dict[str, Entry]:
-    """The operators' entries by the plain names elsewhere; the first one counts."""
+    """The operators' entries by their plain names in other libraries; the first one counts."""
     found: dict[str, Entry] = {}
     for entry in OPERATORS:
         for library in LIBRARIES:

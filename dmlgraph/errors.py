@@ -1,8 +1,8 @@
-"""The errors dmlgraph raises: a small tree of exceptions, each made of problems with fields.
+"""The errors that dmlgraph raises: a small tree of exceptions, each with problems that have fields.
 
-A `Problem` is one thing that is wrong, or a warning of what is surely not meant: where (node, field, place in a
-file), what was given, what is allowed, and what to do about it.  An exception carries one or more of them; its own
-`node`, `field`, `got`, `allowed`, `hint` and `location` are those of the first.
+A `Problem` is one error, or a warning of a probable mistake: where it is (node, field, place in a file), what was
+given, what is allowed, and what to do.  An exception carries one or more of them; its `node`, `field`, `got`,
+`allowed`, `hint` and `location` are those of the first.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dmlgraph.codes import WARNINGS
 class Location:
     """A place in a file; line and column count from 1, columns in characters.
 
-    `end_column` is the column behind the last character of what stands there, None where that is not known or on
-    another line; `source` is the text of the whole line.  Neither makes one place different from another.
+    `end_column` is the column after the last character, None where that is unknown or on another line; `source` is the
+    text of the whole line.  Comparison ignores both.
     """
 
     file: str
@@ -39,7 +39,7 @@ class Location:
 
 
 class Severity(enum.StrEnum):
-    """How bad a problem is: an error is raised, a warning is told."""
+    """How bad a problem is: an error is raised, a warning is only reported."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -47,11 +47,11 @@ class Severity(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, or a warning: legal, but surely not meant.
+    """One error, or a warning of something legal that is probably a mistake.
 
-    `code` says of which kind it is, one of `dmlgraph.codes.CODES`; `field` is a dotted path inside the node
-    (`output.sizes`, `axes.1`); `got` is the offending value or None where there is none to show;
-    `allowed` and `hint` are phrases for people.
+    `code` is its kind, one of `dmlgraph.codes.CODES`; `field` is a dotted path inside the node (`output.sizes`,
+    `axes.1`); `got` is the offending value, or None where there is none to show; `allowed` and `hint` are phrases for
+    people.
     """
 
     message: str
@@ -77,7 +77,7 @@ class Problem:
 
     @property
     def headline(self) -> str:
-        """Where, what is wrong, and what was given: all but the advice."""
+        """Where, what is wrong, and what was given; without the advice."""
         where = []
         if self.node is not None:
             where.append(f"node '{shorten(self.node)}'")
@@ -89,21 +89,21 @@ class Problem:
         return text
 
     def within(self, field: str) -> Problem:
-        """The same problem seen from outside: its field path starts with `field`."""
+        """The same problem with `field` in front of its field path."""
         return dataclasses.replace(self, field=f"{field}.{self.field}" if self.field else field)
 
     def at(self, *, node: str | None = None, location: Location | None = None) -> Problem:
-        """The same problem with its node or its place in a file filled in where they are still unknown."""
+        """The same problem; fills in its node and its place in a file where they are unknown."""
         return dataclasses.replace(self, node=self.node or node, location=self.location or location)
 
 
 class DmlGraphError(Exception):
-    """Base of everything dmlgraph raises on purpose."""
+    """Base class of all errors that dmlgraph raises on purpose."""
 
-    CODE: ClassVar[str]  # of its problems, where a class of errors is of one kind
+    CODE: ClassVar[str]  # of its problems, where all errors of a class are of one kind
 
     def __init__(self, problems: Iterable[Problem] | Problem | str, **fields: Any) -> None:
-        """Made of problems, or of one message and the fields of its problem."""
+        """Takes problems, or a message and the other fields of one problem."""
         if isinstance(problems, str):
             kind = {"code": self.CODE} if hasattr(self, "CODE") else {}
             problems = Problem(problems, **kind | fields)
@@ -141,11 +141,11 @@ class DmlGraphError(Exception):
         return self.problems[0].location
 
     def at(self, node: str) -> Self:
-        """The same error told of the node it happened in."""
+        """The same error with the node in which it happened."""
         return self.with_problems(problem.at(node=node) for problem in self.problems)
 
     def with_problems(self, problems: Iterable[Problem]) -> Self:
-        """The same error with other problems; what else it carries stays."""
+        """The same error with other problems; its other attributes stay."""
         other = type(self)(problems)
         other.__dict__.update({key: value for key, value in self.__dict__.items() if key != "problems"})
         return other
@@ -155,11 +155,11 @@ class DmlGraphError(Exception):
 
 
 class TensorError(DmlGraphError, ValueError):
-    """A tensor description that cannot be: rank, sizes, strides, data type."""
+    """A tensor description is invalid: rank, sizes, strides, data type."""
 
 
 class ScalarError(DmlGraphError, ValueError):
-    """A number that its data type cannot hold."""
+    """A data type cannot hold a number."""
 
 
 class OperatorError(DmlGraphError, ValueError):
@@ -183,7 +183,7 @@ class DeviceError(DmlGraphError, RuntimeError):
 
 
 class NotEnoughMemoryError(DeviceError, MemoryError):
-    """There is not enough memory; the message says for what."""
+    """Not enough memory; the message says for what."""
 
     CODE = "memory"
 
@@ -192,10 +192,10 @@ class Within:
     """Adds a place to every problem of an error that is raised inside.
 
     Args:
-        node: named where a problem names none.  A description of a tensor that is wrong there is an OperatorError.
-        field: put in front of a problem's own field.
-        place: makes of a problem the one with its place, in a file for example.
-        kind: the class of the error; by default it stays.
+        node: set where a problem has no node.  A TensorError at a node becomes an OperatorError.
+        field: put in front of a problem's field path.
+        place: returns a problem with its place, in a file for example.
+        kind: the class of the error to raise; by default that of the error inside.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class Within:
         place: Callable[[Problem], Problem] | None = None,
         kind: type[DmlGraphError] | None = None,
     ) -> None:
-        self.node = node if isinstance(node, str) else None  # of another kind: the problem is the name itself
+        self.node = node if isinstance(node, str) else None  # else the problem is the name itself
         self.field, self.place, self.kind = field, place, kind
 
     def __enter__(self) -> None:
@@ -230,7 +230,7 @@ class Within:
         return problem if self.place is None else self.place(problem)
 
 
-MOST_PROBLEMS = 3000  # told of one document: more are not read, and would take longer than reading the document
+MOST_PROBLEMS = 3000  # reported for one document: nobody reads more, and finding them is slower than reading it
 
 
 class Gathered:
@@ -255,13 +255,13 @@ class Gathered:
         return True
 
     def settle(self, error: type[DmlGraphError]) -> None:
-        """Raises what was found, if anything was."""
+        """Raises the problems found, if any."""
         if self.problems:
             raise error(self.problems)
 
 
 class TooManyError(Exception):
-    """So much is wrong that looking on is no use."""
+    """There are so many problems that searching on is useless."""
 
 
 class Problems:
@@ -285,7 +285,7 @@ class Problems:
 
     @contextlib.contextmanager
     def gathering(self) -> Iterator[None]:
-        """Inside, a document is read; at the end all that is wrong with it is raised.
+        """Reads a document inside; raises all of its problems at the end.
 
         Raises:
             DocumentError: every problem, by place.
@@ -296,10 +296,10 @@ class Problems:
             raise self._error()
 
     def _error(self) -> DocumentError:
-        """All of them, by place; a last one says so where there may be more."""
+        """All of them, by place; a last one says that there may be more."""
         ordered = sorted(self.found, key=_by_place)
         if len(ordered) == MOST_PROBLEMS:
-            last = Problem(f"there may be more errors: the first {MOST_PROBLEMS} are told", code="too-many")
+            last = Problem(f"there may be more errors: only the first {MOST_PROBLEMS} are reported", code="too-many")
             ordered.append(dataclasses.replace(last, location=ordered[-1].location))
         return DocumentError(ordered)
 
@@ -309,9 +309,9 @@ def _by_place(problem: Problem) -> tuple[int, int]:
 
 
 def suggestion(name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str | None:
-    """A hint with the known name nearest to `name`, or None where nothing is near.
+    """A hint with the known name most similar to `name`, or None where none is similar.
 
-    `elsewhere`: known names by what they are called in other libraries; such a name means just that.
+    `elsewhere`: names in other libraries → known names; these have priority.
     """
     near = (elsewhere or {}).get(name) or nearest(name, known)
     return None if near is None else f"did you mean '{near}'?"
@@ -328,9 +328,9 @@ def unknown_array(name: object, known: Collection[str], what: str) -> BindingErr
     )
 
 
-# What looking for the name that was meant may take.  A document may have wrong names by the thousand, and as many
-# right ones; each hint of a document is looked for in well under a millisecond, and only so many are.
-MOST_COMPARED = 250  # names that a name is compared with one by one: all of DirectML's operators
+# Limits of the search for the intended name.  A document may have thousands of wrong names, and as many right ones;
+# each search takes well under a millisecond, and their number is limited.
+MOST_COMPARED = 250  # names that a name is compared with one by one; enough for all of DirectML's operators
 LONGEST_COMPARED = 80  # characters of a name that is compared with others
 MOST_HINTS = 300  # of a document
 _hints: contextvars.ContextVar[Iterator[int] | None] = contextvars.ContextVar("hints", default=None)
@@ -338,7 +338,7 @@ _hints: contextvars.ContextVar[Iterator[int] | None] = contextvars.ContextVar("h
 
 @contextlib.contextmanager
 def few_hints() -> Iterator[None]:
-    """Inside, the nearest names of MOST_HINTS wrong ones are looked for, and none of others."""
+    """Inside, only the first MOST_HINTS wrong names get hints."""
     token = _hints.set(iter(range(MOST_HINTS)))
     try:
         yield
@@ -347,9 +347,9 @@ def few_hints() -> Iterator[None]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` is most likely a misspelling of, or None where nothing is near.
+    """The known name that `name` most likely misspells, or None where none is similar.
 
-    Of many known names (MOST_COMPARED) only those are found that are one letter away, or differ in case.
+    Among more than MOST_COMPARED names it finds only those that are one letter away, or differ in case.
     """
     left = _hints.get()
     if len(name) > LONGEST_COMPARED or (left is not None and next(left, None) is None):
@@ -367,7 +367,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def _one_letter_away(name: str) -> Iterator[str]:
-    """The name in another case, and with two letters swapped, one left out, one changed, or one put in."""
+    """The name in another case, and with two letters swapped, one removed, one changed, or one inserted."""
     yield from (name.lower(), name.upper(), name.capitalize())
     pairs = [(name[:index], name[index:]) for index in range(len(name) + 1)]
     yield from (head + tail[1] + tail[0] + tail[2:] for head, tail in pairs if len(tail) > 1)
@@ -386,7 +386,7 @@ def listing(names: Iterable[object], at_most: int = 50) -> str:
 
 
 def plural(count: int, noun: str, form: str = "") -> str:
-    """A count, in a format of Python's, and its noun: `1 node`, `2 nodes`, `0 entries`."""
+    """A count, in a Python format, and its noun: `1 node`, `2 nodes`, `0 entries`."""
     several = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
     return f"{count:{form}} {noun if count == 1 else several}"
 
@@ -396,13 +396,13 @@ def _line(problem: Problem) -> str:
 
 
 def shorten(value: object, limit: int = 120) -> str:
-    """A value for a message: text as it is, all else as Python writes it, cut after `limit` characters."""
+    """A value for a message: text unchanged, other values as `repr` writes them, cut after `limit` characters."""
     text = value[: limit + 1] if isinstance(value, str) else _beginning(value, limit + 1)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _beginning(value: object, limit: int) -> str:
-    """The beginning of `repr(value)`, at least `limit` characters of it, without writing all of it first."""
+    """At least the first `limit` characters of `repr(value)`, without computing all of it."""
     pieces: list[str] = []
     length = 0
     for piece in _pieces(value):
@@ -414,7 +414,7 @@ def _beginning(value: object, limit: int) -> str:
 
 
 def _pieces(value: object) -> Iterator[str]:
-    """What `repr` writes, piece by piece."""
+    """The text of `repr`, piece by piece."""
     if type(value) in (list, tuple):
         opening, closing = "[]" if type(value) is list else "()"
         items: Iterator[tuple[object, ...]] = ((each,) for each in value)  # type: ignore[attr-defined]
@@ -424,8 +424,8 @@ def _pieces(value: object) -> Iterator[str]:
     else:
         try:
             yield repr(value[:1000] if type(value) is str else value)
-        except ValueError:  # Python does not print integers of more than some thousand digits
-            yield "a number of thousands of digits"
+        except ValueError:  # Python does not print integers with thousands of digits
+            yield "a number with thousands of digits"
         return
     yield opening
     count = 0

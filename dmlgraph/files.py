@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whenever the process is killed."""
+"""Files that appear completely or not at all, even if the process is killed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import BinaryIO, Self
 
 
 class NewFiles:
-    """Files that are written under other names, and take their own together at the end.
+    """Files that are written under temporary names and renamed together at the end.
 
         with NewFiles() as files:
             with files.open(folder / "y.npy") as stream:
                 ...
 
-    An exception in the block leaves everything as it was.  What is not a plain file, such as /dev/stdout or a FIFO, is
-    written into as it stands, and so is a file in a folder that takes no new ones.
+    An exception in the block changes nothing.  Paths that are not plain files, such as /dev/stdout or a FIFO, and files
+    in a folder that is not writable, are written directly.
     """
 
     def __init__(self) -> None:
-        self._written: list[tuple[pathlib.Path, pathlib.Path]] = []  # a temporary name and the file's own
+        self._written: list[tuple[pathlib.Path, pathlib.Path]] = []  # temporary name, final name
 
     def __enter__(self) -> Self:
         return self
@@ -43,7 +43,7 @@ class NewFiles:
         """A stream for the bytes of a file.
 
         Raises:
-            OSError: the file cannot be written; it names the file itself.
+            OSError: the file cannot be written; it has the file's final name.
         """
         target = pathlib.Path(os.path.realpath(path))  # a link stays a link
         try:

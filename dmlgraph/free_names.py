@@ -1,4 +1,4 @@
-"""Names that nothing has yet."""
+"""Unused names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class FreeNames:
-    """Gives names away, each once."""
+    """Allocates names, each once."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -17,8 +17,8 @@ class FreeNames:
         """`base`, `base_1`, `base_2`, …: the first that is free, found in constant time.
 
         Args:
-            base: the name that is wished for.
-            endings: what is written behind the name; all that comes of it must be free, and is taken.
+            base: the preferred name.
+            endings: suffixes; the name with each of them must be free, and becomes taken.
         """
         endings = list(endings)
         for index in itertools.count(self._next.get(base, 0)):

@@ -1,6 +1,6 @@
-"""The operators as functions of their tensors; functions.pyi holds their signatures for type checkers and editors.
+"""The operators as functions of their tensors; functions.pyi has their signatures for type checkers and editors.
 
-A function is made when it is first used.
+Functions are created at first use.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The record of fusing: what the passes did to a graph, and what they did not, with the reasons."""
+"""The record of fusing: which rewrites the passes did, and which they declined, with reasons."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the record: what was done, or why it was not.
+    """One line of the record: a rewrite, or why a rule declined.
 
     Attributes:
         rule: its name.
-        node: the node it looked at.
-        removed: the nodes that are no more; empty where `applied` is false.
-        added: the nodes that stand for them.
+        node: the node that the rule looked at.
+        removed: the nodes it removed; empty where `applied` is false.
+        added: the nodes that replace them.
         why: the reason, for people.
-        applied: whether it was done.
+        applied: whether the rewrite was done.
     """
 
     rule: str

@@ -1,14 +1,13 @@
-"""Graph: operators, inputs and constants, and which flows into which.
+"""Graph: operators, inputs and constants, and the edges between them.
 
     g = Graph("ramp_times_x")
     x = g.input("x", sizes=[2, 3], dtype="float32")
     ramp = g.fill_value_sequence(sizes=[2, 3], dtype="float32", value_start=3, value_delta=2)
     g.output("y", dg.activation_relu(x * ramp))
 
-Every node is checked when it is added, at the graph's target feature level.  Sizes may be names of dims; the
-graph is built with their values and `with_dims` builds it again with others.  A value can only be used after it
-exists, so a graph built this way has no cycles, and the order in which nodes were added is one in which they
-can run.
+Every node is checked when it is added, at the graph's target feature level.  Sizes may be names of dims; the graph is
+built with their values, and `with_dims` builds it again with others.  A value can only be used after it exists, so a
+graph has no cycles, and the order in which nodes were added is an execution order.
 """
 
 from __future__ import annotations
@@ -71,14 +70,14 @@ _STAND_IN = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,))
 
 
 class Placed(Protocol):
-    """What has a place in a file."""
+    """Something with a place in a file."""
 
     @property
     def location(self) -> Location: ...
 
 
 def _source(operator: type[Operator]) -> Callable[..., Value]:
-    """The method of Graph that adds a source: the operator's signature, all by keyword."""
+    """A method of Graph that adds a source; it has the operator's signature, with keyword arguments only."""
 
     def method(self: Graph, *tensors: Any, name: str | None = None, **fields: Any) -> Value:
         given = calls.take_tensors(operator, tensors, fields)
@@ -95,13 +94,13 @@ def _source(operator: type[Operator]) -> Callable[..., Value]:
 
 
 class Graph:
-    """A DirectML graph in the making.
+    """A DirectML graph that is being built.
 
     Args:
-        name: what the graph is called in messages and in DirectML.
-        target: the feature level every node must be legal at, such as "5.0"; by default the newest known.
-        dims: values of the names that may stand in place of sizes.
-        allow: codes of warnings that are not told, such as "unused-input".
+        name: the graph's name in messages and in DirectML.
+        target: the feature level at which every node must be legal, such as "5.0"; by default the newest known.
+        dims: values of names that can be used as sizes.
+        allow: codes of warnings that are not reported, such as "unused-input".
     """
 
     def __init__(
@@ -137,16 +136,16 @@ class Graph:
         strides: Sequence[int | str] | None = None,
         owned: bool = False,
     ) -> Value:
-        """A tensor given at every run; `owned`: handed to the device once, when first given."""
+        """A tensor given at every run; `owned`: the device takes it once, at the first run."""
         declared = {"dtype": dtype, "sizes": _kept(sizes), "strides": _kept(strides), "owned": owned}
         with Within(name):
             desc = self.describe(**declared)
             return self._add_source(InputNode(self._take(name), desc, declared))
 
     def constant(self, name: str, data: Any, *, dtype: DataTypeLike | None = None) -> Value:
-        """A tensor known beforehand: an array, or numbers with a `dtype`; the data is copied.
+        """A tensor known in advance: an array, or numbers with a `dtype`; copies the data.
 
-        With a `dtype`, numbers become that type by the rules of `dmlgraph.scalar`: floats are rounded, and what
+        With a `dtype`, numbers are converted by the rules of `dmlgraph.scalar`: floats are rounded, and a number that
         the type cannot hold is an error.
         """
         with Within(name):
@@ -172,26 +171,26 @@ class Graph:
         outputs: Mapping[str, Any],
         name: str | None = None,
     ) -> tuple[Value | None, ...]:
-        """Adds a node and returns its outputs in binding order, None where one is left out.
+        """Adds a node and returns its outputs in binding order, None for outputs that are left out.
 
-        The functions of `dmlgraph` are the pleasant way to call this.
+        The functions of `dmlgraph` are a more convenient way to call this.
 
         Args:
             operator: its class.
             tensors: input field → Value, number, sequence of these, or None.
             attributes: the other fields, validated here; sizes in them may be names of dims.
-            outputs: output field → what is asked of it (`{"dtype": …, "sizes": …, "strides": …}`).
-            name: the node's; by default made of the operator's.
+            outputs: output field → requests (`{"dtype": …, "sizes": …, "strides": …}`).
+            name: the node's name; by default derived from the operator's.
 
         Raises:
-            DmlGraphError: what is wrong, told of the node and field.
+            DmlGraphError: the node is wrong; its problems have the node and field.
         """
         count, counters = len(self._network), dict(self._next)
         name = self._free(operator.name) if name is None else self._take(name)
         try:
             return self._add_operator(name, operator, tensors, attributes, outputs)
         except Exception:
-            # A refused node leaves nothing behind: neither the fills made of its numbers nor its name.
+            # A refused node leaves no trace: neither the fills made of its numbers nor its name.
             self._network.remove_nodes_from(list(self._network)[count:])
             self._next = counters
             raise
@@ -236,7 +235,8 @@ class Graph:
     def _check(
         self, operator: type[Operator], given: dict[str, Any], fields: dict[str, Any], found: Gathered
     ) -> Operator:
-        """The operator, checked: of inputs of these descriptions, and of these fields, of which `found` knows problems.
+        """The checked operator with inputs of these descriptions and these fields; `found` has known problems of the
+        fields.
 
         Raises:
             OperatorError, GraphError: every problem.
@@ -246,7 +246,7 @@ class Graph:
         descs = given
         with found:
             descs = operator.adapt(given, {field: fields.get(field) for field in operator.attribute_fields})
-        if found.problems:  # what else is wrong, whatever the tensors and dims should be
+        if found.problems:  # other problems, which do not depend on tensors and dims
             raise error([*found.problems, *operator.field_problems(**descs, **fields)])
         checked = operator(**descs, **fields)
         problems = checked.level_problems(self.level)
@@ -261,10 +261,10 @@ class Graph:
         attributes: Mapping[str, Any],
         outputs: Mapping[str, Any],
     ) -> None:
-        """Checks the fields of a node whose inputs are not known: those of these names are given.
+        """Checks the fields of a node whose inputs are unknown; `inputs` names the given ones.
 
         Raises:
-            OperatorError: what is wrong with a field, whatever the inputs are.
+            OperatorError: a field is wrong for any inputs.
         """
         problems: list[Problem] = []
         fields = self._resolved(operator, attributes, outputs, problems)
@@ -287,16 +287,16 @@ class Graph:
             raise GraphError("there is already an output of this name", code="duplicate", field=f"outputs.{name}")
         self._outputs[name] = value.node, value.port
 
-    # Looking at it.
+    # Queries.
 
     @property
     def level(self) -> FeatureLevel:
-        """The level nodes are checked at."""
+        """The level at which nodes are checked."""
         return NEWEST if self.target is None else self.target
 
     @property
     def nodes(self) -> list[Node]:
-        """Every node, in an order in which they can run."""
+        """All nodes in execution order."""
         return self._network.all_nodes()
 
     @property
@@ -308,7 +308,7 @@ class Graph:
         return {name: Value(self, node, port) for name, (node, port) in self._outputs.items()}
 
     def node(self, name: str) -> Node:
-        """The node of a name; GraphError if there is none."""
+        """The node of this name; raises GraphError if there is none."""
         if name not in self._network:
             raise GraphError(NO_NODE, code="unknown-node", node=name, hint=suggestion(name, self._network.nodes))
         return self._network.node_of(name)
@@ -317,7 +317,7 @@ class Graph:
         """The description of an output of a node.
 
         Raises:
-            GraphError: there is no such node, it has no such output, or the output is left out.
+            GraphError: the node or the output does not exist, or the output is left out.
         """
         self.node(name)
         outputs = self._network.outputs_of(name)
@@ -339,25 +339,25 @@ class Graph:
         return desc
 
     def producers(self, name: str) -> list[tuple[str, int, int]]:
-        """What flows into a node: (node, its output port, the input port here), by input port."""
+        """The sources of a node: (node, its output port, the input port here), by input port."""
         return self._network.producers(name)
 
     def live_nodes(self) -> set[str]:
-        """The names of the nodes that some output depends on."""
+        """The names of the nodes on which an output depends."""
         return self._network.upstream(node for node, _ in self._outputs.values())
 
     def reference(self, name: str, port: int) -> str:
-        """How a graph file refers to an output of a node."""
+        """The reference to an output of a node in a graph file."""
         self.node(name)
         return name + self._network.outputs_of(name).paths[port]
 
     def value(self, reference: str) -> Value:
-        """The value a graph file would call `reference`: `node`, `node.output_index`, `node.outputs.1`.
+        """The value of a reference in a graph file: `node`, `node.output_index`, `node.outputs.1`.
 
-        Names may hold dots, too.  A reference has one meaning: `_check_meaning` keeps nodes from others' outputs.
+        Names may contain dots.  A reference has one meaning: `_check_meaning` refuses ambiguous names.
 
         Raises:
-            GraphError: no such node, or it has several outputs and none, or an unknown one, is named.
+            GraphError: the node does not exist, or has several outputs and the reference names none or an unknown one.
         """
         known: tuple[str, str] | None = None
         for name, path in readings(reference):
@@ -378,31 +378,31 @@ class Graph:
         raise GraphError(f"'{shorten(name)}' has {has}", code="unknown-output", got=reference, allowed=allowed)
 
     def unused_dims(self) -> list[str]:
-        """The dims that nothing was ever sized by."""
+        """The dims that no size has used."""
         return [dim for dim in self.dims if dim not in self._dims_used]
 
     def place(self, node: str | None, placed: Placed | None, fields: Mapping[str, Placed]) -> None:
-        """Remembers where in a file a node and its fields stand, or (without a node) fields of the graph."""
+        """Remembers the places in a file of a node and its fields, or (without a node) of fields of the graph."""
         self._places[node] = placed, fields
 
     def located(self, problem: Problem) -> Problem:
-        """The problem with its place in the file the graph was read from: its field's, else its node's."""
+        """The problem with its place in the graph's file: its field's, else its node's."""
         return problem.at(location=self.location(problem.node, problem.field))
 
     def location(self, node: str | None, field: str | None = None) -> Location | None:
-        """Where in the file the graph was read from a field stands, else its node; None where that is not known."""
+        """The place of a field in the graph's file, else of its node; None where that is unknown."""
         placed, fields = self._places.get(node, (None, {}))
         path = field or ""
         placed = fields.get(path) or fields.get(path.partition(".")[0]) or placed
         return None if placed is None else placed.location
 
-    # Other forms of it.
+    # Other forms.
 
     def with_dims(self, dims: Mapping[str, int]) -> Graph:
         """The same graph with other values for some of its dims.
 
         Raises:
-            GraphError: an unknown dim.
+            GraphError: a dim is unknown.
             DmlGraphError: the graph is not legal with these sizes.
         """
         changed = _dims(dims)
@@ -430,7 +430,7 @@ class Graph:
             value = values[source][from_port]
             assert value is not None
             other.output(name, value)
-        other._dims_used |= self._dims_used  # the sizes of constants keep no names
+        other._dims_used |= self._dims_used  # sizes of constants do not keep the names
         other._places |= self._places
         return other
 
@@ -441,14 +441,14 @@ class Graph:
         nodes: Iterable[tuple[Node, Sequence[tuple[str, int] | None]]],
         outputs: Mapping[str, tuple[str, int]],
     ) -> Graph:
-        """A graph of nodes that are known to be legal, as passes make it: each with its (node, port) sources.
+        """A graph of nodes that are known to be legal (made by passes), each with its (node, port) sources.
 
-        Nodes come in an order in which they can run.  Readers in it may read through strides of their own, which
-        no graph file can say: it cannot be saved, and its dims are resolved.
+        Nodes come in execution order.  Readers may read through other strides than the producer's, which a graph file
+        cannot express: the graph cannot be saved, and its dims are resolved.
         """
         graph = cls(like.name, target=like.target)
         graph.is_fused = True
-        known: dict[int, Outputs] = {}  # by operator: equal nodes share theirs
+        known: dict[int, Outputs] = {}  # by operator: equal nodes share them
         for node, sources in nodes:
             if isinstance(node, OperatorNode):
                 written = known.get(id(node.operator))
@@ -458,12 +458,12 @@ class Graph:
                 written = Outputs.of(node)
             graph._network.insert(node, written, sources)
         for name, (node_name, port) in outputs.items():
-            graph.desc(node_name, port)  # an error where there is no such output
+            graph.desc(node_name, port)  # raises for an output that does not exist
             graph._outputs[name] = node_name, port
         return graph
 
     def __copy__(self) -> Graph:
-        """A graph of its own with the same nodes, which never change."""
+        """An independent graph with the same nodes, which never change."""
         other = Graph.__new__(type(self))
         other.__dict__.update(
             {
@@ -480,23 +480,23 @@ class Graph:
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {plural(len(self._network), 'node')}, outputs {listing(self._outputs) or 'none'}>"
 
-    # What is built on graphs.  Only here does a graph reach upward, and it imports what it calls when it is called.
+    # Entry points to higher layers.  Only here does a graph depend on them, through imports at call time.
 
     def warnings(self) -> list[Problem]:
-        """What is legal but surely not meant, such as a node no output depends on; see `dmlgraph.lint`."""
+        """Probable mistakes that are legal, such as a node on which no output depends; see `dmlgraph.lint`."""
         from dmlgraph.lint import warnings
 
         return warnings(self)
 
     @staticmethod
     def _allowed(codes: Iterable[str]) -> tuple[str, ...]:
-        """The codes, if they are those of warnings; see `dmlgraph.lint`."""
+        """The codes, checked to be codes of warnings; see `dmlgraph.lint`."""
         from dmlgraph.lint import allowed
 
         return allowed(codes)
 
     def lower(self, *, fuse: bool | Iterable[str] = True) -> GraphDesc:
-        """The graph as DirectML is given it; see `dmlgraph.lowering`.  `fuse` is that of `compile`."""
+        """The graph in the form that DirectML gets; see `dmlgraph.lowering`.  `fuse` is as in `compile`."""
         from dmlgraph.compile import lower_graph
 
         return lower_graph(self, fuse=fuse)[1]
@@ -513,12 +513,12 @@ class Graph:
         """Compiles the graph for a device: "auto", "cpu", "reference", "directml", "directml:1", "directml:software".
 
         Args:
-            device: where to run; `auto` takes a hardware DirectML adapter where there is one, else `cpu`.
-            fuse: whether nodes melt into one another first (`dmlgraph.passes`): all rules that are on by default,
-                none, or those of the given names.
+            device: where to run; `auto` chooses a hardware DirectML adapter if there is one, else `cpu`.
+            fuse: whether to fuse nodes first (`dmlgraph.passes`): True: all rules that are on by default; False: no
+                rules; else the rules of these names.
             dims: other values for the graph's dims.
-            threads: how many may work on a run on `cpu`; by default DMLGRAPH_THREADS, or one for each processor.
-            debug: ask the device for its own checks and messages.
+            threads: the number of threads for a run on `cpu`; by default DMLGRAPH_THREADS, or one per processor.
+            debug: turn on the device's own checks and messages.
         """
         from dmlgraph.compile import compile_graph
         from dmlgraph.devices import choose
@@ -533,15 +533,15 @@ class Graph:
         save(self, path)
 
     def _repr_svg_(self) -> str:
-        """The graph as Jupyter shows it, a large one folded; see `dmlgraph.picture`."""
+        """The picture that Jupyter shows; large graphs are folded.  See `dmlgraph.picture`."""
         from dmlgraph import picture
 
         return picture.notebook(self)
 
-    # How it is done.
+    # Implementation.
 
     def describe(self, **fields: Any) -> TensorDesc:
-        """A description of a tensor whose sizes and strides may be names of dims.
+        """A tensor description whose sizes and strides may be names of dims.
 
         Raises:
             GraphError, TensorError: every problem of the fields.
@@ -557,9 +557,9 @@ class Graph:
         return desc
 
     def _resolve(self, sizes: Any, field: str, problems: list[Problem]) -> Any:
-        """Sizes with the values of dims in place of their names; anything else as it is.
+        """Sizes with the values of dims in place of their names; anything else unchanged.
 
-        A name that is no dim is added to the problems, and 1 stands in for its size.
+        A name that is not a dim is added to the problems, and its size is taken as 1.
         """
         if isinstance(sizes, str):
             if sizes not in self.dims:
@@ -581,7 +581,7 @@ class Graph:
         outputs: Mapping[str, Any],
         problems: list[Problem],
     ) -> dict[str, Any]:
-        """The fields with dims resolved where sizes may stand: integer attributes and outputs."""
+        """The fields with dims resolved in integer attributes and outputs."""
         resolved = dict(attributes)
         for member in operator.members:
             if member.kind.form.names_dims and member.field in resolved:
@@ -605,7 +605,7 @@ class Graph:
     def _values(
         self, operator: type[Operator], tensors: Mapping[str, Any], outputs: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Each input field's Value, list of Values or None; numbers made into fills."""
+        """Each input field's Value, list of Values or None; numbers become fills."""
 
         def value(given: Any, field: str, index: int | None = None) -> Value:
             if not isinstance(given, Value) and is_number(given):
@@ -643,23 +643,23 @@ class Graph:
         tensors: Mapping[str, Any],
         outputs: Mapping[str, Any],
     ) -> Value:
-        """A fill of one element, with as many dimensions as the tensors beside it, and the type of `number_types`."""
+        """A fill of one element, with as many dimensions as the other tensors, and the type from `number_types`."""
         peers = [each for given in tensors.values() for each in _listed(given) if isinstance(each, Value)]
         field = path[0] if path[1] is None else f"{path[0]}.{path[1]}"
         if not peers:
             raise OperatorError(
-                "needs at least one value of a graph beside the numbers",
+                "needs at least one value of a graph in addition to numbers",
                 code="missing",
                 field=field,
                 got=number,
-                hint="a fill is one: g.fill_value_constant(sizes=…, dtype=…, value=number)",
+                hint="make a fill: g.fill_value_constant(sizes=…, dtype=…, value=number)",
             )
         dtype = number_type(operator, path, number, _dtype_of, tensors, outputs)
         try:
             rank = max(len(peer.sizes) for peer in peers)
             return self.fill_value_constant(sizes=[1] * rank, dtype=dtype, value=number)
         except DmlGraphError as error:
-            hint = f"numbers are {dtype} here; or give a tensor, g.constant(name, number, dtype=…)"
+            hint = f"numbers are {dtype} here; else give a tensor, g.constant(name, number, dtype=…)"
             raise OperatorError(
                 dataclasses.replace(problem, node=None, field=field, hint=problem.hint or hint)
                 for problem in error.problems
@@ -682,7 +682,7 @@ class Graph:
             )
         if not self._network.writes(value.node, value.port, value.desc):
             raise GraphError(
-                "the value is not as its node has it", code="foreign-value", field=field, got=value.reference
+                "the value does not match its node's output", code="foreign-value", field=field, got=value.reference
             )
         return value
 
@@ -693,16 +693,18 @@ class Graph:
         return Value(self, node.name, 0)
 
     def _check_meaning(self, name: str, outputs: Outputs) -> None:
-        """Names may hold dots; but no reference may mean both a node and an output of another."""
-        hint = "another name for one of the two"
+        """Names may contain dots, but no reference may mean both a node and an output of another."""
+        hint = "rename one of the two"
         for other, path in readings(name) if "." in name else ():
             if other in self._network and path in self._network.outputs_of(other).ports:
-                told = f"is also what the output '{path[1:]}' of '{shorten(other)}' is called"
-                raise GraphError(told, code="duplicate", node=name, hint=hint)
+                clash = f"is also the reference to output '{path[1:]}' of '{shorten(other)}'"
+                raise GraphError(clash, code="duplicate", node=name, hint=hint)
         for path in outputs.named:
             if name + path in self._network:
-                told = f"its output '{path[1:]}' is called as the node '{shorten(name + path)}' is"
-                raise GraphError(told, code="duplicate", node=name, hint=hint)
+                clash = (
+                    f"the reference to its output '{path[1:]}' is also the name of the node '{shorten(name + path)}'"
+                )
+                raise GraphError(clash, code="duplicate", node=name, hint=hint)
 
     def _take(self, name: str) -> str:
         _check_name(name)
@@ -723,7 +725,7 @@ class Graph:
 
 
 def _kept(value: Any) -> Any:
-    """What the caller gave, out of reach of later changes to the caller's lists and arrays."""
+    """A copy of the caller's value that later changes to its lists and arrays do not affect."""
     if isinstance(value, Mapping):
         return {key: _kept(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -734,7 +736,7 @@ def _kept(value: Any) -> Any:
 def _numbers(data: Any) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(data)
-    except ValueError:  # NumPy's message names no remedy
+    except ValueError:  # NumPy's message does not say what to do
         raise OperatorError(
             "is not an array", code="kind", allowed="an array, or numbers in lists of equal lengths"
         ) from None
@@ -747,7 +749,7 @@ def _describe(value: Any) -> TensorDesc | tuple[TensorDesc, ...] | None:
 
 
 def _one_of(given: object) -> str | None:
-    """What to do with the outputs of a function where one value belongs."""
+    """A hint for the outputs of a function given as one value."""
     fields = getattr(given, "_fields", None)
     return None if fields is None else f"take one of its outputs: {listing(fields)}"
 
@@ -761,11 +763,11 @@ def _listed(value: Any) -> Sequence[Value | None]:
 
 
 def _size_hint(size: str, dims: Mapping[str, int]) -> str:
-    """What to do about text that is no dim."""
+    """A hint for text that is not a dim."""
     if size.replace("_", "").isdecimal():
-        return "write the number with digits alone, without quotes"
+        return "write the number with digits only, without quotes"
     if any(sign in size for sign in "+-*/()"):
-        return "nothing is computed here: declare a dim of that size"
+        return "expressions are not supported: declare a dim of that size"
     return suggestion(size, dims) or "dims are declared with the graph"
 
 

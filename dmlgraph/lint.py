@@ -1,7 +1,7 @@
-"""Warnings: what is legal in a graph, but surely not meant.
+"""Warnings: what is legal in a graph but probably a mistake.
 
-Each rule is a function from a graph to warnings; `RULES` lists them.  A warning is a `Problem` whose code
-says so: it is told, unless the graph allows it, and raised by nobody.
+Each rule is a function from a graph to warnings; `RULES` lists them.  A warning is a `Problem` with a code of
+`WARNINGS`: it is reported unless the graph allows it, and never raised.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dmlgraph.tensor import DataType
 if TYPE_CHECKING:
     from dmlgraph.graph import Graph
 
-SEARCHED = 4096  # elements looked at for the first inexact one, from where exactness is no longer certain
+SEARCHED = 4096  # the most elements searched for the first inexact one, after those that are certainly exact
 
 
 def warnings(graph: Graph) -> list[Problem]:
-    """What is legal in the graph but surely not meant, and not allowed, in the order of its file, else of its nodes."""
+    """The warnings that the graph does not allow, in the order of its file, else of its nodes."""
     problems = (problem for rule in RULES for problem in rule(graph))
     found = [graph.located(problem) for problem in problems if problem.code not in graph.allow]
     order = {node.name: index for index, node in enumerate(graph.nodes)}
@@ -34,10 +34,10 @@ def warnings(graph: Graph) -> list[Problem]:
 
 
 def allowed(codes: object) -> tuple[str, ...]:
-    """Codes of warnings that are not to be told, checked, each once.
+    """Codes of warnings to allow, checked, each once.
 
     Raises:
-        GraphError: not a list, or not the codes of warnings.
+        GraphError: not a list, or not codes of warnings.
     """
     if isinstance(codes, (str, Mapping)) or not isinstance(codes, Iterable):
         hint = 'such as ["unused-input"]'
@@ -61,37 +61,37 @@ def allowed(codes: object) -> tuple[str, ...]:
 
 
 def unused_dims(graph: Graph) -> Iterator[Problem]:
-    """Names of sizes that nothing uses."""
+    """Dims that no size uses."""
     for dim in graph.unused_dims():
         hint = "remove it, or write its name in place of a size"
         yield Problem("nothing uses this dim", code="unused-dim", field=f"dims.{dim}", hint=hint)
 
 
 def unused_nodes(graph: Graph) -> Iterator[Problem]:
-    """What no output depends on: told once for what nothing reads, naming what only serves it."""
+    """Nodes on which no output depends; one warning for each unread node, which names the nodes that only it uses."""
     live = graph.live_nodes()
     dead = [node for node in graph.nodes if node.name not in live]
     read = {source for node in dead for source, _, _ in graph.producers(node.name)}
-    told: set[str] = set()
+    reported: set[str] = set()
     for node in dead:
         if node.name in read:
             continue
-        alone = _upstream(graph, node.name, live | told)
-        told |= alone
-        hint = f"with it goes what only it reads: {listing(sorted(alone), at_most=8)}" if alone else None
+        only = _upstream(graph, node.name, live | reported)
+        reported |= only
+        hint = f"only it reads: {listing(sorted(only), at_most=8)}" if only else None
         code, message = _UNUSED[type(node)]
         yield Problem(message, code=code, node=node.name, hint=hint)
 
 
 _UNUSED: dict[type[Node], tuple[str, str]] = {
-    OperatorNode: ("unused-node", "is computed for nothing: no output depends on it"),
+    OperatorNode: ("unused-node", "no output depends on it"),
     InputNode: ("unused-input", "the input is never read"),
     ConstantNode: ("unused-constant", "the constant is never read"),
 }
 
 
 def sequences(graph: Graph) -> Iterator[Problem]:
-    """Sequences that leave the range of their data type on the way, or stop being exact."""
+    """Sequences that leave the range of their data type, or stop being exact."""
     for node in graph.nodes:
         if isinstance(node, OperatorNode) and isinstance(node.operator, FillValueSequence):
             rule = _float_sequence if node.operator.output.dtype.is_float else _integer_sequence
@@ -104,9 +104,9 @@ RULES: tuple[Callable[[Graph], Iterator[Problem]], ...] = (unused_dims, unused_n
 
 
 def _integer_sequence(fill: FillValueSequence) -> Problem | None:
-    """Whether start + i * delta leaves the type's range.
+    """The problem where start + i * delta leaves the type's range.
 
-    An unsigned type's delta from the middle of its range up may be a negative one: it is read both ways.
+    A delta in the upper half of an unsigned type's range may be meant as negative: both readings are tried.
     """
     dtype, last = fill.output.dtype, fill.output.element_count - 1
     low, high = dtype.range
@@ -128,7 +128,7 @@ def _integer_sequence(fill: FillValueSequence) -> Problem | None:
 
 
 def _float_sequence(fill: FillValueSequence) -> Problem | None:
-    """Whether a sequence becomes infinite or, of whole numbers, stops being exact."""
+    """The problem where a sequence becomes infinite, or a sequence of whole numbers stops being exact."""
     start, delta = fill.value_start, fill.value_delta
     last = fill.output.element_count - 1
     if not (np.isfinite(start.value) and np.isfinite(delta.value)):
@@ -156,13 +156,13 @@ def _float_sequence(fill: FillValueSequence) -> Problem | None:
 
 
 def _element(start: Scalar, delta: Scalar, index: int) -> Any:
-    """One element as DirectML computes it, in the data type itself: see `FillValueSequence`."""
+    """One element as DirectML computes it, in the data type: see `FillValueSequence`."""
     with np.errstate(all="ignore"):
         return start.value + start.dtype.numpy.type(index) * delta.value
 
 
 def _first(is_so: Callable[[int], bool], last: int) -> int:
-    """The first index for which it is so, given that it is so at the last and at every one after the first."""
+    """The first index that satisfies a monotonic predicate, which holds at the last index."""
     low, high = 0, last
     while low < high:
         middle = (low + high) // 2
@@ -171,10 +171,10 @@ def _first(is_so: Callable[[int], bool], last: int) -> int:
 
 
 def _first_inexact(start: Scalar, delta: Scalar, last: int) -> int | None:
-    """The first element that is not start + i * delta to the last digit; None: all are, or the terms have fractions.
+    """The first element that is not exactly start + i * delta; None: all are exact, or the terms have fractions.
 
-    An index, a product and a sum of whole numbers are exact for certain while each, its factors of two taken out,
-    has no more bits than the type: up to `certain`.  From there on elements are compared.
+    An index, a product and a sum of whole numbers are certainly exact while each, without its factors of two, has no
+    more bits than the significand: up to `certain`.  Elements after that are compared.
     """
     if not (float(start.value).is_integer() and float(delta.value).is_integer()) or not delta.value:
         return None
@@ -191,7 +191,7 @@ def _first_inexact(start: Scalar, delta: Scalar, last: int) -> int | None:
 
 
 def _precision(dtype: DataType) -> int:
-    """The bits of a float type's significand: whole numbers are exact up to two to this power."""
+    """The bits of a float type's significand: whole numbers are exact up to 2 to this power."""
     return int(np.finfo(dtype.numpy).nmant) + 1
 
 
@@ -201,7 +201,7 @@ def _twos(number: int) -> int:
 
 
 def _upstream(graph: Graph, name: str, known: set[str]) -> set[str]:
-    """The names of all that a node depends on but for what is known, which has nothing new upstream."""
+    """The names of all nodes that a node depends on, without those in `known` and their sources."""
     found: set[str] = set()
     waiting = [name]
     while waiting:

@@ -1,7 +1,7 @@
 """Lowering: Graph → GraphDesc, the Python mirror of DML_GRAPH_DESC.
 
-A `GraphDesc` is what every device is given: operator nodes, constant nodes, and the three lists of edges.  It is
-plain data: it can be printed (`str`), compared and hashed.
+Every device gets a `GraphDesc`: operator nodes, constant nodes, and the three lists of edges.  It is plain data: it can
+be printed (`str`), compared and hashed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from dmlgraph.tensor import DataType, TensorDesc
 from dmlgraph.value import Value
 
 CONSTANT_NODE_LEVEL = FeatureLevel.V6_2  # DML_GRAPH_NODE_TYPE_CONSTANT exists from here
-CONSTANT_NODE_BYTES = 64  # larger constants are inputs handed to DirectML once, which keeps them in its own layout
+CONSTANT_NODE_BYTES = 64  # larger constants are inputs that DirectML takes once and keeps in its own layout
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class GraphInput:
-    """A slot of the graph's inputs; `data` is given for a constant, which is bound once and not by the user."""
+    """A slot of the graph's inputs; `data` is the data of a constant, which the device binds once, not the user."""
 
     name: str
     desc: TensorDesc
@@ -96,9 +96,9 @@ class IntermediateEdge:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class GraphDesc:
-    """A lowered graph.  Nodes stand in an order in which they can run; edges hold indices.
+    """A lowered graph.  Nodes are in execution order; edges hold indices.
 
-    Two are equal when their texts are: same names, operators, constants and edges.
+    Two are equal if their texts are: same names, operators, constants and edges.
     """
 
     name: str
@@ -121,26 +121,27 @@ class GraphDesc:
 
 
 def lower(graph: Graph, level: FeatureLevel | None = None) -> GraphDesc:
-    """The graph as DirectML is given it.
+    """The graph in the form that DirectML gets.
 
-    Nodes no output depends on are left out; inputs stay, used or not.  A constant becomes a constant node where
-    the level has them and it is small (CONSTANT_NODE_BYTES), else an input owned by DirectML; an input bound at
-    every run where a reader takes no owned tensors, for which DirectML removes the device given a constant node.
-    DirectML has no edge from a graph input or a constant to a graph output: an identity stands between them.
+    Nodes on which no output depends are left out; unused inputs stay.  A small constant (CONSTANT_NODE_BYTES) becomes a
+    constant node where the level has them; another becomes an input owned by DirectML.  A constant with a reader that
+    does not accept owned tensors becomes an input that is bound at every run: with a constant node for such a reader,
+    DirectML removes the device.  DirectML has no edge from a graph input or a constant to a graph output: an identity
+    is inserted between them.
 
     Args:
         graph: with at least one output.
-        level: of the device it is for; by default the graph's own.
+        level: the device's level; by default the graph's.
 
     Raises:
-        GraphError: no outputs.
+        GraphError: the graph has no outputs.
     """
     with collector_paused():
         return _Lowering(graph, min(level, graph.level) if level else graph.level).run()
 
 
 class _Lowering:
-    """The state of one lowering: where each graph value has gone."""
+    """The state of one lowering: where each graph value went."""
 
     def __init__(self, graph: Graph, level: FeatureLevel) -> None:
         self.graph, self.level = graph, level
@@ -157,7 +158,7 @@ class _Lowering:
             for node in graph.nodes
             if isinstance(node, OperatorNode) and not node.operator.takes_owned
             for source, _, _ in graph.producers(node.name)
-        }  # what some reader refuses as an owned tensor
+        }  # values that some reader refuses as owned tensors
 
     def run(self) -> GraphDesc:
         if not self.graph.outputs:
@@ -232,7 +233,7 @@ class _Lowering:
         return tuple(outputs), tuple(edges)
 
     def _copy(self, output: str, value: Value) -> int:
-        """An identity between a value and the output it cannot be by itself."""
+        """Inserts an identity between a graph output and a value that cannot be one."""
         desc = _owned(value.desc) if value.node in self.owned else value.desc
         name = self.free_names.take(f"{output}_identity")
         return self._append(OperatorDescNode(name, copy_of(desc, self.level)), [(value.node, value.port, 0)])
@@ -242,8 +243,8 @@ class _Lowering:
 def copy_of(desc: TensorDesc, level: FeatureLevel) -> Identity:
     """An identity that copies a tensor.
 
-    DirectML has no identity for some data types and ranks at some levels, and for 4 bits at none.  Then the tensor's
-    bytes are copied as 32-bit words, the gaps between its elements with them.
+    DirectML has no identity for some data types and ranks at some levels, and for 4-bit types at no level.  Then the
+    tensor's bytes are copied as 32-bit words, including the gaps between its elements.
     """
     words = [desc.total_bytes // 4]
     as_words = (TensorDesc(dtype=dtype, sizes=[1, 1, 1, *words], owned=desc.owned) for dtype in _WORDS)
@@ -254,12 +255,12 @@ def copy_of(desc: TensorDesc, level: FeatureLevel) -> Identity:
     )
 
 
-# Integers, which no hardware takes for NaN or denormals, are there from level 2.1.
+# Integers, which no hardware treats as NaN or denormals, exist from level 2.1.
 _WORDS = (DataType.UINT32, DataType.FLOAT32)
 
 
 def _kept_as(desc: TensorDesc, copy: OperatorDescNode | ConstantDescNode) -> TensorDesc:
-    """How the copy of a tensor lies in memory: packed, or word for word as the tensor itself."""
+    """The description of a tensor's copy: packed, or the same layout if the copy is by words."""
     assert isinstance(copy, OperatorDescNode)
     written = copy.operator.output_descs[0]
     assert written is not None
@@ -278,7 +279,7 @@ def own_inputs(operator: Operator, ports: set[int]) -> Operator:
 
 
 def _lines(desc: GraphDesc) -> Iterator[str]:
-    """The stable text form: one fact a line, so that a change in a graph is a small diff."""
+    """The stable text form: one fact per line, so that a small change in a graph is a small diff."""
     yield f"graph {desc.name}"
     yield f"level {desc.level}"
     for index, given in enumerate(desc.inputs):

@@ -1,4 +1,4 @@
-"""Memory: a MemoryError becomes an error of ours that says for what, and the garbage collector rests in large work."""
+"""Memory: turns a MemoryError into an error that says for what, and pauses the garbage collector in large work."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def not_enough_memory(
     """The error to raise in place of a MemoryError.
 
     Args:
-        purpose: what there was not enough memory to do: `read 'x.npy'`, `run`.
-        error: what was raised; NumPy's says how much it wanted.  A NotEnoughMemoryError is returned as it is.
-        graph: what it was done with.
-        node: where.
+        purpose: what the memory was for: `read 'x.npy'`, `run`.
+        error: the error; NumPy's says how much it wanted.  A NotEnoughMemoryError is returned unchanged.
+        graph: the graph it was for.
+        node: the node it was for.
     """
     if isinstance(error, NotEnoughMemoryError):
         return error
@@ -36,7 +36,7 @@ def not_enough_memory(
 
 @contextlib.contextmanager
 def enough_memory(purpose: str, graph: Graph | GraphDesc | None = None) -> Iterator[None]:
-    """A MemoryError raised inside becomes a NotEnoughMemoryError; the arguments are those of `not_enough_memory`."""
+    """Turns a MemoryError raised inside into a NotEnoughMemoryError; takes the arguments of `not_enough_memory`."""
     try:
         yield
     except MemoryError as error:
@@ -45,9 +45,9 @@ def enough_memory(purpose: str, graph: Graph | GraphDesc | None = None) -> Itera
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """No garbage collection inside, where objects are made by the hundred thousand and none of them is garbage.
+    """Pauses garbage collection, for code that creates hundreds of thousands of objects that are not garbage.
 
-    The collector walks all of them again and again, which takes as long as the work and is not linear in it.
+    The collector would walk all of them repeatedly, which takes as long as the work and is not linear in it.
     """
     was_enabled = gc.isenabled()
     gc.disable()

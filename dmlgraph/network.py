@@ -1,8 +1,8 @@
-"""Network: the NetworkX graph inside a `Graph`, with descriptors on its nodes and ports on its edges.
+"""Network: the NetworkX graph inside a `Graph`, with descriptions on its nodes and ports on its edges.
 
-A node's data are `node` (the `Node`) and `outputs` (what it writes, `Outputs`); an edge's `from_port` and `to_port`.
-NetworkX's views take several times as long as what they show.  What is asked of every node therefore reads and writes
-the dictionaries that NetworkX documents for subclasses.
+A node's data are `node` (the `Node`) and `outputs` (its `Outputs`); an edge's are `from_port` and `to_port`. NetworkX's
+views are several times slower than the dictionaries behind them.  Methods called for every node therefore use the
+dictionaries, which NetworkX documents for subclasses.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ else:
 
 
 class Outputs(NamedTuple):
-    """What nodes of one operator with all its fields write.
+    """The outputs of nodes with the same operator and fields.
 
     Attributes:
         descs: by port, None where an optional output is left out.
-        paths: what a reference writes behind the node's name, by port; see `nodes.output_paths`.
-        ports: by path, the full ones (`nodes.full_output_paths`) among them.
+        paths: what a reference appends to the node's name, by port; see `nodes.output_paths`.
+        ports: by path, including the full ones (`nodes.full_output_paths`).
         named: the paths that are not empty.
     """
 
@@ -53,14 +53,14 @@ _ONE: tuple[Sequence[str], Mapping[str, int], tuple[str, ...]] = ([""], {"": 0},
 
 
 class Network(Base):
-    """A MultiDiGraph of nodes by name; nodes are inserted with the edges to them."""
+    """A MultiDiGraph of nodes by name; nodes are inserted with their incoming edges."""
 
     _node: dict[str, dict[str, Any]]  # name → data
     _adj: dict[str, dict[str, dict[int, dict[str, int]]]]  # producer → consumer → edge → data
     _pred: dict[str, dict[str, dict[int, dict[str, int]]]]  # consumer → producer → edge → data
 
     def insert(self, node: Node, outputs: Outputs, sources: Sequence[tuple[str, int] | None]) -> None:
-        """Adds a node that is not there yet and, by input port, edges from (node, port)."""
+        """Adds a new node and, by input port, edges from (node, port)."""
         name = node.name
         self._node[name] = {"node": node, "outputs": outputs}
         self._adj[name] = {}
@@ -81,16 +81,16 @@ class Network(Base):
         return outputs
 
     def writes(self, name: str, port: int, desc: TensorDesc) -> bool:
-        """Whether a node is there and writes this very description."""
+        """Whether a node exists and writes this description (the same object)."""
         data = self._node.get(name)
         return data is not None and data["outputs"].descs[port] is desc
 
     def all_nodes(self) -> list[Node]:
-        """In the order in which they were inserted."""
+        """All nodes in insertion order."""
         return [data["node"] for data in self._node.values()]
 
     def producers(self, name: str) -> list[tuple[str, int, int]]:
-        """What flows into a node: (node, its output port, the input port here), by input port."""
+        """The sources of a node: (node, its output port, the input port here), by input port."""
         found = [
             (source, data["from_port"], data["to_port"])
             for source, edges in self._pred[name].items()
@@ -101,7 +101,7 @@ class Network(Base):
         return found
 
     def upstream(self, names: Iterable[str]) -> set[str]:
-        """These nodes and all that they depend on."""
+        """These nodes and all nodes that they depend on."""
         found: set[str] = set()
         waiting = list(names)
         while waiting:

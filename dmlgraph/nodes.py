@@ -15,7 +15,7 @@ from dmlgraph.tensor import TensorDesc
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class InputNode:
-    """A tensor given at every run; `declared` is its description with the dims by name."""
+    """A tensor given at every run; `declared` is its description with dims as names."""
 
     name: str
     desc: TensorDesc
@@ -24,7 +24,7 @@ class InputNode:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConstantNode:
-    """A tensor known beforehand."""
+    """A tensor known in advance."""
 
     name: str
     desc: TensorDesc
@@ -33,7 +33,7 @@ class ConstantNode:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OperatorNode:
-    """An operator with all fields; `attributes` and `outputs` are what was given, with the dims by name."""
+    """An operator with all fields; `attributes` and `outputs` are as given, with dims as names."""
 
     name: str
     operator: Operator
@@ -45,9 +45,9 @@ Node = InputNode | ConstantNode | OperatorNode
 
 
 def output_paths(node: Node) -> list[str]:
-    """What to write behind a node's name to mean each of its outputs, in binding order.
+    """What a reference appends to a node's name for each of its outputs, in binding order.
 
-    Nothing, where it is the only one that is there; one that is left out has its path, too.
+    The only present output has an empty path; outputs that are left out also have paths.
     """
     paths = full_output_paths(node)
     if not isinstance(node, OperatorNode) or any(node.operator.output_arrays.values()):
@@ -57,7 +57,7 @@ def output_paths(node: Node) -> list[str]:
 
 
 def full_output_paths(node: Node) -> list[str]:
-    """As `output_paths`, with the path of every output of an operator that may have several."""
+    """As `output_paths`, but no empty paths for an operator that may have several outputs."""
     if not isinstance(node, OperatorNode):
         return [""]
     fields = {field: getattr(node.operator, field) for field in node.operator.output_fields}
@@ -75,7 +75,7 @@ def paths_of(outputs: Mapping[str, int | None]) -> list[str]:
 
 
 def may_have_output(operator: type[Operator], path: str) -> bool:
-    """Whether nodes of an operator may have an output of this path: which of several are there is not known before."""
+    """Whether nodes of an operator may have an output of this path; which optional outputs exist is not known yet."""
     if not path:
         return not any(operator.output_arrays.values())
     if operator.output_arrays == {operator.output_fields[0]: False}:
@@ -89,7 +89,7 @@ def may_have_output(operator: type[Operator], path: str) -> bool:
 def readings(reference: str) -> Iterator[tuple[str, str]]:
     """What a reference may mean, the longest name first: (the name of a node, the path of its output).
 
-    Names may hold dots; a path has at most two parts.
+    Names may contain dots; a path has at most two parts.
     """
     name, path = reference, ""
     yield name, path
@@ -102,7 +102,7 @@ def readings(reference: str) -> Iterator[tuple[str, str]]:
 
 
 def reference_hint(reference: str, names: Iterable[str]) -> str | None:
-    """What a reference to nothing was probably meant to be."""
+    """A hint for an unknown reference: what was probably meant."""
     for name, path in readings(reference):
         near = nearest(name, names)
         if near is not None:

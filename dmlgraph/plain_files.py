@@ -1,7 +1,7 @@
-"""Reading files of other people: plain files alone, and no more of them than is wanted.
+"""Reading untrusted files: only plain files, and no more of them than needed.
 
-A path may name anything: opening a named pipe waits for a writer for ever, a device such as /dev/zero has no end.
-Whatever dmlgraph reads by a name that it was given, or that others could have put in place, it opens here.
+A path may name anything: opening a named pipe waits for a writer forever, a device such as /dev/zero has no end.
+dmlgraph opens here every file whose name it was given, or that others could have put in place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
-# A named pipe that is opened to read waits for who writes; none of these flags makes a difference to a plain file.
+# Opening a named pipe to read waits for a writer; these flags have no effect on plain files.
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -27,19 +27,19 @@ class NotAFileError(OSError):
 
 
 def open_file(path: str | os.PathLike[str]) -> BufferedReader:
-    """A plain file, opened to read; never waits.
+    """Opens a plain file to read; never waits.
 
     Raises:
-        NotAFileError: it is something else.
-        OSError: it cannot be opened.  The `strerror` of both says what is wrong, as a phrase.
+        NotAFileError: it is not a plain file.
+        OSError: it cannot be opened.  The `strerror` of both is a phrase that says what is wrong.
     """
     try:
-        _check(os.stat(path), path)  # before it is opened: to open a device may have an effect
+        _check(os.stat(path), path)  # before opening it: opening a device may have an effect
         file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _AT_ONCE))  # noqa: SIM115 - the caller's
     except ValueError:  # a zero byte
         raise OSError(errno.EINVAL, "it is not the path of a file", os.fspath(path)) from None
     try:
-        _check(os.fstat(file.fileno()), path)  # another may have taken its place
+        _check(os.fstat(file.fileno()), path)  # it may have been replaced meanwhile
     except BaseException:
         file.close()
         raise
@@ -53,7 +53,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def what_failed(error: OSError) -> str:
-    """An error of the system for people: what it was, then the file, without the number."""
+    """A system error for people: what failed, then the file, without the number."""
     name = error.filename2 or error.filename
     return f"{error.strerror or error}{f': {name}' if name else ''}"
 

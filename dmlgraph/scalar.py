@@ -2,11 +2,10 @@
 
 The rules, for any Python or NumPy number:
 
-- float types take every real number, rounded once to nearest even; a finite number beyond the type's range is
-  an error (write infinity if it is meant).  NaN payloads and −0.0 are kept.
-- integer types take whole numbers (3.0 is one).  For an unsigned type of N bits a negative number down to
-  −2^(N−1) is its two's complement.  A fraction, NaN, infinity or a number that does not fit is an error.
-- `{"bits": 0x7FC00001}` gives the bit pattern itself, of any type.
+- float types accept every real number, rounded once to nearest even; a finite number beyond the type's range is an
+error (write infinity if you mean it).  NaN payloads and −0.0 are kept.  - integer types accept whole numbers (also
+3.0).  An unsigned type of N bits stores a negative number down to −2^(N−1) as its two's complement.  A fraction, NaN,
+infinity or a number that does not fit is an error.  - `{"bits": 0x7FC00001}` is a bit pattern, for any type.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from dmlgraph.errors import ScalarError
 from dmlgraph.tensor import DataType
 
 UNION_BYTES = 8
-# Every float type ends well inside ±this power of ten; the exact value of a number farther out would fill memory.
+# Beyond the range of every float type; the exact value of a number with a larger exponent would fill memory.
 _DECIMAL_EXPONENT_LIMIT = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number of a data type, as its bit pattern (an int of `dtype.bits` bits)."""
+    """A number of a data type, stored as its bit pattern (an int of `dtype.bits` bits)."""
 
     dtype: DataType
     bits: int
@@ -42,7 +41,7 @@ class Scalar:
         """The number `value` as a `dtype`, by the rules above.
 
         Raises:
-            ScalarError: not a number, or one the type cannot hold; the message says why.
+            ScalarError: not a number, or the type cannot hold it; the message says why.
         """
         if isinstance(value, Scalar):
             if value.dtype is not dtype:
@@ -56,7 +55,7 @@ class Scalar:
 
     @classmethod
     def from_union(cls, union: bytes, dtype: DataType) -> Scalar:
-        """The scalar in the 8 bytes of a DML_SCALAR_UNION; bytes beyond the type's width do not count."""
+        """The scalar in the 8 bytes of a DML_SCALAR_UNION; ignores bytes beyond the type's width."""
         return cls(dtype, int.from_bytes(union, "little") & ((1 << dtype.bits) - 1))
 
     @property
@@ -74,15 +73,15 @@ class Scalar:
 
     @property
     def plain(self) -> int | float | dict[str, str]:
-        """What reads back as this scalar: a Python number, or its bits where a number would lose some."""
+        """A form that reads back as this scalar: a Python number, or its bits where a number would lose some."""
         number: int | float = self.value.item() if self.dtype.bits > 4 else int(self.value)
-        number = math.nan if math.isnan(number) else number  # in a text every NaN is the same
+        number = math.nan if math.isnan(number) else number  # in text every NaN is the same
         if Scalar.of(number, self.dtype) == self:
             return number
         return {"bits": f"0x{self.bits:0{self.dtype.bits // 4}x}"}
 
     def __str__(self) -> str:
-        # NumPy's own text is the shortest that reads back in the type: 0.1, not 0.10000000149011612.
+        # NumPy's text is the shortest that reads back in the type: 0.1, not 0.10000000149011612.
         return str(self.plain if isinstance(self.plain, dict) else self.value)
 
 
@@ -128,8 +127,8 @@ def array_of(data: object, dtype: DataType) -> np.ndarray[Any, Any]:
     """An array of a data type from numbers in lists, or from an array of another type, by the rules above.
 
     Raises:
-        ScalarError: something in it is not a number, or one the type cannot hold.
-        TensorError: the array is not of a DirectML data type.
+        ScalarError: an element is not a number, or the type cannot hold it.
+        TensorError: the array's type is not a DirectML data type.
     """
     if not isinstance(data, np.ndarray):
         objects = np.array(data, dtype=object)
@@ -180,7 +179,7 @@ def _integer_bits(number: int | float | fractions.Fraction, dtype: DataType) -> 
     low, high = dtype.range
     least = low if dtype.is_signed else -(1 << (dtype.bits - 1))
     if not least <= whole <= high:
-        negatives = "" if dtype.is_signed else ", negative numbers being their two's complement"
+        negatives = "" if dtype.is_signed else "; negative numbers are stored as two's complement"
         raise ScalarError(
             f"does not fit in {dtype}", code="does-not-fit", got=whole, allowed=f"{least} to {high}{negatives}"
         )
@@ -209,10 +208,10 @@ def _float_bits(number: int | float | fractions.Fraction, dtype: DataType) -> in
 
 
 def _to_odd(number: fractions.Fraction) -> float:
-    """The number as a double such that a second rounding, to a narrower type, is still the right one.
+    """The number as a double whose second rounding, to a narrower type, is still correct.
 
-    Rounding twice to nearest goes wrong at the midpoints of the narrower type.  Rounding to odd (toward zero,
-    then the last bit set if anything was cut) does not, given two bits to spare (Boldo and Melquiond, 2005).
+    Rounding twice to nearest is wrong at the midpoints of the narrower type.  Rounding to odd (toward zero, then
+    setting the last bit if anything was cut) is right, given two spare bits (Boldo and Melquiond, 2005).
     """
     double = float(number)
     exact = fractions.Fraction(double)

@@ -1,7 +1,7 @@
 """Data types and tensor descriptions: DML_TENSOR_DATA_TYPE and DML_BUFFER_TENSOR_DESC with their rules.
 
-A `TensorDesc` says how the elements of a tensor lie in a buffer: element at coordinate c is at element offset
-sum(c[i] * strides[i]).  `pack` and `unpack` carry a NumPy array into such a buffer and back.
+A `TensorDesc` describes the layout of a tensor in a buffer: the element at coordinate c is at element offset sum(c[i] *
+strides[i]).  `pack` and `unpack` copy a NumPy array into such a buffer and back.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dmlgraph.errors import Problem, TensorError, listing, plural, suggestion
 
 MAX_RANK = 8  # DML_TENSOR_DIMENSION_COUNT_MAX1
 MAX_ELEMENTS = 2**32 - 1
-MOST_ENTRIES = 8 * MAX_RANK  # of a list of numbers that are looked at: a longer one is wrong by its length already
-_MOST_PLACES = 1 << 25  # addresses up to which an output's elements are looked at one by one
+MOST_ENTRIES = 8 * MAX_RANK  # the most entries of a list that are checked: the length of a longer one is wrong anyway
+_MOST_PLACES = 1 << 25  # the most addresses of an output that are checked one by one
 
 
 class DataType(enum.Enum):
@@ -58,7 +58,7 @@ class DataType(enum.Enum):
         """A data type from its name (`"float32"`), a NumPy or ml_dtypes type, or itself.
 
         Raises:
-            TensorError: none of DirectML's 13 types.
+            TensorError: it is not one of DirectML's 13 types.
         """
         if isinstance(value, cls):
             return value
@@ -88,12 +88,12 @@ class DataType(enum.Enum):
 
     @property
     def is_signed(self) -> bool:
-        """Whether negative numbers have a place of their own (floats count as signed)."""
+        """Whether the type has negative numbers (floats are signed)."""
         return not self.name.startswith("U")
 
     @property
     def range(self) -> tuple[int, int]:
-        """Least and greatest value of an integer type."""
+        """Smallest and largest value of an integer type."""
         if self.is_signed:
             return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
         return 0, (1 << self.bits) - 1
@@ -107,7 +107,7 @@ class DataType(enum.Enum):
 
 _BY_NAME = {str(dtype): dtype for dtype in DataType}
 _BY_NUMPY = {dtype.numpy: dtype for dtype in DataType}
-# What the types are called in C, PyTorch and others; truth values are uint8 in DirectML.
+# Names of the types in C, PyTorch and others; booleans are uint8 in DirectML.
 _ELSEWHERE = {
     **{"float": "float32", "single": "float32", "double": "float64", "half": "float16", "bool": "uint8"},
     **{"byte": "uint8", "char": "int8", "short": "int16", "int": "int32", "uint": "uint32", "long": "int64"},
@@ -132,12 +132,12 @@ DataTypeName = Literal[
     "uint4",
     "int4",
 ]
-# What `DataType.parse` takes, and everything that a data type is given to.
+# What `DataType.parse` accepts, and with it every argument that is a data type.
 DataTypeLike = DataType | DataTypeName | np.dtype[Any] | type[np.generic]
 
 
 def _wrap(parse: Any) -> Any:
-    """A parser that raises our errors as a Pydantic validator that keeps the problem's fields."""
+    """A Pydantic validator of a parser that raises our errors; keeps the fields of their problems."""
 
     def validate(value: object) -> object:
         try:
@@ -149,7 +149,7 @@ def _wrap(parse: Any) -> Any:
 
 
 def refusal(*problems: Problem) -> PydanticCustomError:
-    """What a Pydantic validator raises: our problems, which `problems_of` takes out again."""
+    """A Pydantic error that carries our problems; `problems_of` returns them."""
     return PydanticCustomError("dmlgraph", "{problems}", {"problems": problems})
 
 
@@ -157,9 +157,9 @@ def _integers(value: object, check: Callable[[int], Problem | None]) -> tuple[in
     """A tuple of plain ints from any sequence of Python or NumPy integers.
 
     Raises:
-        TensorError: every item that is no integer, or that `check` has a problem with.
+        TensorError: every item that is not an integer, or for which `check` returns a problem.
     """
-    # Lists and tuples first: asking an abstract class takes as long as the rest.
+    # Lists and tuples first: a check against an abstract class takes as long as the rest.
     if not isinstance(value, (list, tuple, np.ndarray)) and (
         isinstance(value, (str, bytes)) or not isinstance(value, Sequence)
     ):
@@ -211,7 +211,7 @@ def _strides(value: object) -> tuple[int, ...] | None:
 
 
 def _data_type(value: object) -> DataType:
-    """As `DataType.parse`; where the value stands is known better here."""
+    """As `DataType.parse`, without the field, which the caller knows better."""
     try:
         return DataType.parse(value)
     except TensorError as error:
@@ -222,16 +222,16 @@ DataTypeField = Annotated[DataType, _wrap(_data_type), PlainSerializer(str, retu
 
 
 class TensorDesc(BaseModel):
-    """How a tensor's elements lie in a buffer (DML_BUFFER_TENSOR_DESC).
+    """The layout of a tensor in a buffer (DML_BUFFER_TENSOR_DESC).
 
     Attributes:
         dtype: the element type.
-        sizes: 1 to 8 sizes, each at least 1, at most 2^32−1 elements in all.
+        sizes: 1 to 8 sizes, each at least 1; at most 2^32−1 elements in total.
         strides: elements to step per dimension; zero repeats (broadcasts); None: packed, row-major.
         owned: the buffer is handed to DirectML at initialisation (DML_TENSOR_FLAG_OWNED_BY_DML).
 
     Raises:
-        TensorError: naming the field, what was given and what is allowed.
+        TensorError: has the field, what was given and what is allowed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -270,7 +270,7 @@ class TensorDesc(BaseModel):
 
     @functools.cached_property
     def span(self) -> int:
-        """Elements from the first to the last that the description reaches, both included."""
+        """The number of elements from the first to the last that the description addresses, inclusive."""
         if self.strides is None:
             return self.element_count
         return 1 + sum((size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True))
@@ -282,7 +282,7 @@ class TensorDesc(BaseModel):
 
     @property
     def overlaps_itself(self) -> bool:
-        """Whether two coordinates share an address: allowed in an input, never in an output."""
+        """Whether two coordinates share an address: allowed for inputs, not for outputs."""
         return self.strides is not None and _overlaps(self.sizes, self.strides)
 
     def broadcast_to(self, sizes: tuple[int, ...]) -> TensorDesc:
@@ -307,13 +307,13 @@ class TensorDesc(BaseModel):
         return TensorDesc(dtype=self.dtype, sizes=sizes, strides=strides, owned=self.owned)
 
     def like(self, **changes: Any) -> TensorDesc:
-        """A packed, not owned description with this one's dtype and sizes, changed as told."""
+        """A packed, not owned description with this one's dtype and sizes, and these changes."""
         return TensorDesc(**{"dtype": self.dtype, "sizes": self.sizes} | changes)
 
     def pack(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """A new buffer of `total_bytes` bytes that holds `array` (shape `sizes`, the dtype's NumPy type).
 
-        Bytes that no element reaches are zero.
+        Bytes that belong to no element are zero.
         """
         elements = np.zeros(self._buffer_elements, self.dtype.numpy)
         self._view(elements)[...] = array
@@ -350,18 +350,18 @@ class TensorDesc(BaseModel):
 
 
 def is_masked(data: object) -> bool:
-    """Whether data, an array or arrays in lists, has a mask: NumPy's functions would drop it in silence."""
+    """Whether data, an array or arrays in lists, has a mask: NumPy's functions would drop it silently."""
     if isinstance(data, (list, tuple)):
         return any(map(is_masked, data))
     return isinstance(data, np.ma.MaskedArray)
 
 
-MASKED = "is a masked array: no tensor has a mask"
-UNMASK = "array.filled(value) puts a value where the mask is"
+MASKED = "is a masked array: tensors have no masks"
+UNMASK = "array.filled(value) replaces the masked elements"
 
 
 def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Row-major strides, in elements, with nothing between the elements."""
+    """Row-major strides in elements, without gaps."""
     strides = [1] * len(sizes)
     for axis in range(len(sizes) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * sizes[axis + 1]
@@ -369,7 +369,7 @@ def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_sizes(*sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes NumPy would broadcast all of these to.
+    """The sizes to which NumPy would broadcast all of these.
 
     Raises:
         TensorError: two sizes differ and neither is 1.
@@ -389,7 +389,7 @@ def broadcast_sizes(*sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def problems_of(error: ValidationError, known: Sequence[str] | Any) -> list[Problem]:
-    """The problems in a Pydantic error, in our words; `known` are the fields to suggest from."""
+    """The problems of a Pydantic error; `known` are the fields to suggest."""
     return [problem for details in error.errors(include_url=False) for problem in _problems(details, known)]
 
 
@@ -402,8 +402,8 @@ def _problems(details: Any, known: Sequence[str] | Any) -> Sequence[Problem]:
 
 
 def _path(details: Any) -> str | None:
-    """Where in the fields an error is."""
-    # The path's strings that are not names of fields or indices tell the branch of a union: not for people.
+    """The field path of an error."""
+    # Strings in the path that are not field names name the branch of a union: not useful for people.
     path = [part for part in details["loc"] if not isinstance(part, str) or part.isidentifier()]
     return ".".join(map(str, path)) or None
 
@@ -414,7 +414,7 @@ def _problem(details: Any, known: Sequence[str] | Any) -> Problem:
         return Problem("must be given", code="missing", field=field)
     if details["type"] == "extra_forbidden":
         *outer, name = map(str, details["loc"])
-        if outer:  # inside a field, whose own fields are not these
+        if outer:  # inside a field, whose fields are not `known`
             return Problem("is not known here", code="unknown-field", field=field)
         return Problem(
             "is not known here", code="unknown-field", field=name, allowed=listing(known), hint=suggestion(name, known)
@@ -422,14 +422,14 @@ def _problem(details: Any, known: Sequence[str] | Any) -> Problem:
     if details["type"] in ("bool_type", "bool_parsing"):
         got = details["input"]
         is_word = isinstance(got, str) and got.lower() in ("yes", "no", "on", "off")
-        hint = "YAML 1.2 takes yes, no, on and off for text" if is_word else None
+        hint = "YAML 1.2 reads yes, no, on and off as text" if is_word else None
         return Problem("must be true or false", code="kind", field=field, got=got, hint=hint)
     message = details["msg"]
     return Problem(message[:1].lower() + message[1:], code="kind", field=field, got=details["input"])
 
 
 def _check(desc: TensorDesc) -> None:
-    """The rules that concern more than one field, or all numbers of one."""
+    """The rules about several fields, or about all numbers of one."""
     sizes, strides = desc.sizes, desc.strides
     if not 1 <= len(sizes) <= MAX_RANK:
         raise TensorError(
@@ -470,7 +470,7 @@ def _check(desc: TensorDesc) -> None:
 @functools.lru_cache(maxsize=4096)
 def _overlaps(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     dimensions = sorted((stride, size) for size, stride in zip(sizes, strides, strict=True) if size > 1)
-    # A dimension whose stride is beyond what those with smaller strides reach repeats them side by side.
+    # A dimension with a stride beyond the reach of all smaller strides repeats them without overlap.
     while dimensions and dimensions[-1][0] > (reach := sum((size - 1) * stride for stride, size in dimensions[:-1])):
         dimensions.pop()
     if not dimensions:
@@ -482,10 +482,10 @@ def _overlaps(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     reach = sum((size - 1) * stride for stride, size in dimensions)
     elements = math.prod(size for _, size in dimensions)
     if elements > reach + 1:
-        return True  # more elements than places
+        return True  # more elements than addresses
     if reach >= _MOST_PLACES:
-        return True  # too many to look at: refused rather than let through
-    places = 1  # a bit for each address that an element has
+        return True  # too many to check: refused rather than accepted
+    places = 1  # a bitmap of the addresses of elements
     for stride, size in dimensions:
         done = 1
         while done < size:

@@ -18,15 +18,15 @@ _KEEP = object.__setattr__
 class Value:
     """One tensor in a graph: an input, a constant, or an output of a node.
 
-    A value never changes, and is described by its node: `Value(graph, node, port)` is an error where there is no such
-    output.  A deep copy is of the graph's copy; a copy is the value itself.
+    A value never changes; its node describes it.  `Value(graph, node, port)` raises GraphError for an output that does
+    not exist.  A deep copy belongs to a copy of the graph; a shallow copy is the value itself.
 
-    Python's operators make nodes: `+ - * / ** < > == @ -x abs(x)`.  A number on one side becomes a constant
-    fill of one element, read with zero strides.  `==` makes a node too: compare values with `is`.
+    Python's operators make nodes: `+ - * / ** < > == @ -x abs(x)`.  A number on one side becomes a constant fill of one
+    element, read through zero strides.  `==` also makes a node: compare values with `is`.
     """
 
     __slots__ = ("desc", "graph", "node", "port")
-    __array_ufunc__ = None  # NumPy arrays leave the operators to us
+    __array_ufunc__ = None  # so that NumPy arrays leave the operators to this class
 
     graph: Graph
     node: str
@@ -41,7 +41,7 @@ class Value:
 
     @classmethod
     def known(cls, graph: Graph, node: str, port: int, desc: TensorDesc) -> Value:
-        """A value whose description is at hand: that of the node's output."""
+        """A value with the given description, which is that of the node's output."""
         made = cls.__new__(cls)
         _KEEP(made, "graph", graph)
         _KEEP(made, "node", node)

@@ -1,4 +1,4 @@
-"""How far the real DirectML was compared with: the lines about it at the end of a test run.
+"""How much was compared with the real DirectML: the lines about it at the end of a test run.
 
 A pair is an operator and the data type of its first tensor.  It agreed when some test of the operator with that
 type ran on DirectML and none failed.
@@ -44,7 +44,7 @@ def _dtypes(case: Any) -> Iterator[str]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Prints how many pairs agreed, and how many could not be compared and why."""
+    """Prints how many pairs agreed, and how many could not be compared, and why."""
     outcomes: dict[tuple[str, str], set[str]] = collections.defaultdict(set)
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -71,7 +71,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _pairs(operator: type[Operator]) -> Iterator[tuple[str, FeatureLevel]]:
-    """Each data type an operator's first tensor may have, and the level from which."""
+    """Each data type that an operator's first tensor may have, and its lowest level."""
     facts = operator.support()
     fields = operator.input_fields or operator.output_fields
     first = next(member.name for member in operator.members if member.field == fields[0])

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings of all tests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ pytest_plugins = ["agreement"]
 ROOT = pathlib.Path(__file__).parent.parent
 REFERENCE = ROOT / "tests" / "reference"
 
-# How long an example takes depends on what else the machine does.  Continuous integration tries the same examples
-# each time, so that a change is judged by itself; other runs look for new ones.
+# The time of an example depends on the load of the machine.  Continuous integration tries the same examples each time,
+# so that only the change is tested; other runs look for new ones.
 settings.register_profile(
     "steady",
     deadline=None,
@@ -38,7 +38,7 @@ def reference_operators() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def directml_path() -> pathlib.Path:
-    """The DirectML library; on Linux it is fetched where it is missing."""
+    """The DirectML library; on Linux it is fetched if it is missing."""
     if sys.platform == "linux":
         install.install()
     return library.find_directml().path

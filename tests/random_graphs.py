@@ -1,12 +1,12 @@
-"""Random graphs: every family of operators, and what the passes look for, on data with special numbers among it.
+"""Random graphs: every family of operators, and the patterns of the passes, on data that includes special numbers.
 
     @given(graphs())                        # or graphs("chains"): the steps of one focus alone
     def test(sample): ...
 
     sample = graph_of(7)                    # the same graph every time
 
-A graph is a row of steps.  Each adds an operator, or a few of them in a shape that some rule knows, to what is there;
-what a step cannot build (the data type or the level does not have it) is left out.
+A graph is a sequence of steps.  Each adds an operator, or a few of them in a pattern of some rule, to the graph; a step
+that cannot be built (the data type or the level does not have it) is skipped.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ INTEGER_TYPES = tuple(dtype for dtype in TYPES if not dtype.is_float)
 
 
 def plain_operator(sketch: Sketch) -> None:
-    """One of the operators whose tensors are all alike."""
+    """One of the operators whose tensors all have the same type and sizes."""
     sketch.plain(sketch.pick(PLAIN))
 
 
 def any_operator(sketch: Sketch) -> None:
-    """One of any family; those whose tensors are not all alike as their example has them."""
+    """One of any family; operators with different tensors are built as in their example."""
     operator = sketch.pick(sketch.pick(FAMILIES))
     if operator in PLAIN:
         sketch.plain(operator)
@@ -56,7 +56,7 @@ def any_operator(sketch: Sketch) -> None:
 
 
 def repeated(sketch: Sketch) -> None:
-    """A node that is there once more: a common subexpression."""
+    """An existing node once more: a common subexpression."""
     nodes = [node for node in sketch.graph.nodes if isinstance(node, OperatorNode)]
     if nodes:
         sketch.keep(*sketch.repeat(sketch.graph, sketch.pick(nodes)))
@@ -120,7 +120,7 @@ def bounds(sketch: Sketch) -> None:
 
 
 def neutral(sketch: Sketch) -> None:
-    """Operations with a number that changes nothing, or decides everything; twice the same operand."""
+    """Operations with a number that changes nothing, or determines the result; the same operand twice."""
     dtype = sketch.pick(TYPES)
     x = sketch.fitting(dtype)
     if sketch.chance(1, 3):
@@ -144,7 +144,7 @@ def powers(sketch: Sketch) -> None:
 
 
 def copies(sketch: Sketch) -> None:
-    """What gives back its input, alone or twice."""
+    """Operators that return their input, alone or applied twice."""
     x = sketch.fitting(sketch.pick(TYPES))
     rank, last = len(x.sizes), len(x.sizes) - 1
     steps: list[Callable[[Value], Value]] = [
@@ -173,7 +173,8 @@ def copies(sketch: Sketch) -> None:
 
 
 def movements(sketch: Sketch) -> None:
-    """Tiles, slices, splits, joins and pads of anything, fills and sequences too, read by an element-wise operator."""
+    """Tiles, slices, splits, joins and pads of anything, including fills and sequences, read by an element-wise
+    operator."""
     dtype = sketch.pick(TYPES)
     sizes = tuple(sketch.pick((1, size, size + 1)) for size in sketch.sizes)
     x = sketch.source(dtype, sizes) if sketch.chance(1, 2) else sketch.fitting(dtype)
@@ -183,7 +184,7 @@ def movements(sketch: Sketch) -> None:
         moved = dg.tile(x, repeats=[sketch.pick((1, 2)) for _ in axes])
     elif kind <= 2:
         steps = [sketch.integer(1, 2) for _ in axes]
-        begins = sketch.chance(1, 2)  # at the first element: readers can step over the rest
+        begins = sketch.chance(1, 2)  # at the first element: readers can skip the rest
         offsets = [0 if begins else sketch.integer(0, x.sizes[axis] - 1) for axis in axes]
         kept = [(x.sizes[axis] - offsets[axis] + steps[axis] - 1) // steps[axis] for axis in axes]
         moved = dg.slice(x, offsets=offsets, sizes=kept, strides=steps)
@@ -260,7 +261,7 @@ def chosen(sketch: Sketch) -> None:
         sketch.keep(dg.activation_softmax1(y, axes=[len(y.sizes) - 1]))
 
 
-# Heavy operators and what follows them.
+# Heavy operators and their consumers.
 
 
 def products(sketch: Sketch) -> None:
@@ -309,7 +310,7 @@ def convolutions(sketch: Sketch) -> None:
 
 
 def sums(sketch: Sketch) -> None:
-    """A sum of two tensors, or a product and a sum, then an activation or a line."""
+    """A sum of two tensors, or a product and a sum, then an activation or an affine map."""
     dtype = sketch.pick((DataType.FLOAT32, DataType.FLOAT16))
     a, b = sketch.fitting(dtype), sketch.input(dtype, sketch.sizes)
     followed(sketch, dg.add(dg.multiply(a, b), sketch.operand(dtype, sketch.sizes)) if sketch.chance(1, 3) else a + b)
@@ -325,7 +326,7 @@ def normalizations(sketch: Sketch) -> None:
 
 
 def followed(sketch: Sketch, value: Value) -> None:
-    """What may come behind a heavy operator."""
+    """Operators that may follow a heavy operator."""
     sketch.keep(value)
     for _ in range(sketch.integer(0, 3)):
         kind = sketch.integer(0, 4)
@@ -365,7 +366,7 @@ def formulas(sketch: Sketch) -> None:
 
 
 def _row(sketch: Sketch, value: Value) -> Value:
-    """A value that can be read again and again along the first dimension."""
+    """A value that can be broadcast along the first dimension."""
     return sketch.fitting(value.dtype, (1, *value.sizes[1:]))
 
 
@@ -404,7 +405,7 @@ def build(choices: Choices, steps: Sequence[Step], level: str | None = None) -> 
 
 
 class _Drawn:
-    """Decisions of hypothesis, which looks for the smallest that fail."""
+    """Decisions of hypothesis, which searches for the smallest failing ones."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
@@ -426,5 +427,5 @@ def graphs(draw: st.DrawFn, focus: str = "everything", levels: Sequence[str | No
 
 
 def graph_of(seed: int, focus: str = "everything", level: str | None = None) -> Sample:
-    """The graph that follows from a seed."""
+    """The graph of a seed."""
     return build(Dice(random.Random(seed)), FOCUSES[focus], level)

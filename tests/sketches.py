@@ -1,4 +1,4 @@
-"""Sketch: a random graph in the making, and the sources and single operators it can be given."""
+"""Sketch: a random graph under construction, and the sources and single operators it can get."""
 
 from __future__ import annotations
 
@@ -31,21 +31,23 @@ NUMBERS = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -4.0, 3.0, 6.0, 0.1, -0.7, 1.5, 1 / 3
 SPECIAL = (np.inf, -np.inf, np.nan, -0.0, 65504.0, -65504.0, 1e-7, 1e30, -1e30, 1e-30, 3e38)
 INTEGERS = (0, 1, 2, 3, 7, 127, 128, 255, -1, -2, -128)
 ACTIVATIONS = ("relu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus", "softsign", "hard_sigmoid", "identity")
-NORMALS = 0.8  # of numbers that are drawn without a special one among them
-MAX_ELEMENTS = 4096  # no value of a graph has more
+NORMALS = 0.8  # of numbers that are drawn without special ones
+MAX_ELEMENTS = 4096  # the most elements of a value
 
-PLAIN = tuple(operator for operator in REGISTRY.values() if not operator.example)  # of tensors that are all alike
+PLAIN = tuple(
+    operator for operator in REGISTRY.values() if not operator.example
+)  # of tensors with the same type and sizes
 
 
 class Choices(Protocol):
-    """Where a sketch gets its decisions from."""
+    """The source of a sketch's decisions."""
 
     def integer(self, low: int, high: int) -> int: ...
 
 
 @dataclasses.dataclass
 class Dice:
-    """Decisions that follow from a seed."""
+    """Decisions derived from a seed."""
 
     random: random.Random
 
@@ -55,7 +57,7 @@ class Dice:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A graph and what to run it on.
+    """A graph and its input data.
 
     Attributes:
         tame: no input and no number of the graph is infinite, NaN or extreme.
@@ -74,7 +76,7 @@ class Sample:
 
 
 class Sketch:
-    """A graph in the making: what has been computed so far, and data for its inputs."""
+    """A graph under construction: the values so far, and data for its inputs."""
 
     def __init__(self, choices: Choices, level: str | None) -> None:
         self.choices = choices
@@ -84,7 +86,7 @@ class Sketch:
         self.tame = self.chance(2, 3)
         rank = self.pick((4, 4, 4, 4, 5, 2, 3, 1) if self.level >= FeatureLevel.V4_0 else (4, 5))
         self.sizes = tuple(self.integer(1, 3) for _ in range(rank))
-        self.outputs = (1, 8)  # how many of the values that others read are outputs of the graph
+        self.outputs = (1, 8)  # the share of values with readers that are also outputs of the graph
 
     @property
     def level(self) -> FeatureLevel:
@@ -111,12 +113,12 @@ class Sketch:
         self.values += [value for value in values if value is not None and np.prod(value.sizes) <= MAX_ELEMENTS]
 
     def fitting(self, dtype: DataType, sizes: Sequence[int] | None = None) -> Value:
-        """A value of a data type and sizes: one that is there, where there is one, or a new source."""
+        """A value of a data type and sizes: an existing one if there is one, or a new source."""
         found = [
             value for value in self.values if value.dtype is dtype and (sizes is None or value.sizes == tuple(sizes))
         ]
         if found and self.chance(4, 5):
-            return found[-1 - self.integer(0, min(len(found), 4) - 1)]  # rather the latest
+            return found[-1 - self.integer(0, min(len(found), 4) - 1)]  # preferably the latest
         return self.source(dtype, self.sizes if sizes is None else sizes)
 
     def float(self) -> Value:
@@ -146,7 +148,7 @@ class Sketch:
         return self.uniform(dtype, sizes)
 
     def input(self, dtype: DataType, sizes: Sequence[int], data: Array | None = None) -> Value:
-        """An input; every third has strides of its own."""
+        """An input; every third has strides."""
         strides = None
         if self.chance(1, 3):
             order = sorted(range(len(sizes)), key=lambda _: self.integer(0, 7))
@@ -163,7 +165,7 @@ class Sketch:
         return self.graph.constant(f"k{sum(1 for _ in self.graph.nodes)}", array)
 
     def uniform(self, dtype: DataType, sizes: Sequence[int], number: float | None = None) -> Value:
-        """A number in any of the forms that there are: a fill or a constant, of one element or of all."""
+        """A number in any form: a fill or a constant, of one element or of full size."""
         number = self.number(dtype) if number is None else number
         sizes = self.pick((tuple(sizes), (1,) * len(sizes)))
         if self.chance(1, 3):
@@ -183,12 +185,12 @@ class Sketch:
             return float(dtype.numpy.type(self.pick(SPECIAL if special else NUMBERS)))
 
     def array(self, dtype: DataType, sizes: Sequence[int]) -> Array:
-        """Data: small numbers, halves and thirds among them; special ones unless the graph is tame."""
+        """Data: small numbers, including halves and thirds; special ones unless the graph is tame."""
         rng = self.random()
         if not dtype.is_float:
             low, high = (0, 4) if self.tame and self.chance(1, 2) else dtype.range
             return rng.integers(low, high, sizes, dtype.numpy, endpoint=True)
-        halves = rng.integers(-3, 4, sizes) / 2 * rng.choice([-1.0, 1.0], sizes)  # zeros of both signs among them
+        halves = rng.integers(-3, 4, sizes) / 2 * rng.choice([-1.0, 1.0], sizes)  # including zeros of both signs
         data = np.where(rng.random(sizes) < 0.3, halves, rng.normal(0, 2, sizes))
         if not self.tame:
             data = np.where(rng.random(sizes) < NORMALS, data, rng.choice(SPECIAL, sizes))
@@ -198,7 +200,7 @@ class Sketch:
     # Operators.
 
     def plain(self, operator: type[Operator]) -> None:
-        """An operator of plain tensors on what is there, with random attributes."""
+        """An operator of plain tensors on existing values, with random attributes."""
         tensors: dict[str, Value] = {}
         sizes: Sequence[int] = self.sizes
         for field in operator.input_fields:
@@ -244,7 +246,7 @@ class Sketch:
         return None if text is None else yaml.safe_load(text)
 
     def example(self, operator: type[Operator]) -> None:
-        """An operator's example, fed from what is there where that fits; in float16 every third time."""
+        """An operator's example, fed with existing values where they fit; in float16 every third time."""
         text = example(operator)
         graph = _example(text.replace("float32", "float16") if self.chance(1, 3) else text)
         if graph is None:
@@ -263,14 +265,14 @@ class Sketch:
         desc = node.desc
         if desc.dtype.is_float:
             return self.fitting(desc.dtype, desc.sizes)
-        # Indices and lengths: small numbers are inside of everything.
+        # Indices and lengths: small numbers are always in range.
         data = (np.arange(desc.element_count) % 3).reshape(desc.sizes).astype(desc.dtype.numpy)
         return self.input(desc.dtype, desc.sizes, data)
 
     def repeat(
         self, graph: dg.Graph, node: OperatorNode, values: Mapping[str, Sequence[Value | None]] | None = None
     ) -> tuple[Value | None, ...]:
-        """A node of a graph once more in this one: on the same values, or on those given by node."""
+        """A copy of another graph's node in this one: on the same values, or on those given by node."""
         bound = {}
         for source, from_port, port in graph.producers(node.name):
             bound[port] = values[source][from_port] if values else self._value_of(source, from_port)
@@ -288,7 +290,7 @@ class Sketch:
         return Value(self.graph, name, port)
 
     def finish(self) -> Sample:
-        """The graph: what nothing reads is an output, and so are some of the values in between."""
+        """The graph: unread values are outputs, and so are some intermediate values."""
         read = {(source, port) for node in self.graph.nodes for source, port, _ in self.graph.producers(node.name)}
         operators = {node.name for node in self.graph.nodes if isinstance(node, OperatorNode)}
         values = {(value.node, value.port): value for value in self.values if value.node in operators}
@@ -298,14 +300,14 @@ class Sketch:
         for index, (key, value) in enumerate(values.items()):
             if key not in read or self.chance(*self.outputs):
                 self.graph.output(f"y{index}", value)
-        if not self.graph.outputs:  # what reads the last of the values was not kept
+        if not self.graph.outputs:  # the reader of the last value was not kept
             self.graph.output("y", value)
         return Sample(self.graph, self.data, self.tame)
 
 
 @functools.cache
 def _example(text: str) -> dg.Graph | None:
-    """The graph of an example; None where it does not exist in a data type."""
+    """The graph of an example; None if the operator does not have the data type."""
     with contextlib.suppress(dg.DmlGraphError):
         return dg.loads(text)
     return None

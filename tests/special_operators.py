@@ -1,6 +1,6 @@
 """Single operators of every family, on special values and with sizes of 1.
 
-case(7)  # the same every time; None where what was drawn is not legal
+case(7)  # the same every time; None if the drawn operator is not legal
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HALF_OR_SINGLE = (DataType.FLOAT32, DataType.FLOAT16)
 
 
 class Special(Sketch):
-    """A sketch of one operator, whose sizes are often 1 and whose numbers are often special."""
+    """A sketch of one operator with sizes that are often 1 and numbers that are often special."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(Dice(random.Random(seed)), str(LIBRARY_LEVEL))
@@ -35,7 +35,7 @@ class Special(Sketch):
         return tuple(self.pick((1, 1, 2, 3)) for _ in range(rank))
 
     def axes(self, rank: int) -> list[int]:
-        """Some of the axes; rather those of size 1, so that at times nothing is reduced."""
+        """Some of the axes, preferably of size 1, so that sometimes nothing is reduced."""
         return [axis for axis in range(rank) if self.chance(1, 2)] or [rank - 1]
 
     def array(self, dtype: DataType, sizes: Sequence[int]) -> Array:
@@ -66,7 +66,7 @@ class Special(Sketch):
 Maker = Callable[[Special], Any]
 
 
-# What computes numbers from several, over axes, windows and batches of any size, 1 above all.
+# Operators over axes, windows and batches of any size, mostly 1.
 
 
 def reductions(sketch: Special) -> Any:
@@ -264,7 +264,7 @@ def plain_operator(sketch: Special) -> None:
 
 
 def any_example(sketch: Special) -> None:
-    """Any other operator, as its example has it, on special values."""
+    """Any other operator, as in its example, on special values."""
     operator = sketch.pick(sketch.pick(FAMILIES))
     if operator not in PLAIN:
         sketch.example(operator)
@@ -289,7 +289,7 @@ MAKERS: tuple[Maker, ...] = (
 
 
 def case(seed: int) -> Sample | None:
-    """The graph of a seed; None where what was drawn is not legal."""
+    """The graph of a seed; None if the drawn operator is not legal."""
     sketch = Special(seed)
     try:
         result = sketch.pick(MAKERS)(sketch)

@@ -1,4 +1,4 @@
-"""Checked operators: equal nodes are checked once, and nothing passes as checked that is not equal."""
+"""Checked operators: equal nodes are checked once, and different nodes are never taken for checked ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def x(g: dg.Graph) -> dg.Value:
 def test_equal_nodes_share_their_operator(g: dg.Graph, x: dg.Value) -> None:
     one, other = dg.exp(dg.activation_relu(x)), dg.exp(x)
     assert operator_of(one) is operator_of(other)
-    y = g.input("y", sizes=[4, 3], dtype="float32")  # an equal description that another node has
+    y = g.input("y", sizes=[4, 3], dtype="float32")  # an equal description of another node
     assert operator_of(dg.exp(y)) is operator_of(one)
     assert operator_of(one + y) is operator_of(y + x)
     assert operator_of(one * 2) is operator_of(y * 2)
@@ -78,7 +78,7 @@ def test_dims_are_resolved_before(g: dg.Graph, x: dg.Value) -> None:
     assert first.sizes == (4, 2)
     other = g.with_dims({"N": 7})
     assert other.node("first").operator.output.sizes == (7, 2)  # type: ignore[union-attr]
-    g.dims["N"] = 2  # nobody should; it must not give what was checked for 4 all the same
+    g.dims["N"] = 2  # nobody should do this, but it must not return the result for 4
     second = dg.slice1(x, input_window_offsets=[0, 0], input_window_sizes=["N", 2], input_window_strides=[1, 1])
     assert second.sizes == (2, 2)
 
@@ -107,7 +107,7 @@ def test_copies_of_a_graph_go_their_own_ways(g: dg.Graph, x: dg.Value) -> None:
 
 
 def test_elsewhere_nothing_is_known() -> None:
-    """Keys hold addresses, which mean nothing in another process."""
+    """Keys contain addresses, which are meaningless in another process."""
     again = pickle.loads(pickle.dumps(CheckedOperators()))
     assert isinstance(again, CheckedOperators)
     assert vars(again) == {"_operators": {}, "_descs": {}}

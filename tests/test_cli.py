@@ -132,7 +132,7 @@ def test_an_8_d_fill_is_refused_at_2_1(folder: pathlib.Path) -> None:
         (
             [],
             "error[missing-input]: inputs are missing: 'x' (float32 [1, 3]) "
-            "(--input x=FILE.npy, a file that numpy.save wrote)\n",
+            "(--input x=FILE.npy, with a file written by numpy.save)\n",
         ),
         (["--input", "z=x.npy"], "error[unknown-array]: field 'z': is not an input of the graph; allowed: x\n"),
         (
@@ -172,7 +172,7 @@ def test_an_input_of_another_data_type_is_told_with_its_file(folder: pathlib.Pat
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == (
             "error[dtype]: field 'x': the input has another data type; got float64 in 'wide.npy'; allowed: float32 "
-            "(array.astype('float32') converts, before it is saved)\n"
+            "(convert it with array.astype('float32') before saving)\n"
         )
 
 
@@ -199,7 +199,7 @@ def test_an_empty_file_is_told_with_where_to_start(folder: pathlib.Path) -> None
     result = call("check", "empty.yaml")
     assert result.exit_code == 1
     assert "empty.yaml:1:1: error[empty-file]: the file is empty\n" in result.stderr
-    assert "    = help: 'dmlgraph new' writes one" in result.stderr
+    assert "    = help: 'dmlgraph new' writes a file" in result.stderr
     (folder / "empty.npy").touch()
     result = call("run", "ramp.yaml", "--input", "x=empty.npy")
     assert result.stderr == "error[array-file]: field 'input x': 'empty.npy' is empty; a .npy file holds an array\n"

@@ -1,4 +1,4 @@
-"""Codes of problems: every problem has one, every one is used and shown, and nothing goes by the words of a message."""
+"""Codes of problems: every problem has one, every one is used and documented, and no code compares messages."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ CLASSES = {cls.__name__: cls for cls in (dg.DmlGraphError, *subclasses(dg.DmlGra
 
 
 def named(call: ast.Call) -> str:
-    """The name of what is called."""
+    """The name of the called function."""
     return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
 
 
 def made() -> Iterator[tuple[str, ast.Call]]:
-    """Every problem, and every error with a message, that is made in the package, and where."""
+    """Every problem and every error with a message in the package, with its place."""
     for path, tree in SOURCES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and named(node) in {"Problem", *CLASSES}:
@@ -96,7 +96,7 @@ def test_a_code_is_lower_case_words_and_its_meaning_a_sentence(code: str) -> Non
 
 
 def test_every_code_is_documented_with_an_example_that_provokes_it() -> None:
-    """That the messages are those of the examples is seen by `documentation/test_generated.py`."""
+    """`documentation/test_generated.py` checks that the messages are those of the examples."""
     page = (PACKAGE.parent / "docs" / "errors.md").read_text("utf-8")
     sections = dict(SECTION.findall(page))
     assert list(sections) == list(CODES)

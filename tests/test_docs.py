@@ -1,4 +1,4 @@
-"""The pages in docs/ are what their script makes of the classes; what was measured names tests that there are."""
+"""The pages in docs/ are the output of their scripts; the entries of docs/measured.md name existing tests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_measured_facts_name_tests_that_exist() -> None:
 
 
 def test_measured_facts_name_rows_that_exist() -> None:
-    """A row's name, or what it begins with: its data types follow."""
+    """A row's name, or its beginning: its data types follow."""
     for path, name, _, row in REFERENCE.findall(MEASURED.read_text()):
         if row:
             cls = getattr(importlib.import_module(f"operators.{path.removesuffix('.py')}"), name)

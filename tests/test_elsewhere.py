@@ -1,4 +1,4 @@
-"""What other libraries call things, and the hints made of it."""
+"""Names in other libraries, and the hints made from them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_name_elsewhere_is_answered(name: str) -> None:
     said = str(caught.value)
     assert said.startswith(f"module 'dmlgraph' has no attribute '{name}': ")
     own = find(name.lower()) or find(f"activation_{name.lower()}")
-    operator = own or REGISTRY.get(entry.operator)  # a name of ours is ours
+    operator = own or REGISTRY.get(entry.operator)  # our own name has priority
     assert (f".{operator.function_name()}(" if operator else entry.instead) in said
 
 
@@ -165,7 +165,7 @@ def test_devices_of_other_libraries(name: str, meant: str) -> None:
         choose(name)
 
 
-# What the package says of itself.
+# The attributes of the package.
 
 
 def test_the_version_is_the_packages_and_costs_nothing_before_it_is_asked_for() -> None:

@@ -1,4 +1,4 @@
-"""Errors: their words, their fields, their tree, and their way through pickle."""
+"""Errors: their text, their fields, their classes, and pickling."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_long_value_is_cut_short() -> None:
 
 
 def test_a_number_python_does_not_print_is_described() -> None:
-    assert str(Problem("is wrong", code="range", got=10**5000)) == "is wrong; got a number of thousands of digits"
+    assert str(Problem("is wrong", code="range", got=10**5000)) == "is wrong; got a number with thousands of digits"
 
 
 def test_the_nearest_name_is_suggested_if_any_is_near() -> None:

@@ -1,4 +1,4 @@
-"""What type checkers and editors see of the operators' functions."""
+"""The operators' functions as type checkers and editors see them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 
 def test_the_stubs_are_what_their_script_makes():
     script = "import sys; sys.path.insert(0, 'tools'); import generate_function_stubs as g; sys.stdout.write(g.stubs())"
-    # -P: the installed package, not the folder of sources the script is run in.
+    # -P: the installed package, not the source folder in which the script runs.
     made = subprocess.run([sys.executable, "-P", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert made.stdout == (ROOT / "dmlgraph" / "functions.pyi").read_text()
 

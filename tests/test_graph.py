@@ -1,4 +1,4 @@
-"""Graph and Value: building, names, numbers, dims, levels, and what is refused."""
+"""Graph and Value: building, names, numbers, dims, levels, and refused input."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ def test_an_unknown_node_gets_a_suggestion(graph: dg.Graph) -> None:
     assert refused(lambda: graph.node("wieghts"), dg.GraphError).hint == "did you mean 'weights'?"
 
 
-# Whose values.
+# Values of other graphs.
 
 
 def test_a_value_of_another_graph_is_refused(graph: dg.Graph, x: dg.Value) -> None:

@@ -1,4 +1,4 @@
-"""Who knows whom in the package: a module imports from the layers below its own, and from no other."""
+"""The layers of the package: a module imports only from layers below its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import dmlgraph as dg
 
 PACKAGE = pathlib.Path(dg.__file__).parent
 
-# From below; modules and packages of one layer do not know one another.
+# From the bottom; modules and packages of one layer do not import one another.
 LAYERS = (
     {"codes"},
     {"errors"},
@@ -34,15 +34,16 @@ LAYERS = (
 )
 LEVELS = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 
-# Programs that are run by themselves: they may use anything.
+# Stand-alone programs: they may import anything.
 PROGRAMS = {"devices/directml/trial.py"}
 
-# Imports inside functions that lead to the same layer or upward, beside those of Graph.
+# Imports inside functions from the same layer or higher ones, in addition to those of Graph.
 UPWARD = {("errors", "memory"), ("picture", "passes"), ("command", "cli")}
 
 
 def imports(body: list[ast.stmt], function: str = "") -> Iterator[tuple[str, str]]:
-    """What of the package is imported, and the outermost function that does it; what only types need is left out."""
+    """The modules of the package that are imported, with the outermost function around; without imports for types
+    only."""
     for node in body:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue

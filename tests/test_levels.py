@@ -1,4 +1,4 @@
-"""Feature levels: their names, their order, and what is no level."""
+"""Feature levels: their names, their order, and invalid levels."""
 
 from __future__ import annotations
 

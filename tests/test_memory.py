@@ -1,4 +1,4 @@
-"""Where memory ends: an error that says for what, in Python and on the command line, and never a traceback."""
+"""Out of memory: an error that says for what, in Python and on the command line, never a traceback."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def command(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProces
 
 
 def sparse(path: pathlib.Path) -> pathlib.Path:
-    """An intact .npy file of 13.4 GiB that takes no room on the disk."""
+    """An intact sparse .npy file of 13.4 GiB that takes no space on the disk."""
     np.save(path, np.zeros((10000, 10000), "V1")[:0])
     header = path.read_bytes().replace(b"|V1", b"<f4").replace(b"(0, 10000), }    ", b"(60000, 60000), }")
     path.write_bytes(header)
@@ -147,7 +147,7 @@ def test_what_nobody_expected_is_a_line_all_the_same(monkeypatch: pytest.MonkeyP
 
 
 def test_a_shader(folder: pathlib.Path) -> None:
-    """LLVM ends the process where it gets no memory, so that it is not asked."""
+    """LLVM ends the process if it gets no memory, so it must not be called."""
     code = """
         from dmlgraph.devices.directml.software import codegen, llvm
         llvm.data_layout()

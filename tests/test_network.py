@@ -1,4 +1,4 @@
-"""Network: NetworkX sees what was inserted as if it had been added by NetworkX's own methods."""
+"""Network: for NetworkX, inserted nodes are the same as nodes added by its own methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading files that may be anything: what is no plain file is refused at once, wherever a file is read."""
+"""Reading untrusted paths: everything that is not a plain file is refused at once, wherever a file is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODEL = """{"resources": {"x": {"initialValuesDataType": "FLOAT32", "initialValu
   "InputTensor": {"DataType": "FLOAT32", "Sizes": [2]}, "OutputTensor": {"DataType": "FLOAT32", "Sizes": [2]}}}},
 "commands": [{"type": "print", "resource": "x"}]}"""
 
-# What is not a plain file, each with what it is called.
+# Things that are not plain files, with their names in messages.
 OTHERS: dict[str, Any] = {
     "a named pipe": getattr(os, "mkfifo", None),
     "a folder": os.mkdir,
@@ -35,7 +35,7 @@ OTHERS: dict[str, Any] = {
 
 @pytest.fixture(params=OTHERS)
 def other(request: pytest.FixtureRequest, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """`other.npy` in the working folder, which is no plain file; what it is."""
+    """`other.npy` in the working folder, which is not a plain file; returns its kind."""
     monkeypatch.chdir(tmp_path)
     OTHERS[request.param](tmp_path / "other.npy")
     (tmp_path / "g.yaml").write_text(GRAPH)

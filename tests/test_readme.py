@@ -1,4 +1,4 @@
-"""The README is true: its Python runs and prints what it says, its files load, its commands answer as shown."""
+"""The README is correct: its Python prints what is shown, its files load, its commands answer as shown."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def commands() -> list[tuple[str, str]]:
 @pytest.mark.skipif(sys.platform == "win32", reason="the commands are for a Linux shell")
 @pytest.mark.usefixtures("directml_path")
 def test_commands_answer_as_shown(tmp_path: pathlib.Path):
-    """One after the other, in a folder with the examples, as a reader runs them; … stands for any lines."""
+    """Runs them one after another in a folder with the examples, as a reader does; … matches any lines."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     ran = 0
     for command, output in commands():

@@ -1,4 +1,4 @@
-"""Scalars: every number that a data type holds, as the 8 bytes of DML_SCALAR_UNION, and those it does not hold."""
+"""Scalars: numbers that a data type can hold, as the 8 bytes of DML_SCALAR_UNION, and numbers that it cannot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INTEGERS = [dtype for dtype in DataType if not dtype.is_float]
 UNSIGNED = [dtype for dtype in INTEGERS if not dtype.is_signed]
 SIGNED = [dtype for dtype in INTEGERS if dtype.is_signed]
 FLOAT_FORMATS = {16: "<e", 32: "<f", 64: "<d"}
-# Significand bits (the implied one counted) and the exponent of the least subnormal number.
+# Significand bits (including the implied one) and the exponent of the smallest subnormal number.
 FLOAT_SHAPES = {16: (11, -24), 32: (24, -149), 64: (53, -1074)}
 FLOAT_INFINITY = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF0000000000000}
 
@@ -39,7 +39,7 @@ def refused(value: object, dtype: Any) -> ScalarError:
 
 
 def nearest_even(number: Fraction, dtype: DataType) -> int:
-    """The bits of the float nearest to a number, found by exact comparison of the two candidates around it.
+    """The bits of the float closest to a number, found by exact comparison of the two candidates around it.
 
     Finite floats of one sign are ordered as their bit patterns are, so the neighbours have patterns n and n + 1.
     """
@@ -57,7 +57,7 @@ def nearest_even(number: Fraction, dtype: DataType) -> int:
 
 
 def exact(pattern: int, dtype: DataType) -> Fraction:
-    """The value of a positive float's bits; infinity's are read as the number that would follow the greatest."""
+    """The value of a positive float's bits; infinity's are read as the number after the largest."""
     significand, least = FLOAT_SHAPES[dtype.bits]
     exponent, fraction = divmod(pattern, 1 << (significand - 1))
     if exponent == 0:
@@ -92,7 +92,7 @@ def test_a_real_number_is_rounded_once_to_nearest_even(dtype: DataType, number: 
 def test_numbers_at_and_beside_midpoints_are_rounded_right(dtype: DataType, data: st.DataObject) -> None:
     pattern = data.draw(st.integers(0, FLOAT_INFINITY[dtype.bits] - 2))
     middle = (exact(pattern, dtype) + exact(pattern + 1, dtype)) / 2
-    beside = Fraction(data.draw(st.integers(-1, 1)), 2**1200)  # too little for a double to see
+    beside = Fraction(data.draw(st.integers(-1, 1)), 2**1200)  # less than a double can represent
     number = data.draw(st.sampled_from([1, -1])) * (middle + beside)
     assert bits(number, dtype) == nearest_even(number, dtype)
 
@@ -199,7 +199,7 @@ def test_a_negative_number_for_an_unsigned_type_is_its_twos_complement(dtype: Da
     error = refused(least - 1, dtype)
     assert f"does not fit in {dtype}" in str(error)
     assert error.got == least - 1
-    assert error.allowed == f"{least} to {dtype.range[1]}, negative numbers being their two's complement"
+    assert error.allowed == f"{least} to {dtype.range[1]}; negative numbers are stored as two's complement"
 
 
 def test_minus_2_for_uint8_is_0xfe() -> None:
@@ -220,7 +220,7 @@ def test_a_signed_type_holds_nothing_outside_its_range(dtype: DataType) -> None:
         (
             300,
             "uint8",
-            "does not fit in uint8; got 300; allowed: -128 to 255, negative numbers being their two's complement",
+            "does not fit in uint8; got 300; allowed: -128 to 255; negative numbers are stored as two's complement",
         ),
         (-129, "uint8", "does not fit in uint8; got -129"),
         (-129, "int8", "does not fit in int8; got -129; allowed: -128 to 127"),
@@ -254,7 +254,7 @@ def test_a_whole_number_of_any_python_or_numpy_type_is_that_number(number: objec
     assert Scalar.of(number, dtype) == Scalar.of(3, dtype)
 
 
-# What is no number.
+# Not numbers.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What importing the package imports: the least, and what is public is there all the same."""
+"""Importing the package imports as little as possible, and yet all public names are available."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIGHT = {"dmlgraph", "dmlgraph.operators", "dmlgraph.operators.index", "dmlgraph
 
 
 def imported(code: str) -> set[str]:
-    """The modules that are there in a fresh process after some code."""
+    """The imported modules of a fresh process after some code."""
     script = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
@@ -105,7 +105,7 @@ for function, name in FUNCTIONS.items():
 
 
 def test_every_public_name_is_that_of_its_module() -> None:
-    """What type checkers are told is imported is what is found."""
+    """The names that type checkers see are those found at run time."""
     tree = ast.parse((ROOT / "dmlgraph" / "__init__.py").read_text())
     checked = next(each for each in tree.body if isinstance(each, ast.If))
     told = set()

@@ -1,4 +1,4 @@
-"""Data types and tensor descriptions: sizes, strides, bytes, and the way into a buffer and back."""
+"""Data types and tensor descriptions: sizes, strides, bytes, packing and unpacking."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_misspelt_data_type_gets_a_suggestion() -> None:
     assert refused(dtype="Float16").hint == "did you mean 'float16'?"
 
 
-# What a description may be.
+# Valid and invalid descriptions.
 
 
 def test_a_description_takes_any_sequence_of_integers() -> None:
@@ -211,7 +211,7 @@ def test_descriptions_are_equal_when_all_they_say_is() -> None:
     measured = desc()
     assert measured.total_bytes == 24
     assert measured.span == 6
-    assert measured == desc()  # what was worked out and kept does not count
+    assert measured == desc()  # cached properties do not count
     assert len({measured, desc()}) == 1
 
 
@@ -370,7 +370,7 @@ def test_what_is_packed_unpacks_bit_for_bit(tensor: TensorDesc, random: Any) -> 
 
 @given(strided())
 def test_an_element_lies_where_the_strides_say(tensor: TensorDesc) -> None:
-    numbers = np.arange(tensor.element_count) % 15 + 1  # no zero, so that every one shows
+    numbers = np.arange(tensor.element_count) % 15 + 1  # without zeros, so that every element shows
     buffer = tensor.pack(numbers.astype(np.uint8).astype(tensor.dtype.numpy).reshape(tensor.sizes))
     if tensor.dtype.bits == 4:
         elements = np.array([nibble for byte in buffer.tolist() for nibble in (byte & 15, byte >> 4)])

@@ -1,4 +1,4 @@
-"""Values are what their nodes make them, whatever becomes of them; graphs are copied as a whole."""
+"""Values match their nodes, whatever happens to them; graphs are copied as a whole."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_value_never_changes(x: dg.Value, name: str) -> None:
 def test_a_forged_description_is_found_where_it_is_used(g: dg.Graph, x: dg.Value) -> None:
     object.__setattr__(x, "desc", large(x))
     for use in (lambda: dg.exp(x), lambda: x + 1, lambda: g.output("y", x)):
-        with pytest.raises(dg.GraphError, match="not as its node has it"):
+        with pytest.raises(dg.GraphError, match="does not match its node's output"):
             use()
 
 
@@ -110,7 +110,7 @@ def test_copies_of_a_graph_have_nothing_in_common(g: dg.Graph, x: dg.Value, make
     assert "only_here" not in {node.name for node in other.nodes}
     assert (list(g.outputs), list(other.outputs), g.dims) == (["y"], ["y", "z"], {"N": 4})
     assert all(value.graph is other for value in other.outputs.values())
-    # Names are counted in each for itself.
+    # Each counts names separately.
     assert dg.exp(g.value("x")).node == dg.exp(other.value("x")).node == "exp_1"
     data = np.arange(1, 5, dtype=np.float32)
     for graph in (g, other):
@@ -148,7 +148,7 @@ MASKED = np.ma.masked_array(np.ones(4, np.float32), mask=[0, 1, 0, 0])
 def test_a_masked_constant_is_refused(g: dg.Graph, data: Any, dtype: Any) -> None:
     with pytest.raises(dg.OperatorError) as caught:
         g.constant("k", data, dtype=dtype)
-    assert (caught.value.node, caught.value.problems[0].message) == ("k", "is a masked array: no tensor has a mask")
+    assert (caught.value.node, caught.value.problems[0].message) == ("k", "is a masked array: tensors have no masks")
     assert "filled" in (caught.value.hint or "")
 
 

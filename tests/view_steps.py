@@ -1,6 +1,6 @@
 """Steps of random graphs whose values share memory: windows, joins, copies, and several readers of each.
 
-Sizes are such that parts begin at multiples of 16 bytes as often as not, which is where DirectML leaves out copies.
+About half of the parts begin at multiples of 16 bytes, where DirectML removes copies.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def joined(sketch: Sketch) -> None:
 
 
 def copied(sketch: Sketch) -> None:
-    """What DirectML may leave out."""
+    """Copies that DirectML may remove."""
     x = _value(sketch)
     rank = len(x.sizes)
     copies: list[Callable[[], Value]] = [
@@ -74,7 +74,7 @@ def copied(sketch: Sketch) -> None:
 
 
 def reader(sketch: Sketch) -> None:
-    """An element-wise operator: of one value, of two alike, of two that are broadcast."""
+    """An element-wise operator: of one value, of two of the same sizes, of two that are broadcast."""
     x = _value(sketch)
     kind = sketch.integer(0, 4)
     if kind <= 2:
@@ -89,14 +89,14 @@ def reader(sketch: Sketch) -> None:
 
 
 def any_reader(sketch: Sketch) -> None:
-    """Any operator of tensors that are all alike, on what is there."""
+    """Any operator whose tensors all have the same type and sizes, on existing values."""
     x = _value(sketch)
     sketch.sizes = x.sizes
     sketch.plain(sketch.pick(PLAIN))
 
 
 def _value(sketch: Sketch) -> Value:
-    """A value that is there, rather one of the latest; in the beginning a new one."""
+    """An existing value, preferably one of the latest; at the beginning a new one."""
     sketch.outputs = OUTPUTS
     if not sketch.values or sketch.chance(1, 12):
         sizes = [sketch.pick(SIZES) for _ in range(sketch.pick((1, 2, 3, 4, 4)))]

@@ -1,8 +1,8 @@
-"""Makes docs/errors.md: what each code of an error or a warning means, with an example and what it is told.
+"""Makes docs/errors.md: the meaning of each code of an error or a warning, with an example and its message.
 
     python tools/generate_error_docs.py
 
-A test fails when the page is not what this script makes, and when an example provokes another problem.
+A test fails if the page is not the output of this script, or if an example gives another problem.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ PAGE = pathlib.Path(__file__).parent.parent / "docs" / "errors.md"
 BEFORE = """\
 # Errors and warnings
 
-Every error and every warning has a code, which says of which kind it is. Commands print it in brackets. In Python it is
-`code`, of an error and of each of its `problems`. Programs should go by the code: the words of a message may change.
+Every error and every warning has a code for its kind. Commands print it in brackets. In Python it is the `code` of an
+error and of each of its `problems`. Programs should use the code: the words of a message may change.
 
 ```python
 import dmlgraph as dg
@@ -38,8 +38,8 @@ except dg.DmlGraphError as error:
 does-not-fit fill_value_constant value 300
 ```
 
-A warning is for what is legal but surely not meant. `allow` lists the codes of warnings that are not told, in a graph
-file and in Python:
+A warning is for something legal that is probably a mistake. `allow` lists the codes of warnings that are not reported,
+in a graph file and in Python:
 
 ```yaml title="allowed.yaml"
 dmlgraph: 1

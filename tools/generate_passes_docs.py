@@ -1,8 +1,8 @@
-"""Makes docs/passes.md: how each rule of the passes changes a graph, from the rules and their examples in docs/rules/.
+"""Makes docs/passes.md: how each rule of the passes changes a graph; from the rules and their examples in docs/rules/.
 
     python tools/generate_passes_docs.py
 
-A test fails when the page is not what this script makes, and when an example's rule does not fire.
+A test fails if the page is not the output of this script, or if an example's rule does not fire.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ BEFORE = """\
 # How each pass changes a graph
 
 Before a graph is lowered, passes rewrite it: numbers go into the operators that use them, activations into the
-operators before them, and what is computed twice is computed once. The results stay as they are, to the bit or
-within what the rule says.
+operators before them, and duplicate computations are removed. The results stay the same, to the bit or within the
+bounds that the rule states.
 
-A pass is a list of rules. The passes run in the order of this page, each until none of its rules finds anything, all
-of them until nothing changes. `dmlgraph lower FILE --explain` says which rules fired and why others did not;
+A pass is a list of rules. The passes run in the order of this page, each until none of its rules applies, and all of
+them until nothing changes. `dmlgraph lower FILE --explain` shows which rules applied and why others did not;
 `exe.fusion` holds the same in Python.
 
 ```python
@@ -47,8 +47,8 @@ for entry in exe.fusion:
 swish: y, gate → y: it is activation_swish of 'x'
 ```
 
-`fuse=False` runs the nodes as they stand, and a list names the rules to use. Rules that are off by default are only
-used when they are named:
+`fuse=False` turns fusion off, and a list names the rules to use. Rules that are off by default are used only if they
+are named:
 
 ```python
 from dmlgraph.passes import RULES

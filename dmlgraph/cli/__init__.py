@@ -1,7 +1,7 @@
-"""The `dmlgraph` command: one module a command, imported when the command is asked for.
+"""The `dmlgraph` command: one module per command, imported when the command is used.
 
-To import such a module must be quick, since help and completion do so: it imports what the command works with, NumPy
-above all, where the command is run.
+Importing such a module must be quick, because help and completion import all of them: slow imports, above all NumPy,
+are inside the function that runs the command.
 
 Exit status: 0 fine, 1 the graph or its data is wrong (or a device failed), 2 wrong usage, 130 Ctrl-C.
 """
@@ -40,7 +40,7 @@ COMMANDS = (
 
 
 class Commands(click.Group):
-    """A group of commands that are imported when they are asked for; it tells our errors as a compiler does."""
+    """A group of commands that are imported when they are used; it prints our errors as a compiler does."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -62,20 +62,20 @@ class Commands(click.Group):
 
 @contextlib.contextmanager
 def _without_traceback() -> Iterator[None]:
-    """What can end a command is told in a line or two, and is its exit status."""
+    """Prints errors that end a command in a line or two, and sets the exit status."""
     try:
         yield
     except DmlGraphError as error:
         tell(error.problems)
     except MemoryError as error:
         tell(not_enough_memory("finish the command", error).problems)
-    except BrokenPipeError:  # nobody reads on, as with `| head`: click ends in silence
+    except BrokenPipeError:  # the reader has gone, as with `| head`: click ends silently
         raise
     except OSError as error:
         tell([Problem(what_failed(error), code="system")])
     except KeyboardInterrupt:
         if sys.stderr.isatty():
-            click.echo(err=True)  # the terminal shows ^C in the line
+            click.echo(err=True)  # the terminal has written ^C on the line
         raise click.exceptions.Exit(INTERRUPTED) from None
     else:
         return

@@ -1,4 +1,4 @@
-"""`dmlgraph bench`: how long a graph takes."""
+"""`dmlgraph bench`: measures how long a graph takes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dmlgraph.files import write_text
 if TYPE_CHECKING:
     from dmlgraph.measure.bench import Measurement
 
-SHOWN_STEPS = 20  # of the slowest
-NAMED_NODES = 3  # a step of more nodes is shown by the first of them
+SHOWN_STEPS = 20  # the number of slowest steps shown
+NAMED_NODES = 3  # the most nodes of a step that are shown
 UNKNOWN = "-"
 
-# What the table says of each device, and of those alone that know it.
+# The rows of the table for every device; below, those for devices that know these sizes.
 _ROWS: tuple[tuple[str, Callable[[Measurement], str]], ...] = (
     ("nodes", lambda each: str(len(each.graph.nodes))),
     ("compile", lambda each: show_seconds(each.compilation.seconds)),
@@ -49,10 +49,10 @@ _MEMORY = {"persistent_bytes": "persistent", "temporary_bytes": "temporary", "ar
     default=("auto",),
     show_default=True,
     shell_complete=complete_devices,
-    help="Where to run; several are measured one after the other.",
+    help="Where to run; several devices are measured one after another.",
 )
 @with_inputs
-@click.option("--no-fuse", is_flag=True, help="Run the nodes as they stand in the file.")
+@click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
 @click.option(
     "--repeats", type=click.IntRange(min=1), help="Steady runs; by default as many as take a second, at least 5."
 )
@@ -76,9 +76,9 @@ def bench(
 ) -> None:
     """Measure how long a graph takes.
 
-    That is: to compile, the first run, the runs from then on (their median and minimum), and each node, where the
-    device can tell.  The steady runs write into arrays that are there.  Inputs that are not given are made of random
-    numbers, the same every time: floats are distributed normally, whole numbers are from 0 to 7.
+    It measures compilation, the first run, the steady runs after it (median and minimum), and each node, where the
+    device can time nodes.  The steady runs write into existing arrays.  Inputs that are not given are filled with
+    random numbers, the same every time: floats from a normal distribution, integers from 0 to 7.
 
     \b
     Examples:
@@ -131,10 +131,10 @@ def _report(measurements: Sequence[Measurement]) -> Iterator[str]:
 
 
 def _steps(measurement: Measurement) -> Iterator[str]:
-    """The slowest steps of one run."""
+    """The slowest steps of a run."""
     profile = measurement.profile
     if profile is None:
-        yield f"{measurement.device}: cannot tell how long each node takes"
+        yield f"{measurement.device}: cannot measure the time of each node"
         return
     slowest = sorted(profile.steps, key=lambda step: -step.seconds)
     shown, rest = slowest[:SHOWN_STEPS], slowest[SHOWN_STEPS:]

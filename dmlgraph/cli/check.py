@@ -1,4 +1,4 @@
-"""`dmlgraph check`: every error of a graph file."""
+"""`dmlgraph check`: reports every error of a graph file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dmlgraph.errors import GraphError, Within, plural
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--strict", is_flag=True, help="Exit with status 1 on warnings too.")
+@click.option("--strict", is_flag=True, help="Exit with status 1 on warnings, too.")
 @with_dims
 def check(file: pathlib.Path, strict: bool, dims: dict[str, int]) -> None:
     """Report every error and warning of a graph file.
 
-    Each is told as FILE:LINE:COLUMN: error[code]: what is wrong, with the line, what is allowed and what to do.  A
-    warning is for what is legal but surely not meant, such as a node that no output depends on.
+    Each is printed as FILE:LINE:COLUMN: error[code]: message, with the source line, what is allowed and what to do.  A
+    warning is for something legal that is probably a mistake, such as a node on which no output depends.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`dmlgraph completion`: what makes a shell complete this command, and what it completes with."""
+"""`dmlgraph completion`: completion scripts for shells, and the completions of devices and operators."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def complete_devices(_: click.Context, __: click.Parameter, incomplete: str) -> 
     """The devices of this machine."""
     from dmlgraph.devices import list_devices
 
-    descriptions = {"auto": "the best there is"} | {each.name: each.description for each in list_devices()}
+    descriptions = {"auto": "the best available device"} | {each.name: each.description for each in list_devices()}
     return [CompletionItem(name, help=text) for name, text in descriptions.items() if name.startswith(incomplete)]
 
 
 def complete_operators(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The operators, by their short names."""
+    """The operators by their short names."""
     return [CompletionItem(name) for name in OPERATORS if name.startswith(incomplete.lower())]

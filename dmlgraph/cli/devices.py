@@ -1,4 +1,4 @@
-"""`dmlgraph devices`: where graphs can run here."""
+"""`dmlgraph devices`: lists where graphs can run here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dmlgraph diff`: where two devices differ."""
+"""`dmlgraph diff`: finds where two devices differ."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
     multiple=True,
     required=True,
     shell_complete=complete_devices,
-    help="Given twice: the devices to compare.  Given once: fused and not fused on this device.",
+    help="Twice: the two devices to compare.  Once: compare fused and not fused on this device.",
 )
 @with_inputs
-@click.option("--no-fuse", is_flag=True, help="Run the nodes as they stand in the file.")
+@click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
 @click.option(
     "--ulp",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
     metavar="N",
-    help="Count numbers as equal that are at most so many units in the last place apart.",
+    help="Treat numbers as equal that are at most N units in the last place apart.",
 )
 @click.option(
     "--relative",
@@ -53,7 +53,7 @@ def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
     callback=_finite,
     default=0.0,
     metavar="R",
-    help="Count numbers as equal that differ by at most this part of the greater one, such as 1e-3.",
+    help="Treat numbers as equal that differ by at most this fraction of the larger one, such as 1e-3.",
 )
 @click.option(
     "--absolute",
@@ -61,7 +61,7 @@ def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
     callback=_finite,
     default=0.0,
     metavar="A",
-    help="Count numbers as equal that differ by at most this much, such as 1e-6.",
+    help="Treat numbers as equal that differ by at most this much, such as 1e-6.",
 )
 @with_dims
 @click.pass_context
@@ -78,11 +78,10 @@ def diff(
 ) -> None:
     """Find where two devices differ.
 
-    Both run the graph on the same inputs.  For each output this tells the greatest difference in units in the last
-    place (ULP), and where outputs differ the first node that does, with all nodes before it equal.  -0.0 and 0.0
-    differ by one unit, any two NaNs are equal.  Numbers count as equal within any of --ulp, --relative and --absolute.
-    The exit status is 1 where an output differs.  Inputs that are not given are made of random numbers, the same every
-    time.
+    Both run the graph on the same inputs.  It prints the largest difference of each output in units in the last place
+    (ULP), and, if outputs differ, the first node that differs while all nodes before it are equal.  -0.0 and 0.0 differ
+    by one unit; any two NaNs are equal.  Numbers are equal within any of --ulp, --relative and --absolute. The exit
+    status is 1 if an output differs.  Inputs that are not given are filled with random numbers, the same every time.
 
     \b
     Examples:
@@ -99,9 +98,7 @@ def diff(
     if len(devices) > 2:
         raise click.BadParameter(f"takes one or two devices, not {len(devices)}", param_hint="--device")
     if len(devices) == 1 and no_fuse:
-        raise click.UsageError(
-            "with one --device, fused and not fused are compared: --no-fuse leaves nothing to compare"
-        )
+        raise click.UsageError("one --device compares fused and not fused: --no-fuse leaves nothing to compare")
     choices = [chosen(device) for device in devices]
     graph = load(file, dims=dims)
     tell(graph.warnings())
@@ -128,7 +125,7 @@ def _report(graph: Graph, found: Difference) -> Iterator[str]:
     yield from lines(rows, "<<<<>>")
     nans = sum(comparison.nans for comparison in found.outputs.values())
     if nans:
-        yield f"{nans} NaN{'s have' if nans > 1 else ' has'} other bits, which counts as equal"
+        yield f"{nans} NaN{'s have' if nans > 1 else ' has'} other bits; they count as equal"
     if found.equal:
         return
     yield ""
@@ -136,14 +133,14 @@ def _report(graph: Graph, found: Difference) -> Iterator[str]:
         yield from _finding(graph, found.first)
     elif found.changed:
         changed = " and ".join(f"'{side}'" for side in found.changed)
-        yield f"no single node differs: the outputs of {changed} change when every value between nodes is kept,"
+        yield f"no single node differs: the outputs of {changed} change when every intermediate value is kept,"
         yield "so the difference comes from running several nodes as one"
     else:
-        yield "no single node differs when every value between nodes is kept"
+        yield "no single node differs when every intermediate value is kept"
 
 
 def _summary(comparison: Comparison) -> tuple[str, str, str]:
-    """How many elements differ, and the greatest differences."""
+    """How many elements differ, and the largest differences."""
     differs = "equal" if comparison.equal else f"{comparison.differing} of {comparison.elements}"
     return differs, "NaN" if comparison.ulp is None else str(comparison.ulp), f"{comparison.absolute:.3g}"
 
@@ -161,8 +158,8 @@ def _finding(graph: Graph, finding: Finding) -> Iterator[str]:
     rows = [[f"  {where}", str(side), value] for side, value in zip(finding.sides, values, strict=True)]
     yield from lines(rows, "<<<")
     greatest = "a NaN against a number" if comparison.ulp is None else f"{ulp} ULP, {absolute}"
-    yield f"  {differs} elements differ, here the most: {greatest}"
+    yield f"  {differs} elements differ, most of all this one: {greatest}"
     if finding.rules:
         yield f"  fused from {', '.join(finding.origins)} by {', '.join(finding.rules)}"
     if all(side.fuse for side in finding.sides):
-        yield "  as the graph stands, no node differs"
+        yield "  without fusion, no node differs"

@@ -1,4 +1,4 @@
-"""`dmlgraph directml`: Microsoft's library, fetched and found."""
+"""`dmlgraph directml`: fetches and finds Microsoft's library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 @click.group()
 def directml() -> None:
-    """Fetch Microsoft's DirectML library, or say which is used.
+    """Fetch Microsoft's DirectML library, or show which one is used.
 
     \b
     Example:
@@ -23,18 +23,18 @@ def directml() -> None:
     "--from",
     "wheel",
     type=click.Path(exists=True, dir_okay=False, path_type=pathlib.Path),
-    help="A wheel that is already here, for machines without a network.",
+    help="A local wheel, for machines without a network.",
 )
 def install(wheel: pathlib.Path | None) -> None:
     """Fetch DirectML for Linux into your cache.
 
-    It is a pinned version, and its hash is checked.  The library is Microsoft's, under the MIT licence, and comes
+    The version is pinned and its hash checked.  The library is Microsoft's, under the MIT licence, and comes
     from the wheel of torch-directml.
 
-    A system without Direct3D 12 needs llvmlite, too.  If it is missing, pip installs it where dmlgraph is installed.
+    A system without Direct3D 12 also needs llvmlite.  If it is missing, pip installs it where dmlgraph is installed.
     With --from nothing is downloaded: a message gives the command that installs llvmlite.
 
-    At the end a small graph runs on DirectML.  If it fails, the exit status is 1, and the library stays.
+    At the end a small graph runs on DirectML.  If it fails, the exit status is 1, but the library stays installed.
 
     \b
     Examples:
@@ -61,7 +61,7 @@ def install(wheel: pathlib.Path | None) -> None:
 
 @directml.command()
 def info() -> None:
-    """Say which DirectML and which Direct3D 12 are used.
+    """Show which DirectML and which Direct3D 12 are used.
 
     \b
     Example:

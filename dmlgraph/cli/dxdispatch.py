@@ -1,4 +1,4 @@
-"""`dmlgraph dxdispatch`: models of DirectML's own command-line runner."""
+"""`dmlgraph dxdispatch`: models of DirectML's command-line runner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OUTPUT = click.Path(dir_okay=False, path_type=pathlib.Path)
 def dxdispatch() -> None:
     """Import and export DxDispatch models.
 
-    DxDispatch is DirectML's own command-line runner; its models are JSON files.
+    DxDispatch is DirectML's command-line runner; its models are JSON files.
 
     \b
     Examples:
@@ -27,14 +27,20 @@ def dxdispatch() -> None:
 @dxdispatch.command("import")
 @click.argument("file", type=FILE)
 @click.option("-o", "--output", type=OUTPUT, help="The graph file to write; by default it is printed.")
-@click.option("--input", "inputs", multiple=True, metavar="NAME", help="Make this buffer an input, whatever it holds.")
 @click.option(
-    "--constant", "constants", multiple=True, metavar="NAME", help="Make this buffer a constant, though all zeros."
+    "--input", "inputs", multiple=True, metavar="NAME", help="Make this buffer an input, whatever its content."
+)
+@click.option(
+    "--constant",
+    "constants",
+    multiple=True,
+    metavar="NAME",
+    help="Make this buffer a constant, even if it is all zeros.",
 )
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=pathlib.Path),
-    help="Where the model's files lie; by default its own folder.",
+    help="The folder of the model's files; by default that of the model.",
 )
 def import_(
     file: pathlib.Path,
@@ -43,10 +49,10 @@ def import_(
     constants: tuple[str, ...],
     folder: pathlib.Path | None,
 ) -> None:
-    """Make a graph file of a DxDispatch model.
+    """Convert a DxDispatch model to a graph file.
 
-    The dispatched operators become nodes and the buffers between them edges.  Buffers that are filled with the
-    constant 0 become inputs if they are read, others constants; those that are printed or written to a file become
+    The dispatched operators become nodes and the buffers between them edges.  Buffers filled with the constant 0 become
+    inputs if they are read, other initialized buffers constants; buffers that are printed or written to a file become
     outputs.
 
     \b
@@ -74,7 +80,7 @@ def import_(
     multiple=True,
     callback=parse_arrays,
     metavar="NAME=FILE.npy",
-    help="What the buffer of an input holds; zeros by default.",
+    help="The content of an input's buffer; zeros by default.",
 )
 @with_dims
 def export(
@@ -83,10 +89,10 @@ def export(
     inputs: dict[str, ArrayFile],
     dims: dict[str, int],
 ) -> None:
-    """Make a DxDispatch model of a graph file.
+    """Convert a graph file to a DxDispatch model.
 
-    Every operator becomes a dispatchable, every value a buffer; the outputs are printed.  Large arrays go into .npy
-    files beside the model.
+    Every operator becomes a dispatchable and every value a buffer; the model prints the outputs.  Large arrays go into
+    .npy files beside the model.
 
     \b
     Examples:

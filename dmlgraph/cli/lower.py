@@ -1,4 +1,4 @@
-"""`dmlgraph lower`: the DML_GRAPH_DESC as text."""
+"""`dmlgraph lower`: prints the DML_GRAPH_DESC as text."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dmlgraph.errors import Within
 @click.option(
     "--device",
     shell_complete=complete_devices,
-    help="Fuse as for this device, at its feature level; without it, all that the graph's own level allows.",
+    help="Fuse for this device, at its feature level; by default at the graph's level.",
 )
-@click.option("--no-fuse", is_flag=True, help="Lower the nodes as they stand in the file.")
-@click.option("--explain", is_flag=True, help="First say, behind '#', what was fused and what was not.")
+@click.option("--no-fuse", is_flag=True, help="Lower the nodes as they are in the file, without fusion.")
+@click.option("--explain", is_flag=True, help="First print, after '#', what was fused and what was not.")
 @with_dims
 def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, dims: dict[str, int]) -> None:
     """Print the DML_GRAPH_DESC of a graph.
 
-    It holds every node with every field of its C struct, and the edges.
+    It has every node with every field of its C struct, and the edges.
 
     \b
     Examples:
@@ -44,6 +44,6 @@ def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, 
     with Within(place=graph.located):
         fused, desc = lower_graph(graph, target, fuse=not no_fuse)
     if explain:
-        nothing = "nothing is fused, as asked for\n" if no_fuse else "nothing to fuse\n"
+        nothing = "nothing is fused: --no-fuse\n" if no_fuse else "nothing to fuse\n"
         click.echo(textwrap.indent(fused.explain() or nothing, "# "), nl=False)
     click.echo(str(desc), nl=False)

@@ -1,4 +1,4 @@
-"""Problems as a compiler tells them: the place, what is wrong, the line with the offending part underlined, advice.
+"""Problems as a compiler prints them: the place, what is wrong, the line with the offending part underlined, advice.
 
     ramp.yaml:9:11: error[unknown-operator]: node 'y', field 'op': is not an operator; got multply
       9 |   y: {op: multply, a: x, b: ramp}
@@ -24,25 +24,25 @@ from dmlgraph.errors import MOST_PROBLEMS, Location, Problem, Severity, plural
 if TYPE_CHECKING:
     pass
 
-WIDTH = 100  # columns of a source line that are shown; a longer one is cut around the offending part
-TAB = 4  # columns a tab takes
+WIDTH = 100  # the most columns of a source line shown; a longer line is cut around the offending part
+TAB = 4  # columns of a tab
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
 def tell(problems: Sequence[Problem]) -> None:
-    """Prints problems to the standard error and, of those with places in a file, how many there are."""
+    """Prints problems to standard error and, if any have places in a file, their number."""
     colour = _wants_colour()
     for before, problem in itertools.islice(zip([None, *problems], problems, strict=False), MOST_PROBLEMS + 1):
         click.echo("\n".join(lines(problem, before, colour=colour)), err=True, color=colour)
     if any(problem.location for problem in problems):
         more = len(problems) - MOST_PROBLEMS - 1  # a document's last says that there may be more
-        click.echo(count(problems) + (f"; the last {more} are not told" if more > 0 else ""), err=True)
+        click.echo(count(problems) + (f"; the last {more} are not shown" if more > 0 else ""), err=True)
 
 
 def lines(problem: Problem, before: Problem | None = None, *, colour: bool = False) -> Iterator[str]:
-    """A problem line by line; one without a place in a file is one line.
+    """The lines of a problem; one line if it has no place in a file.
 
-    What the problem told `before` it has shown is not shown again: the source line of the same place, its advice.
+    Does not repeat what the problem `before` it has shown: the source line of the same place, and its advice.
     """
     place, severity = problem.location, problem.severity
     kind = _style(f"{severity}[{problem.code}]:", colour, fg=_COLOURS[severity], bold=True)
@@ -71,18 +71,18 @@ def count(problems: Iterable[Problem]) -> str:
 
 
 def excerpt(place: Location, width: int = WIDTH) -> tuple[str, str]:
-    """The line of a place as it is shown, and the line that underlines the place in it.
+    """The source line of a place as it is shown, and the line that underlines the place.
 
-    Tabs become spaces, and what cannot be shown a replacement character; both lines agree in columns of a
-    terminal, where many East Asian characters take two.  A line of more than `width` columns is cut at one or
-    both ends, so that the place begins well inside.
+    Tabs become spaces, and unprintable characters a replacement character; both lines align in a terminal, where many
+    East Asian characters take two columns.  A line of more than `width` columns is cut at one or both ends, so that the
+    place begins well inside.
     """
     source = place.source or ""
     first = min(place.column - 1, len(source))
     end = min(max(place.end_column - 1 if place.end_column else 0, first + 1), len(source))
-    begin, stop = max(0, first - width), min(len(source), first + width)  # all that could be shown
+    begin, stop = max(0, first - width), min(len(source), first + width)  # the most that could be shown
     shown = [_shown(character) for character in source[begin:stop]]
-    columns = list(itertools.accumulate(map(_columns, shown), initial=0))  # where each begins
+    columns = list(itertools.accumulate(map(_columns, shown), initial=0))  # the first column of each
     first, end = first - begin, min(end, stop) - begin
     low, high = 0, len(shown)
     if columns[-1] > width:
@@ -97,7 +97,7 @@ def excerpt(place: Location, width: int = WIDTH) -> tuple[str, str]:
 
 
 def visible(text: str) -> str:
-    """Text without characters that could move a terminal's cursor or hide others: escapes in their place."""
+    """Text with escapes in place of characters that could move a terminal's cursor or hide others."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
@@ -120,5 +120,5 @@ def _style(text: str, colour: bool, **style: str | bool) -> str:
 
 
 def _wants_colour() -> bool:
-    """Colours are for a terminal that shows them, unless NO_COLOR is set to anything (no-color.org)."""
+    """Whether to use colours: in a terminal that has them, unless NO_COLOR is set to any value (no-color.org)."""
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

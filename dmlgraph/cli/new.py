@@ -1,4 +1,4 @@
-"""`dmlgraph new`: a commented file to start from."""
+"""`dmlgraph new`: writes a commented file to start from."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ TEMPLATES = {
     show_default=True,
     help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()) + ".",
 )
-@click.option("--force", is_flag=True, help="Replace a file that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def new(file: pathlib.Path, template: str, force: bool) -> None:
     """Write a commented graph file to start from.
 
-    It checks and runs as it is.  FILE is graph.yaml if left out.
+    The file is valid and runs.  FILE is graph.yaml by default.
 
     \b
     Examples:
@@ -41,5 +41,5 @@ def new(file: pathlib.Path, template: str, force: bool) -> None:
         with writing(file), file.open("w" if force else "x", encoding="utf-8", newline="\n") as stream:
             stream.write(text.replace("FILE", str(file)))
     except FileExistsError:
-        raise click.UsageError(f"'{file}' is already there: --force replaces it, another name keeps it") from None
+        raise click.UsageError(f"'{file}' exists: use --force to replace it, or another name") from None
     click.echo(f"{file}: written; now: dmlgraph run {file}")

@@ -1,4 +1,4 @@
-"""`dmlgraph operators`: what operators there are and what each takes."""
+"""`dmlgraph operators`: lists the operators and their fields."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dmlgraph.cli.completion import complete_operators
 @click.command()
 @click.argument("name", required=False, shell_complete=complete_operators)
 def operators(name: str | None) -> None:
-    """List the operators, or show what one takes.
+    """List the operators, or show the fields of one.
 
-    That is its fields, their defaults, and data types and dimensions by feature level.
+    It shows the fields, their defaults, and data types and dimension counts by feature level.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands take."""
+"""Arguments and options of several commands."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def parse_dims(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ArrayFile:
-    """An array and the file that it was read from, as it was named."""
+    """An array and the path of its file, as given."""
 
     path: str
     array: Array
 
 
 def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, ArrayFile]:
-    """`x=x.npy` pairs, loaded; nothing is ever unpickled."""
+    """`x=x.npy` pairs, loaded.  Never unpickles anything."""
     if not values:
         return {}
     from dmlgraph.document.arrays import read_array
@@ -81,7 +81,7 @@ def with_dims(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         callback=parse_dims,
         metavar="NAME=SIZE",
-        help="Another value for a dim of the graph.",
+        help="Another value for a dim.",
     )(command)
 
 
@@ -92,23 +92,23 @@ def with_inputs(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def chosen(name: str) -> Choice:
-    """The device of a name.  A name that is no device's is wrong usage; that it cannot be used here is an error."""
+    """The device of a name.  An unknown name is wrong usage; a device that cannot be used here is an error."""
     from dmlgraph.devices import choose
 
     try:
         return choose(name)
     except DeviceError as error:
-        if error.code != "unknown-device":  # there is such a device, and it cannot be used
+        if error.code != "unknown-device":  # the device exists but cannot be used
             raise
-        told = dataclasses.replace(error.problems[0], field=None)  # which the option's name says
-        raise click.BadParameter(str(told), param_hint="--device") from None
+        problem = dataclasses.replace(error.problems[0], field=None)  # the option's name says it
+        raise click.BadParameter(str(problem), param_hint="--device") from None
 
 
 def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array]:
-    """The arrays of .npy files as the inputs they are for: those of 4-bit types are stored in 8 bits.
+    """The arrays of .npy files in the data types of their inputs: 4-bit types are stored in 8 bits.
 
     Raises:
-        BindingError: an array that is for no input, or of another data type or shape; the file is named.
+        BindingError: the name is not an input, or the array has another data type or shape; names the file.
     """
     from dmlgraph.document.arrays import from_stored
 
@@ -120,7 +120,7 @@ def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
         desc, array = slots[name], file.array
         with Within(place=functools.partial(_naming, file.path, name), kind=BindingError):
             array = from_stored(array, desc.dtype)
-        advice = f"array.astype('{desc.dtype}') converts, before it is saved"
+        advice = f"convert it with array.astype('{desc.dtype}') before saving"
         for what, code, found, wanted, hint in (
             ("data type", "dtype", array.dtype, desc.dtype, advice),
             ("shape", "sizes", list(array.shape), list(desc.sizes), None),
@@ -136,7 +136,7 @@ def every_input(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
     """An array for every input, from its file.
 
     Raises:
-        BindingError: as `as_declared`; inputs for which no file is given, and how to give one.
+        BindingError: as in `as_declared`, or inputs have no file; says how to give one.
     """
     arrays = as_declared(graph, files)
     missing = [node for node in graph.inputs if node.name not in arrays]
@@ -146,23 +146,23 @@ def every_input(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
         raise BindingError(
             f"inputs are missing: {', '.join(wanted)}",
             code="missing-input",
-            hint=f"{options}, {'a file' if len(missing) == 1 else 'files'} that numpy.save wrote",
+            hint=f"{options}, with {'a file' if len(missing) == 1 else 'files'} written by numpy.save",
         )
     return arrays
 
 
 def _naming(path: str, name: str, problem: Problem) -> Problem:
-    """A problem told of the file and of the input that it is for."""
+    """The problem with the file in its message, and the input as its field."""
     return dataclasses.replace(problem, message=f"'{path}' {problem.message}", field=name)
 
 
 @contextlib.contextmanager
 def writing(path: pathlib.Path) -> Iterator[None]:
-    """An OSError raised inside becomes an error that says what cannot be written, and why."""
+    """Turns an OSError raised inside into an error that says which file cannot be written, and why."""
     try:
         yield
     except OSError as error:
-        if isinstance(error, (BrokenPipeError, FileExistsError)):  # which have a meaning of their own
+        if isinstance(error, (BrokenPipeError, FileExistsError)):  # the callers handle these
             raise
         folder = path.parent
         hint = None if folder.is_dir() else f"there is no folder '{folder}'"
@@ -170,7 +170,7 @@ def writing(path: pathlib.Path) -> Iterator[None]:
 
 
 def complete_inputs(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array]:
-    """An array for every input; says which are made of random numbers."""
+    """An array for every input; prints which are filled with random numbers."""
     from dmlgraph.measure.inputs import SEED, complete
 
     inputs, made = complete(graph, as_declared(graph, files))

@@ -36,9 +36,9 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=pathlib.Path),
-    help="Save each output as DIR/NAME.npy; '/' and the like are written as in a URL, %2F.",
+    help="Save each output as DIR/NAME.npy; '/' and similar characters are escaped as in a URL, %2F.",
 )
-@click.option("--no-fuse", is_flag=True, help="Run the nodes as they stand in the file.")
+@click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
 @with_dims
 def run(
     file: pathlib.Path,
@@ -88,7 +88,7 @@ def _save(results: Mapping[str, np.ndarray[Any, Any]], graph: Graph, folder: pat
 
 
 def _values(array: np.ndarray[Any, Any]) -> str:
-    """All values of a small array, the corners of a large one."""
+    """All values of a small array, or the corners of a large one."""
     import numpy as np
 
     with np.printoptions(threshold=SHOWN_ELEMENTS, edgeitems=2, linewidth=100):

@@ -1,4 +1,4 @@
-"""`dmlgraph schema`: the JSON Schema of graph files."""
+"""`dmlgraph schema`: prints the JSON Schema of graph files."""
 
 from __future__ import annotations
 

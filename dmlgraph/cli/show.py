@@ -1,4 +1,4 @@
-"""`dmlgraph show`: a picture of a graph."""
+"""`dmlgraph show`: draws a graph."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dmlgraph.files import write_text
 if TYPE_CHECKING:
     from dmlgraph.picture import View
 
-FORMATS = ("svg", "html", "dot", "mermaid")  # those of dmlgraph.picture, which takes long to import
-PRINTED = "mermaid"  # without a file and a format: what can be read, and pasted into Markdown
+FORMATS = ("svg", "html", "dot", "mermaid")  # as in dmlgraph.picture, which is slow to import
+PRINTED = "mermaid"  # the default without a file and a format: readable, and can be pasted into Markdown
 
 
 def _check_name(_: click.Context, __: click.Parameter, value: pathlib.Path | None) -> pathlib.Path | None:
@@ -25,7 +25,7 @@ def _check_name(_: click.Context, __: click.Parameter, value: pathlib.Path | Non
     from dmlgraph.picture import SUFFIXES
 
     if value.suffix.lower() not in SUFFIXES:
-        raise click.BadParameter(f"the name '{value}' ends in none of {', '.join(SUFFIXES)}")
+        raise click.BadParameter(f"the name '{value}' must end in one of {', '.join(SUFFIXES)}")
     return value
 
 
@@ -36,11 +36,11 @@ def _check_name(_: click.Context, __: click.Parameter, value: pathlib.Path | Non
     "--output",
     type=click.Path(dir_okay=False, path_type=pathlib.Path),
     callback=_check_name,
-    help="The picture to write, of the format of its name: .svg, .html, .dot or .mmd.",
+    help="The picture to write; its suffix is the format: .svg, .html, .dot or .mmd.",
 )
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="Print the picture in this format.")
-@click.option("--fused", "view", flag_value="fused", help="Draw what fusion makes of the graph.")
-@click.option("--before-after", "view", flag_value="both", help="Draw the graph and, beside it, the fused one.")
+@click.option("--fused", "view", flag_value="fused", help="Draw the fused graph.")
+@click.option("--before-after", "view", flag_value="both", help="Draw the graph and the fused graph side by side.")
 @with_dims
 def show(
     file: pathlib.Path,
@@ -51,9 +51,9 @@ def show(
 ) -> None:
     """Draw a graph.
 
-    SVG is a picture that every browser shows; HTML is a page to walk through a large graph in: find a node, see all
-    its fields, open what was fused.  DOT and Mermaid are for other programs.  Without -o the picture is printed, as
-    Mermaid unless --format says otherwise.
+    SVG is a picture for any browser; HTML is a page for exploring a large graph: find a node, see all its fields, open
+    fused nodes.  DOT and Mermaid are for other programs.  Without -o the picture is printed, as Mermaid unless --format
+    says otherwise.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def show(
     from dmlgraph.document import load
 
     if output is not None and format_ is not None:
-        raise click.UsageError("-o says the format by its name; leave --format away")
+        raise click.UsageError("the name of -o sets the format: leave out --format")
     graph = load(file, dims=dims)
     format_ = format_ or (PRINTED if output is None else picture.format_of(output))
     with Within(place=graph.located):
@@ -77,4 +77,4 @@ def show(
         return
     click.echo(text, nl=False)
     if sys.stdout.isatty():
-        click.echo(f"a picture to look at: dmlgraph show {file} -o {file.stem}.svg, or .html", err=True)
+        click.echo(f"for a picture: dmlgraph show {file} -o {file.stem}.svg, or .html", err=True)

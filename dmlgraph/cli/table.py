@@ -1,4 +1,4 @@
-"""Aligned tables, and quantities as people read them."""
+"""Aligned tables, and quantities for people."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Models of DxDispatch, DirectML's own command-line runner: JSON in and out.
+"""Models of DxDispatch, DirectML's command-line runner: reads and writes JSON.
 
-A model has resources (buffers and what they hold at first), dispatchables (operators with all fields of their C
-struct) and commands (which dispatchable runs on which buffers, and what is printed), run in order.  Source: the
-guide, the schema and the parser of DxDispatch in the repository microsoft/DirectML.
+A model has resources (buffers and their initial content), dispatchables (operators with all fields of their C struct)
+and commands (which dispatchable runs on which buffers, and what is printed), which run in order.  Source: the guide,
+the schema and the parser of DxDispatch in the repository microsoft/DirectML.
 """
 
 from dmlgraph.dxdispatch.reader import load, loads

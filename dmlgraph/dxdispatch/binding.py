@@ -1,4 +1,4 @@
-"""Dispatches on buffers → nodes and edges: what a buffer holds at each moment, and how an operator reads it."""
+"""Dispatches on buffers → nodes and edges: tracks the content of buffers, and how operators read it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dmlgraph.nodes import paths_of
 from dmlgraph.tensor import TensorDesc
 from dmlgraph.value import Value
 
-_NO_VIEWS = "the buffer is read as another tensor than it holds: a graph has no views"
+_NO_VIEWS = "the buffer holds another tensor than the operator reads: a graph has no views"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Source:
-    """A resource from a byte on, bound to a tensor; `path` is the binding's place in the command."""
+    """A resource at a byte offset, bound to a tensor; `path` is the binding's place in the command."""
 
     resource: str
     offset: int
@@ -29,25 +29,26 @@ class Source:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Reading:
-    """A tensor an operator reads: of a value that exists, or of what the buffer holds at first."""
+    """A tensor that an operator reads: of an existing value, or of the buffer's initial content."""
 
     source: Source
     desc: TensorDesc  # as the operator reads it
     value: Value | None
-    declared: TensorDesc | None  # what the model says the buffer holds
+    declared: TensorDesc | None  # the tensor that the model declares for the buffer
 
     @property
     def plans(self) -> tuple[TensorDesc, ...]:
-        """What the value may be like: as declared, without what repeats, and as the operator reads it."""
+        """Candidates for the value's description: as declared, without broadcast dimensions, as the operator reads
+        it."""
         if self.value is not None:
             return (self.value.desc,) * 3
         return self.declared or self._narrow, self._narrow, self.desc
 
     @property
     def _narrow(self) -> TensorDesc:
-        """The description without its zero strides: the broadcast dimensions are of size 1, to be broadcast again.
+        """The description without its zero strides: broadcast dimensions get size 1, to be broadcast again.
 
-        Strides that say no more than the sizes are left out.
+        Packed strides are left out.
         """
         if self.desc.strides is None:
             return self.desc
@@ -59,44 +60,44 @@ class _Reading:
 
 
 class Binder:
-    """Builds the graph dispatch by dispatch.
+    """Builds the graph, one dispatch at a time.
 
     Args:
-        graph: to add nodes to.
+        graph: nodes are added to it.
         buffers: the resources by name.
-        are_inputs: those that are inputs if they are read before an operator writes them; others are constants.
-        names: what the nodes of those are called.
+        are_inputs: the resources that are inputs if they are read before an operator writes them; others are constants.
+        names: resource → name of its input or constant.
     """
 
     def __init__(
         self, graph: Graph, buffers: Mapping[str, Buffer], are_inputs: set[str], names: Mapping[str, str]
     ) -> None:
         self.graph, self.buffers, self.are_inputs = graph, buffers, are_inputs
-        self.written: dict[str, Value] = {}  # what each buffer holds, of those that an operator has written
+        self.written: dict[str, Value] = {}  # the content of each buffer that an operator has written
         self._inputs: dict[str, Value] = {}
-        self._constants: dict[tuple[str, int, TensorDesc], Value] = {}  # by resource, offset, and how it is read
+        self._constants: dict[tuple[str, int, TensorDesc], Value] = {}  # by resource, offset and description
         self._read: set[tuple[str, int]] = set()
         self._free = FreeNames()
         self._names = {resource: self._free.take(name) for resource, name in names.items()}
 
     def initial(self, resource: str) -> Value:
-        """What a resource that no operator writes holds: an input or a constant.
+        """The value of a resource that no operator writes: an input or a constant.
 
         Raises:
-            GraphError: the model does not say what tensor it is.
+            GraphError: the model does not declare its tensor.
         """
         tensor = self.buffers[resource].tensor
         if resource in self._inputs:
             return self._inputs[resource]
         if tensor is None:
             raise GraphError(
-                "is no output: no operator writes it", code="unknown-output", field="resource", got=resource
+                "is not an output: no operator writes it", code="unknown-output", field="resource", got=resource
             )
         source = Source(resource, 0, "resource")
         return self._value(_Reading(source, tensor, None, tensor), tensor)
 
     def unread(self) -> Iterator[tuple[str, Value]]:
-        """The resources, and what they hold in the end, that no operator reads."""
+        """The resources whose final value no operator reads, with these values."""
         return ((name, value) for name, value in self.written.items() if (value.node, value.port) not in self._read)
 
     def dispatch(
@@ -106,10 +107,10 @@ class Binder:
         outputs: Mapping[str, list[Source]],
         name: str,
     ) -> None:
-        """Adds the node of one dispatch, called `name` or nearly so.
+        """Adds the node of one dispatch, named `name` or with a suffix.
 
         Raises:
-            GraphError: a binding that a graph cannot express; fields are paths in the command.
+            GraphError: a graph cannot express a binding; fields are paths in the command.
             DmlGraphError: the operator is not legal; fields are the operator's.
         """
         readings = {
@@ -127,7 +128,7 @@ class Binder:
         tensors = self._tensors(desc, readings)
         arrays = desc.operator.output_arrays
         paths = paths_of({field: len(_listed(desc.outputs[field])) if arrays[field] else None for field in arrays})
-        name = self._free.take(name, {"", *paths})  # nothing else is called as one of its outputs
+        name = self._free.take(name, {"", *paths})  # keeps references to its outputs unique
         values = self.graph.add(desc.operator, tensors, desc.attributes, self._asked(desc, tensors), name)
         self._read |= {
             (value.node, value.port) for each in tensors.values() for value in _listed(each) if value is not None
@@ -151,11 +152,11 @@ class Binder:
                 "writes into the middle of a buffer",
                 code="unsupported",
                 field=source.path,
-                hint="give it a buffer of its own",
+                hint="give it a separate buffer",
             )
         if sum(other.resource == source.resource for other in targets) > 1:
             raise GraphError(
-                "two outputs write to one buffer", code="unsupported", field=source.path, got=source.resource
+                "two outputs write to the same buffer", code="unsupported", field=source.path, got=source.resource
             )
 
     def _check_size(self, source: Source, desc: TensorDesc) -> None:
@@ -172,7 +173,7 @@ class Binder:
     def _tensors(self, desc: OperatorDesc, readings: Mapping[str, list[_Reading]]) -> dict[str, Any]:
         """The operator's input values by field.
 
-        What a buffer holds at first becomes the first of its plans that the operator broadcasts to what its desc says.
+        Initial content gets the first of its candidate descriptions that the operator broadcasts to its own.
         """
         for attempt in range(3):
             planned = {field: [each.plans[attempt] for each in of_field] for field, of_field in readings.items()}
@@ -207,13 +208,13 @@ class Binder:
         )
 
     def _reads_as(self, reading: _Reading, found: TensorDesc) -> bool:
-        """Whether the graph's node would read the elements that the desc says, in its shape."""
+        """Whether the graph's node would read the same elements as the desc, in the same shape."""
         if reading.value is None and reading.source.resource not in self.are_inputs:
             return (found.dtype, found.sizes) == (reading.desc.dtype, reading.desc.sizes)
         return same_addresses(found, reading.desc)
 
     def _value(self, reading: _Reading, plan: TensorDesc) -> Value:
-        """The value that is read; a node for what the buffer holds at first is made when it is first read so."""
+        """The value that is read; creates a node for initial content when it is first read this way."""
         if reading.value is not None:
             return reading.value
         source = reading.source
@@ -233,7 +234,7 @@ class Binder:
             raise GraphError(
                 "reads from the middle of an input", code="unsupported", field=source.path, hint="make it a constant"
             )
-        made = self._inputs.get(source.resource)  # by the same dispatch, for another of its tensors
+        made = self._inputs.get(source.resource)  # for another tensor of the same dispatch
         if made is None:
             name = self._names[source.resource]
             made = self.graph.input(name, sizes=desc.sizes, dtype=desc.dtype, strides=desc.strides, owned=desc.owned)
@@ -243,7 +244,7 @@ class Binder:
         return made
 
     def _asked(self, desc: OperatorDesc, tensors: Mapping[str, Any]) -> dict[str, Any]:
-        """What must be asked of the outputs: nothing where they follow from the inputs."""
+        """The requests for outputs: none where the outputs follow from the inputs."""
         inputs = {field: _like(desc.inputs[field], [v.desc for v in _listed(each)]) for field, each in tensors.items()}
         wanted = [each for field in desc.outputs for each in (_listed(desc.outputs[field]) or [None])]
         with_outputs = {
@@ -262,17 +263,17 @@ class Binder:
 
 
 def _listed(value: Any) -> list[Any]:
-    """A field's tensors: none, one, or several."""
+    """A field's tensors as a list."""
     return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _like(original: Any, items: list[Any]) -> Any:
-    """The items in the form of a field: None, one alone, or several."""
+    """The items in the form of the field: None, a single one, or a tuple."""
     return None if original is None else tuple(items) if isinstance(original, (list, tuple)) else items[0]
 
 
 def same_addresses(one: TensorDesc, other: TensorDesc) -> bool:
-    """Whether two descriptions are of one type and shape, and every element is at the same address."""
+    """Whether two descriptions have the same type, shape and element addresses."""
     if (one.dtype, one.sizes) != (other.dtype, other.sizes):
         return False
     strides = zip(one.sizes, one.effective_strides, other.effective_strides, strict=True)

@@ -1,4 +1,4 @@
-"""Resources of a model → the bytes that buffers hold before the first command."""
+"""Resources of a model → the content of buffers before the first command."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 MAX_COUNT = 2**32 - 1  # of values
 _TYPES = {dtype.name: dtype for dtype in DataType if dtype.bits >= 8}  # the runner has no 4-bit numbers
 _IMAGES = (".png", ".jpg", ".jpeg")
-# What an object of initial values may be, told by this key.
+# The keys that tell the kinds of initial values apart.
 _KINDS = ("value", "valueStart", "sourcePath")
-_NO_INITIALIZER = "is none of the initialisers"
+_NO_INITIALIZER = "is not an initialiser"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Buffer:
     """A resource.
 
     Attributes:
-        dtype: of the initial values; None where they have no one type.
-        size: bytes in all; None: as many as are needed (a deferred buffer).
-        is_blank: whether nothing but room is declared: a deferred buffer, or one filled with a constant zero.
-        offset: where the initial values begin.
-        length: bytes of initial values.
-        tensor: what the buffer holds, where the model says so in a member of ours, which the runner passes over: a
-            value read through zero strides does not show its own sizes.
-        make: the first n bytes of the initial values, n ≤ length; made only when read, for they may be many.
+        dtype: of the initial values; None where they have no common type.
+        size: in bytes; None: as many as needed (a deferred buffer).
+        is_blank: whether the model only reserves memory: a deferred buffer, or one filled with the constant zero.
+        offset: of the initial values, in bytes.
+        length: of the initial values, in bytes.
+        tensor: the buffer's tensor, from a member of ours that the runner ignores: readers with zero strides do not
+            show the sizes of the value.
+        make: n → the first n bytes of the initial values, n ≤ length; called only on reading, because they may be many.
     """
 
     dtype: DataType | None
@@ -52,7 +52,7 @@ class Buffer:
     tensor: TensorDesc | None = None
 
     def content(self, start: int, stop: int) -> Bytes:
-        """The bytes from `start` to `stop`; those that no initial value fills are zero."""
+        """The bytes from `start` to `stop`; zero outside the initial values."""
         whole = np.zeros(stop, np.uint8)
         initial = max(0, min(self.length, stop - self.offset))
         whole[self.offset : self.offset + initial] = self.make(initial)
@@ -64,11 +64,11 @@ def read_buffer(tree: Tree, folder: pathlib.Path | None) -> Buffer:
 
     Args:
         tree: the resource's object.
-        folder: where files are looked for, and nowhere outside it; None: nowhere.
+        folder: the only folder for files; None: no files.
 
     Raises:
-        OperatorError: what is wrong; fields are paths in the object.
-        GraphError: the same of a file.
+        OperatorError: every problem; fields are paths in the object.
+        GraphError: a file cannot be used.
     """
     if not isinstance(tree.value, dict):
         raise OperatorError("must be an object", code="kind", got=tree.plain, hint='such as {"initialValues": […], …}')
@@ -88,7 +88,7 @@ def read_buffer(tree: Tree, folder: pathlib.Path | None) -> Buffer:
             code="sizes",
             field="sizeInBytes" if "sizeInBytes" in tree.value else "initialValuesOffsetInBytes",
             got=size if "sizeInBytes" in tree.value else offset,
-            allowed=f"{plural(length, 'byte')} of values at offset {offset} want a size of {offset + length} or more",
+            allowed=f"{plural(length, 'byte')} of values at offset {offset} need a size of {offset + length} or more",
         )
     return Buffer(dtype, size, is_zero, offset, length, make, _tensor(tree, size))
 
@@ -100,7 +100,7 @@ def _tensor(tree: Tree, size: int) -> TensorDesc | None:
         desc = read_tensor(tree.value["tensor"])
         if desc.total_bytes > size:
             raise OperatorError(
-                "takes more than the buffer has", code="too-large", got=desc.total_bytes, allowed=f"{size} bytes"
+                "needs more than the buffer has", code="too-large", got=desc.total_bytes, allowed=f"{size} bytes"
             )
         return desc
 
@@ -121,9 +121,7 @@ def _initial(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) ->
     if kinds == ["sourcePath"]:
         return _file(tree, dtype, folder)
     if dtype is None:
-        raise OperatorError(
-            f"wants an initialValuesDataType beside it: one of {DATA_TYPE}", code="missing", got=tree.plain
-        )
+        raise OperatorError(f"needs an initialValuesDataType: one of {DATA_TYPE}", code="missing", got=tree.plain)
     count = _integer(tree, "valueCount", None, least=1)
     itemsize = dtype.bits // 8
     first = _scalar(tree, kinds[0], dtype)
@@ -139,7 +137,7 @@ def _initial(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) ->
 
 
 def sequence(first: Scalar, delta: Scalar, count: int) -> np.ndarray[Any, Any]:
-    """`first`, and then each element the last plus `delta`, rounded each time: the runner accumulates."""
+    """`first`, then each element is the previous one plus `delta`, rounded: the runner accumulates."""
     values = np.full(count, delta.value)
     values[:1] = first.value
     with np.errstate(all="ignore"):
@@ -170,7 +168,7 @@ def _array(tree: Tree, dtype: DataType) -> Bytes:
 
 
 def _mixed(tree: Tree) -> Bytes:
-    """Values of one type each: `{"type": "UINT32", "value": 42}`."""
+    """Values with a type each: `{"type": "UINT32", "value": 42}`."""
     bits = bytearray()
     found = Gathered()
     for index, item in enumerate(tree.value):
@@ -200,7 +198,7 @@ def _typed(tree: Tree) -> bytes:
 
 
 def _file(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _Initial:
-    """The numbers of a .npy file, or the bytes of any other."""
+    """The numbers of a .npy file, or the bytes of another file."""
     name = tree.value["sourcePath"].plain
     path = name.replace("\\", "/") if isinstance(name, str) else name  # models are written on Windows
     suffix = pathlib.PurePosixPath(path).suffix.lower() if isinstance(path, str) else ""
@@ -213,7 +211,7 @@ def _file(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _I
             if suffix != ".npy":
                 source = find_file(path, folder)
                 if dtype is None:
-                    raise OperatorError("wants an initialValuesDataType beside it", code="missing", got=name)
+                    raise OperatorError("needs an initialValuesDataType", code="missing", got=name)
                 content = np.frombuffer(read_file(source), np.uint8)
             else:
                 array = load_file(path, folder)
@@ -229,12 +227,12 @@ def _file(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _I
 
 
 def _of_source(problem: Problem) -> Problem:
-    """A problem of a file, told of the field that names it."""
+    """A problem of a file, with the field that names the file."""
     return dataclasses.replace(problem, field="sourcePath")
 
 
 def _data_type(tree: Tree | None, field: str) -> DataType | None:
-    """A data type; None where it is not given, or UNKNOWN."""
+    """A data type; None if it is not given or UNKNOWN."""
     if tree is None:
         return None
     with at(field):

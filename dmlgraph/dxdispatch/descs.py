@@ -30,7 +30,7 @@ TENSOR_MEMBERS = (
 UNKNOWN_MEMBER = "is not known here"
 TENSOR_FLAGS = ("NONE", "OWNED_BY_DML")
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-# What stands beside the members where a desc is written without a `Desc` of its own.
+# Keys beside the members where a desc has no `Desc` object.
 _BESIDE = ("Type", "type", "executionFlags", "dmlCompileType", "bindings")
 
 
@@ -42,11 +42,11 @@ class OperatorDesc:
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
     attributes: Mapping[str, Any]
-    prefix: str  # of the members' paths in the tree: "desc.", or "" where they stand beside the type
+    prefix: str  # of the members' paths in the tree: "desc.", or "" if they are next to the type
 
 
 def read_operator(tree: Tree) -> OperatorDesc:
-    """The operator an object describes: `{"type": …, "desc": {…}}`, or with the members beside the type.
+    """The operator that an object describes: `{"type": …, "desc": {…}}`, or with the members next to the type.
 
     Raises:
         OperatorError: every problem found; fields are paths in the object.
@@ -75,7 +75,7 @@ def first_of(tree: Tree, *keys: str) -> str | None:
 
 
 def at(path: object) -> Within:
-    """Problems raised inside are told of the field: `path` goes in front of theirs."""
+    """Puts `path` in front of the fields of problems raised inside."""
     return Within(field=str(path), kind=OperatorError)
 
 
@@ -120,7 +120,7 @@ def _unknown(tree: Tree, operator: type[Operator], beside: Iterable[str]) -> lis
 
 
 def _counts(tree: Tree, operator: type[Operator], fields: Mapping[str, Any]) -> list[Problem]:
-    """Counts may be left out; those that are given must be the lengths of their arrays."""
+    """The problems of counts: they may be left out, or must be the lengths of their arrays."""
     return [
         Problem(
             f"must be the length of {array.name}",
@@ -137,7 +137,8 @@ def _counts(tree: Tree, operator: type[Operator], fields: Mapping[str, Any]) -> 
 
 
 def _scalars(tree: Tree, operator: type[Operator], fields: dict[str, Any]) -> list[Problem]:
-    """Scalars written as a union, `{"Float32": 2.5}`, become the number or, of a float16, the bits in it."""
+    """Replaces scalars written as a union, `{"Float32": 2.5}`, by the number (float16: by its bits); returns
+    problems."""
     problems = []
     for member in operator.members:
         dtype = fields.get(member.typed_by or "")
@@ -172,7 +173,7 @@ def number(tree: Tree) -> Any:
 def read_tensor(tree: Tree) -> TensorDesc:
     """A DML_TENSOR_DESC: `{"DataType": …, "Sizes": […]}`, or that as the `Desc` of a `Type`.
 
-    Only the extent that follows from the sizes and strides counts: a larger TotalTensorSizeInBytes is allowed.
+    Only the extent from the sizes and strides counts: a larger TotalTensorSizeInBytes is allowed.
 
     Raises:
         OperatorError: every problem found; fields are paths in the object.
@@ -216,7 +217,7 @@ def _buffer_tensor(tree: Tree) -> TensorDesc:
         desc = TensorDesc(
             dtype=dtype,
             sizes=plain["Sizes"],
-            strides=plain.get("Strides") or None,  # the runner makes a null pointer of an empty list
+            strides=plain.get("Strides") or None,  # the runner turns an empty list into a null pointer
             owned="OWNED_BY_DML" in named,
         )
     found.settle(OperatorError)
@@ -227,7 +228,7 @@ def _buffer_tensor(tree: Tree) -> TensorDesc:
         )
     if not isinstance(total, int) or (total and total < desc.total_bytes):
         raise OperatorError(
-            "is less than the sizes and strides take",
+            "is less than the sizes and strides need",
             code="sizes",
             field="TotalTensorSizeInBytes",
             got=total,
@@ -237,7 +238,7 @@ def _buffer_tensor(tree: Tree) -> TensorDesc:
 
 
 def _of_member(problem: Problem) -> Problem:
-    """A problem of a description, told of the member that its field is."""
+    """A problem of a description, with the member's name as its field."""
     if not problem.field:
         return problem
     return dataclasses.replace(problem, field=".".join(MEMBERS.get(part, part) for part in problem.field.split(".")))
@@ -248,7 +249,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _list_of(read: Callable[[Tree], Any]) -> Callable[[Tree, type[Operator], Member], Any]:
-    """The reader of an array, each item read by `read`."""
+    """A reader of arrays whose items `read` reads."""
 
     def reader(tree: Tree, operator: type[Operator], member: Member) -> list[Any]:  # noqa: ARG001
         if not isinstance(tree.value, list):
@@ -271,7 +272,7 @@ def _enumerator(tree: Tree, operator: type[Operator], member: Member) -> str:
 
 
 def _struct(names: Mapping[str, str]) -> Callable[[Tree], dict[str, Any]]:
-    """The reader of a small struct of numbers, all of whose members must be given: member → key."""
+    """A reader of a small struct of numbers with required members: member → key."""
 
     def read(tree: Tree) -> dict[str, Any]:
         _check_object(tree)
@@ -288,7 +289,7 @@ _size = _struct({"Width": "width", "Height": "height"})
 
 
 def _activation(tree: Tree) -> dict[str, Any]:
-    """A fused activation: `{"Type": "ACTIVATION_ELU", "Alpha": 0.5}`, its members in a `Desc` or not."""
+    """A fused activation: `{"Type": "ACTIVATION_ELU", "Alpha": 0.5}`, with its members in a `Desc` or not."""
     _check_object(tree)
     kind = first_of(tree, "Type", "type")
     if kind is None:

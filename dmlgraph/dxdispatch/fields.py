@@ -1,4 +1,4 @@
-"""The fields of an operator → the members of its struct as a model has them."""
+"""The fields of an operator → the members of its struct in a model."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dmlgraph.tensor import DataType, TensorDesc
 
 
 def members(operator: Operator) -> dict[str, Any]:
-    """Every member of an operator's struct in order; null pointers are left out, and so a fused operator's tensors.
+    """The members of an operator's struct in order, without null pointers (which include a fused operator's tensors).
 
     Raises:
-        OperatorError: a NaN that the format cannot tell from others.
+        OperatorError: the format cannot express the payload of a NaN.
     """
     found = {}
     for member, value in operator.struct_values():
@@ -33,7 +33,7 @@ def members(operator: Operator) -> dict[str, Any]:
 
 
 def tensor(desc: TensorDesc) -> dict[str, Any]:
-    """A DML_TENSOR_DESC, without what follows from the rest."""
+    """A DML_TENSOR_DESC without the members that follow from others."""
     found: dict[str, Any] = {"DataType": desc.dtype.name, "Sizes": list(desc.sizes)}
     if desc.strides is not None:
         found["Strides"] = list(desc.strides)
@@ -41,9 +41,9 @@ def tensor(desc: TensorDesc) -> dict[str, Any]:
 
 
 def plain_number(scalar: Scalar) -> int | float | str:
-    """The shortest number that the runner reads as this one; infinities and NaN are text.
+    """The shortest number that the runner reads as this one; infinities and NaN as text.
 
-    The runner rounds twice: the text to a double, and that to the type.
+    The runner rounds twice: text to double, double to the type.
     """
     value = scalar.value
     if not scalar.dtype.is_float:
@@ -71,14 +71,16 @@ def _enumerator(value: Enumeration) -> str:
 
 
 def _scalar(scalar: Scalar) -> Any:
-    """A DML_SCALAR_UNION: a number; or, where that is none, the union with the member of the type."""
+    """A DML_SCALAR_UNION: a finite number, or else the union with the member of the type."""
     number = plain_number(scalar)
     if not isinstance(number, str):
         return number
     if scalar.dtype is DataType.FLOAT16:
         return {"UInt16": scalar.bits}
     if math.isnan(float(number)) and scalar != Scalar.of(math.nan, scalar.dtype):
-        raise OperatorError("the format has one NaN only, and this is another", code="does-not-fit", got=str(scalar))
+        raise OperatorError(
+            "the format has only one NaN, and this one has other bits", code="does-not-fit", got=str(scalar)
+        )
     return {scalar.dtype.name.capitalize(): number}
 
 

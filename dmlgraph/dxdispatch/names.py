@@ -1,7 +1,6 @@
-"""DirectML's own spelling of what models name: enumerations, data types, operators, and members of structs.
+"""DirectML's spelling of names in models: enumerations, data types, operators, and members of structs.
 
-The runner takes an enumerator with or without the name of its enumeration in front: `DML_REDUCE_FUNCTION_SUM` or
-`SUM`.
+The runner accepts an enumerator with or without the name of its enumeration: `DML_REDUCE_FUNCTION_SUM` or `SUM`.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from dmlgraph.tensor import DataType
 
 DATA_TYPE = "DML_TENSOR_DATA_TYPE"
 OPERATOR = "DML_OPERATOR"
-# The header has both names for one operator; the runner knows it by the older.
+# The header has both names for one operator; the runner knows only the older one.
 _OLDER_NAMES = {"SCATTER_ELEMENTS": "SCATTER"}
-# A tensor's members by the fields of TensorDesc, and a scale and bias's.
+# The members of a tensor and of a scale and bias, by our field names.
 MEMBERS = {
     "dtype": "DataType",
     "sizes": "Sizes",
@@ -39,7 +38,7 @@ def enumerator(value: object, prefix: str, names: Iterable[str]) -> str:
     """The name of an enumerator without the prefix of its enumeration.
 
     Raises:
-        OperatorError: none of the names.
+        OperatorError: it is not one of the names.
     """
     names = list(names)
     short = value.removeprefix(f"{prefix}_") if isinstance(value, str) else None
@@ -57,14 +56,14 @@ def enumerator(value: object, prefix: str, names: Iterable[str]) -> str:
 
 
 def data_type(value: object) -> DataType:
-    """The data type of its C name; OperatorError if there is none."""
+    """The data type with this C name; raises OperatorError if there is none."""
     return DataType[enumerator(value, DATA_TYPE, DataType.__members__)]
 
 
 def operator_class(value: object) -> type[Operator]:
-    """The operator of a `Type`: `DML_OPERATOR_GEMM`, or without the prefix; OperatorError if there is none."""
+    """The operator of a `Type`: `DML_OPERATOR_GEMM`, or without the prefix; raises OperatorError if there is none."""
     short = value.removeprefix(f"{OPERATOR}_") if isinstance(value, str) else None
-    # Found in lower case: what is not in DirectML's upper case is not its name.
+    # The lookup uses lower case; a name that is not in upper case is not DirectML's.
     found = find(short.lower()) if short is not None and short == short.upper() else None
     if found is None or (short != found.dml and short != _OLDER_NAMES.get(found.dml)):
         names = [each.dml for each in REGISTRY.values()]
@@ -79,7 +78,7 @@ def operator_class(value: object) -> type[Operator]:
 
 
 def operator_type(operator: type[Operator]) -> str:
-    """The `Type` of an operator as the runner knows it."""
+    """The `Type` of an operator in the runner."""
     return f"{OPERATOR}_{_OLDER_NAMES.get(operator.dml, operator.dml)}"
 
 

@@ -32,7 +32,7 @@ _OTHER_DISPATCHABLES = {
 }
 _UNKNOWN_TENSOR = "is not a tensor of the operator"
 _COMMANDS = ("dispatch", "print", "writeFile")
-_SILENT_COMMANDS = ("printinittemporary", "printexectemporary")  # they look at memory that only the runner has
+_SILENT_COMMANDS = ("printinittemporary", "printexectemporary")  # they print memory that only the runner has
 
 
 def load(
@@ -44,16 +44,16 @@ def load(
 ) -> Graph:
     """The graph of a DxDispatch model.
 
-    The dispatched operators become nodes, the buffers between them edges, in the order of the commands.  A buffer
-    that is read before any operator writes it becomes a constant; an input if it holds nothing yet: it is filled
-    with the constant 0, or deferred.  What is printed or written to a file becomes an output; where nothing is,
-    what is written and not read.  Execution flags, and how the runner compiles, are no part of a graph.
+    The dispatched operators become nodes, the buffers between them edges, in the order of the commands.  A buffer that
+    is read before any operator writes it becomes an input if it is deferred or filled with the constant 0, else a
+    constant.  Buffers that are printed or written to a file become outputs; without any, those that are written and not
+    read.  Execution flags and compile options of the runner are ignored.
 
     Args:
-        path: of the model's JSON file.
-        inputs: more buffers to become inputs, whatever they hold.
-        constants: buffers to become constants though they hold nothing but zeros.
-        folder: where the files of initial values are looked for, and nowhere outside it; by default the model's.
+        path: the model's JSON file.
+        inputs: more buffers that become inputs, whatever their content.
+        constants: buffers that become constants even if they hold only zeros.
+        folder: the only folder for files of initial values; by default the model's.
 
     Raises:
         DocumentError: every problem found, each with its line and column.
@@ -72,7 +72,7 @@ def loads(
     folder: str | os.PathLike[str] | None = None,
     name: str = "graph",
 ) -> Graph:
-    """The graph of a model's JSON text; as `load`, but without a `folder` there are no files."""
+    """The graph of a model's JSON text; as `load`, but without a `folder` it cannot use files."""
     with enough_memory("read the model"):
         return _read(text, "<text>", name, None if folder is None else pathlib.Path(folder), inputs, constants)
 
@@ -92,13 +92,13 @@ def _read(
 
 
 def _name(text: str) -> str:
-    """The text as a name in a graph: printable, without spaces at its ends; it may be empty."""
+    """The text as a name in a graph: printable, without spaces at its ends; maybe empty."""
     return "".join(each if each.isprintable() else "_" for each in text).strip()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Dispatch:
-    """One dispatch command: the operator, and which resource stands for each of its tensors."""
+    """One dispatch command: the operator, and the resource of each of its tensors."""
 
     name: str
     tree: Tree  # of the command
@@ -119,10 +119,10 @@ class _Dispatch:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Show:
-    """A command that prints a resource or writes it to a file, and what the output is called.
+    """A command that prints a resource or writes it to a file, and the name of the output.
 
-    `is_output`: the model says so itself, in a member of ours; then it may be an input, a constant, or once more
-    what is another output.
+    `is_output`: a member of ours in the model marks it; then it may also be an input, a constant, or the same value as
+    another output.
     """
 
     tree: Tree
@@ -132,7 +132,7 @@ class _Show:
 
     @property
     def reads(self) -> dict[str, None]:
-        """The resource, if it must be there."""
+        """The resource, if it must have a value."""
         return {self.resource: None} if self.is_output else {}
 
     @property
@@ -141,7 +141,7 @@ class _Show:
 
 
 class _Reader:
-    """Reads the sections one by one, noting what is wrong; what depends on it is passed over in silence."""
+    """Reads the sections one by one and notes problems; skips silently what depends on broken parts."""
 
     def __init__(self, tree: Tree, graph: Graph, folder: pathlib.Path | None, problems: Problems) -> None:
         self.tree, self.graph, self.folder, self.problems = tree, graph, folder, problems
@@ -171,7 +171,7 @@ class _Reader:
     # The graph.
 
     def _build(self, commands: list[_Dispatch | _Show], inputs: Collection[str], constants: Collection[str]) -> None:
-        """The nodes of the dispatches and the outputs that are shown, in order."""
+        """Adds the nodes of the dispatches, and the outputs, in order."""
         if not any(isinstance(command, _Dispatch) or command.is_output for command in commands):
             self._problem("no operator is dispatched", self.tree, code="no-outputs", field="commands")
             return
@@ -180,7 +180,7 @@ class _Reader:
         names = {name: _name(name) or "buffer" for name in _read_first(commands)}
         binder = Binder(self.graph, buffers, are_inputs, names)
         outputs: list[tuple[str, Value]] = []
-        broken: set[str] = set()  # what dispatches would have written that cannot be
+        broken: set[str] = set()  # resources that broken dispatches would have written
         for command in commands:
             if not broken.isdisjoint(command.reads):
                 broken |= command.writes
@@ -202,17 +202,17 @@ class _Reader:
                 "every result is read by another dispatch",
                 self.tree,
                 code="no-outputs",
-                hint="print the one that is wanted",
+                hint="print the one that you want",
             )
 
     @staticmethod
     def _shown(command: _Show, binder: Binder, shown: Collection[Value]) -> Iterator[tuple[str, Value]]:
-        """The output that a resource is, if it is one: each value once, but every output that is called so."""
+        """The output for a shown resource, if any: each value once, except that every marked output counts."""
         value = binder.written.get(command.resource)
         if command.is_output:
             yield command.name, binder.initial(command.resource) if value is None else value
         elif value is not None and not any((value.node, value.port) == (each.node, each.port) for each in shown):
-            yield command.name, value  # what no operator has written is what the model itself says
+            yield command.name, value  # a resource that no operator has written is not an output
 
     def _check_roles(self, inputs: Collection[str], constants: Collection[str]) -> None:
         for option, names in (("inputs", inputs), ("constants", constants)):
@@ -229,13 +229,13 @@ class _Reader:
                     )
                 elif name in inputs and name in constants:
                     self._problem(
-                        "is to be both an input and a constant", self.tree, code="duplicate", field=option, got=name
+                        "cannot be both an input and a constant", self.tree, code="duplicate", field=option, got=name
                     )
 
     # Commands.
 
     def _commands(self) -> Iterator[_Dispatch | _Show]:
-        """The dispatches, and what is shown, in order."""
+        """The dispatches and shown resources, in order."""
         tree = self.tree.value.get("commands")
         if tree is None or not isinstance(tree.value, list):
             self._problem("must be a list of commands", tree or self.tree, code="kind", field="commands")
@@ -258,7 +258,7 @@ class _Reader:
             return self._dispatch(tree)
         if kind.lower() in ("print", "writefile"):
             name = self._known(tree.plain.get("resource"), self.buffers, "resource")
-            output = tree.plain.get("output")  # ours: the runner passes it over
+            output = tree.plain.get("output")  # ours: the runner ignores it
             is_output = isinstance(output, str)
             return _Show(tree, name, output if is_output else name, is_output)
         raise OperatorError(
@@ -318,13 +318,13 @@ class _Reader:
             raise OperatorError(unknown)
 
     def _sources(self, operator: type[Operator], field: str, descs: Any, bound: dict[str, Tree]) -> Iterator[Source]:
-        """What is bound to the tensor or tensors of a field."""
+        """The bindings of the tensor or tensors of a field."""
         member = operator.members_by_field()[field]
         count = 0 if descs is None else len(descs) if isinstance(descs, (list, tuple)) else 1
         tree = bound.get(member.name)
         trees = [] if tree is None else tree.value if isinstance(tree.value, list) else [tree]
         if len(trees) != count:
-            message = "must be bound to as many buffers as there are tensors" if trees else "nothing is bound here"
+            message = "must be bound to one buffer for each tensor" if trees else "no buffer is bound here"
             raise OperatorError(
                 message, code="count", field=f"bindings.{member.name}", got=len(trees) or None, allowed=str(count)
             )
@@ -333,7 +333,7 @@ class _Reader:
             yield self._source(each, path)
 
     def _source(self, tree: Tree, path: str) -> Source:
-        """A resource from an element on: its name, or `{"name": …, "elementOffset": …}`."""
+        """A resource at an element offset: its name, or `{"name": …, "elementOffset": …}`."""
         binding = tree.plain if isinstance(tree.value, dict) else {"name": tree.plain}
         name = self._known(binding.get("name"), self.buffers, path)
         buffer = self.buffers[name]
@@ -348,9 +348,7 @@ class _Reader:
     def _known(self, name: Any, known: Collection[str], field: str) -> str:
         if not isinstance(name, str) or name not in known:
             hint = suggestion(name, known) if isinstance(name, str) else None
-            raise OperatorError(
-                "there is nothing of this name", code="unknown-resource", field=field, got=name, hint=hint
-            )
+            raise OperatorError("nothing has this name", code="unknown-resource", field=field, got=name, hint=hint)
         return name
 
     # Problems and their places.
@@ -364,25 +362,25 @@ class _Reader:
 
     @contextlib.contextmanager
     def _noting(self, tree: Tree, node: str | None = None, desc: OperatorDesc | None = None) -> Iterator[None]:
-        """Notes the problems of an error raised inside, with their places, and goes on.
+        """Notes the problems of an error raised inside, with their places, and continues.
 
-        Those of building an operator from its `desc` are told of the member in the dispatchable.
+        Problems of an operator built from its `desc` get the member in the dispatchable as their field.
         """
         try:
             yield
-        except GraphError as error:  # of a binding, or of the graph: it stands in the command
+        except GraphError as error:  # of a binding or of the graph: its place is in the command
             self._note(error, tree, node)
         except DmlGraphError as error:
             if desc is None:
                 self._note(error, tree, node)
                 return
-            told = OperatorError(
+            placed = OperatorError(
                 dataclasses.replace(each, field=f"{desc.prefix}{member_path(desc.operator, each.field)}")
                 if each.field
                 else each
                 for each in error.problems
             )
-            self._note(told, self.tree.value["dispatchables"].value[node], node)
+            self._note(placed, self.tree.value["dispatchables"].value[node], node)
 
     def _note(self, error: DmlGraphError, tree: Tree, node: str | None) -> None:
         for problem in error.problems:
@@ -394,7 +392,7 @@ class _Reader:
 
 
 def _other(tree: Tree) -> str | None:
-    """What a dispatchable is that is not an operator; None for an operator."""
+    """A phrase for a dispatchable that is not an operator; None for an operator."""
     kind = tree.plain.get("type") if isinstance(tree.value, dict) else None
     return _OTHER_DISPATCHABLES.get(kind.lower()) if isinstance(kind, str) else None
 

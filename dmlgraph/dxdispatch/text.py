@@ -1,7 +1,7 @@
-"""JSON text → a tree of plain values that remember where they stand; and a model → text made for reading.
+"""JSON text → a tree of plain values with their locations; and a model → readable text.
 
-The dialect is the runner's: comments (`//` and `/* */`) and trailing commas are allowed, and what follows the
-model is not looked at.
+The dialect is the runner's: comments (`//` and `/* */`) and trailing commas are allowed, and text after the model is
+ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from dmlgraph.document.tree import MAX_DEPTH, MAX_DIGITS, Source, Tree
 from dmlgraph.errors import DocumentError, shorten
 
-# One token behind what may stand between tokens: spaces and comments.
+# One token, after spaces and comments.
 _TOKEN = re.compile(
     r"(?:[ \t\r\n]+|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/)*+"
     r"(?:(?P<mark>[{}\[\],:])"
@@ -33,13 +33,13 @@ def parse(text: str, file: str) -> Tree:
     """The tree of a JSON text.
 
     Raises:
-        DocumentError: the first place where it is not JSON, or one of the limits is passed.
+        DocumentError: it is not JSON, or exceeds a limit; has the first such place.
     """
     return _Parser(text, file).parse()
 
 
 class _Parser:
-    """Walks the text from left to right; `kind`, `text`, `start` and `stop` are of the token that is next."""
+    """Reads the text from left to right; `kind`, `text`, `start` and `stop` are those of the next token."""
 
     def __init__(self, text: str, file: str) -> None:
         self._match = _TOKEN.match
@@ -51,7 +51,7 @@ class _Parser:
         return self._value(0)
 
     def _advance(self) -> None:
-        """Goes on to the next token; its kind is that of the mark itself, or of the group it is in."""
+        """Advances to the next token; its kind is the mark itself, or the name of its group."""
         match = self._match(self._whole, self.stop)
         assert match is not None
         kind = match.lastgroup
@@ -106,7 +106,7 @@ class _Parser:
             values.append(self._value(depth))
 
     def _next_item(self, end: str, *, first: bool) -> bool:
-        """Whether another item follows; passes the bracket or comma in front of it, or the bracket behind the last."""
+        """Whether another item follows; skips the bracket or comma before it, or the closing bracket."""
         if first:
             self._advance()
         elif self.kind != end:
@@ -143,12 +143,12 @@ class _Parser:
         )
 
 
-# What takes several lines, one for each item: by key, "*" being any.
+# The objects and lists that are written with one line per item: by key, "*" for any key.
 _OPENED: dict[str, Any] = {"resources": {}, "dispatchables": {"*": {"desc": {}}}, "commands": {}}
 
 
 def layout(model: Mapping[str, Any]) -> str:
-    """A model as JSON text: a line for each resource, each field of an operator, and each command."""
+    """A model as JSON text: one line for each resource, each field of an operator, and each command."""
     return _layout(model, "", _OPENED) + "\n"
 
 

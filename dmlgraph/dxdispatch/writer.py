@@ -1,4 +1,4 @@
-"""Graph → a model that DxDispatch runs, and that loads as the same graph."""
+"""Graph → a model for DxDispatch; loading it gives the same graph."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ Array = np.ndarray[Any, Any]
 def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any] | None = None) -> None:
     """Writes the graph as a DxDispatch model; large arrays go into .npy files beside it.
 
-    Every operator that an output depends on becomes a dispatchable and a dispatch command, every value a buffer;
-    the outputs are printed.
+    Every operator on which an output depends becomes a dispatchable and a dispatch command, every value a buffer; the
+    model prints the outputs.
 
     Args:
         graph: with at least one output.
-        path: of the JSON file.
-        inputs: what the buffers of inputs hold, by name; zeros where nothing is given.
+        path: the JSON file.
+        inputs: the content of inputs' buffers, by name; zeros by default.
 
     Raises:
         GraphError: the graph has no outputs.
-        BindingError: an array that does not fit its input.
+        BindingError: an array does not fit its input.
         OSError: a file cannot be written.
     """
     path = pathlib.Path(path)
@@ -60,13 +60,13 @@ def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any
 
 
 def dumps(graph: Graph, *, inputs: Mapping[str, Any] | None = None) -> str:
-    """The graph as a model's JSON text, with all arrays in it; as `save`."""
+    """The graph as a model's JSON text that contains all arrays; as `save`."""
     with enough_memory("write", graph):
         return layout(_Writer(graph, inputs or {}, "", None).model())
 
 
 class _Writer:
-    """Builds the three sections; `files` takes large arrays by file name, None: all are written as numbers."""
+    """Builds the three sections; `files` collects large arrays by file name; None: all are written as numbers."""
 
     def __init__(self, graph: Graph, inputs: Mapping[str, Any], stem: str, files: dict[str, Array] | None) -> None:
         if not graph.outputs:
@@ -77,7 +77,7 @@ class _Writer:
         self.commands: list[Any] = []
         self._free_resources, self._free_dispatchables = FreeNames(), FreeNames()
         self.buffers: dict[tuple[str, int], str] = {}  # the resource of each value
-        self.outputs: dict[tuple[str, int], str] = {}  # the values that are outputs themselves, by their first name
+        self.outputs: dict[tuple[str, int], str] = {}  # operator outputs that are graph outputs → their first name
         for name, value in graph.outputs.items():
             if isinstance(graph.node(value.node), OperatorNode):
                 self.outputs.setdefault((value.node, value.port), name)
@@ -85,7 +85,7 @@ class _Writer:
     def model(self) -> dict[str, Any]:
         self._check_inputs()
         live = self.graph.live_nodes()
-        # Names that the graph gives its inputs, constants and outputs go first; then come those of other values.
+        # The names of inputs, constants and outputs have priority over those of other values.
         nodes = [node for node in self.graph.nodes if node.name in live or isinstance(node, InputNode)]
         for node in nodes:
             if isinstance(node, InputNode):
@@ -115,7 +115,7 @@ class _Writer:
     # Resources.
 
     def _add_buffer(self, base: str, node: str, port: int, desc: TensorDesc, data: Any = None) -> str:
-        """A resource for a value; without data it is filled with zeros, by which an input is known."""
+        """Adds a resource for a value; without data it is filled with zeros, which marks an input."""
         name = self._free_resources.take(base)
         self.buffers[node, port] = name
         if data is None:
@@ -130,7 +130,7 @@ class _Writer:
         return name
 
     def _initial(self, name: str, values: Array) -> Any:
-        """The shortest initialiser of some values; a file's name where they are many."""
+        """The shortest initialiser of some values; a file name for many values."""
         dtype = DataType.parse(values.dtype)
         if values.size > INLINE_ELEMENTS:
             generated = _generator(values, dtype)
@@ -182,8 +182,8 @@ class _Writer:
     def _shown(self, name: str, value: Value) -> dict[str, Any]:
         """The command that prints an output.
 
-        `output`, which the runner passes over, is there where the resource has another name, and where it is not
-        plain that it is an output: no operator writes it.  Then it says, too, which tensor it is.
+        Adds `output`, which the runner ignores, where the resource has another name, or no operator writes it, so that
+        it would not be recognised as an output.  In the latter case it also declares the resource's tensor.
         """
         key = value.node, value.port
         resource = self.buffers[key]
@@ -194,7 +194,7 @@ class _Writer:
 
 
 def _by_member(operator: Operator, role: Role, resources: Mapping[int, str | None]) -> dict[str, Any]:
-    """Resources by port → by the member that the runner knows the tensor by."""
+    """Resources by port → resources by the member name of the tensor in the runner."""
     members = operator.members_by_field()
     bound = operator.by_field(role, resources)
     return {
@@ -215,7 +215,7 @@ def _fitting(name: str, desc: TensorDesc, data: Any) -> Array:
     """An input's array in the input's type.
 
     Raises:
-        BindingError: another shape, or numbers the type cannot hold.
+        BindingError: another shape, or numbers that the type cannot hold.
     """
     with Within(field=name, kind=BindingError):
         array = array_of(data, desc.dtype)
@@ -227,14 +227,14 @@ def _fitting(name: str, desc: TensorDesc, data: Any) -> Array:
 
 
 def _stored_type(dtype: DataType) -> DataType:
-    """The type in which a buffer's content is written: 4-bit numbers, which the runner does not have, two a byte."""
+    """The type in which a buffer's content is written; 4-bit numbers, which the runner lacks, are packed in bytes."""
     return DataType.UINT8 if dtype.bits == 4 else dtype
 
 
 def _stored(desc: TensorDesc, data: Array | None) -> Array:
     """The content of a tensor's buffer as a list of numbers.
 
-    Floats with a NaN that is not the usual one are written as the integers of their bits: a text has one NaN.
+    Floats that include a NaN with other bits than the usual one are written as integers of their bits.
     """
     size = (desc.span * desc.dtype.bits + 7) // 8
     if data is None:
@@ -251,7 +251,7 @@ def _usual_nan(dtype: DataType) -> int:
 
 
 def _generator(values: Array, dtype: DataType) -> dict[str, Any] | None:
-    """The constant or sequence that makes exactly these values, if there is one."""
+    """The constant or sequence that makes exactly these values, or None."""
     first = Scalar.of(values[0], dtype)
     with np.errstate(all="ignore"):
         delta = Scalar.of(values[1] - values[0], dtype)

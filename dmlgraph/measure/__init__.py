@@ -1,1 +1,1 @@
-"""Measuring: how long a graph takes on a device, and where two devices differ."""
+"""Measurements: how long a graph takes on a device, and where two devices differ."""

@@ -1,4 +1,4 @@
-"""How long a graph takes on a device: to compile, the first time, from then on, and node by node."""
+"""Measures a graph on a device: compilation, the first run, later runs, and each node."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dmlgraph.graph import Graph
 from dmlgraph.lowering import GraphDesc, OperatorDescNode
 from dmlgraph.memory import enough_memory
 
-SECONDS = 1.0  # the runs go on for about so long where their number is not given …
-LEAST_RUNS, MOST_RUNS = 5, 1000  # … but are at least and at most so many
-PROFILES = 3  # runs that are timed node by node, of which the quickest is taken
+SECONDS = 1.0  # the runs go on for about this long if their number is not given …
+LEAST_RUNS, MOST_RUNS = 5, 1000  # … but their number has these limits
+PROFILES = 3  # runs that are timed node by node; the quickest counts
 STAGES = ("fuse", "lower", "compile")
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time: `start` on the clock of `time.perf_counter`."""
+    """A time interval: `start` on the clock of `time.perf_counter`."""
 
     start: float
     seconds: float
@@ -35,7 +35,7 @@ class Span:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Profile:
-    """A run that was timed node by node."""
+    """A run timed node by node."""
 
     span: Span
     steps: tuple[Step, ...]
@@ -43,16 +43,16 @@ class Profile:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Measurement:
-    """A graph on a device.
+    """The times of a graph on a device.
 
     Attributes:
         device: its name.
         reason: why it was chosen.
-        graph: what it executes.
-        compilation: fusing, lowering and compiling; opening the device is not in it.
-        first: the first run, which may prepare what the later ones use.
-        runs: the later ones, into arrays that are there.
-        profile: None where the device cannot tell nodes apart.
+        graph: the lowered graph that it executes.
+        compilation: fusing, lowering and compiling, without opening the device.
+        first: the first run, which may prepare data for the later ones.
+        runs: the later ones, into existing arrays.
+        profile: None where the device cannot time single nodes.
         stats: the executable's, after the runs.
     """
 
@@ -75,12 +75,12 @@ class Measurement:
 
     @property
     def dispatches(self) -> int | None:
-        """Of one run; None where the device does not count them."""
+        """The dispatches of one run; None where the device does not count them."""
         return self.stats.get("dispatches")
 
     @property
     def input_bytes(self) -> int:
-        """Of the inputs given at every run: owned ones and constants stay on the device."""
+        """The bytes of the inputs given at every run; owned inputs and constants stay on the device."""
         return sum(slot.desc.total_bytes for slot in self.graph.inputs if slot.data is None and not slot.desc.owned)
 
     @property
@@ -89,7 +89,7 @@ class Measurement:
 
     @property
     def stages(self) -> dict[str, float]:
-        """The seconds of the parts of `compilation`, as far as they are known."""
+        """The known parts of `compilation`, in seconds."""
         return {stage: self.stats[f"{stage}_seconds"] for stage in STAGES if f"{stage}_seconds" in self.stats}
 
     def operators(self, step: Step) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class Measurement:
         return tuple(named[name] for name in step.nodes if name in named)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain data; times in seconds, those of steps from the beginning of the run."""
+        """Everything as plain data; times in seconds, steps relative to the beginning of the run."""
         return {
             "device": self.device,
             "reason": self.reason,
@@ -125,17 +125,17 @@ def measure(
     fuse: bool = True,
     repeats: int | None = None,
 ) -> Measurement:
-    """Compiles and runs a graph, and takes the times.
+    """Compiles and runs a graph, and measures the times.
 
     Args:
         graph: with its dims resolved.
-        choice: the device, which is open.
+        choice: the open device.
         inputs: an array for every input.
         fuse: as in `Graph.compile`.
-        repeats: runs after the first; by default as many as take a second.
+        repeats: runs after the first; by default as many as fit in a second.
 
     Raises:
-        DmlGraphError: as compiling and running the graph.
+        DmlGraphError: as when compiling and running the graph.
     """
     compilation, executable = _timed(lambda: compile_graph(graph, choice, fuse=fuse))
     with executable, enough_memory("run", executable.graph):

@@ -1,7 +1,7 @@
-"""Where two devices differ, or one device with and without fusing: in which outputs, and from which node on.
+"""Finds where two devices differ, or one device with and without fusing: in which outputs, and from which node on.
 
-Values between the nodes are seen by making them outputs.  That keeps a device from running several nodes as one,
-so a difference can vanish when it is looked for; the result says so then.
+Intermediate values are made outputs to compare them.  Then a device cannot run several nodes as one, so a difference
+may vanish during the search; the result says so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dmlgraph.passes.pipeline import Fused
 from dmlgraph.passes.rule import Source
 from dmlgraph.tensor import TensorDesc
 
-BATCH_BYTES = 1 << 28  # of values that are outputs of one run …
+BATCH_BYTES = 1 << 28  # of values that are made outputs of one run …
 BATCH_VALUES = 1000  # … and how many
 
 
@@ -41,11 +41,11 @@ class Finding:
 
     Attributes:
         node: its name.
-        sides: how the two were run to see the node; not fused where that is enough to see it.
-        operators: the node's on either side, which fusing may have changed.
-        value: what differs, as a graph file refers to it.
-        comparison: of its values.
-        origins: the nodes of the source graph it was fused from; empty where it is one of them.
+        sides: how the two were run to find the node; not fused where that is enough to find it.
+        operators: the node's operator on either side, which fusing may have changed.
+        value: the value that differs, as a reference in a graph file.
+        comparison: of its elements.
+        origins: the nodes of the source graph that it was fused from; empty for a source node.
         rules: the fusing rules that made it.
     """
 
@@ -60,14 +60,14 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
-    """What two sides make of the same inputs.
+    """The results of two sides for the same inputs.
 
     Attributes:
         sides: the two.
-        reasons: why each runs where it does.
+        reasons: why each device was chosen.
         outputs: each output's comparison.
         first: the first node that differs; None where the outputs are equal, or no single node differs.
-        changed: with no such node, the sides whose outputs change when all values are kept.
+        changed: without such a node, the sides whose outputs change when all values are kept.
     """
 
     sides: tuple[Side, Side]
@@ -91,10 +91,10 @@ def diff(
         graph: with its dims resolved.
         sides: what to compare.
         inputs: an array for every input.
-        tolerance: what counts as equal; a number is of units in the last place.
+        tolerance: what counts as equal; a number means units in the last place.
 
     Raises:
-        DmlGraphError: as compiling and running the graph.
+        DmlGraphError: as when compiling and running the graph.
     """
     with enough_memory("compare", graph):
         return _diff(graph, sides, inputs, tolerance)
@@ -129,7 +129,7 @@ def _run(graph: Graph, side: Side, inputs: Mapping[str, Array]) -> tuple[str, di
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Way:
-    """A pair of graphs to look for a difference in, and the sides they are for."""
+    """A pair of graphs to search for a difference, and their sides."""
 
     sides: tuple[Side, Side]
     graphs: tuple[Fused, Fused]
@@ -140,7 +140,7 @@ class _Way:
         return cls(sides, (a, b))
 
     def finding(self, source: Source, value: str, comparison: Comparison) -> Finding:
-        """What is told of a value, with what fusing did to its node, where it did anything."""
+        """The finding for a value, with what fusing did to its node."""
         a, b = self.graphs
         operators = (_operator(a.graph, source.node), _operator(b.graph, source.node))
         rules = {
@@ -155,7 +155,7 @@ class _Way:
 
 
 def _ways(graph: Graph, sides: tuple[Side, Side]) -> Iterator[_Way]:
-    """Where to look: in the graph as it stands, if both sides run it or a fused one; then as the sides run it."""
+    """Where to search: in the graph without fusion, if both sides fuse or both do not; then as the sides run it."""
     a, b = sides
     if a.fuse == b.fuse:
         yield _Way.of(graph, (Side(a.device, False), Side(b.device, False)))
@@ -166,9 +166,9 @@ def _ways(graph: Graph, sides: tuple[Side, Side]) -> Iterator[_Way]:
 def _first_difference(
     way: _Way, inputs: Mapping[str, Array], tolerance: Tolerance | int, kept: tuple[dict[str, Array], dict[str, Array]]
 ) -> Finding | None:
-    """The first value in running order that both graphs have and that differs; None where all are equal.
+    """The first value in execution order that both graphs have and that differs; None where all are equal.
 
-    The values of graph outputs are put into `kept`.
+    Puts the values of graph outputs into `kept`.
     """
     a, b = (fused.graph for fused in way.graphs)
     outputs = {Source(value.node, value.port): name for name, value in a.outputs.items()}
@@ -189,9 +189,9 @@ def _first_difference(
 
 
 def _shared_values(a: Graph, b: Graph) -> Iterator[tuple[Source, TensorDesc]]:
-    """The values operators make in both graphs, in running order: those of the same name, data type and sizes.
+    """The operator outputs in both graphs, in execution order, with the same name, data type and sizes.
 
-    A node that fusing makes has the name of a source node only if it stands for its value.
+    A node made by fusing has the name of a source node only if it computes the same value.
     """
     others = dict(_values(b))
     for source, desc in _values(a):
@@ -210,7 +210,7 @@ def _values(graph: Graph) -> Iterator[tuple[Source, TensorDesc]]:
 
 
 def _batches(values: Iterable[tuple[Source, TensorDesc]]) -> Iterator[list[Source]]:
-    """Values in the same order, in groups that fit into memory."""
+    """Values in the same order, in groups that fit in memory."""
     batch: list[Source] = []
     size = 0
     for source, desc in values:
@@ -224,7 +224,7 @@ def _batches(values: Iterable[tuple[Source, TensorDesc]]) -> Iterator[list[Sourc
 
 
 def _exposing(graph: Graph, values: Sequence[Source]) -> Graph:
-    """The same nodes with these values as outputs, called as a graph file refers to them."""
+    """The same nodes with these values as outputs, named by their references."""
     nodes = []
     for node in graph.nodes:
         operands: list[tuple[str, int] | None] = []

@@ -1,6 +1,6 @@
 """Measurements in the trace-event format, which https://ui.perfetto.dev and chrome://tracing show.
 
-Every device is a process with one thread; compiling, the runs and, inside one of them, the nodes are its slices.
+Every device is a process with one thread; its slices are compilation, the runs and, inside one of them, the nodes.
 The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
 
@@ -13,13 +13,13 @@ from typing import Any
 from dmlgraph.lowering import GraphDesc, OperatorDescNode
 from dmlgraph.measure.bench import Measurement, Span
 
-NAMED_NODES = 3  # a step of more nodes is called by the first of them
+NAMED_NODES = 3  # the most nodes in the name of a step
 
 Event = dict[str, Any]
 
 
 def trace(measurements: Sequence[Measurement]) -> dict[str, Any]:
-    """The trace as what `json.dump` takes; times begin with the first measurement's compilation."""
+    """The trace as data for `json.dump`; times start at the first measurement's compilation."""
     origin = min(each.compilation.start for each in measurements)
     return {
         "displayTimeUnit": "ms",
@@ -34,7 +34,7 @@ def _events(measurement: Measurement, process: int, origin: float) -> Iterator[E
     yield device | {"ph": "M", "name": "process_name", "args": {"name": measurement.device}}
     yield device | {"ph": "M", "name": "thread_name", "args": {"name": measurement.graph.name}}
     for name, category, span, args in _slices(measurement):
-        # Whole nanoseconds, rounded at both ends alike, so that what lies inside another slice still does.
+        # Whole nanoseconds; both ends are rounded the same way, so that nested slices stay nested.
         begin, end = (round((moment - origin) * 1e9) for moment in (span.start, span.start + span.seconds))
         yield device | {
             "ph": "X",
@@ -47,7 +47,7 @@ def _events(measurement: Measurement, process: int, origin: float) -> Iterator[E
 
 
 def _slices(measurement: Measurement) -> Iterator[tuple[str, str, Span, dict[str, Any]]]:
-    """Name, category, time and arguments of each slice, the outer before the inner."""
+    """Name, category, time and arguments of each slice, outer before inner."""
     compilation = measurement.compilation
     described = {"device": measurement.device, "reason": measurement.reason, "nodes": len(measurement.graph.nodes)}
     yield "compile", "compile", compilation, described
@@ -79,7 +79,7 @@ def _slices(measurement: Measurement) -> Iterator[tuple[str, str, Span, dict[str
 
 
 def _facts(graph: GraphDesc) -> dict[str, Any]:
-    """What a slice tells of each node."""
+    """The arguments of a slice about each node."""
     return {
         node.name: {
             "operator": node.operator.name,

@@ -1,4 +1,4 @@
-"""How far two arrays are apart, in units in the last place."""
+"""The distance of two arrays in units in the last place (ULP)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Array = np.ndarray[Any, Any]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two arrays of one data type and shape.
+    """The comparison of two arrays of the same data type and shape.
 
-    The unit is that between neighbouring numbers of the data type, of which −0.0 and 0.0 are two; for whole numbers
-    it is 1.  Any two NaNs are equal, since nobody promises the bits of a NaN that was computed.
+    One unit is the distance of adjacent numbers of the data type; −0.0 and 0.0 are adjacent.  For integers it is 1. Any
+    two NaNs are equal, because the bits of a computed NaN are not specified.
 
     Attributes:
-        elements: how many there are.
-        differing: how many are further apart than the tolerance.
-        ulp: the greatest distance, of those that differ where some do; None: a NaN against a number.
-        absolute: the greatest distance as a number; NaN where `ulp` is None.
-        index: of the element with this `ulp`, of several that with the greatest absolute distance.
+        elements: their number.
+        differing: how many differ by more than the tolerance.
+        ulp: the largest distance, of the differing elements if any differ; None: a NaN against a number.
+        absolute: the largest difference; NaN where `ulp` is None.
+        index: of the element with this `ulp`; of several, the one with the largest difference.
         values: the two elements there.
-        nans: how many are NaNs of different bits.
+        nans: how many are NaNs with different bits.
     """
 
     elements: int
@@ -45,12 +45,12 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far apart two numbers may be and count as equal: within any of the three.
+    """The distances at which two numbers count as equal: within any of the three.
 
     Attributes:
         ulp: units in the last place.
-        relative: a part of the greater of the two numbers.
-        absolute: the difference itself.
+        relative: a fraction of the larger magnitude.
+        absolute: the difference.
     """
 
     ulp: int = 0
@@ -59,15 +59,15 @@ class Tolerance:
 
 
 def compare(a: Array, b: Array, tolerance: Tolerance | int = 0) -> Comparison:
-    """Compares two arrays of one data type and shape, element by element; see `Comparison`.
+    """Compares two arrays of the same data type and shape, element by element; see `Comparison`.
 
     Args:
         a: one.
         b: the other.
-        tolerance: what counts as equal; a number is of units in the last place.
+        tolerance: what counts as equal; a number means units in the last place.
 
     Raises:
-        ValueError: other data types or shapes.
+        ValueError: the data types or shapes differ.
     """
     if a.dtype != b.dtype or a.shape != b.shape:
         raise ValueError(f"{a.dtype} {a.shape} cannot be compared with {b.dtype} {b.shape}")
@@ -105,25 +105,25 @@ def _within(a: Array, b: Array, distances: Array, absolute: Array, tolerance: To
         with np.errstate(invalid="ignore"):  # 0 times infinity
             greater = np.maximum(np.abs(a.astype(np.float64)), np.abs(b.astype(np.float64)))
             allowed = np.maximum(tolerance.absolute, tolerance.relative * greater)
-        within |= np.isfinite(absolute) & (absolute <= allowed)  # an infinity is near itself alone
+        within |= np.isfinite(absolute) & (absolute <= allowed)  # an infinity equals only itself
     return within
 
 
 def _ordered(array: Array) -> Array:
-    """Unsigned numbers in the order of the values, neighbours one apart."""
+    """Unsigned integers in the order of the values; adjacent values differ by one."""
     dtype = DataType.parse(array.dtype)
     if dtype.bits == 4:
         array = array.astype(np.int8 if dtype.is_signed else np.uint8)
     array = np.ascontiguousarray(array)
     bits = array.view(f"u{array.itemsize}")
     sign = bits.dtype.type(1 << (8 * array.itemsize - 1))
-    if dtype.is_float:  # sign and magnitude: the negative ones run backwards
+    if dtype.is_float:  # sign and magnitude: negative numbers are in reverse order
         return np.where(bits & sign, ~bits, bits | sign)
     return bits ^ sign if dtype.is_signed else bits
 
 
 def _absolute(a: Array, b: Array, distances: Array) -> Array:
-    """|a − b|; 0 where they are equal, infinities and NaNs too, and where a NaN is compared with a number."""
+    """|a − b|; 0 where they are equal (also infinities and NaNs), and where a NaN is compared with a number."""
     if a.dtype.kind != "f":
         return distances.astype(np.float64)
     with np.errstate(all="ignore"):
@@ -132,7 +132,7 @@ def _absolute(a: Array, b: Array, distances: Array) -> Array:
 
 
 def show_number(value: Any) -> str:
-    """A number, a float with its bits: `1.5 (0x3fc00000)`."""
+    """A number as text, a float with its bits: `1.5 (0x3fc00000)`."""
     if not isinstance(value, np.floating):
         return str(value)
     bits = int(value.view(f"u{value.itemsize}"))

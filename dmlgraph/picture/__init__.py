@@ -3,8 +3,8 @@
     picture.save(graph, "graph.html")
     text = picture.render(graph, "svg", view="both")
 
-Inputs, constants, fills, operators, fused nodes and outputs differ in shape and in colour, every edge has its data
-type and sizes, and what does not fit into a box is told when it is pointed at.
+Inputs, constants, fills, operators, fused nodes and outputs differ in shape and in colour, every edge shows its data
+type and sizes, and a tooltip shows what does not fit in a box.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ SUFFIXES = {".svg": "svg", ".html": "html", ".dot": "dot", ".mmd": "mermaid"}
 
 
 def drawings(graph: Graph, view: View = "source") -> list[Drawing]:
-    """What a view shows: the graph as it was built, what fusion makes of it, or both."""
+    """The drawings of a view: the graph as built, the fused graph, or both."""
     if view == "source":
         return [draw(graph)]
-    from dmlgraph.passes import fuse  # the passes take long to import, and most pictures do without
+    from dmlgraph.passes import fuse  # the passes are slow to import, and most pictures do not need them
 
     source = draw(graph, title=f"{graph.name}: before fusion")
     fused = fuse(graph)
@@ -53,7 +53,7 @@ def drawings(graph: Graph, view: View = "source") -> list[Drawing]:
 
 
 def _notes(graph: Graph, fused: Fused) -> list[str]:
-    """What fusion did, in words: the number of nodes that run before and after, then each rewrite."""
+    """What fusion did, as text: the number of executed nodes before and after, then each rewrite."""
     before, after = (
         sum(isinstance(each.node(name), OperatorNode) for name in each.live_nodes()) for each in (graph, fused.graph)
     )
@@ -71,16 +71,16 @@ def render(graph: Graph, format: str = "svg", *, view: View = "source") -> str:
     Args:
         graph: any.
         format: "svg", "html", "dot" or "mermaid".
-        view: "source", the graph as it was built; "fused", what fusion makes of it; "both", side by side.
+        view: "source", the graph as built; "fused", the fused graph; "both", side by side.
 
     Raises:
-        DmlGraphError: an unknown format or view.
+        DmlGraphError: the format or view is unknown.
     """
     for what, given, known in (("format", format, tuple(FORMATS)), ("view", view, VIEWS)):
         if given not in known:
             hint = suggestion(str(given), known)
             raise DmlGraphError(
-                f"is no {what} of pictures",
+                f"is not a {what} of pictures",
                 code="unknown-name",
                 field=what,
                 got=given,
@@ -92,24 +92,24 @@ def render(graph: Graph, format: str = "svg", *, view: View = "source") -> str:
 
 
 def notebook(graph: Graph) -> str:
-    """A graph as a notebook shows it: as SVG, folded where it is large."""
+    """A graph for a notebook: SVG, folded if it is large."""
     return svg.render([fold(draw(graph))])
 
 
 def format_of(path: str | pathlib.Path) -> str:
-    """The format that the suffix of a file's name asks for.
+    """The format of a file name's suffix.
 
     Raises:
-        DmlGraphError: none.
+        DmlGraphError: no format has this suffix.
     """
     suffix = pathlib.Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         allowed = f"a name that ends in {listing(SUFFIXES)}"
-        raise DmlGraphError("is no name for a picture", code="name", field="path", got=str(path), allowed=allowed)
+        raise DmlGraphError("is not a name for a picture", code="name", field="path", got=str(path), allowed=allowed)
     return SUFFIXES[suffix]
 
 
 def save(graph: Graph, path: str | pathlib.Path, *, view: View = "source") -> None:
-    """Writes a picture of a graph; the suffix of the file says which: .svg, .html, .dot or .mmd."""
+    """Writes a picture of a graph in the format of the file's suffix: .svg, .html, .dot or .mmd."""
     text = render(graph, format_of(path), view=view)
     write_text(path, text)

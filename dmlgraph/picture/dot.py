@@ -1,4 +1,4 @@
-"""DOT: the language of Graphviz, for those who lay out and dress graphs with its programs."""
+"""DOT: the language of Graphviz, to lay out and style graphs with its programs."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def _drawing(drawing: Drawing, prefix: str) -> Iterator[str]:
     for index, box in enumerate(drawing.boxes):
         shape = SHAPES[box.kind]
         fill, line = shape.light
-        told = quoted("\n".join(f"{what}: {text}" for what, text in box.rows))
+        tooltip = quoted("\n".join(f"{what}: {text}" for what, text in box.rows))
         label = quoted("\n".join(box.lines))
-        yield f'{prefix}{index} [{shape.dot} fillcolor="{fill}" color="{line}" label={label} tooltip={told}]'
+        yield f'{prefix}{index} [{shape.dot} fillcolor="{fill}" color="{line}" label={label} tooltip={tooltip}]'
     for edge in drawing.edges:
         yield f"{prefix}{edge.source} -> {prefix}{edge.target} [label={quoted(edge.label)}]"
 
 
 def quoted(text: str) -> str:
-    """A string of DOT; a backslash in a label would begin an escape, `&` an entity."""
+    """A DOT string; a backslash in a label would start an escape, `&` an entity."""
     for character, escaped in (("&", "&amp;"), ("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
         text = text.replace(character, escaped)
     return f'"{text}"'

@@ -1,7 +1,7 @@
-"""Drawing: what a picture of a graph shows, before anybody knows where; every format is made of it.
+"""Drawing: the content of a picture of a graph, without positions; every format is made from it.
 
-Boxes stand for the graph's nodes and outputs, edges for the tensors that flow between them.  Each carries rows of
-(what, text): all there is to know about it.
+Boxes stand for the graph's nodes and outputs, edges for the tensors between them.  Each carries rows of (label, text)
+with all of its details.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.picture.shapes import Kind
 from dmlgraph.tensor import TensorDesc
 
-LONGEST = 34  # columns of a line in a box; what is longer is cut, and whole in the rows
-LISTED = 3  # lines of nodes that a fused one came from; more are counted
+LONGEST = 34  # columns of a line in a box; longer lines are cut, and complete in the rows
+LISTED = 3  # origins listed in a fused node's box; more are counted
 VALUES = 16  # elements of a constant that are shown
 
 Rows = tuple[tuple[str, str], ...]
@@ -31,14 +31,14 @@ Rows = tuple[tuple[str, str], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Box:
-    """A node, or an output, of the graph.
+    """A node or an output of the graph.
 
     Attributes:
         name: the node's, or the output's.
-        kind: what it stands for.
-        lines: what is written in it; the first is the title.
-        rows: all about it.
-        origins: for a fused node, the names of the nodes it came from.
+        kind: what it represents.
+        lines: its text; the first line is the title.
+        rows: all of its details.
+        origins: for a fused node, the names of the nodes it was fused from.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Box:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Edge:
-    """A tensor that flows from a box to another, both by index; `label` is its data type and sizes."""
+    """A tensor between two boxes, given by index; `label` is its data type and sizes."""
 
     source: int
     target: int
@@ -60,14 +60,14 @@ class Edge:
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """What one picture shows.
+    """The content of one picture.
 
     Attributes:
-        title: what stands above it.
-        boxes: in an order in which the nodes can run.
-        edges: by reader.
-        groups: index of a fused box → the drawing of the nodes it came from.
-        notes: what was done to the graph, a sentence each.
+        title: the heading.
+        boxes: in execution order.
+        edges: ordered by consumer.
+        groups: index of a fused box → the drawing of the nodes it was fused from.
+        notes: what was done to the graph, one sentence each.
     """
 
     title: str
@@ -77,7 +77,7 @@ class Drawing:
     notes: tuple[str, ...] = ()
 
     def part(self, names: Iterable[str]) -> Drawing:
-        """Only the nodes of these names, and what flows between them."""
+        """Only the nodes of these names, and the edges between them."""
         wanted = set(names)
         kept = [index for index, box in enumerate(self.boxes) if box.kind is not Kind.OUTPUT and box.name in wanted]
         place = {index: each for each, index in enumerate(kept)}
@@ -101,10 +101,10 @@ def draw(
 
     Args:
         graph: any.
-        title: what stands above it; by default the graph's name.
-        origins: of a fused graph: its nodes' names → those of the nodes they came from.
-        source: of a fused graph: the drawing of the graph it was made of.
-        notes: what was done to it.
+        title: the heading; by default the graph's name.
+        origins: of a fused graph: node name → names of the nodes it was fused from.
+        source: of a fused graph: the drawing of the source graph.
+        notes: what was done to the graph.
     """
     came_from = {name: tuple(nodes) for name, nodes in (origins or {}).items() if tuple(nodes) not in ((), (name,))}
     nodes = list(graph.nodes)
@@ -127,7 +127,7 @@ def draw(
 
 
 def columns(text: str) -> int:
-    """How many columns a text takes: two for a wide character."""
+    """The width of a text in columns: two for a wide character."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
@@ -135,16 +135,16 @@ def columns(text: str) -> int:
 
 
 def _box(graph: Graph, node: Node, origins: tuple[str, ...]) -> Box:
-    kind, told, rows = _about(graph, node)
+    kind, lines, rows = _about(graph, node)
     if origins:
-        if kind is not Kind.OPERATOR:  # an operator says what it is; the shape says no more what else this is
-            told[0] = f"{kind} {told[0]}"
+        if kind is not Kind.OPERATOR:  # a fused box has the shape of an operator: for others, a line says what it is
+            lines[0] = f"{kind} {lines[0]}"
         kind = Kind.FUSED
         more = len(origins) - LISTED
         listed = origins if more <= 1 else origins[:LISTED]
-        told += [f"↳ {each}" for each in listed] + ([f"↳ … {more} more"] if more > 1 else [])
+        lines += [f"↳ {each}" for each in listed] + ([f"↳ … {more} more"] if more > 1 else [])
         rows = [*rows, ("came from", ", ".join(origins))]
-    return Box(node.name, kind, tuple(_cut(line) for line in (node.name, *told)), tuple(rows), origins)
+    return Box(node.name, kind, tuple(_cut(line) for line in (node.name, *lines)), tuple(rows), origins)
 
 
 def _about(graph: Graph, node: Node) -> tuple[Kind, list[str], list[tuple[str, str]]]:
@@ -173,7 +173,7 @@ def _about(graph: Graph, node: Node) -> tuple[Kind, list[str], list[tuple[str, s
 
 
 def _level(operator: Operator) -> str:
-    """From which feature level on the node is legal."""
+    """The lowest feature level at which the node is legal, as text."""
     return next((f"{level} or newer" for level in FeatureLevel if not operator.level_problems(level)), "none")
 
 

@@ -1,7 +1,7 @@
-"""Folding: a large drawing as a small one, for where nobody can zoom: neighbouring nodes stand in one box.
+"""Folding: makes a large drawing small, where users cannot zoom: neighbouring nodes share one box.
 
-The nodes are cut, in an order in which they can run, into pieces of about one size.  A cut goes where the fewest
-tensors cross it, which in a network is between its layers or blocks.
+The nodes, in execution order, are cut into pieces of similar size.  A cut is where the fewest tensors cross it, which
+in a network is between its layers or blocks.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dmlgraph.picture.drawing import Box, Drawing, Edge
 from dmlgraph.picture.shapes import Kind
 
 MOST_BOXES = 150  # a drawing with more is folded
-PIECES = 40  # boxes of a folded drawing, inputs and outputs aside
+PIECES = 40  # boxes of a folded drawing, without inputs and outputs
 NAMED = 3  # operators that a piece's box counts by name
-SIDES = 24  # inputs and outputs that are drawn by themselves; if there are more, they are folded, too
+SIDES = 24  # the most inputs and outputs drawn separately; more are folded, too
 
 
 def fold(drawing: Drawing) -> Drawing:
-    """The drawing itself if it is small, else one of MOST_BOXES boxes at the most."""
+    """The drawing itself if it is small, else one of at most MOST_BOXES boxes."""
     if len(drawing.boxes) <= MOST_BOXES:
         return drawing
     pieces = list(_pieces(drawing))
@@ -37,13 +37,13 @@ def fold(drawing: Drawing) -> Drawing:
 
 
 def _pieces(drawing: Drawing) -> Iterator[list[int]]:
-    """The boxes of each piece; a piece reads only what comes before it."""
+    """The boxes of each piece; a piece reads only earlier pieces."""
     ends = {Kind.INPUT, Kind.OUTPUT}
-    alone = {index for index, box in enumerate(drawing.boxes) if box.kind in ends}
-    if len(alone) > SIDES:
-        alone = set()
-    order = [index for index in _order(drawing) if index not in alone]
-    yield from ([index] for index in sorted(alone))
+    single = {index for index, box in enumerate(drawing.boxes) if box.kind in ends}
+    if len(single) > SIDES:
+        single = set()
+    order = [index for index in _order(drawing) if index not in single]
+    yield from ([index] for index in sorted(single))
     step = len(order) / PIECES
     crossing = _crossing(drawing, order)
     begin = 0
@@ -55,21 +55,21 @@ def _pieces(drawing: Drawing) -> Iterator[list[int]]:
 
 
 def _order(drawing: Drawing) -> list[int]:
-    """The boxes so that each stands behind its producers, sources right before the first box that reads them."""
+    """The boxes, each after its producers, and sources right before the first box that reads them."""
     producers = collections.defaultdict(list)
     for edge in drawing.edges:
         producers[edge.target].append(edge.source)
     order: dict[int, None] = {}
-    for index in range(len(drawing.boxes)):  # an order in which they can run
+    for index in range(len(drawing.boxes)):  # execution order
         if producers[index]:
             order.update(dict.fromkeys(source for source in producers[index] if not producers[source]))
             order[index] = None
-    order.update(dict.fromkeys(range(len(drawing.boxes))))  # and what nothing reads
+    order.update(dict.fromkeys(range(len(drawing.boxes))))  # and boxes that nothing reads
     return list(order)
 
 
 def _crossing(drawing: Drawing, order: Sequence[int]) -> list[int]:
-    """How many tensors cross a cut before each place of the order."""
+    """The number of tensors that cross a cut at each place of the order."""
     place = {index: at for at, index in enumerate(order)}
     last: dict[int, int] = {}
     for edge in drawing.edges:
@@ -106,7 +106,7 @@ def _box(drawing: Drawing, piece: Sequence[int]) -> Box:
 
 
 def _edge(source: int, target: int, among: Sequence[Edge]) -> Edge:
-    """One edge for all tensors that flow from a piece to another."""
+    """One edge for all tensors from one piece to another."""
     first, tensors = among[0], {(edge.source, edge.label) for edge in among}
     label = first.label if len(tensors) == 1 else f"{len(tensors)} tensors"
     rows = first.rows if len(among) == 1 else (("tensors", ", ".join(sorted(label for _, label in tensors))),)

@@ -1,7 +1,7 @@
-"""HTML: one page with everything in it, for graphs to be walked through; it asks no network for anything.
+"""HTML: one self-contained page to explore graphs; it needs no network.
 
-The page holds the scenes, laid out here, as JSON, and a program that draws what is in sight of them on a canvas.
-Its content security policy lets nothing run but that program.
+The page holds the scenes, laid out here, as JSON, and a program that draws their visible part on a canvas.  Its content
+security policy allows only that program to run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def _digest(text: str) -> str:
 
 
 class _Data:
-    """What the page's program reads: texts, outlines and nodes once each, by index; page.js names the same places."""
+    """The data of the page's program: texts, outlines and nodes once each, by index; page.js uses the same
+    positions."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
@@ -68,7 +69,7 @@ class _Data:
             "outlines": list(self.outlines),
             "texts": list(self.texts),
         }
-        # What could end the element that holds it, or be taken for a line's end by a script, is written as escapes.
+        # Characters that could end the enclosing element, or a line of a script, are escaped.
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return text.translate({ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 

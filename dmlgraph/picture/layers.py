@@ -1,9 +1,9 @@
-"""Layers: places for boxes of given sizes, and ways for the edges between them, top to bottom (Sugiyama's method).
+"""Layers: positions for boxes of given sizes and routes for their edges, top to bottom (Sugiyama's method).
 
-Every box stands in a layer below its producers.  An edge that spans several layers gets a cell of its own in each of
-those between, which it shares with other edges of its producer, so that no edge runs across a box.  The cells of a
-layer are ordered so that few edges cross, then moved sideways so that edges run straight.  Parts of the graph that
-are not connected are arranged apart and packed in rows.
+Every box is in a layer below its producers.  An edge that spans several layers gets a cell in each layer between, which
+it shares with other edges of its producer, so that no edge crosses a box.  The cells of a layer are ordered so that few
+edges cross, then moved sideways so that edges are straight.  Disconnected parts of the graph are arranged separately
+and packed in rows.
 
 Lengths are in pixels, x to the right, y down.
 """
@@ -21,30 +21,30 @@ Point = tuple[float, float]
 Size = tuple[float, float]  # width, height
 Pair = tuple[int, int]  # producer, consumer
 
-BESIDE = 22  # between two boxes of a layer
-BESIDE_EDGE = 10  # between an edge and what stands beside it
-BETWEEN = 52  # from layer to layer
-BETWEEN_LABELLED = 22  # the same where labels have layers of their own between those of the boxes
-BETWEEN_PARTS = 40  # from part to part
-ASPECT = 1.6  # width over height that the rows of parts aim at
+BESIDE = 22  # space between two boxes of a layer
+BESIDE_EDGE = 10  # space between an edge and its neighbour
+BETWEEN = 52  # space between layers
+BETWEEN_LABELLED = 22  # the same where labels have their own layers between those of the boxes
+BETWEEN_PARTS = 40  # space between parts
+ASPECT = 1.6  # the preferred width over height of the rows of parts
 HEAD = 7  # length of an arrow's head
-PORTS = 12  # between two edges that end at one side of a box
-PORT_SHARE = 0.7  # of a side, from its middle, edges may end at
-MAIN = 4  # what a line of boxes weighs more than an edge as long: such an edge has a label's layer beside each box's
-ORDERINGS = 12  # rounds of ordering at the most
-WITHOUT_GAIN = 3  # rounds without fewer crossings, after which ordering ends
-EXCHANGES = 4  # rounds of exchanging neighbours at the most
+PORTS = 12  # space between two edges that end at the same side of a box
+PORT_SHARE = 0.7  # the part of a side, around its middle, where edges may end
+MAIN = 4  # weight of a line of boxes, relative to an edge of the same length, which has twice as many layers
+ORDERINGS = 12  # the most rounds of ordering
+WITHOUT_GAIN = 3  # ordering ends after this many rounds without fewer crossings
+EXCHANGES = 4  # the most rounds of exchanging neighbours
 PLACINGS = 6  # rounds of moving cells sideways
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Way:
-    """How an edge runs.
+    """The route of an edge.
 
     Attributes:
-        points: a start and Bézier curves of three more points each.
+        points: a start, then three points for each Bézier curve.
         tip: the end of the arrow's head.
-        label: the centre of the room for the label, None where there is no room.
+        label: the centre of the label's space; None if no space is reserved.
     """
 
     points: tuple[Point, ...]
@@ -54,7 +54,7 @@ class Way:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Where everything stands: the boxes' centres, the edges' ways, and the size of it all."""
+    """The result: the boxes' centres, the edges' routes, and the total size."""
 
     centres: tuple[Point, ...]
     ways: tuple[Way, ...]
@@ -63,12 +63,12 @@ class Arrangement:
 
 
 def arrange(sizes: Sequence[Size], edges: Sequence[Pair], labels: Sequence[Size] | None = None) -> Arrangement:
-    """Places for boxes and edges.
+    """Arranges boxes and edges.
 
     Args:
-        sizes: of the boxes.
+        sizes: the sizes of the boxes.
         edges: without cycles.
-        labels: the sizes of the edges' labels, which get room of their own; None for no room.
+        labels: the sizes of the edges' labels, for which space is reserved; None: no space.
     """
     parts = [_Part(sizes, edges, labels, *part) for part in _connected(len(sizes), edges)]
     centres: list[Point] = [(0.0, 0.0)] * len(sizes)
@@ -84,9 +84,9 @@ def arrange(sizes: Sequence[Size], edges: Sequence[Pair], labels: Sequence[Size]
 
 
 def layers(count: int, edges: Sequence[Pair]) -> list[int]:
-    """The layer of each box, from 0: below its producers, and near its consumers where that shortens more edges.
+    """The layer of each box, from 0: below its producers, and close to its consumers where that shortens more edges.
 
-    A source, which has no producers, stands right above the first of its consumers.
+    A source (a box without producers) is right above the first of its consumers.
     """
     producers, consumers = _neighbours(count, edges)
     order = _in_order(count, edges)
@@ -96,24 +96,24 @@ def layers(count: int, edges: Sequence[Pair]) -> list[int]:
     for box in reversed(order):
         if not consumers[box]:
             continue
-        held = sum(1 for producer in producers[box] if producers[producer])  # sources come along
+        held = sum(1 for producer in producers[box] if producers[producer])  # sources move with it
         if len(consumers[box]) > held:
             layer[box] = min(layer[consumer] for consumer in consumers[box]) - 1
     return layer
 
 
 def spread(wanted: Sequence[float], weights: Sequence[float], gaps: Sequence[float]) -> list[float]:
-    """Places in the given order, at least the gaps apart, as near to the wanted ones as that allows.
+    """Positions in the given order, at least the gaps apart, as close to the wanted ones as possible.
 
-    It minimises the weighted sum of distances by pooling adjacent violators.  Distances and not their squares: what
-    is heavy stays where it should be, however many light ones stand beside it.
+    Minimises the weighted sum of distances by pooling adjacent violators.  It uses distances, not their squares: a
+    heavy cell stays where it should be, regardless of the number of light neighbours.
 
     Args:
         wanted, weights: n of each; weights above 0.
-        gaps: n − 1, from each place to the next.
+        gaps: n − 1, from each position to the next.
     """
     offsets = [0.0, *itertools.accumulate(gaps)]
-    pools: list[tuple[float, list[tuple[float, float]]]] = []  # the median of what a pool holds, and what it holds
+    pools: list[tuple[float, list[tuple[float, float]]]] = []  # each pool's median and content
     for place, weight, offset in zip(wanted, weights, offsets, strict=True):
         pool = [(place - offset, weight)]
         middle = place - offset
@@ -126,9 +126,9 @@ def spread(wanted: Sequence[float], weights: Sequence[float], gaps: Sequence[flo
 
 
 class _Part:
-    """A connected part of the graph, arranged from 0, 0 on.
+    """A connected part of the graph, arranged with its upper left corner at 0, 0.
 
-    A cell is a box, a place where an edge crosses a layer, or a label.  Boxes come first, by their place in `boxes`.
+    A cell is a box, a place where an edge crosses a layer, or a label.  Boxes come first, in the order of `boxes`.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class _Part:
             yield box, (self._x[index], self._middle[self._layer[index]])
 
     def ways(self) -> Iterator[tuple[int, Way]]:
-        """(edge, its way)."""
+        """(edge, its route)."""
         ends = self._ports(-1)
         starts = self._ports(0)
         for index, edge in enumerate(self._edges):
@@ -170,7 +170,7 @@ class _Part:
 
     def _make_chains(self, labels: Sequence[Size] | None) -> list[list[int]]:
         """The cells of each edge, from its producer to its consumer."""
-        crossing: dict[Pair, int] = {}  # producer, layer → the cell its edges share there
+        crossing: dict[Pair, int] = {}  # producer, layer → the cell that its edges share there
 
         def cell(size: Size, layer: int) -> int:
             self._sizes.append(size)
@@ -193,8 +193,8 @@ class _Part:
     def _link(self) -> None:
         """The neighbours of each cell above and below, with weights.
 
-        What should run straight weighs as much as it is long: the main line of a graph does not give way to a branch,
-        and what shifts at one layer does not shift on and on.
+        A straight line weighs as much as its length: the main line of a graph does not yield to a branch, and a shift
+        at one layer does not continue through all layers.
         """
         count, boxes = len(self._sizes), len(self._boxes)
         lines = _lines(boxes, [chain for chain in self._chains if len(chain) == 2 + self._labelled])
@@ -213,7 +213,7 @@ class _Part:
     # Places.
 
     def _place(self, rows: Sequence[Sequence[int]]) -> list[float]:
-        """x of every cell."""
+        """The x position of every cell."""
         x = [0.0] * len(self._sizes)
         gaps = [[self._gap(one, other) for one, other in itertools.pairwise(row)] for row in rows]
         for row, between in zip(rows, gaps, strict=True):
@@ -221,7 +221,7 @@ class _Part:
             for cell, offset in zip(row, itertools.accumulate([start, *between]), strict=True):
                 x[cell] = offset
         down, up = range(len(rows)), range(len(rows) - 1, -1, -1)
-        # The last pass goes down: an edge that turns aside for a box then stays there until it ends.
+        # The last pass goes down: an edge that moved aside for a box stays there until it ends.
         passes = [(down, self._above), *[(up, self._below), (down, self._above)] * PLACINGS]
         for order, neighbours in passes:
             for index in order:
@@ -260,7 +260,7 @@ class _Part:
     # Ways.
 
     def _ports(self, end: int) -> list[float]:
-        """x of each edge's start (end 0) or end (−1); edges that leave a box for the same cell start together."""
+        """The x position of each edge's start (end 0) or end (−1); edges from a box to the same cell share a start."""
         at: dict[int, dict[object, list[int]]] = collections.defaultdict(lambda: collections.defaultdict(list))
         for index, chain in enumerate(self._chains):
             group: object = chain[1] if end == 0 else (chain[-2], index)
@@ -298,9 +298,9 @@ class _Part:
 
 
 def _lines(count: int, chains: Sequence[Sequence[int]]) -> dict[Pair, int]:
-    """The lines that boxes right above one another make: (producer, consumer) → number of boxes in its line.
+    """The lines of directly connected boxes in adjacent layers: (producer, consumer) → number of boxes in its line.
 
-    A line goes on where a box is the deepest producer of its consumer and that is the box with the most below it.
+    A line continues from a box to the consumer with the longest path below, if the box is its deepest producer.
     """
     pairs = [(chain[0], chain[-1]) for chain in chains]
     producers, consumers = _neighbours(count, pairs)
@@ -328,7 +328,7 @@ def _lines(count: int, chains: Sequence[Sequence[int]]) -> dict[Pair, int]:
 
 
 def _ordered(layer: Sequence[int], above: Sequence[Sequence[Pair]], below: Sequence[Sequence[Pair]]) -> list[list[int]]:
-    """The cells of each layer from left to right, so that few edges cross."""
+    """The cells of each layer from left to right, ordered so that few edges cross."""
     rows = _first_order(layer, above, below)
     position = [0] * len(layer)
     _number(rows, position)
@@ -354,7 +354,7 @@ def _ordered(layer: Sequence[int], above: Sequence[Sequence[Pair]], below: Seque
 def _first_order(
     layer: Sequence[int], above: Sequence[Sequence[Pair]], below: Sequence[Sequence[Pair]]
 ) -> list[list[int]]:
-    """Cells as a walk along the edges finds them: what is connected stands together."""
+    """The cells in the order of a depth-first walk along the edges, which keeps connected cells together."""
     rows: list[list[int]] = [[] for _ in range(max(layer) + 1)]
     seen = [False] * len(layer)
     for root in range(len(layer)):
@@ -377,19 +377,20 @@ def _number(rows: Iterable[Sequence[int]], position: list[int]) -> None:
 
 
 def _sort_by_neighbours(row: list[int], position: list[int], neighbours: Sequence[Sequence[Pair]]) -> None:
-    """Sorts the cells of a layer by the mean place of their neighbours; one without any keeps its place."""
+    """Sorts the cells of a layer by the mean position of their neighbours; a cell without neighbours keeps its
+    position."""
     means = {
         cell: sum(position[other] for other, _ in neighbours[cell]) / len(neighbours[cell])
         for cell in row
         if neighbours[cell]
     }
-    moved = iter(sorted(means, key=means.__getitem__))  # row's order where means are equal
+    moved = iter(sorted(means, key=means.__getitem__))  # stable: the row's order for equal means
     row[:] = [next(moved) if cell in means else cell for cell in row]
     _number([row], position)
 
 
 def _crossings(rows: Sequence[Sequence[int]], position: Sequence[int], below: Sequence[Sequence[Pair]]) -> int:
-    """How many pairs of segments cross."""
+    """The number of pairs of segments that cross."""
     total = 0
     for row in rows:
         seen: list[int] = []
@@ -404,7 +405,7 @@ def _crossings(rows: Sequence[Sequence[int]], position: Sequence[int], below: Se
 def _exchange(
     row: list[int], position: list[int], above: Sequence[Sequence[Pair]], below: Sequence[Sequence[Pair]]
 ) -> int:
-    """Exchanges neighbours of a layer where fewer edges cross then; returns how many crossings that saved."""
+    """Exchanges neighbours of a layer where that gives fewer crossings; returns the number of crossings saved."""
     saved = 0
     for place in range(len(row) - 1):
         left, right = row[place], row[place + 1]
@@ -421,7 +422,7 @@ def _exchange(
 
 
 def _inversions(left: Sequence[Pair], right: Sequence[Pair], position: Sequence[int]) -> int:
-    """How many segments of the left cell cross one of the right cell."""
+    """The number of crossings between segments of the left and the right cell."""
     ends = sorted(position[other] for other, _ in right)
     return sum(bisect.bisect_left(ends, position[other]) for other, _ in left)
 
@@ -430,7 +431,7 @@ def _inversions(left: Sequence[Pair], right: Sequence[Pair], position: Sequence[
 
 
 def _curves(stops: Sequence[Point]) -> list[Point]:
-    """A start and Bézier curves through the stops, upright at each of them; straight pieces are joined."""
+    """A start and Bézier curves through the stops, vertical at each of them; straight pieces are joined."""
     kept: list[Point] = []
     for stop in stops:
         if kept and stop == kept[-1]:
@@ -466,11 +467,11 @@ def _neighbours(count: int, edges: Iterable[Pair]) -> tuple[list[list[int]], lis
 
 
 def _in_order(count: int, edges: Sequence[Pair]) -> list[int]:
-    """The boxes, each behind its producers."""
+    """The boxes, each after its producers."""
     producers, consumers = _neighbours(count, edges)
     waits = [len(each) for each in producers]
     order = [box for box in range(count) if not waits[box]]
-    for box in order:  # grows meanwhile
+    for box in order:  # grows during the loop
         for consumer in consumers[box]:
             waits[consumer] -= 1
             if not waits[consumer]:
@@ -514,7 +515,7 @@ def _rows(parts: Sequence[_Part]) -> list[Point]:
 
 
 def _median(places: list[tuple[float, float]]) -> float:
-    """The weighted median, halfway where two share the middle; sorts the places."""
+    """The weighted median, or the midpoint of two medians; sorts the places."""
     if len(places) == 1:
         return places[0][0]
     places.sort()

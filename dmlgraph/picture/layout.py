@@ -1,7 +1,7 @@
-"""Layout: where everything of a drawing stands, top to bottom in layers; `layers` finds the places.
+"""Layout: the positions of everything in a drawing, top to bottom in layers; `layers` computes them.
 
-Edges that would cross very many layers are not drawn across them, which would be impossible to follow: at their
-consumer stands a small box with the name of the node they come from.
+Edges that would cross very many layers could not be followed and are not drawn: their consumer gets a small box with
+the name of the producer instead.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from dmlgraph.picture.shapes import SHAPES, Kind
 TITLE, LINE, LABEL = 13, 11, 10  # font sizes
 LEADING = 1.3  # line height over font size
 MARGIN = 20  # around a scene
-FARTHEST = 24  # layers that an edge may span and still be drawn across them
-FARTHEST_SOURCE = 8  # the same for an edge that comes of a source, of which there are often very many
-CROSSINGS = 6_000  # layers that all drawn edges may span together, or 4 for each node if that is more
-LABELLED = 80  # up to so many edges labels get room of their own, which makes pictures wide; else they lie on the edges
-BESIDE = 10  # from a box to the nearest place for a label that lies on an edge
-PLACES = 3  # such places at each end of an edge, one above another
-COLUMN = 100  # width of the cells in which labels look for others
-HALVINGS = 10  # of the part of a curve where a label's place lies
+FARTHEST = 24  # the most layers that a drawn edge may span
+FARTHEST_SOURCE = 8  # the same for an edge from a source, of which there are often very many
+CROSSINGS = 6_000  # the most layers that all drawn edges may span in total, or 4 per node if that is more
+LABELLED = 80  # up to so many edges space is reserved for labels, which makes pictures wide; else they lie on the edges
+BESIDE = 10  # from a box to the nearest position of a label on an edge
+PLACES = 3  # such positions at each end of an edge, one above another
+COLUMN = 100  # width of the grid cells in which labels look for others
+HALVINGS = 10  # steps of the bisection that finds a label's position on a curve
 
 Cell = tuple[int, int]  # row, column
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placed:
-    """A box with its centre and size; a reference also with the index of the box that it stands for."""
+    """A box with its centre and size; a reference also has the index of its box."""
 
     box: Box
     x: float
@@ -46,7 +46,7 @@ class Placed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Route:
-    """An edge with its way (a start and Bézier curves of three more points each), its tip, its label's centre."""
+    """An edge with its route (a start, then three points per Bézier curve), its tip, its label's centre."""
 
     edge: Edge
     points: tuple[Point, ...]
@@ -55,13 +55,13 @@ class Route:
 
     @property
     def path(self) -> str:
-        """As an SVG path."""
+        """The route as an SVG path."""
         first, *rest = (f"{x:.0f} {y:.0f}" for x, y in self.points)
         return f"M{first}C{' '.join(rest)}"
 
     @property
     def arrow(self) -> str:
-        """Its arrow head as an SVG path."""
+        """The arrow head as an SVG path."""
         (x, y), (tip_x, tip_y) = self.points[-1], self.tip
         length = math.hypot(tip_x - x, tip_y - y) or 1
         across, along = (tip_y - y) / length * 3.5, (tip_x - x) / length * 3.5
@@ -70,7 +70,7 @@ class Route:
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """A drawing laid out; x to the right, y down, from 0 to `width` and `height`; `notes` as the drawing has them."""
+    """A drawing laid out; x to the right, y down, from 0 to `width` and `height`; `notes` are the drawing's."""
 
     title: str
     width: float
@@ -82,7 +82,7 @@ class Scene:
 
 
 def lay_out(drawing: Drawing) -> Scene:
-    """The places of a drawing's boxes, edges and labels, and the scenes of its groups."""
+    """Positions of a drawing's boxes, edges and labels, and the scenes of its groups."""
     groups = {index: lay_out(group) for index, group in drawing.groups.items()}
     if not drawing.boxes:
         return Scene(drawing.title, 2 * MARGIN, 2 * MARGIN, (), (), groups, drawing.notes)
@@ -98,7 +98,7 @@ def lay_out(drawing: Drawing) -> Scene:
     for index, (box, centre, (width, height)) in enumerate(zip(boxes, found.centres, sizes, strict=True)):
         placed.append(Placed(box, *inside(centre), width, height, stands_for.get(index)))
     feeds = collections.Counter(edge.source for edge in edges)
-    taken: dict[Cell, list[tuple[float, float]]] = collections.defaultdict(list)  # from where to where labels lie
+    taken: dict[Cell, list[tuple[float, float]]] = collections.defaultdict(list)  # the extents of labels
     routes = []
     for edge, way in zip(edges, found.ways, strict=True):
         points = tuple(map(inside, way.points))
@@ -112,7 +112,7 @@ def lay_out(drawing: Drawing) -> Scene:
 
 
 def text_width(text: str, size: float) -> float:
-    """What a text takes in a common sans-serif font; rather more than less."""
+    """The width of a text in a common sans-serif font, rather too large than too small."""
     return size * sum(_advance(character) for character in text)
 
 
@@ -141,7 +141,7 @@ def _size(box: Box) -> Size:
 
 
 def _with_references(drawing: Drawing) -> tuple[list[Box], list[Edge], dict[int, int]]:
-    """Boxes and edges with references for what is far away, and reference → the box it stands for."""
+    """Boxes and edges with references for far producers, and reference → its box."""
     boxes, edges, stands_for = list(drawing.boxes), [], {}
     layer = layers(len(boxes), [(edge.source, edge.target) for edge in drawing.edges])
     spans = [layer[edge.target] - layer[edge.source] for edge in drawing.edges]
@@ -159,7 +159,7 @@ def _with_references(drawing: Drawing) -> tuple[list[Box], list[Edge], dict[int,
 
 
 def _farthest(spans: Iterable[int], budget: int) -> int:
-    """The longest span that is drawn, so that all drawn ones together stay in the budget."""
+    """The longest drawn span, so that the total of all drawn ones stays in the budget."""
     counts = collections.Counter(spans)
     for span in sorted(counts):
         budget -= span * counts[span]
@@ -172,7 +172,8 @@ def _farthest(spans: Iterable[int], budget: int) -> int:
 
 
 def _label(edge: Edge, points: Sequence[Point], *, shared: bool, taken: dict[Cell, list[tuple[float, float]]]) -> Point:
-    """A place on an edge for its label, near the end that fewer edges share, where it covers least of other labels."""
+    """A position on an edge for its label, near the end that fewer edges share, with the least overlap with other
+    labels."""
     starts, ends = (
         [height + sign * (BESIDE + index * LABEL * LEADING) for index in range(PLACES)]
         for height, sign in ((points[0][1], 1), (points[-1][1] + HEAD, -1))
@@ -195,7 +196,7 @@ def _label(edge: Edge, points: Sequence[Point], *, shared: bool, taken: dict[Cel
 
 
 def _at_height(points: Sequence[Point], height: float) -> Point:
-    """The point of a chain of Bézier curves, which all lead down, at a height."""
+    """The point at a height on a chain of Bézier curves that all lead down."""
     pieces = range(0, len(points) - 1, 3)
     start = next((piece for piece in pieces if points[piece + 3][1] >= height), pieces[-1])
     corners, low, high = points[start : start + 4], 0.0, 1.0

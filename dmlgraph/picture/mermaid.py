@@ -1,4 +1,4 @@
-"""Mermaid: flowcharts that Markdown shows on many sites and in many editors."""
+"""Mermaid: flowcharts that many sites and editors show in Markdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dmlgraph.picture.drawing import Drawing
 from dmlgraph.picture.shapes import SHAPES
 
-_PLAIN = frozenset(" _-+=.,/()[]{}·↳…")  # beside letters and digits, what means nothing inside quotes
+_PLAIN = frozenset(" _-+=.,/()[]{}·↳…")  # in addition to letters and digits, characters without a meaning inside quotes
 
 
 def render(drawings: Sequence[Drawing]) -> str:
@@ -42,5 +42,5 @@ def _drawing(drawing: Drawing, prefix: str) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """A text inside quotes: Mermaid writes what could mean something as `#code;`."""
+    """A text for use inside quotes: other characters become `#code;`."""
     return "".join(each if each.isalnum() or each in _PLAIN else f"#{ord(each)};" for each in text)

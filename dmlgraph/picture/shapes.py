@@ -1,7 +1,7 @@
-"""What a node looks like by its kind, in every format: its outline, its colours, its name in the legend.
+"""The look of nodes by kind, in every format: outline, colours, name in the legend.
 
-Kinds differ in shape as well as in colour.  The lines' colours were searched for: any two stay apart, by hue or by
-lightness, in common vision and in all three kinds of colour blindness, on a light ground and on a dark one.
+Kinds differ in shape as well as in colour.  A search chose the colours of the lines: any two differ in hue or
+lightness, for normal vision and all three kinds of colour blindness, on a light and on a dark background.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Outline = Callable[[float, float], str]  # width, height → an SVG path around 
 
 
 class Kind(enum.StrEnum):
-    """What a box of a picture stands for."""
+    """What a box of a picture represents."""
 
     INPUT = "input"
     CONSTANT = "constant"
@@ -31,12 +31,12 @@ class Shape:
     """How a kind is drawn.
 
     Attributes:
-        legend: what the kind is called.
-        outline: its path.
-        slack: what the outline takes from the text's room: width, height.
+        legend: the name of the kind.
+        outline: the function that makes its path.
+        slack: the space that the outline needs in addition to the text: width, height.
         dot: its attributes in DOT.
-        mermaid: what stands before and behind a label in Mermaid.
-        light, dark: fill and line on a light and on a dark ground.
+        mermaid: the text before and after a label in Mermaid.
+        light, dark: fill and line colours on a light and on a dark background.
     """
 
     legend: str
@@ -57,7 +57,7 @@ def _polygon(*points: tuple[float, float]) -> str:
 
 
 def _slant(height: float) -> float:
-    """How far a slanting side leans."""
+    """The horizontal extent of a slanted side."""
     return min(14.0, height / 2.5)
 
 
@@ -75,7 +75,7 @@ def _double(width: float, height: float) -> str:
 
 
 def _stack(width: float, height: float) -> str:
-    """A sheet, and the edges of two more behind it."""
+    """A sheet with the edges of two more behind it."""
     x, y = width / 2, height / 2
     sheet = _polygon((-x, 8 - y), (x - 8, 8 - y), (x - 8, y), (-x, y))
     for by in (4, 8):
@@ -174,7 +174,7 @@ SHAPES = {
     ),
 }
 
-# Everything else that has a colour: on a light and on a dark ground.
+# All other colours: on a light and on a dark background.
 GROUND = {
     "paper": ("#ffffff", "#15191e"),
     "ink": ("#1a1f26", "#e8ecf1"),
@@ -187,7 +187,7 @@ GROUND = {
 
 
 def variables(scope: str) -> str:
-    """The colours as CSS variables of what `scope` selects, for a light and a dark ground."""
+    """The colours as CSS variables for the selector `scope`, for a light and a dark background."""
     light, dark = ("".join(f"--{name}:{colour};" for name, colour in _colours(which)) for which in (0, 1))
     return f"{scope}{{{light}}}@media (prefers-color-scheme:dark){{{scope}{{{dark}}}}}"
 

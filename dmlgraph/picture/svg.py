@@ -1,6 +1,6 @@
-"""SVG: one file that every browser and editor shows; light or dark as the reader prefers.
+"""SVG: one file for any browser and editor; light or dark as the reader prefers.
 
-All text is there to be selected and searched; pointing at a node or an edge tells all about it.
+All text can be selected and searched; nodes and edges have tooltips with all details.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dmlgraph.picture.shapes import SHAPES, Kind, variables
 HEADING = 34  # height of the title above a scene
 GAP = 40  # between two scenes
 NOTES = 12  # sentences below a scene; more are counted
-NOTE = 18  # height of one
+NOTE = 18  # height of a note
 FONT = "system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,'Liberation Sans',sans-serif"
 
 _STYLE = f"""\
@@ -47,7 +47,7 @@ def render(drawings: Sequence[Drawing]) -> str:
 
 def _notes(scene: Scene) -> list[str]:
     shown, more = scene.notes[: NOTES + 1], len(scene.notes) - NOTES - 1
-    return [*shown, f"and {more} more: dmlgraph lower --explain tells all"] if more > 0 else list(shown)
+    return [*shown, f"and {more} more: dmlgraph lower --explain shows all"] if more > 0 else list(shown)
 
 
 def _document(
@@ -104,7 +104,7 @@ def _tip(rows: Rows) -> str:
     return f"<title>{escape(chr(10).join(f'{what}: {text}' for what, text in rows))}</title>"
 
 
-# The legend: the kinds that occur.
+# The legend of the kinds in the picture.
 
 
 def _legend(scenes: Sequence[Scene]) -> list[Kind]:

@@ -120,7 +120,7 @@ def test_directml_tells_dispatches_and_memory_and_that_it_knows_no_nodes(directm
     rows = [re.split("  +", line) for line in result.stdout.splitlines()]
     assert ["dispatches", "3"] in rows
     assert {"persistent", "temporary"} <= {row[0] for row in rows}
-    assert result.stdout.endswith("directml:software: cannot tell how long each node takes\n")
+    assert result.stdout.endswith("directml:software: cannot measure the time of each node\n")
 
 
 @pytest.mark.parametrize(

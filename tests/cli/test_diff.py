@@ -74,7 +74,7 @@ def test_the_first_node_that_differs_is_told_with_its_place_and_is_status_1() ->
         "scaled.yaml:10:3: the first node that differs is 'y', multiply and gemm\n"
         f"  y[0, 0]  reference, not fused  {TWICE!s} (0x40401800)\n"
         f"  y[0, 0]  reference, fused      {ONCE!s} (0x40401801)\n"
-        "  1 of 4 elements differ, here the most: 1 ULP, 2.38e-07\n"
+        "  1 of 4 elements differ, most of all this one: 1 ULP, 2.38e-07\n"
         "  fused from y, third, product by gemm_scale\n"
     )
 
@@ -114,20 +114,20 @@ def test_a_nan_against_a_number_is_shown_as_such() -> None:
         "scaled.yaml:10:3: the first node that differs is 'y', multiply",
         "  y[1]  reference, fused  nan (0x7fc00000)",
         "  y[1]  cpu, fused        2.0 (0x40000000)",
-        "  2 of 3 elements differ, here the most: a NaN against a number",
+        "  2 of 3 elements differ, most of all this one: a NaN against a number",
         "  fused from product, y by rule",
-        "  as the graph stands, no node differs",
+        "  without fusion, no node differs",
     ]
 
 
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
-        ((), ["no single node differs when every value between nodes is kept"]),
+        ((), ["no single node differs when every intermediate value is kept"]),
         (
             SIDES[1:],
             [
-                "no single node differs: the outputs of 'cpu, fused' change when every value between nodes is kept,",
+                "no single node differs: the outputs of 'cpu, fused' change when every intermediate value is kept,",
                 "so the difference comes from running several nodes as one",
             ],
         ),
@@ -141,7 +141,7 @@ def test_differences_of_no_single_node(changed: tuple[Side, ...], text: list[str
 def test_nans_of_other_bits_are_mentioned() -> None:
     nans = [np.array([bits], np.uint32).view(np.float32) for bits in (0x7FC00000, 0x7FC00001)]
     found = Difference(SIDES, ("", ""), {"y": compare(*nans)})
-    assert list(_report(load("scaled.yaml"), found))[2:] == ["1 NaN has other bits, which counts as equal"]
+    assert list(_report(load("scaled.yaml"), found))[2:] == ["1 NaN has other bits; they count as equal"]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_a_file_is_replaced_only_by_force() -> None:
     pathlib.Path("mine.yaml").write_text("precious")
     refused = call("new", "mine.yaml")
     assert refused.exit_code == 2
-    assert "'mine.yaml' is already there" in refused.stderr
+    assert "'mine.yaml' exists" in refused.stderr
     assert pathlib.Path("mine.yaml").read_text() == "precious"
     assert call("new", "mine.yaml", "--force").exit_code == 0
     assert dg.load("mine.yaml").name == "ramp_times_x"

@@ -74,8 +74,8 @@ def test_dims_are_taken(file: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-o", "graph.png"), "ends in none of .svg, .html, .dot, .mmd"),
-        (("-o", "graph.svg", "--format", "svg"), "leave --format away"),
+        (("-o", "graph.png"), "must end in one of .svg, .html, .dot, .mmd"),
+        (("-o", "graph.svg", "--format", "svg"), "leave out --format"),
         (("--format", "png"), "png"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What reading a damaged document may take: bounded by its length, whatever is wrong with it."""
+"""The cost of reading a damaged document: bounded by its length, whatever is wrong with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def model_of(resource: str) -> str:
 
 
 class Effort:
-    """Counts what looking for a name takes: the names that are compared letter by letter, and their letters."""
+    """Counts the cost of searching for a name: the names that are compared letter by letter, and their letters."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names = self.letters = 0
@@ -77,7 +77,7 @@ def test_slips_are_known_among_few_and_many_names(count: int, wrong: str) -> Non
     assert nearest(wrong, (f"another_{index}" for index in range(count))) is None
 
 
-# Each makes problems without an end; told is what a reader can use.
+# Each makes an unlimited number of problems; only a useful number is reported.
 ENDLESS = {
     "keys": "\n".join(f"k{index}: 1" for index in range(MANY)),
     "keys that are no text": "{" + "[1]: 1, " * MANY + "}",
@@ -97,7 +97,7 @@ ENDLESS = {
 def test_problems_are_told_up_to_a_number(text: str) -> None:
     found = problems(text)
     assert len(found) == MOST_PROBLEMS + 1
-    assert found[-1].message == f"there may be more errors: the first {MOST_PROBLEMS} are told"
+    assert found[-1].message == f"there may be more errors: only the first {MOST_PROBLEMS} are reported"
     assert all(each.location is not None for each in found)
     places = [(each.location.line, each.location.column) for each in found if each.location]
     assert places == sorted(places)
@@ -171,7 +171,7 @@ def test_a_chain_of_dispatches_takes_a_name_each(monkeypatch: pytest.MonkeyPatch
     assert names.take("b.x") == "b.x_1"
 
 
-# What the system says of a name is told as of any other file.
+# The system's errors about a name are reported as for any other file.
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000 + "b", "loop/x.npy", "loop", "loop.npy"])

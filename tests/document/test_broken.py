@@ -1,6 +1,6 @@
-"""The broken files of tests/documents/broken: what `dmlgraph check` prints of each is kept beside it.
+"""The broken files of tests/documents/broken: the output of `dmlgraph check` for each is stored next to it.
 
-After a change of words, look at what is printed now, and keep it:
+After a change of messages, check the new output and store it:
 cd tests/documents/broken && dmlgraph check NAME.yaml 2> NAME.txt
 """
 

@@ -1,4 +1,4 @@
-"""Mistakes in a document: each told once, at its line and column, with what to do about it."""
+"""Mistakes in a document: each is reported once, at its line and column, with what to do about it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def only(text: str, folder: pathlib.Path | None = None) -> str:
 
 
 def at_mark(text: str, folder: pathlib.Path | None = None) -> str:
-    """The one mistake of a document, which must be told at the place marked with a caret; what is said of it."""
+    """The only mistake of a document, which must be at the place marked with a caret; returns its text."""
     before, _, after = text.partition("^")
     lines = before.split("\n")
     place, _, said = only(before + after, folder).partition(": ")
@@ -41,12 +41,12 @@ def at_mark(text: str, folder: pathlib.Path | None = None) -> str:
 
 
 def node(fields: str) -> str:
-    """What is said of the one mistake, marked with a caret, of a node."""
+    """The text of a node's only mistake, which is marked with a caret."""
     return at_mark(f"{HEAD}{X}nodes: {{n: {{{fields}}}}}\noutputs: [n]\n")
 
 
 def constant(fields: str, folder: pathlib.Path | None = None) -> str:
-    """What is said of the one mistake, marked with a caret, of a constant."""
+    """The text of a constant's only mistake, which is marked with a caret."""
     return at_mark(f"{HEAD}constants: {{c: {{{fields}}}}}\noutputs: [c]\n", folder)
 
 
@@ -161,7 +161,7 @@ def test_missing_keys_are_told_at_the_declaration() -> None:
         ("inputs: {i: {dtype: int8, sizes: [^1.5]}}", "node 'i', field 'sizes.0': must be an integer; got 1.5"),
         (
             "inputs: {i: {dtype: int8, sizes: [1], owned: ^yes}}",
-            "node 'i', field 'owned': must be true or false; got yes (YAML 1.2 takes yes, no, on and off for text)",
+            "node 'i', field 'owned': must be true or false; got yes (YAML 1.2 reads yes, no, on and off as text)",
         ),
         ("name: ^5", "field 'name': is not a name; got 5; allowed: printable text"),
         ("target: ^5.0", "field 'target': not a DirectML feature level; got 5.0; allowed: 1.0, 2.0"),
@@ -501,7 +501,7 @@ def test_objects_are_never_unpickled(tmp_path: pathlib.Path) -> None:
     assert "is not a .npy file" in constant("file: ^w.npy", tmp_path)
     assert not marker.exists()
     pickle.loads(pickle.dumps(Marker(marker)))
-    assert marker.exists()  # as it would have been
+    assert marker.exists()  # unchanged
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -532,9 +532,9 @@ def test_dims_that_cannot_be_read_are_told_and_not_their_names() -> None:
 @pytest.mark.parametrize(
     ("size", "hint"),
     [
-        ('"2"', "write the number with digits alone, without quotes"),
-        ("1_000", "write the number with digits alone, without quotes"),
-        ("N * 2", "nothing is computed here: declare a dim of that size"),
+        ('"2"', "write the number with digits only, without quotes"),
+        ("1_000", "write the number with digits only, without quotes"),
+        ("N * 2", "expressions are not supported: declare a dim of that size"),
         ("n", "did you mean 'N'?"),
         ("whatever", "dims are declared with the graph"),
         ("-1", "sizes are not inferred: write the number"),
@@ -563,7 +563,7 @@ def test_a_place_says_what_stands_there() -> None:
 
 
 def places(text: str) -> list[str]:
-    """The fields of all problems, in the order they are told."""
+    """The fields of all problems, in the order of the report."""
     with pytest.raises(dg.DocumentError) as caught:
         dg.loads(f"{HEAD}{text}")
     return [f"{each.node}: {each.field}" for each in caught.value.problems]

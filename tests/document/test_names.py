@@ -1,4 +1,4 @@
-"""Names that hold dots and slashes, and references that tell them from the outputs of nodes."""
+"""Names with dots and slashes, and references that distinguish them from outputs of nodes."""
 
 from __future__ import annotations
 
@@ -94,11 +94,12 @@ def test_a_node_that_is_called_as_anothers_output_is_refused_with_both_readings(
     with pytest.raises(dg.DocumentError) as caught:
         dg.loads(f"{header}{ordered[0]}\n{ordered[1]}\noutputs: [top.output_index]\n")
     assert str(caught.value).splitlines() == [
-        "<text>:5:3: node 'top.output_index': is also what the output 'output_index' of 'top' is called "
-        "(another name for one of the two)"
+        "<text>:5:3: node 'top.output_index': is also the reference to output 'output_index' of 'top' "
+        "(rename one of the two)"
         if is_first
-        else "<text>:5:3: node 'top': its output 'output_index' is called as the node 'top.output_index' is "
-        "(another name for one of the two)"
+        else "<text>:5:3: node 'top': the reference to its output 'output_index' is also the name of the node "
+        "'top.output_index' "
+        "(rename one of the two)"
     ]
 
 
@@ -108,7 +109,7 @@ def test_only_outputs_that_are_there_keep_names_from_others() -> None:
     dg.split(x, axis=0, outputs=[2, 2], name="parts")
     dg.negate(x, name="parts.outputs.2")
     assert graph.value("parts.outputs.2").node == "parts.outputs.2"
-    with pytest.raises(dg.GraphError, match=r"also what the output 'outputs\.1' of 'parts' is called"):
+    with pytest.raises(dg.GraphError, match=r"also the reference to output 'outputs\.1' of 'parts'"):
         dg.negate(x, name="parts.outputs.1")
     assert [node.name for node in graph.nodes] == ["x", "parts", "parts.outputs.2"]
 
@@ -131,7 +132,7 @@ def test_whatever_names_a_graph_takes_it_can_be_written_and_read(nodes: list[tup
         try:
             made = getattr(dg, operator)(values[-1], name=name, **fields[operator])
         except dg.GraphError:
-            continue  # there is one of this name, or an output that is called so
+            continue  # a node or an output with this reference exists
         values.append(made[0] if isinstance(made, tuple) else made)
     for index, value in enumerate(values):
         graph.output(f"y{index}", value)

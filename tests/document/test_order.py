@@ -1,4 +1,4 @@
-"""Declarations in any order: each behind what it reads, and cycles told."""
+"""Declarations in any order: each is put after what it reads, and cycles are reported."""
 
 from __future__ import annotations
 

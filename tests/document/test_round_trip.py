@@ -1,4 +1,4 @@
-"""Documents: what is saved loads as the same graph, whatever its names, numbers and constants."""
+"""Documents: a saved graph loads as the same graph, whatever its names, numbers and constants."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REACHED_BY_FLOAT = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
 def check(graph: dg.Graph) -> dg.Graph:
-    """Saves and loads a graph in text, and gives back what was loaded."""
+    """Saves a graph as text, and returns the graph loaded from it."""
     text = dumps(graph)
     again = loads(text)
     assert again.lower() == graph.lower()
@@ -196,7 +196,7 @@ NUMBERS = st.floats(width=16, allow_nan=False, allow_infinity=False)
 
 
 def one_node(draw: st.DrawFn, g: dg.Graph, values: list[dg.Value]) -> Any:
-    """A node of some kind on values there are; all values are float32 or float16 of rank 2."""
+    """A node of some kind on existing values; all values are float32 or float16 of rank 2."""
 
     def pick() -> dg.Value:
         return draw(st.sampled_from(values))

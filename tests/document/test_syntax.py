@@ -1,4 +1,4 @@
-"""Text that is no YAML: told where the mistake is, in words that say what to do."""
+"""Text that is not YAML: the error is at the mistake and says what to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import dmlgraph as dg
 
 
 def problem_at_mark(text: str) -> dg.Problem:
-    """The one problem of a text, which must be told at the place marked with a caret."""
+    """The only problem of a text, which must be at the place marked with a caret."""
     before, mark, after = text.partition("^")
     assert mark
     with pytest.raises(dg.DocumentError) as caught:

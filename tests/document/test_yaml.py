@@ -1,4 +1,4 @@
-"""YAML: what the scalars mean, and what of YAML a graph file does not have."""
+"""YAML: the meaning of scalars, and the parts of YAML that graph files do not have."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_nesting_up_to_the_limit_is_only_wrong_for_what_it_is() -> None:
     assert [message for _, _, message in found] == ["is not a name", "must name at least one output"]
 
 
-# What YAML has and a graph file has not.
+# Parts of YAML that graph files do not have.
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ def test_files_hold_initial_values(tmp_path: pathlib.Path):
         (of("FLOAT", "[1]"), "field 'initialValuesDataType': is not an enumerator of DML_TENSOR_DATA_TYPE; got FLOAT"),
         (of("UINT4", "[1]"), "field 'initialValuesDataType': is not an enumerator"),
         (of("FLOAT32", "[]"), "field 'initialValues': must hold at least one value"),
-        (of("FLOAT32", "3"), "field 'initialValues': is none of the initialisers; got 3"),
-        (of("FLOAT32", "{}"), "field 'initialValues': is none of the initialisers"),
+        (of("FLOAT32", "3"), "field 'initialValues': is not an initialiser; got 3"),
+        (of("FLOAT32", "{}"), "field 'initialValues': is not an initialiser"),
         (of("FLOAT32", '{"value": 1, "valueStart": 1}'), "field 'initialValues': is more than one initialiser"),
         (of("FLOAT32", '{"value": 1}'), "field 'initialValues.valueCount': must be given"),
         (
@@ -118,7 +118,7 @@ def test_files_hold_initial_values(tmp_path: pathlib.Path):
             "field 'initialValues.valueCount': must be a whole number; got 0",
         ),
         (of("FLOAT32", '{"valueStart": 1, "valueCount": 2}'), "field 'initialValues.valueDelta': must be given"),
-        ('{"initialValues": {"value": 1, "valueCount": 1}}', "field 'initialValues': wants an initialValuesDataType"),
+        ('{"initialValues": {"value": 1, "valueCount": 1}}', "field 'initialValues': needs an initialValuesDataType"),
         ('{"initialValues": [1]}', "field 'initialValues.0': must be an object"),
         ('{"initialValues": [{"type": "UNKNOWN", "value": 1}]}', "field 'initialValues.0.type': must be known"),
         (of("FLOAT32", '[1, "one"]'), "field 'initialValues.1': is not a number; got one"),
@@ -166,5 +166,5 @@ def test_a_wrong_file_is_refused(tmp_path: pathlib.Path, initial: str, message: 
 
 def test_bytes_without_a_type_are_refused(tmp_path: pathlib.Path):
     (tmp_path / "a.dat").write_bytes(b"1234")
-    with pytest.raises(OperatorError, match="wants an initialValuesDataType"):
+    with pytest.raises(OperatorError, match="needs an initialValuesDataType"):
         read('{"initialValues": {"sourcePath": "a.dat"}}', tmp_path)

@@ -291,11 +291,11 @@ def places(text: str) -> tuple[str, list[str]]:
         ("^" + model(X, RELU, ""), "field 'commands': no operator is dispatched"),
         (
             model(f"{X},\n{Y}", RELU, ONE.replace('"relu"', '^"rely"')),
-            "field 'dispatchable': there is nothing of this name; got rely (did you mean 'relu'?)",
+            "field 'dispatchable': nothing has this name; got rely (did you mean 'relu'?)",
         ),
         (
             model(f"{X},\n{Y}", RELU, ONE.replace('"y"', '^"z"')),
-            "field 'bindings.OutputTensor': there is nothing of this name; got z",
+            "field 'bindings.OutputTensor': nothing has this name; got z",
         ),
         (
             model(f"{X},\n{Y}", RELU, ONE.replace('"OutputTensor"', '^"OutputTenso"')),
@@ -305,11 +305,11 @@ def places(text: str) -> tuple[str, list[str]]:
             model(
                 f"{X},\n{Y}", RELU, ONE.replace('{"InputTensor": "x", "OutputTensor": "y"}', '^{"InputTensor": "x"}')
             ),
-            "field 'bindings.OutputTensor': nothing is bound here; allowed: 1",
+            "field 'bindings.OutputTensor': no buffer is bound here; allowed: 1",
         ),
         (
             model(f"{X},\n{Y}", RELU, ONE.replace('"y"', '^["x", "y"]')),
-            "field 'bindings.OutputTensor': must be bound to as many buffers as there are tensors; got 2; allowed: 1",
+            "field 'bindings.OutputTensor': must be bound to one buffer for each tensor; got 2; allowed: 1",
         ),
         (
             model(f"{X},\n{room('y', 3)}", RELU, ONE.replace('"y"', '^"y"')),
@@ -325,7 +325,7 @@ def places(text: str) -> tuple[str, list[str]]:
         ),
         (
             model(f"{X},\n{Y}", RELU, f'{ONE}, {{"type": "print", "resource": ^"z"}}'),
-            "field 'resource': there is nothing of this name; got z",
+            "field 'resource': nothing has this name; got z",
         ),
         (
             model(f"{X},\n{Y}", SHADER, dispatch("s").replace('"s"', '^"s"')),
@@ -351,8 +351,8 @@ def places(text: str) -> tuple[str, list[str]]:
                     '"InputTensor": "y"', '"InputTensor": ^"y"'
                 ),
             ),
-            "node 'half', field 'bindings.InputTensor': the buffer is read as another tensor than it holds: a graph "
-            "has no views; got float32 [2]; allowed: float32 [4]",
+            "node 'half', field 'bindings.InputTensor': the buffer holds another tensor than the operator reads: a "
+            "graph has no views; got float32 [2]; allowed: float32 [4]",
         ),
         (
             model(
@@ -360,7 +360,7 @@ def places(text: str) -> tuple[str, list[str]]:
                 RELU,
                 ONE,
             ),
-            "node 'x', field 'initialValues': is none of the initialisers\n"
+            "node 'x', field 'initialValues': is not an initialiser\n"
             "node 'y', field 'initialValuesDataType': is not an enumerator of DML_TENSOR_DATA_TYPE; got GLOAT32",
         ),
     ],
@@ -395,7 +395,7 @@ def test_two_outputs_of_a_dispatch_cannot_share_a_buffer():
     command = (
         '{"type": "dispatch", "dispatchable": "split", "bindings": {"InputTensor": "x", "OutputTensors": ["y", "y"]}}'
     )
-    with pytest.raises(DocumentError, match=r"field 'bindings.OutputTensors.0': two outputs write to one buffer"):
+    with pytest.raises(DocumentError, match=r"field 'bindings.OutputTensors.0': two outputs write to the same buffer"):
         loads(model(f"{X}, {Y}", split, command))
 
 
@@ -404,7 +404,7 @@ def test_two_outputs_of_a_dispatch_cannot_share_a_buffer():
     [
         ({"inputs": ["xx"]}, "field 'inputs': there is no resource of this name; got xx"),
         ({"constants": ["q"]}, "field 'constants': there is no resource of this name; got q"),
-        ({"inputs": ["x"], "constants": ["x"]}, "field 'inputs': is to be both an input and a constant; got x"),
+        ({"inputs": ["x"], "constants": ["x"]}, "field 'inputs': cannot be both an input and a constant; got x"),
     ],
 )
 def test_inputs_and_constants_are_names_of_resources(options: dict[str, list[str]], message: str):

@@ -227,7 +227,7 @@ def test_a_scalar_that_is_no_number_is_written_as_a_union(dtype: str, value: Any
 def test_a_nan_the_format_cannot_hold_is_refused():
     graph = dg.Graph()
     graph.output("y", graph.fill_value_constant(sizes=[2], dtype="float32", value={"bits": 0x7FC00001}, name="fill"))
-    with pytest.raises(OperatorError, match=r"node 'fill', field 'Value': the format has one NaN only"):
+    with pytest.raises(OperatorError, match=r"node 'fill', field 'Value': the format has only one NaN"):
         dumps(graph)
 
 

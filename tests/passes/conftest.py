@@ -9,7 +9,7 @@ DEVICES = ("reference", "directml:software")
 
 @pytest.fixture(params=DEVICES)
 def device(request: pytest.FixtureRequest) -> str:
-    """The reference, and the real DirectML over a software adapter."""
+    """The reference, and the real DirectML on a software adapter."""
     name = str(request.param)
     if name.startswith("directml"):
         request.getfixturevalue("directml_path")

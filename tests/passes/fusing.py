@@ -1,4 +1,4 @@
-"""What the tests of the passes share: fusing with some rules, and comparing what comes out of it."""
+"""Helpers of the tests of the passes: fusing with some rules, and comparing the results."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ Array = np.ndarray[Any, Any]
 
 
 def fused(graph: dg.Graph, *rules: str) -> Fused:
-    """The graph after these rules (all that are on by default, where none is named), verified after each pass."""
+    """The graph after these rules (by default all that are on), verified after each pass."""
     return fuse(graph, rules=rules or True, check=verify)
 
 
 def operators(result: Fused) -> list[str]:
-    """The names of the operators that are left, in running order."""
+    """The names of the remaining operators, in execution order."""
     return [node.operator.name for node in result.graph.nodes if isinstance(node, OperatorNode)]
 
 
 def operator(result: Fused) -> Any:
-    """The only operator that is left."""
+    """The only remaining operator."""
     (found,) = (node.operator for node in result.graph.nodes if isinstance(node, OperatorNode))
     return found
 
 
 def applied(result: Fused) -> list[str]:
-    """The rules that did something, in order."""
+    """The rules that applied, in order."""
     return [entry.rule for entry in result.record if entry.applied]
 
 
 def refusal(result: Fused, rule: str) -> str:
-    """Why a rule did nothing; it must have seen its pattern once and refused it."""
+    """Why a rule declined; it must have matched its pattern once and declined it."""
     assert rule not in applied(result)
     (entry,) = (entry for entry in result.record if entry.rule == rule)
     return entry.why
@@ -46,14 +46,14 @@ def refusal(result: Fused, rule: str) -> str:
 def results(
     graph: dg.Graph, inputs: Mapping[str, Array], *rules: str, device: str = "reference"
 ) -> list[tuple[Array, Array]]:
-    """(fused, unfused) values of every output; with no rules named, of all that are on by default."""
+    """(fused, unfused) values of every output; by default with all rules that are on."""
     after = graph.compile(device, fuse=rules or True).run(inputs)
     before = graph.compile(device, fuse=False).run(inputs)
     return [(after[name], before[name]) for name in graph.outputs]
 
 
 def assert_same_bits(graph: dg.Graph, inputs: Mapping[str, Array], *rules: str, device: str = "reference") -> None:
-    """Fused and unfused agree bit for bit; any NaN is as good as another."""
+    """Fused and unfused agree bit for bit; all NaNs count as equal."""
     for got, expected in results(graph, inputs, *rules, device=device):
         assert got.dtype == expected.dtype
         np.testing.assert_array_equal(got, expected)
@@ -75,7 +75,7 @@ def of_one(build: Callable[[dg.Graph, dg.Value], dg.Value], x: Array, target: st
 
 
 def samples(dtype: str, scale: float = 3.0) -> Array:
-    """What goes wrong first, then 200 normal numbers: {1, 1, 1, N}."""
+    """Special numbers first, then 200 normal ones: {1, 1, 1, N}."""
     edges = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1, -1, 0.5, -0.5, 6, 7], dtype)
     numbers = scale * np.random.default_rng(3).standard_normal(200)
     return np.concatenate([edges, numbers]).astype(dtype)[None, None, None]

@@ -1,13 +1,13 @@
-"""How far a fused graph may be from its source: as far as a few units in the last place at its nodes carry.
+"""How far a fused graph may differ from its source: as far as errors of a few ULP at its nodes propagate.
 
-Rules that are not exact say how far off they are at the nodes they replace, in units in the last place (ULP) of these
-nodes' values, and what becomes of NaN, of infinities and of the sign of zeros.  What that makes of a graph's outputs
-is told by the source graph itself: it is run a few times more, and every time the values at the nodes in question are
-moved at random by at least what the rules say.  An output of the fused graph has to lie where these runs do.
+Inexact rules state their error at the nodes they replace, in units in the last place (ULP) of these nodes' values, and
+their effect on NaN, infinities and the sign of zeros.  The source graph shows the effect on the outputs: it runs a few
+more times, and each time the values at these nodes are perturbed at random by at least the stated error.  An output of
+the fused graph must be in the range of these runs.
 
-This knows nothing of the rules but their effects, so it cannot repeat their mistakes.  A wrong number is off by
+This uses only the rules' stated effects, so it cannot repeat their mistakes.  A wrong number is off by
 thousands of ULP.  Outputs that do not depend on such nodes, and all outputs of a graph that only exact rules changed,
-have to be the same to the bit.
+must be the same to the bit.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ Array = np.ndarray[Any, Any]
 Outputs = dict[str, Array]
 
 RUNS = 8
-NAN_MAY_BE = (np.inf, -np.inf, 0.0, np.nan)  # by turns, one a run
+NAN_MAY_BE = (np.inf, -np.inf, 0.0, np.nan)  # in turns, one per run
 # ULP; the most that a rule's effect says is 4.
 AMPLITUDE = {DataType.FLOAT16: 4, DataType.FLOAT32: 4, DataType.FLOAT64: 4}
 MARGIN = 2  # ULP beyond the outermost run
 # ULP by which DirectML's own approximations may be off at every node.
 APPROXIMATIONS = {DataType.FLOAT16: 4, DataType.FLOAT32: 64, DataType.FLOAT64: 64}
-_SUMS = ("convolution", "matrix", "normalization")  # families whose numbers are moved as they are read, too
+_SUMS = ("convolution", "matrix", "normalization")  # families whose inputs are also perturbed
 
 
 def is_exact(rule: Rule) -> bool:
-    """Whether a rule keeps every bit on the reference; which bits a NaN has does not count."""
+    """Whether a rule keeps every bit on the reference; the bits of a NaN do not count."""
     return rule.effect == "bit-exact" or rule.effect.startswith(
         ("bit-exact: ", "bit-exact, but for payloads of NaN", "the very bits")
     )
@@ -50,17 +50,17 @@ def forgets_nan(rule: Rule) -> bool:
 
 
 def is_bounded_by_operands(rule: Rule) -> bool:
-    """Whether a bound is in ULP of what the nodes read: where terms cancel, the result has no digit of its own."""
+    """Whether a bound is in ULP of the nodes' inputs: where terms cancel, the result has no correct digit."""
     return "ULP of x" in rule.effect
 
 
 def forgets_roundings(rule: Rule) -> bool:
-    """Whether the steps of a float16 function may be rounded to float32 alone, where an overflow ends no more."""
+    """Whether the steps of a float16 function may be rounded only to float32, so that they no longer overflow."""
     return "of float16 an activation alone rounds its steps" in rule.effect
 
 
 def went_into(record: Iterable[Entry], chosen: Callable[[Rule], bool], rules: Mapping[str, Rule] = RULES) -> set[str]:
-    """The nodes of the source graph that went into what some of the rules made."""
+    """The nodes of the source graph that went into nodes made by these rules."""
     sources: dict[str, set[str]] = collections.defaultdict(set)
     found: set[str] = set()
     for entry in record:
@@ -74,7 +74,7 @@ def went_into(record: Iterable[Entry], chosen: Callable[[Rule], bool], rules: Ma
 
 
 def inexact(record: Iterable[Entry], rules: Mapping[str, Rule] = RULES) -> set[str]:
-    """Those that went into what rules that are not exact made."""
+    """The nodes that went into nodes made by inexact rules."""
     return went_into(record, lambda rule: not is_exact(rule), rules)
 
 
@@ -89,10 +89,10 @@ def values(
     seed: int = 0,
     amplitude: Mapping[DataType, int] = AMPLITUDE,
 ) -> dict[tuple[str, int], Array]:
-    """Every value of a graph, as (node, port), with those at some of its nodes moved at random.
+    """Every value of a graph, as (node, port), with the values of some nodes perturbed at random.
 
-    Those of `operands` read moved numbers, too; those of `wide` are computed in float32 at every other seed; those of
-    `nan` read another number in the place of a NaN.
+    Nodes in `operands` also read perturbed numbers; nodes in `wide` are computed in float32 at every other seed; nodes
+    in `nan` read another number in place of a NaN.
     """
     rng, moved, operands, nan = np.random.default_rng(seed), frozenset(moved), frozenset(operands), frozenset(nan)
     wide = frozenset(wide) if seed % 2 else frozenset()
@@ -128,7 +128,7 @@ def values(
 
 
 def is_float16(node: Node) -> bool:
-    """Whether a node is an operator that reads and writes nothing else."""
+    """Whether a node is an operator that reads and writes only this kind."""
     if not isinstance(node, OperatorNode):
         return False
     descs = (*node.operator.input_descs, *node.operator.output_descs)
@@ -157,25 +157,25 @@ def _retyped(desc: Any, dtype: DataType) -> Any:
 
 
 def run(graph: dg.Graph, inputs: Mapping[str, Array], moved: Iterable[str] = (), **how: Any) -> Outputs:
-    """The outputs of a graph, with the values at some of its nodes moved at random as `values` does."""
+    """The outputs of a graph, with values perturbed as by `values`."""
     found = values(graph, inputs, moved, **how)
     return {name: np.array(found[value.node, value.port]) for name, value in graph.outputs.items()}
 
 
 def is_finite(graph: dg.Graph, inputs: Mapping[str, Array]) -> bool:
-    """Whether there is no infinity and no NaN anywhere in a graph."""
+    """Whether a graph has no infinity and no NaN anywhere."""
     return all(np.isfinite(each).all() for each in values(graph, inputs).values() if each.dtype.kind == "f")
 
 
 def _moved(values: Array, rng: np.random.Generator, amplitude: Mapping[DataType, int]) -> Array:
-    """Floats a few ULP away, zeros of any sign; what is infinite or NaN may be what it was made of by overflow."""
+    """Floats a few ULP away, zeros of any sign; infinities and NaN may become the numbers before the overflow."""
     if values.dtype.kind != "f":
         return values
     reach = amplitude[DataType.parse(values.dtype)]
     greatest = np.finfo(values.dtype).max
     with np.errstate(all="ignore"):
         steps = rng.integers(-reach, reach, values.shape, endpoint=True)
-        unit = np.spacing(np.minimum(np.abs(values), greatest / 2))  # of the greatest number it would be infinite
+        unit = np.spacing(np.minimum(np.abs(values), greatest / 2))  # of the largest number it would be infinite
         result = np.clip(values + (steps * unit).astype(values.dtype), -greatest, greatest)
         coins = rng.random(values.shape) < 0.5
         result = np.where((values == 0) & coins, -values, result)
@@ -184,14 +184,14 @@ def _moved(values: Array, rng: np.random.Generator, amplitude: Mapping[DataType,
 
 
 def _without_nan(values: Array, seed: int) -> Array:
-    """Something in the place of a NaN, or a NaN again."""
+    """Another number in place of a NaN, or a NaN again."""
     if values.dtype.kind != "f":
         return values
     return np.where(np.isnan(values), values.dtype.type(NAN_MAY_BE[seed % len(NAN_MAY_BE)]), values)
 
 
 def after(graph: dg.Graph, nodes: Iterable[str]) -> set[str]:
-    """Some nodes and all that depend on them."""
+    """Some nodes and all nodes that depend on them."""
     found = set(nodes)
     for node in graph.nodes:
         if any(source in found for source, _, _ in graph.producers(node.name)):
@@ -209,9 +209,9 @@ def assert_same_bits(got: Array, expected: Array, what: str = "") -> None:
 
 
 def assert_within(got: Array, runs: Sequence[Array], what: str = "") -> None:
-    """Every element lies where those of some runs do, and about as far beyond as they are apart.
+    """Every element is in the range of some runs, extended by about the width of the range.
 
-    Where the runs do not agree on whether it is a number, infinite or NaN, it may be anything.
+    If the runs disagree on whether it is finite, infinite or NaN, any value is accepted.
     """
     low, high, spread = hull(runs)
     margin = spread + MARGIN * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype)
@@ -228,19 +228,19 @@ def assert_within(got: Array, runs: Sequence[Array], what: str = "") -> None:
 def approximated(
     graph: dg.Graph, inputs: Mapping[str, Array], amplitude: Mapping[DataType, int] = APPROXIMATIONS
 ) -> list[Outputs]:
-    """Some runs of a graph, each off at every node as DirectML may be, and the last one as the reference is."""
+    """Some runs of a graph, each with DirectML's possible errors at every node; the last one is the reference's."""
     every = [node.name for node in graph.nodes if isinstance(node, OperatorNode)]
     runs = [run(graph, inputs, every, nan=every, seed=seed, amplitude=amplitude) for seed in range(4)]
     return [*runs, run(graph, inputs)]
 
 
 def assert_near(got: Array, expected: Array, runs: Sequence[Array], what: str) -> None:
-    """Two results of a device differ no more than approximations at every node may make them, told by some runs."""
+    """Two results of a device differ by no more than approximations at every node allow, estimated by some runs."""
     low, high, spread = hull(runs)
     if got.dtype.kind != "f":
         differs = np.abs(got.astype(object) - expected.astype(object)) > spread
     else:
-        # What is not finite in some run is told apart by the bit patterns of other tests.
+        # Values that are not finite in some run are covered by the bit patterns of other tests.
         settled = np.isfinite(runs).all(0) & np.isfinite(got) & np.isfinite(expected)
         with np.errstate(invalid="ignore"):
             distance = np.abs(got.astype(np.float64) - expected.astype(np.float64))
@@ -249,7 +249,7 @@ def assert_near(got: Array, expected: Array, runs: Sequence[Array], what: str) -
 
 
 def hull(runs: Sequence[Array]) -> tuple[Array, Array, Array]:
-    """The least and the greatest of some runs, and how far apart they are; in float64 or as exact integers."""
+    """The minimum and maximum of some runs, and their difference; in float64 or as exact integers."""
     stack = np.stack(runs)
     stack = stack.astype(np.float64) if stack.dtype.kind == "f" else stack.astype(object)
     low, high = np.fmin.reduce(stack), np.fmax.reduce(stack)
@@ -261,7 +261,7 @@ def hull(runs: Sequence[Array]) -> tuple[Array, Array, Array]:
 
 
 def ulp(magnitude: Array, dtype: np.dtype[Any]) -> Array:
-    """A unit in the last place of numbers of a float type; integers have none."""
+    """The ULP of numbers of a float type; 0 for integers."""
     if dtype.kind != "f":
         return np.zeros(magnitude.shape, object)
     info = np.finfo(dtype)

@@ -1,4 +1,4 @@
-"""What follows a heavy operator goes into its FusedActivation."""
+"""An activation after a heavy operator becomes its FusedActivation."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def apply(name: str, value: Any) -> Any:
 
 
 def assert_near(graph: dg.Graph, x: Array, device: str, *rules: str, slope: float = 2) -> None:
-    """Half a unit of the argument, which is at most 64 here, and one of the result; zeros are equal."""
+    """1/2 ULP of the argument, which is at most 64 here, and 1 ULP of the result; zeros are equal."""
     for got, expected in results(graph, {"x": x}, *rules, device=device):
         exact = device != "reference" and x.dtype == np.float32
         unit = 0.0 if exact else slope * float(np.spacing(x.dtype.type(32)))
@@ -105,7 +105,7 @@ def test_fused(host: str, name: str, dtype: str, device: str) -> None:
     assert_near(graph, x, device, "fuse_activation")
 
 
-# What is no activation by name.
+# Operators that are not activations by name.
 OTHERS: dict[str, tuple[Build, str, dict[str, float]]] = {
     "threshold at 0": (lambda g, x: dg.threshold(x, min=0), "activation_relu", {}),
     "tanh": (lambda g, x: dg.tanh(x), "activation_tanh", {}),
@@ -149,7 +149,7 @@ def test_a_sum_and_a_number(device: str) -> None:
 
 
 def test_a_fused_relu_keeps_nan_and_signs_zero() -> None:
-    """Measured: alone it gives 0.0 for both."""
+    """Measured: a separate RELU gives 0.0 for both."""
     x = np.array([[[[np.nan, -1.0, 2.0]]]], np.float32)
     graph = of_one(lambda g, x: dg.activation_relu(dg.add(x, x)), x)
     ((got, expected),) = results(graph, {"x": x}, "fuse_activation")
@@ -177,7 +177,7 @@ def test_the_padding_of_an_output_is_activated_either_way(device: str) -> None:
     assert_near(graph, X, device, "fuse_activation")
 
 
-# Where it must not.
+# Where it must not apply.
 
 
 def read_twice(g: dg.Graph, x: dg.Value) -> dg.Value:
@@ -228,7 +228,7 @@ def test_from_their_levels() -> None:
 
 
 def test_a_broadcast_result_stays() -> None:
-    """The number has more elements than the product, which is read by zero strides."""
+    """The number has more elements than the product, which is read through zero strides."""
 
     def build(g: dg.Graph, x: dg.Value) -> dg.Value:
         return dg.add(x, x) * g.fill_value_constant(sizes=[3, 2, 4, 4], dtype="float32", value=3)
@@ -237,7 +237,7 @@ def test_a_broadcast_result_stays() -> None:
 
 
 def test_float16_tanh_is_another_function() -> None:
-    """ACTIVATION_TANH is computed in float16 by DirectML, TANH in float32."""
+    """DirectML computes ACTIVATION_TANH in float16, TANH in float32."""
     result = fused(of_one(lambda g, x: dg.tanh(gemm(g, x)), X.astype(np.float16)), *RULES)
     assert operators(result) == ["gemm", "tanh"]
 

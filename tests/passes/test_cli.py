@@ -1,4 +1,4 @@
-"""What fusion looks like on the command line."""
+"""Fusion on the command line."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_explain_comes_first_behind_signs(file: str):
 
 def test_explain_where_nothing_was_done(file: str):
     assert output_of("lower", file, "--explain", "--no-fuse").startswith(
-        "# nothing is fused, as asked for\ngraph scaled\n"
+        "# nothing is fused: --no-fuse\ngraph scaled\n"
     )
 
 

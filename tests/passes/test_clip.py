@@ -30,7 +30,7 @@ def attributes(found: Any) -> dict[str, Any]:
 
 
 def assert_same_but_for_zeros(graph: dg.Graph, x: Any, device: str, nan: float | None = None) -> None:
-    """Bit for bit, zeros being equal; `nan` is what NaN becomes now, where that is something else."""
+    """Bit for bit, with equal zeros; `nan` is the new result for NaN, if it changed."""
     for got, expected in results(graph, {"x": x}, *RULES, device=device):
         now = np.where(np.isnan(x), got.dtype.type(nan), expected) if nan is not None else expected
         assert_same(np.where(got == 0, 0, got).astype(got.dtype), np.where(now == 0, 0, now).astype(got.dtype))
@@ -203,7 +203,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.sampled_from(["float32", "float16", "int8", "int32"]))
 def test_any_chain(steps: list[tuple[str, int]], dtype: str) -> None:
-    """Whatever stands behind one another is one operator at most, and gives the same numbers."""
+    """Any chain becomes at most one operator, and gives the same numbers."""
     makes: dict[str, Callable[[Any, int], Any]] = {
         "max": dg.max,
         "min": dg.min,
@@ -224,7 +224,7 @@ def test_any_chain(steps: list[tuple[str, int]], dtype: str) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
-# With what is around.
+# Together with other nodes.
 
 
 @pytest.mark.usefixtures("directml_path")

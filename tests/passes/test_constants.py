@@ -1,4 +1,4 @@
-"""Constants: what is computed beforehand, and what is stored as one element."""
+"""Constants: values computed in advance, and values stored as one element."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ X = {"x": np.arange(24, dtype=np.float32).reshape(SIZES)}
 
 
 def of(build: Callable[[dg.Graph, dg.Value], Any], sizes: list[int] = SIZES, **keywords: Any) -> dg.Graph:
-    """A graph whose output is what a function makes of an input x."""
+    """A graph whose output is a function of an input x."""
     g = dg.Graph("test", **keywords)
     g.output("y", build(g, g.input("x", sizes=sizes, dtype="float32")))
     return g
@@ -204,7 +204,7 @@ def test_at_every_level(target: str, device: str) -> None:
     assert_same_bits(of(lambda g, x: x * filled(g, 2), target=target), X, "one_element", device=device)
 
 
-# What it comes to on DirectML.
+# The cost on DirectML.
 
 
 def masked(g: dg.Graph, x: dg.Value) -> dg.Value:

@@ -1,4 +1,4 @@
-"""Biases and constant statistics behind a convolution go into it."""
+"""Biases and constant statistics after a convolution go into it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_bias_goes_in(name: str, swap: bool, device: str) -> None:
     assert made.name == "convolution"
     assert made.bias.sizes == (1, 4, 1, 1)
     ((got, expected),) = results(graph, inputs_of(graph), "convolution_bias", device=device)
-    # Half a unit of a sum of 27 products, which stay below 32 in all.
+    # 1/2 ULP of a sum of 27 products, which stay below 32 in total.
     np.testing.assert_allclose(got, expected, rtol=0, atol=32 * np.finfo(np.float32).eps)
 
 
@@ -72,7 +72,7 @@ def test_float16_is_rounded_once(device: str) -> None:
     filter_ = graph.constant("filter", [[[[1, 1]]]], dtype="float16")
     graph.output("y", dg.convolution(x, filter_) + graph.constant("b", [[[[-2048]]]], dtype="float16"))
     ((got, expected),) = results(graph, {"x": np.array([[[[2048, 1]]]], np.float16)}, "convolution_bias", device=device)
-    assert expected.ravel() == [0]  # 2049 is no float16
+    assert expected.ravel() == [0]  # 2049 is not a float16
     assert got.ravel() == [1]
 
 
@@ -114,7 +114,7 @@ def test_statistics_go_in(with_bias: bool, activation: str | None, device: str) 
     )
     assert operators(fused(graph)) == ["convolution"]
     ((got, expected),) = results(graph, {"x": X}, device=device)
-    # The largest factor is 2 / √0.251 or 0.01 / √0.001, the products' magnitudes stay below 32 in all.
+    # The largest factor is 2 / √0.251 or 0.01 / √0.001, the products' magnitudes stay below 32 in total.
     np.testing.assert_allclose(got, expected, rtol=0, atol=4 * 32 * 2 * np.finfo(np.float32).eps)
 
 

@@ -1,4 +1,4 @@
-"""The dispatches on the real DirectML that fusion leaves of the graphs of `benchmarks/fusion.py`."""
+"""The number of dispatches on the real DirectML after fusing the graphs of `benchmarks/fusion.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _load(path: pathlib.Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
+    sys.modules[spec.name] = module  # dataclasses look up their module
     spec.loader.exec_module(module)
     return module
 

@@ -1,4 +1,4 @@
-"""The draft: looking around in a graph, rewriting it, and what becomes of names, origins and dead nodes."""
+"""The draft: searching and rewriting a graph, and its names, origins and dead nodes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def filled(g: dg.Graph, value: Any, dtype: str = "float32", sizes: list[int] = S
 
 
 def of(build: Callable[[dg.Graph], Any], **keywords: Any) -> dg.Graph:
-    """A graph whose outputs are what a function adds to it."""
+    """A graph with the outputs that a function adds."""
     g = dg.Graph("test", **keywords)
     results = build(g)
     for index, value in enumerate(results if isinstance(results, tuple) else (results,)):
@@ -33,7 +33,7 @@ def of(build: Callable[[dg.Graph], Any], **keywords: Any) -> dg.Graph:
 
 
 def number(g: dg.Graph, *rules: str) -> Any:
-    """The number of the only operator that is left, a fill."""
+    """The number of the only remaining operator, a fill."""
     fill = operator(fused(g, *rules))
     assert isinstance(fill, FillValueConstant)
     return fill.value.value
@@ -259,7 +259,7 @@ def test_an_unknown_condition_leaves_both() -> None:
 # Any tree of operators over fills.
 
 _NUMBERS = st.sampled_from([0.0, -0.0, 1.0, -2.5, 3e38, 1e-45, INF, NAN])
-# Without max and min, which may take either of two zeros: NumPy's choice depends on how many there are.
+# Without max and min, which may return either of two zeros: NumPy's choice depends on the number of elements.
 _BINARY = [dg.add, dg.subtract, dg.multiply, dg.divide, dg.difference_square, dg.mean]
 _UNARY = [dg.abs, dg.negate, dg.floor, dg.sqrt, dg.recip, dg.sign, dg.exp, dg.ceil]
 

@@ -1,4 +1,4 @@
-"""Data movement that readers do by their strides."""
+"""Data movement that readers do through their strides."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_slice_that_is_an_output_stays() -> None:
 
 
 def test_a_slice_that_is_copied_is_the_copy() -> None:
-    """Read by an identity, the slice costs what the identity would, which devices can leave out."""
+    """A slice that an identity reads costs as much as the identity, which devices can remove."""
     graph = dg.Graph("test")
     x = graph.input("x", sizes=X.shape, dtype="float32")
     part = dg.slice(x, offsets=[0] * 4, sizes=[1, 1, 2, 3], strides=[1, 1, 2, 2])

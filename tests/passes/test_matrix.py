@@ -1,4 +1,4 @@
-"""What stands behind a GEMM goes into its alpha, beta and C."""
+"""Scales and sums after a GEMM go into its alpha, beta and C."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def graph_of(build: Callable[..., Any], c_sizes: tuple[int, ...] = C.shape, dtyp
 
 
 def assert_half_a_unit_of_the_product(graph: dg.Graph, inputs: dict[str, Any], rule: str, device: str) -> None:
-    """The rounding that is saved is at most half a unit of A · B, which is then scaled by at most 4."""
+    """The saved rounding is at most 1/2 ULP of A · B, which is then scaled by at most 4."""
     product = np.abs(inputs["a"].astype(np.float64)) @ np.abs(inputs["b"].astype(np.float64))
     for got, expected in results(graph, inputs, rule, device=device):
         bound = 4 * product * np.finfo(got.dtype).eps

@@ -1,4 +1,4 @@
-"""Neutral elements: which operations go, and which only seem to change nothing."""
+"""Neutral elements: operations that are removed, and operations that only seem to change nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def feed(dtype: str) -> dict[str, Any]:
 
 
 def of(build: Callable[[dg.Value, Callable[[Any], dg.Value]], Any], dtype: str) -> dg.Graph:
-    """identity(build(identity(x))): what stands between the copies is what is looked at."""
+    """identity(build(identity(x))): the test looks at the nodes between the copies."""
     g = dg.Graph("test")
     x = dg.identity(g.input("x", sizes=SIZES, dtype=dtype), name="before")
 
@@ -84,7 +84,7 @@ def test_numbers_that_change_nothing(build: Any, dtypes: list[str], device: str)
         (lambda x, c: c(0.0) - x, "float32"),
         (lambda x, c: c(1.0) / x, "float32"),
         (lambda x, c: x * c(0.0), "float32"),  # NaN, −0.0
-        (lambda x, c: dg.max(x, c(-INF)), "float32"),  # NaN gives way
+        (lambda x, c: dg.max(x, c(-INF)), "float32"),  # NaN becomes the number
         (lambda x, c: dg.min(x, c(INF)), "float32"),
         (lambda x, c: c(0) - x, "int32"),
         (lambda x, c: dg.bit_shift_left(c(0), x), "uint32"),

@@ -1,4 +1,4 @@
-"""Origins: every node tells which nodes of the source graph went into it."""
+"""Origins: the nodes of the source graph that went into each node."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dmlgraph.passes.origins import Origins
 def test_what_went_in_is_merged_in_order() -> None:
     origins = Origins()
     assert origins.of(["a", "d"]) == {"a": ("a",), "d": ("d",)}
-    origins.replace(["b", "a"], ["b"], ["b"])  # a new node of an old name
-    origins.replace(["c"], ["b", "d"], [])  # into nodes that are there
+    origins.replace(["b", "a"], ["b"], ["b"])  # a new node with an old name
+    origins.replace(["c"], ["b", "d"], [])  # into existing nodes
     assert origins.of("bdf") == {"f": ("f",), "b": ("b", "a", "c"), "d": ("d", "c")}
     origins.replace(["d", "b"], ["e"], ["e"])
     assert origins.of("e") == {"e": ("d", "c", "b", "a")}

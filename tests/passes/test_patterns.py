@@ -1,4 +1,4 @@
-"""Formulas in several operators become the one that DirectML has."""
+"""Formulas of several operators become DirectML's single operator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def unit(x: Array) -> Array:
 erf = np.vectorize(math.erf, otypes=[float])
 
 
-# The rule, the graph, its attributes, and what it means in float64.
+# The rule, the graph, its attributes, and its function in float64.
 FOUND: dict[str, tuple[str, Build, dict[str, float], Callable[[Array], Array]]] = {
     "swish": (
         "swish",
@@ -116,7 +116,7 @@ FOUND: dict[str, tuple[str, Build, dict[str, float], Callable[[Array], Array]]] 
         lambda x: np.where(x >= 0, x, 3 * x),
     ),
 }
-# In ULP of x: of what is computed in float32 by exact functions, and by DirectML's erf.
+# In ULP of x: the error with exact functions in float32, and with DirectML's erf.
 OF_X = {"hard_swish": (2, 2), "gelu": (2, 8)}
 
 
@@ -130,14 +130,14 @@ def assert_within(name: str, got: Array, other: Array, x: Array, device: str) ->
         unit_of_x = np.spacing(np.abs(x)).astype(np.float64)
         assert (np.abs(got.astype(np.float64) - other.astype(np.float64)) <= bound * unit_of_x).all()
     else:
-        # Of swish: half a unit of sigmoid's argument, which is at most 2x, is |x| of the result's.
+        # For swish: 1/2 ULP of sigmoid's argument, which is at most 2x, is |x| ULP of the result.
         bound = 0 if rule == "leaky_relu" or device != "reference" else 2 + 2 * np.abs(x)
         assert (ulps(got, other.astype(got.dtype)) <= bound).all()
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_found(name: str, device: str) -> None:
-    """The operator, fused against unfused within the bound, and both near to what is meant."""
+    """The operator: fused and unfused agree within the bound, and both are close to the exact function."""
     rule, build, attributes, meaning = FOUND[name]
     x = samples("float32")
     graph = of_one(build, x)
@@ -168,14 +168,14 @@ def test_found_in_float16(name: str, device: str) -> None:
 
 @pytest.mark.parametrize("name", FOUND)
 def test_found_after_the_other_rules(name: str) -> None:
-    """Whatever the pipeline made of the numbers before, the formula is seen."""
+    """The formula is matched whatever earlier rules did with the numbers."""
     rule, build, _, _ = FOUND[name]
     assert operators(fused(of_one(build, samples("float32")))) == [f"activation_{rule}"]
 
 
 @pytest.mark.parametrize("rule", ["swish", "hard_swish", "gelu", "leaky_relu"])
 def test_of_what_is_a_line_itself(rule: str) -> None:
-    """x is known again where it is computed from something else by a line."""
+    """x is recognised if an affine map computes it from another value."""
     builds: dict[str, Build] = {
         "swish": lambda g, x: x * dg.activation_sigmoid(x),
         "hard_swish": lambda g, x: x * dg.activation_hard_sigmoid(x, alpha=0.25, beta=0.5),

@@ -1,4 +1,4 @@
-"""The driver: which rules run, how often, and what is written down about it."""
+"""The driver: which rules run, how often, and the record."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def sqrt_to_exp(_: Draft, node: DraftNode) -> Outcome:
 
 @rule(Abs, effect="none: it is wrong")
 def doubling(_: Draft, node: DraftNode) -> Outcome:
-    """abs → abs of abs: there is always more of it."""
+    """abs → abs of abs: never ends."""
     return Rewrite.of(New(Abs, {"input": New(Abs, {"input": node.operand("input")})}), "more")
 
 
 @rule(Negate, effect="none", default=False)
 def optional(_: Draft, node: DraftNode) -> Outcome:
-    """negate → abs, if asked for."""
+    """negate → abs, off by default."""
     return Rewrite.of(New(Abs, {"input": node.operand("input")}), "asked for")
 
 
@@ -136,7 +136,7 @@ class TestRecord:
     @staticmethod
     @rule(Add, effect="none")
     def declining(draft: Draft, node: DraftNode) -> Outcome:
-        """Sees a sum and keeps away."""
+        """Matches a sum and declines."""
         del draft, node
         return Declined("it is a sum")
 
@@ -154,7 +154,7 @@ class TestRecord:
     def test_nothing_is_said_of_nodes_that_are_no_more(self):
         @rule(Exp, effect="none")
         def refusing(draft: Draft, node: DraftNode) -> Outcome:
-            """Refuses all."""
+            """Declines always."""
             del draft, node
             return Declined("no")
 

@@ -1,4 +1,4 @@
-"""Random graphs: fused, they compute what they did, on the reference and on the real DirectML."""
+"""Random graphs: fusing does not change their results, on the reference and on the real DirectML."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from passes.perturbed import approximated, assert_fused, assert_near, is_exact, 
 
 EXAMPLES_A_FOCUS = 300  # of 7: 2,100 graphs
 SEEDS = range(150)
-ON_DIRECTML = 16  # graphs a focus
-DIRECTML_LEVEL = "6.2"  # that of the library for Linux
+ON_DIRECTML = 16  # graphs per focus
+DIRECTML_LEVEL = "6.2"  # the level of the library for Linux
 
 
 class Verifier:
@@ -65,7 +65,7 @@ def test_exact_rules_keep_every_bit(focus: str, data: st.DataObject):
 
 @functools.cache
 def fixed() -> list[tuple[Sample, Fused]]:
-    """The same graphs every time, of every focus, and what became of them."""
+    """The same graphs every time, of every focus, with the results of fusing."""
     samples = [graph_of(seed, focus) for focus in FOCUSES for seed in SEEDS]
     return [(sample, fuse(sample.graph)) for sample in samples]
 
@@ -82,7 +82,7 @@ def test_every_rule_that_is_on_fires():
     assert not missing, f"no graph of {len(fixed())} makes these fire"
 
 
-# The comparison sees mistakes: rules that claim a little and do more.
+# The comparison finds mistakes: rules that do more than they claim.
 
 
 @rule(Multiply, effect="at most 2 ULP")
@@ -143,7 +143,7 @@ def test_a_rule_that_does_more_than_it_says_is_found(mistake: Rule):
 @pytest.mark.usefixtures("directml_path")
 @pytest.mark.parametrize("focus", FOCUSES)
 def test_fused_graphs_compute_the_same_on_directml(focus: str):
-    """Finite ones: what DirectML makes of NaN and infinities, the tests of the rules say."""
+    """Finite ones: the tests of the rules cover NaN and infinities on DirectML."""
     seeds = itertools.count(1000)
     compared = 0
     while compared < ON_DIRECTML:
@@ -155,7 +155,7 @@ def test_fused_graphs_compute_the_same_on_directml(focus: str):
 
 
 def _compare_on_directml(sample: Sample, what: str) -> None:
-    """Fused and unfused lie as near to one another as approximations at every node may make them."""
+    """Fused and unfused are as close as approximations at every node allow."""
     graph = sample.graph
     runs = approximated(graph, sample.inputs)
     after = graph.compile("directml:software").run(sample.inputs)

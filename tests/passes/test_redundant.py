@@ -1,4 +1,4 @@
-"""Redundant nodes go, and nothing that is not redundant."""
+"""Redundant nodes are removed, and no others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ F16 = {"dtype": "float16"}
 
 
 def graph_of(build: Callable[[Any], Any], dtype: str = "float32") -> dg.Graph:
-    """exp or bit_count of what `build` makes of x, so that the node in question is no output of the graph."""
+    """exp or bit_count of `build(x)`, so that the tested node is not an output of the graph."""
     graph = dg.Graph("test")
     value = build(graph.input("x", sizes=X.shape, dtype=dtype))
     last = dg.exp if value.dtype.is_float else dg.bit_count
@@ -157,7 +157,7 @@ def test_a_scale_between_two_of_the_same_counts() -> None:
         ("float32", "float16", "float32", 2),  # loses digits
         ("int32", "float32", "int32", 2),  # loses digits beyond 2^24
         ("uint8", "int8", "uint8", 2),  # saturates
-        ("int16", "int32", "int8", 2),  # the second cast is not sure to be the same from int16
+        ("int16", "int32", "int8", 2),  # the second cast may differ from int16
     ],
 )
 def test_casts_join(origin: str, middle: str, end: str, left: int) -> None:

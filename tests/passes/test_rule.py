@@ -1,4 +1,4 @@
-"""Rules: where one says that it fits nowhere, it does nothing."""
+"""Rules: a rule does nothing where it states that it fits nowhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEEDS = range(60)
 
 
 def ask_where_nothing_fits(draft: Draft) -> None:
-    """Asks every rule at every node of its kinds where `after` or `needs` does not hold."""
+    """Calls every rule at every node of its kinds for which `after` or `needs` does not hold."""
     for node in draft.nodes.values():
         for rule in RULES.values():
             if rule.anchors and node.kind not in rule.anchors:
@@ -31,6 +31,6 @@ def test_a_rule_does_nothing_where_it_says_so(focus: str) -> None:
 
 
 def test_rules_that_are_left_out_do_not_look_at_nodes() -> None:
-    """Most rules name what they look for, so that a graph without it costs nothing."""
+    """Most rules state what they need, so that a graph without it costs nothing."""
     unbounded = {rule.name for rule in RULES.values() if not rule.anchors and not rule.needs}
     assert unbounded == {"share"}

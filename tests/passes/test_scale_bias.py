@@ -1,4 +1,4 @@
-"""Multiplications and additions by numbers go into the ScaleBias of what reads them."""
+"""Multiplications and additions with numbers go into the ScaleBias of their readers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_absorbed(name: str, device: str) -> None:
     found = operator(fused(graph, *RULES))
     assert (found.name, str(found.scale_bias)) == (becomes, str(ScaleBias(scale=scale, bias=bias)))
     for got, expected in results(graph, {"x": samples("float32")}, *RULES, device=device):
-        assert_same(np.abs(got), np.abs(expected))  # which of two zeros max takes is the device's
+        assert_same(np.abs(got), np.abs(expected))  # the device chooses which of two zeros max returns
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -149,7 +149,7 @@ def test_two_products_are_within_2_ulp(device: str) -> None:
 
 
 def test_no_overflow_between_a_sum_and_its_half(device: str) -> None:
-    """The edge: what is in between is beyond float32, and the one line is not."""
+    """The edge: an intermediate value is beyond float32, but the composed map is not."""
     greatest = float(np.finfo(np.float32).max)
     x = np.full([1, 1, 1, 1], greatest, np.float32)
     graph = of_one(lambda g, x: (x + greatest) * 0.5, x)
@@ -226,7 +226,7 @@ def test_other_types_are_left(dtype: str) -> None:
 
 
 def test_a_number_that_broadcasts_its_tensor(device: str) -> None:
-    """The fill has more elements than x: the line is read by zero strides, as the product was."""
+    """The fill has more elements than x: the map is read through zero strides, as the product was."""
     x = np.array([[[[1.0], [2.0]]]], np.float32)
 
     def build(g: dg.Graph, x: dg.Value) -> dg.Value:

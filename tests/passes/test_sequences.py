@@ -1,4 +1,4 @@
-"""Sequences: arithmetic and slices that leave a sequence, and only where every bit is certain."""
+"""Sequences: arithmetic and slices that give a sequence, only if every bit is certain."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def filled(g: dg.Graph, value: Any, dtype: str = "float32", sizes: list[int] = S
 
 
 def line(g: dg.Graph) -> tuple[Any, Any]:
-    """Start and delta of the only operator that is left."""
+    """Start and delta of the only remaining operator."""
     sequence = operator(fused(g, *RULES))
     assert isinstance(sequence, FillValueSequence)
     return sequence.value_start.value.item(), sequence.value_delta.value.item()
@@ -125,7 +125,7 @@ def test_an_infinite_index_times_zero_is_nan() -> None:
     assert refusal(fused(g, *RULES), "fill_of_sequence") == "its elements are not all the same to the bit"
 
 
-# Certain or not, beyond what is compared.
+# Certain or not, for more elements than are compared.
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def test_long_ones_that_are_exact(build: Build) -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda g: seq(g, 0, 0.1, sizes=LONG) * 3,  # 0.1 is no multiple of a power of two that float32 can count
+        lambda g: seq(g, 0, 0.1, sizes=LONG) * 3,  # 0.1 is not an exact multiple of a power of two in float32
         lambda g: seq(g, 0, 1, sizes=LONG) * (1 / 3),
         lambda g: seq(g, 1, 1, sizes=LONG) + 1e-9,
         lambda g: seq(g, 0, 1, sizes=LONG) * 3e38,  # infinite
         lambda g: seq(g, 0, 1, sizes=LONG) * 2e-45,  # subnormal
-        lambda g: dg.negate(seq(g, -4, 1, sizes=LONG)),  # −0.0 in the midst
+        lambda g: dg.negate(seq(g, -4, 1, sizes=LONG)),  # −0.0 in the middle
         lambda g: seq(g, -4, 1, sizes=LONG) * -1,
         lambda g: dg.cast(seq(g, 0, 1, sizes=LONG), dtype="uint8"),  # saturates
         lambda g: dg.cast(seq(g, 0, 0.5, sizes=LONG), dtype="int32"),  # cuts
@@ -200,7 +200,7 @@ def test_a_product_of_sequences_is_none() -> None:
     assert applied(fused(of(lambda g: seq(g, 0, 1) * seq(g, 0, 1)), *RULES)) == []
 
 
-# Anything at all.
+# Random expressions.
 
 _TYPES = st.sampled_from(["float16", "float32", "int8", "uint8", "int16", "uint32", "int64"])
 _WIDTHS = st.integers(1, 9).flatmap(lambda rows: st.tuples(st.just(rows), st.integers(1, 9)))

@@ -1,4 +1,4 @@
-"""What is computed twice is computed once."""
+"""Duplicate computations are removed."""
 
 from __future__ import annotations
 
