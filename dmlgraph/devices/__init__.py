@@ -19,7 +19,7 @@ _NAMES = ("auto", *_EMBEDDED, _DIRECTML, "directml:software")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Choice:
-    """A device and why it is the one; `name` is what was asked for, by which choices are compared."""
+    """A device and why it was chosen; `name` is what the user asked for, and what choices are compared by."""
 
     name: str
     device: Device = dataclasses.field(compare=False)
@@ -28,7 +28,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Listing:
-    """A device for `dmlgraph devices`; `missing` says why it cannot be used here, None if it can."""
+    """A device for `dmlgraph devices`; `missing` says why it cannot be used here, and is None if it can."""
 
     name: str
     description: str
@@ -43,14 +43,14 @@ def choose(name: str, *, threads: int | None = None) -> Choice:
         threads: as in `Graph.compile`.
 
     Raises:
-        DeviceError: there is no device of this name, it cannot be used here, or it takes no number of threads.
+        DeviceError: the name is unknown, the device cannot be used here, or it does not take a number of threads.
     """
     choice = _choose(name)
     if threads is None:
         return choice
     if not isinstance(choice.device, CpuDevice):
         raise DeviceError(
-            f"'{choice.device.name}' takes no number of threads", code="conflict", field="threads", got=threads
+            f"'{choice.device.name}' does not take a number of threads", code="conflict", field="threads", got=threads
         )
     return dataclasses.replace(choice, device=CpuDevice(threads))
 
@@ -73,12 +73,12 @@ def _choose(name: str) -> Choice:
         field="device",
         got=name,
         allowed=f"{listing(_NAMES)}, directml:N for an adapter's index",
-        hint=suggestion(family.lower(), _NAMES, DEVICES) or "'dmlgraph devices' lists what is here",
+        hint=suggestion(family.lower(), _NAMES, DEVICES) or "'dmlgraph devices' lists the devices of this machine",
     )
 
 
 def _automatic() -> Choice:
-    """A hardware DirectML adapter where there is one, else the embedded default."""
+    """The first hardware DirectML adapter, or the embedded default if there is no such adapter."""
     try:
         hardware, reason = _directml().find_hardware()
     except DeviceError as error:
@@ -89,7 +89,7 @@ def _automatic() -> Choice:
 
 
 def list_devices() -> list[Listing]:
-    """Every device that there is or could be."""
+    """Every device, including those that cannot be used here."""
     embedded = [Listing(name, device.description) for name, device in _EMBEDDED.items()]
     try:
         adapters = _directml().list_adapters()
@@ -99,6 +99,6 @@ def list_devices() -> list[Listing]:
 
 
 def _directml() -> ModuleType:
-    """The module of the DirectML devices, loaded where it is used: it needs the native module."""
+    """The module of the DirectML devices, imported on first use because it needs the native module."""
     with native_needed():
         return importlib.import_module("dmlgraph.devices.directml.device")

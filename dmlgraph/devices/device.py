@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dmlgraph.operators.declaration.operator import Operator
 
 
-# What `Graph.compile` takes; an adapter's index may be any that `dmlgraph devices` lists.
+# What `Graph.compile` takes; the index may be that of any adapter that `dmlgraph devices` lists.
 DeviceName = Literal[
     "auto",
     "cpu",
@@ -44,10 +44,10 @@ class Device(abc.ABC):
     level: FeatureLevel
 
     def objection(self, made: Operator, instead_of: Operator | None) -> str | None:
-        """Why a pass should not make an operator here in the place of another; None where it may.
+        """Why a pass should not replace one operator by another on this device; None if it may.
 
-        The passes ask this about every operator they make, such as one with a fused activation in the place of the
-        activation: a device that does not absorb something says so here.
+        The passes ask this about every operator they make, for example one with a fused activation that replaces
+        the activation: a device that does not absorb something says so here.
         """
         return None
 
@@ -62,12 +62,12 @@ class Device(abc.ABC):
 
 @contextlib.contextmanager
 def native_needed() -> Iterator[None]:
-    """For imports of modules that need the native module: DeviceError where it cannot be loaded."""
+    """For imports of modules that need the native module: raises DeviceError if it cannot be loaded."""
     try:
         yield
     except ImportError as error:
         raise DeviceError(
             f"the native module of dmlgraph cannot be loaded: {error}",
             code="native-module",
-            hint="if these are the sources, leave their folder, so that the installed package is taken",
+            hint="in a folder with dmlgraph's sources, change to another folder so that the installed package is used",
         ) from None

@@ -1,7 +1,7 @@
-"""The end of Python while daemon threads compile graphs: what they are at is waited for.
+"""Makes Python wait at exit for daemon threads that are compiling graphs.
 
-Before version 3.14 Python ends a thread that runs Python code then by unwinding its stack.  Pydantic, which is called
-and calls Python meanwhile, cannot be unwound: the process would abort.
+Before version 3.14, Python ends a daemon thread at exit by unwinding its stack.  Pydantic calls Python and is called
+by it, and cannot be unwound: the process would abort.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_MOST_SECONDS = 10.0  # to wait
+_MOST_SECONDS = 10.0  # the longest wait at exit
 
 
 class _Gate:
-    """Counts the threads inside, and in the end lets only the one in that ends Python."""
+    """Counts the threads inside; once Python exits, it admits only the thread that ends Python."""
 
     def __init__(self) -> None:
         self.open()
 
     def open(self) -> None:
-        """With nobody inside: in the beginning, and in a forked process, which has none of the threads."""
+        """Starts with no thread inside: at import, and in a forked process, which has none of the threads."""
         self._changed = threading.Condition()
         self._inside = 0
         self._ending: threading.Thread | None = None
@@ -60,7 +60,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def finishing(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that Python does not end in the middle of; a thread that calls it when Python ends rests."""
+    """Wraps a function so that Python does not exit in the middle of it; threads that call it during exit sleep."""
 
     @functools.wraps(function)
     def run(*arguments: P.args, **named: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""Executable: a graph compiled for a device, and the checks of what it is run on."""
+"""Executable: a graph compiled for a device, and the checks of the arrays it runs on."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from dmlgraph.tensor import MASKED, UNMASK, is_masked
 
 Array = np.ndarray[Any, Any]
 
-_NAMED = 4  # inputs and outputs that a repr names
+_NAMED = 4  # how many inputs and outputs a repr names
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """A part of a run that is timed by itself: one node, or several that run as one.
+    """A part of a run that is timed separately: one node, or several that run as one.
 
     Attributes:
         nodes: the names of the nodes it runs.
-        how: the way the device runs them, in a word.
+        how: how the device runs them, in a word.
         start: when it began, in seconds from the beginning of the run.
         seconds: how long it took.
-        bytes: of the tensors it reads and writes.
+        bytes: the size of the tensors it reads and writes.
     """
 
     nodes: tuple[str, ...]
@@ -54,9 +54,9 @@ class Executable(abc.ABC):
     Attributes:
         graph: what it executes.
         device: the name of the device it runs on.
-        reason: why it runs there.
+        reason: why this device was chosen.
         stats: how it runs; the keys depend on the device.
-        fusion: what the passes did to the graph before, and what they did not, with the reasons.
+        fusion: what the passes changed in the graph, and what they left alone and why.
     """
 
     def __init__(self, graph: GraphDesc, device: str, reason: str) -> None:
@@ -75,16 +75,16 @@ class Executable(abc.ABC):
         """Runs the graph once.
 
         Args:
-            inputs: an array for every input, by name; any strides, read-only too.  An input declared `owned` must
-                be given the first time; from then on the device keeps it until another is given.
-            out: arrays to write outputs into, by name; outputs that are not named are new arrays.  They may be
-                inputs, too, or share memory with some: every input is read as it was before the run.
+            inputs: an array for every input, by name; it may have any strides and be read-only.  An input declared
+                `owned` must be given the first time; the device then keeps it until another one is given.
+            out: arrays to write outputs into, by name; other outputs are new arrays.  They may also be inputs, or
+                share memory with inputs: every input is read as it was before the run.
 
         Returns:
-            An array for every output, by name; those of `out` are the caller's own.
+            An array for every output, by name; for names in `out` it is the caller's array.
 
         Raises:
-            BindingError: an array is missing, unknown, or of another data type or shape.
+            BindingError: an array is missing or unknown, or has the wrong data type or shape.
             NotEnoughMemoryError: there is not enough memory to run.
         """
         with enough_memory("run", self.graph):
@@ -95,7 +95,7 @@ class Executable(abc.ABC):
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
     ) -> Callable[[], dict[str, Array]]:
-        """Checks the arrays once and returns a callable that runs the graph on what they hold at that moment."""
+        """Checks the arrays once and returns a function that runs the graph on their current contents."""
         with enough_memory("run", self.graph):
             arrays = self._check_inputs(by_name(inputs, "inputs"))
             targets = self._check_outputs(by_name(out, "out"))
@@ -107,10 +107,10 @@ class Executable(abc.ABC):
         return run
 
     def profile(self, inputs: Mapping[str, Any] | None = None) -> list[Step] | None:
-        """Runs the graph once, as `run` does, and says how long each part of the run took.
+        """Runs the graph once, as `run` does, and measures how long each part of the run took.
 
         Returns:
-            The steps in the order they ran; None where the device cannot tell them apart.
+            The steps in the order they ran; None if the device cannot tell them apart.
 
         Raises:
             BindingError: as `run`.
@@ -121,7 +121,7 @@ class Executable(abc.ABC):
             return self._profile(arrays)
 
     def close(self) -> None:
-        """Gives back what the device holds for the graph; it cannot be run afterwards."""
+        """Frees what the device holds for the graph, which cannot be run afterwards."""
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -156,12 +156,12 @@ class Executable(abc.ABC):
             raise DeviceError("the executable is closed and cannot run any more", code="closed")
 
     def _profile(self, inputs: Sequence[Array]) -> list[Step] | None:
-        """The steps of one run on the inputs, in slot order; None where the device cannot tell them apart."""
+        """The steps of one run on the inputs, in slot order; None if the device cannot tell them apart."""
         return None
 
     @abc.abstractmethod
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
-        """The outputs' values, in slot order, from the inputs' (constants included), in slot order."""
+        """Computes the outputs, in slot order, from the inputs (constants included), in slot order."""
 
     def _check_inputs(self, inputs: Mapping[str, Any]) -> list[Array]:
         """The arrays in slot order."""
@@ -178,7 +178,7 @@ class Executable(abc.ABC):
                 code="missing-input",
             )
         self._owned.update(owned)
-        # What this call was given comes first: other threads may hand over owned inputs meanwhile.
+        # The arrays of this call come first: other threads may set owned inputs in the meantime.
         taken = collections.ChainMap(owned, checked, self._owned)
         return [taken[slot.name] for slot in self.graph.inputs]
 
@@ -199,12 +199,12 @@ class Executable(abc.ABC):
                     code="shared-memory",
                     field=name,
                     got=f"strides of {list(value.strides)} bytes",
-                    hint="a new array, such as np.empty makes, has a place for each",
+                    hint="a new array, for example from np.empty, has memory for each element",
                 )
         for one, other in itertools.combinations(out, 2):
             if overlap(out[one], out[other]):
                 raise BindingError(
-                    f"cannot be written into: the array shares memory with that of '{one}'",
+                    f"cannot be written into: the array shares memory with the array of '{one}'",
                     code="shared-memory",
                     field=other,
                 )
@@ -220,7 +220,7 @@ def by_name(given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
 
 
 def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
-    """`value` as an array of exactly the slot's data type and sizes."""
+    """`value` as an array, which must have exactly the slot's data type and sizes."""
     if is_masked(value):
         raise BindingError(
             f"the {what} {MASKED}", code="masked", field=slot.name, hint=UNMASK if what == "input" else None
@@ -228,7 +228,7 @@ def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of different lengths
-        raise BindingError(f"the {what} is no array: {error}", code="kind", field=slot.name) from None
+        raise BindingError(f"the {what} is not an array: {error}", code="kind", field=slot.name) from None
     dtype = slot.desc.dtype
     if array.dtype != dtype.numpy:
         raise BindingError(

@@ -1,8 +1,9 @@
 """Long native work that Ctrl-C interrupts.
 
-Python handles signals in the main thread, between two instructions of its own: never while that thread is inside a
-library.  So what may take long is done by another thread, and the main thread waits for it, ready for signals.  An
-exception that a signal's handler raises leaves at once; the work is asked to end, and the next one waits until it has.
+Python handles signals in the main thread, between two Python instructions: never while that thread is inside a
+library.  So another thread does work that may take long, and the main thread waits for it, ready for signals.  An
+exception that a signal handler raises propagates at once; the work is asked to end, and the next work waits until it
+has ended.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 # Seconds.
-_LONG = 0.02  # what is over sooner need not be interrupted
-_GRACE = 0.1  # for work that is asked to end, before the exception goes on without it
-_POLL = 0.05  # where a wait does not end for a signal by itself: Windows
+_LONG = 0.02  # shorter work need not be interruptible
+_GRACE = 0.1  # how long work that is asked to end may delay the exception
+_POLL = 0.05  # on Windows a signal does not end a wait
 
 
 class _Job(Generic[T]):
-    """Work, and what came of it."""
+    """Work and its result."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -42,11 +43,11 @@ class _Job(Generic[T]):
         except BaseException as error:
             self._error = error
         finally:
-            del self._work  # and what it holds
+            del self._work  # and the objects it refers to
             self.done.release()
 
     def result(self) -> T:
-        """The value, or the exception, which is forgotten here: its traceback knows the job."""
+        """Returns the value or raises the exception, and forgets the exception: its traceback refers to the job."""
         error, self._error = self._error, None
         if error is None:
             return self._value
@@ -57,7 +58,7 @@ class _Job(Generic[T]):
 
 
 class _Helper:
-    """A thread that does one job after the other."""
+    """A thread that does one job after another."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
@@ -77,7 +78,7 @@ class _Helper:
 
 
 class _Helpers:
-    """The main thread's: the one it gives work to, and those that may still be at work that was given up."""
+    """The helpers of the main thread: the present one, and retired ones that may still be doing abandoned work."""
 
     def __init__(self) -> None:
         self.retired: list[threading.Thread] = []
@@ -89,7 +90,7 @@ class _Helpers:
         return self._present
 
     def retire(self) -> threading.Thread:
-        """The thread of the present one, which ends after its work."""
+        """Makes the present helper end after its current work, and returns its thread."""
         helper = self.present()
         self._present = None
         self.retired.append(helper.thread)
@@ -103,7 +104,7 @@ class _Helpers:
                 self.retired.pop()
 
     def forget(self) -> None:
-        """A forked process has none of the threads."""
+        """Forgets all helpers: a forked process has none of their threads."""
         self.retired = []
         self._present = None
 
@@ -114,11 +115,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def interruptible(work: Callable[[], T], cancel: Callable[[int], None] = lambda thread: None) -> T:
-    """The result of `work`, which is done by another thread if this is the main thread.
+    """Returns the result of `work`, which another thread does if this is the main thread.
 
     Args:
-        cancel: asks the work to end, if an exception comes from a signal's handler; it is given the identity of the
-            thread that does the work.  Work that goes on nevertheless must not write into what its caller owns.
+        cancel: asks the work to end if a signal handler raises an exception; its argument is the identity of the
+            thread that does the work.  Work that continues must not write into memory of its caller.
     """
     if threading.current_thread() is not threading.main_thread() or sys.is_finalizing():
         return work()
@@ -131,7 +132,7 @@ def interruptible(work: Callable[[], T], cancel: Callable[[int], None] = lambda 
             pass
     except BaseException:
         thread = _helpers.retire()
-        assert thread.ident is not None  # it runs
+        assert thread.ident is not None  # it is running
         cancel(thread.ident)
         thread.join(_GRACE)
         raise
@@ -139,7 +140,7 @@ def interruptible(work: Callable[[], T], cancel: Callable[[int], None] = lambda 
 
 
 def end_python(thread: int) -> None:
-    """Ends the Python code that a thread runs, soon."""
+    """Makes the Python code that a thread runs end soon."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(SystemExit))
 
 
@@ -147,27 +148,27 @@ _kept = threading.local()
 
 
 def keep(error: BaseException) -> None:
-    """Keeps an exception that cannot pass through a library, for whoever called the library on this thread."""
+    """Keeps an exception that cannot pass through a library, for the caller of the library on this thread."""
     _kept.error = error
 
 
 def take_kept() -> BaseException | None:
-    """The exception that was kept on this thread; it is forgotten here."""
+    """Returns and forgets the exception that was kept on this thread; None if there is none."""
     error: BaseException | None = _kept.__dict__.pop("error", None)
     return error
 
 
 class Watch:
-    """Makes work interruptible that is done again and again, if it takes so long that this matters.
+    """Makes repeated work interruptible if it takes long enough for this to matter.
 
-    The first time, and after a time that was long, it is done by another thread.
+    Another thread does it the first time, and whenever it took long the time before.
     """
 
     def __init__(self) -> None:
         self._may_last = True
 
     def call(self, work: Callable[[], T], cancel: Callable[[int], None] = lambda thread: None) -> T:
-        """The result of `work`, as of `interruptible`."""
+        """Returns the result of `work`, as `interruptible` does."""
         start = time.perf_counter()
         result = interruptible(work, cancel) if self._may_last or _helpers.retired else work()
         self._may_last = time.perf_counter() - start > _LONG

@@ -1,7 +1,7 @@
 """Device `reference`: the executable specification.
 
-It runs node by node and calls each operator's `evaluate`.  Between the nodes stand the very buffers DirectML
-would use, bytes laid out by the tensor descriptions, so that strides, broadcasting and packing are checked too.
+It runs node by node and calls each operator's `evaluate`.  The values between nodes are the same buffers that DirectML
+would use, bytes laid out by the tensor descs, so that strides, broadcasting and packing are checked too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class ReferenceDevice(Device):
-    """Every operator of every level, in NumPy: clear rather than fast."""
+    """Runs every operator of every level in NumPy: clear rather than fast."""
 
     name = "reference"
     description = "evaluates every operator in NumPy, node by node"
@@ -34,12 +34,12 @@ class ReferenceDevice(Device):
 
 
 class ReferenceExecutable(Executable):
-    """Walks the nodes in order; a buffer is dropped once its last reader has run."""
+    """Runs the nodes in order; a buffer is dropped once its last reader has run."""
 
     def __init__(self, graph: GraphDesc, device: str, reason: str) -> None:
         super().__init__(graph, device, reason)
         self._watch = Watch()
-        # For every node its input bindings: (port, source), a source being ("input", slot) or (node, port).
+        # The input bindings of every node, by port; a source is ("input", slot) or (node, port).
         self._sources: list[dict[int, tuple[Any, int]]] = [{} for _ in graph.nodes]
         self._last_reader: dict[tuple[Any, int], int] = {}
         for edge in graph.input_edges:

@@ -1,7 +1,8 @@
-"""The folder in which dmlgraph keeps what it can make or fetch again: per user, shared by the user's processes.
+"""The cache folder, for what dmlgraph can make or fetch again: one per user, shared by the user's processes.
 
-Native code is loaded from it, so nobody else may write there: its folders are made for their owner alone, and
-what others own or may write is refused, the folders above it included.  On Windows the user's profile sees to that.
+Native code is loaded from it, so nobody else may write there: only the owner has access to its folders, and files
+and folders that others own or may write are refused, including the folders above it.  On Windows the permissions of
+the user's profile ensure this.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from pathlib import Path
 VARIABLE = "DMLGRAPH_CACHE_DIR"
 _POSIX = os.name == "posix"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_MOST_LINKS = 40  # that lead from one to the next, as Linux allows
+_MOST_LINKS = 40  # in a chain, as Linux allows
 
 
 class UnsafeError(OSError):
-    """Others own a file or a folder of the cache, or may write to it; `strerror` says which, as a phrase."""
+    """Others own a file or folder of the cache, or may write to it; `strerror` is a phrase that names it."""
 
 
 def user_cache_folder() -> Path:
-    """DMLGRAPH_CACHE_DIR, or the `dmlgraph` folder where the system keeps caches; it may not exist yet."""
+    """DMLGRAPH_CACHE_DIR, or else the `dmlgraph` folder in the system's cache folder; it may not exist yet."""
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return Path(chosen)
@@ -33,7 +34,7 @@ def user_cache_folder() -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Makes a folder of the cache and what is missing above it for their owner alone, whatever the umask.
+    """Makes a folder of the cache and its missing parents, accessible to their owner only, whatever the umask.
 
     Raises:
         UnsafeError: as `check_private`.
@@ -43,18 +44,18 @@ def make_private(folder: Path) -> None:
         if not each.is_dir():
             each.mkdir(mode=stat.S_IRWXU, exist_ok=True)
             if _POSIX:
-                each.chmod(stat.S_IRWXU)  # the umask may have taken some of it
+                each.chmod(stat.S_IRWXU)  # the umask may have cleared some of these bits
     check_private(folder)
 
 
 def check_private(path: Path) -> None:
-    """Refuses a file or folder of the cache that others own or may write, or could put another in place of.
+    """Refuses a file or folder of the cache that others own, may write to or could replace.
 
-    The user's own folders of the cache are closed to others first, where they are not.
+    Folders of the cache that the user owns and others may access are closed to others first.
 
     Raises:
-        UnsafeError: which it is, and why.
-        OSError: there is no such file, or it cannot be looked at.
+        UnsafeError: with the file or folder, and the reason.
+        OSError: the file does not exist, or its status cannot be read.
     """
     if not _POSIX:
         return
@@ -67,19 +68,18 @@ def check_private(path: Path) -> None:
 
 
 def check_owner(status: os.stat_result, path: Path) -> None:
-    """Refuses a file, a folder or a link that others own or may write, from what `stat` says of it.
+    """Refuses a file, folder or link that others own or may write to, given its `stat`.
 
-    A folder that others may write but where nobody may remove what is another's (sticky, as /tmp is) is no danger
-    to what lies in it.
+    A sticky folder such as /tmp is accepted: others may write to it, but nobody may remove the files of another user.
 
     Raises:
-        UnsafeError: as said.
+        UnsafeError: it is refused.
     """
     if not _POSIX:
         return
     mode = status.st_mode
     what = "the folder" if stat.S_ISDIR(mode) else "the file"
-    # Who owns the root folder may do anything; in a container that is not always the user 0.
+    # The owner of the root folder may do anything; in a container that is not always user 0.
     if status.st_uid not in (0, os.geteuid(), os.stat("/").st_uid):
         raise UnsafeError(0, f"{what} {path} belongs to another user")
     if stat.S_ISLNK(mode) or (stat.S_ISDIR(mode) and mode & stat.S_ISVTX):
@@ -89,7 +89,7 @@ def check_owner(status: os.stat_result, path: Path) -> None:
 
 
 def _close(folder: Path) -> None:
-    """Closes a folder of the user's to others; anything else stays as it is."""
+    """Closes a folder that the user owns to others; leaves anything else as it is."""
     status = folder.stat()
     own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     if own and stat.S_IMODE(status.st_mode) != stat.S_IRWXU:
@@ -97,7 +97,7 @@ def _close(folder: Path) -> None:
 
 
 def _on_the_way(path: Path, links: int = 0) -> Iterator[tuple[Path, os.stat_result]]:
-    """Every folder and link that leads to a path, from the root, and what it leads to; each with its status."""
+    """The folders and links on the way to a path, from the root, and the path's target; each with its status."""
     for each in reversed([path, *path.parents]):
         status = each.lstat()
         yield each, status
@@ -110,8 +110,8 @@ def _on_the_way(path: Path, links: int = 0) -> Iterator[tuple[Path, os.stat_resu
 
 
 def _is_own_group(group: int) -> bool:
-    """Whether nobody but the user is in a group: many systems give every user one."""
-    import grp  # on POSIX alone
+    """Whether the user is the only member of a group: many systems give every user such a group."""
+    import grp  # POSIX only
     import pwd
 
     try:

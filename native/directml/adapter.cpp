@@ -20,7 +20,7 @@ void check(HRESULT code, const char* call) {
     }
 }
 
-// The property, or zero where the adapter does not tell.
+// The property, or zero if the adapter does not report it.
 template <class T>
 T property(IDXCoreAdapter& adapter, DXCoreAdapterProperty which) {
     T value{};
@@ -39,7 +39,7 @@ std::string description(IDXCoreAdapter& adapter) {
     if (failed(adapter.GetProperty(DXCoreAdapterProperty::DriverDescription, size, text.data()))) {
         return {};
     }
-    return text.c_str();  // without the NUL and what may stand behind it
+    return text.c_str();  // without the NUL and anything after it
 }
 
 std::string version_text(std::uint64_t version) {
@@ -54,7 +54,7 @@ AdapterKind kind_of(IDXCoreAdapter& adapter) {
     if (!property<bool>(adapter, DXCoreAdapterProperty::IsHardware)) {
         return AdapterKind::software;
     }
-    // Systems older than the attribute for NPUs know them as adapters that compute and draw nothing.
+    // Systems older than the NPU attribute list NPUs as adapters that can compute but not draw.
     const bool npu = adapter.IsAttributeSupported(DXCORE_HARDWARE_TYPE_ATTRIBUTE_NPU) ||
                      !adapter.IsAttributeSupported(DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS);
     return npu ? AdapterKind::npu : AdapterKind::gpu;
@@ -82,7 +82,7 @@ std::vector<Adapter> list_adapters(const Library& library) {
     check(library.create_adapter_factory(IDXCoreAdapterFactory::iid, factory.put()),
           "DXCoreCreateAdapterFactory");
 
-    // Some NPUs only have the second attribute; an adapter with both is taken once.
+    // Some NPUs only have the second attribute; an adapter with both is listed once.
     std::vector<Adapter> adapters;
     for (const GUID& attribute :
          {DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE, DXCORE_ADAPTER_ATTRIBUTE_D3D12_GENERIC_ML}) {

@@ -1,4 +1,4 @@
-// The adapters of this machine as DXCore lists them.
+// The adapters of this machine, from DXCore.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ struct Adapter {
     AdapterKind kind;
     std::uint64_t luid;  // the adapter's identity until the system restarts
     bool integrated;
-    std::uint64_t dedicated_bytes;  // memory of its own
-    std::uint64_t shared_bytes;     // memory of the system it may use
+    std::uint64_t dedicated_bytes;  // its own memory
+    std::uint64_t shared_bytes;     // system memory that it may use
     std::string driver_version;     // "31.0.10.1"
     abi::ComPtr<abi::IDXCoreAdapter> handle;
 };
 
-// Adapters that can compute: hardware before software, and the faster before the slower as far as the system
-// knows. Throws Error (call) when DXCore fails.
+// Adapters that can compute: hardware before software, and faster before slower as far as the system knows.
+// Throws Error (call) when DXCore fails.
 std::vector<Adapter> list_adapters(const Library& library);
 
 }  // namespace dmlgraph

@@ -9,11 +9,11 @@ namespace {
 
 using namespace abi;
 
-// The nodes as DirectML takes them; the descs they point to live in the vectors beside.
+// The nodes in DirectML's form; the descs they point to are in the other vectors.
 class NodeDescs {
 public:
     NodeDescs(Device& device, const GraphDesc& graph) {
-        // Reserved in full: the nodes keep pointers into these.
+        // Reserved completely: the nodes keep pointers into these.
         operators_.reserve(graph.nodes.size());
         constants_.reserve(graph.nodes.size());
         nodes_.reserve(graph.nodes.size());
@@ -62,7 +62,7 @@ DML_INTERMEDIATE_GRAPH_EDGE_DESC edge_desc(const IntermediateEdge& edge) {
     return {edge.from_node, edge.from_port, edge.to_node, edge.to_port, nullptr};
 }
 
-// Edges of one list as DirectML takes them: typed pointers to descs of that type.
+// Edges of one list in DirectML's form: typed pointers to descs of that type.
 template <class Edge>
 class EdgeDescs {
 public:

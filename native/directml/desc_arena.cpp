@@ -14,7 +14,7 @@ using namespace abi;
 // block may move while it grows.
 class BlockWriter {
 public:
-    // Writes the operator's struct and everything behind it; returns the offset of the struct.
+    // Writes the operator's struct and everything it points to; returns the offset of the struct.
     std::size_t write_operator(const OperatorDesc& op) {
         const StructLayout layout = struct_layout(op);
         const std::size_t start = reserve(layout.size, layout.alignment);
@@ -52,7 +52,7 @@ private:
         pointers_.push_back(at);
     }
 
-    // Fields that stand in the struct itself.
+    // Fields in the struct itself.
     template <class T>
         requires std::is_arithmetic_v<T>
     void write(std::size_t at, T value) {
@@ -61,7 +61,7 @@ private:
     void write(std::size_t at, const ScalarBytes& value) { put(at, value); }
     void write(std::size_t at, const Size2D& value) { put(at, DML_SIZE_2D{value.width, value.height}); }
 
-    // Fields that point elsewhere. The block is zeroed, so an absent target needs no writing.
+    // Fields that are pointers. The block is zeroed, so nothing is written for an absent target.
     template <class T>
         requires std::is_arithmetic_v<T>
     void write(std::size_t at, const std::vector<T>& values) {
@@ -99,7 +99,7 @@ private:
         write_array(at, std::span(ops));
     }
 
-    // DML_TENSOR_DESC and DML_OPERATOR_DESC alike: {type, pointer to the struct of that type}.
+    // Both DML_TENSOR_DESC and DML_OPERATOR_DESC: {type, pointer to the struct of that type}.
     template <class T>
     void write_array(std::size_t at, std::span<const T> elements) {
         if (elements.empty()) {

@@ -11,8 +11,8 @@
 
 namespace dmlgraph {
 
-// One contiguous block: the operator's struct first, then whatever its pointers reach (tensor descs, arrays,
-// nested operators). The block keeps its address when the arena is moved; it may not be copied, for the
+// One contiguous block: the operator's struct first, then everything its pointers reach (tensor descs, arrays,
+// nested operators). The block keeps its address when the arena is moved; it must not be copied, because the
 // pointers inside it are absolute. An absent tensor, operator or scale-bias and an empty array are null.
 class DescArena {
 public:

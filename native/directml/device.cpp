@@ -10,7 +10,7 @@ namespace {
 
 using namespace abi;
 
-// In rising order.
+// In ascending order.
 constexpr std::array feature_levels{
     DML_FEATURE_LEVEL_1_0, DML_FEATURE_LEVEL_2_0, DML_FEATURE_LEVEL_2_1, DML_FEATURE_LEVEL_3_0,
     DML_FEATURE_LEVEL_3_1, DML_FEATURE_LEVEL_4_0, DML_FEATURE_LEVEL_4_1, DML_FEATURE_LEVEL_5_0,
@@ -39,7 +39,7 @@ struct BufferTraits {
     D3D12_RESOURCE_STATES state;
 };
 
-// Indexed by BufferKind. Buffers fall back to the common state after every list and are promoted from it.
+// Indexed by BufferKind. Buffers decay to the common state after every list and are promoted from it.
 constexpr std::array<BufferTraits, 4> buffer_traits{{
     {{D3D12_HEAP_TYPE_DEFAULT, D3D12_CPU_PAGE_PROPERTY_UNKNOWN, D3D12_MEMORY_POOL_UNKNOWN, 1, 1},
      D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS,
@@ -82,7 +82,7 @@ Device::Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions 
     : library_(std::move(library)), adapter_(std::move(adapter)) {
     open(options.debug);
     D3D12_COMMAND_QUEUE_DESC queue{};
-    queue.Type = D3D12_COMMAND_LIST_TYPE_COMPUTE;  // an NPU has no other
+    queue.Type = D3D12_COMMAND_LIST_TYPE_COMPUTE;  // the only type that NPUs have
     check(d3d12_->CreateCommandQueue(&queue, ID3D12CommandQueue::iid, queue_.put()), "CreateCommandQueue");
     check(d3d12_->CreateFence(0, D3D12_FENCE_FLAG_NONE, ID3D12Fence::iid, fence_.put()), "CreateFence");
     check(directml_->CreateCommandRecorder(IDMLCommandRecorder::iid, recorder_.put()),
@@ -97,12 +97,12 @@ void Device::open(bool debug) {
             failed(library_->d3d12_get_debug_interface(ID3D12Debug::iid, layer.put()))) {
             throw Error(ErrorKind::debug_layer,
                         "Direct3D 12 has no debug layer here; on Windows install the optional feature "
-                        "\"Graphics Tools\", elsewhere go without debug");
+                        "\"Graphics Tools\", on other systems do not use debug");
         }
         layer->EnableDebugLayer();
     }
 
-    // The lowest level there is: whether an adapter can do the work, DirectML itself decides.
+    // The lowest level: DirectML itself decides whether an adapter can do the work.
     check(library_->d3d12_create_device(adapter_.handle.get(), D3D_FEATURE_LEVEL_1_0_CORE, ID3D12Device::iid,
                                         d3d12_.put()),
           "D3D12CreateDevice");
@@ -115,7 +115,7 @@ void Device::open(bool debug) {
         throw Error(
             ErrorKind::debug_layer,
             "this DirectML has no debug layer; on Windows put DirectML.Debug.dll beside DirectML.dll, "
-            "elsewhere go without debug");
+            "on other systems do not use debug");
     }
     check(code, "DMLCreateDevice1");
     if (debug) {
@@ -125,9 +125,9 @@ void Device::open(bool debug) {
     feature_level_ = highest_level(*device);
     directml_ = device.as<IDMLDevice1>();
     if (!directml_) {
-        throw Error(ErrorKind::library, library_->paths().directml.string() + " reaches feature level " +
+        throw Error(ErrorKind::library, library_->paths().directml.string() + " supports only feature level " +
                                             level_text(feature_level_) +
-                                            " only; graphs need DirectML 1.2 (feature level 2.1) or newer");
+                                            "; graphs need DirectML 1.2 (feature level 2.1) or newer");
     }
 }
 
@@ -172,7 +172,7 @@ void Device::execute(ID3D12CommandList& list, Place place, const Cancellation* c
         value = ++fence_value_;
         check(queue_->Signal(fence_.get(), value), "ID3D12CommandQueue::Signal", place);
     }
-    // Without an event the call itself waits. A removed device completes all its fences.
+    // Without an event, the call itself waits. A removed device completes all its fences.
     check(fence_->SetEventOnCompletion(value, nullptr), "ID3D12Fence::SetEventOnCompletion", place);
     if (failed(d3d12_->GetDeviceRemovedReason()) || failed(directml_->GetDeviceRemovedReason())) {
         fail_removed("ExecuteCommandLists", place);
@@ -214,7 +214,7 @@ void Device::fail_removed(std::string_view call, Place place) {
     Error error(ErrorKind::device_removed,
                 "the device " + adapter_.name + " was removed; reason of Direct3D 12: " + describe(d3d12) +
                     ", of DirectML: " + describe(directml) +
-                    "; what it held is lost, compile the graph again on a new device");
+                    "; its contents are lost, compile the graph again on a new device");
     error.call = call;
     error.code = failed(d3d12) ? d3d12 : directml;
     error.graph = place.graph;
@@ -226,7 +226,7 @@ void Device::fail_removed(std::string_view call, Place place) {
 void Device::remove() {
     const auto device = d3d12_.as<ID3D12Device5>();
     if (!device) {
-        throw Error(ErrorKind::use, "this system's Direct3D 12 cannot remove a device on purpose");
+        throw Error(ErrorKind::use, "this system's Direct3D 12 does not support removing a device on purpose");
     }
     device->RemoveDevice();
 }

@@ -1,4 +1,4 @@
-// One adapter opened for DirectML: its Direct3D 12 device, queue and fence, and the IDMLDevice1 on top.
+// One adapter opened for DirectML: its Direct3D 12 device, queue and fence, and the IDMLDevice1 that uses them.
 #pragma once
 
 #include <atomic>
@@ -15,25 +15,25 @@
 
 namespace dmlgraph {
 
-// The most bytes that one Direct3D 12 buffer can be bound with: 4 GiB - 64 KiB.
+// The most bytes that Direct3D 12 can bind as one buffer: 4 GiB - 64 KiB.
 constexpr std::uint64_t max_buffer_bytes = (std::uint64_t{1} << 32) - (std::uint64_t{1} << 16);
 
-// Throws Error (too_large) for more than that; what says what the buffer is for.
+// Throws Error (too_large) for more than that; `what` says what the buffer is for.
 void require_buffer_size(std::uint64_t bytes, std::string_view what, Place place);
 
 enum class BufferKind {
     device,    // the adapter's own memory
     upload,    // written by the processor, read by the adapter
     readback,  // written by the adapter, read by the processor
-    shared,    // written and read by both, where they have one memory
+    shared,    // written and read by both, if they share memory
 };
 
 struct DeviceOptions {
     bool debug = false;        // the debug layers are on, and errors carry their messages
-    bool share_memory = true;  // where processor and adapter have one memory, nothing is copied between them
+    bool share_memory = true;  // if processor and adapter share memory, nothing is copied between them
 };
 
-// Asks a run to end soon, from any thread. Adapters that cannot end it go on.
+// Asks a run to end soon, from any thread. Adapters that cannot end it continue.
 class Cancellation {
 public:
     void cancel() { cancelled_ = true; }
@@ -61,25 +61,25 @@ public:
 
     bool supports(abi::DML_TENSOR_DATA_TYPE type) const;
 
-    // True where processor and adapter work on the same, cache-coherent memory and may do so.
+    // Whether processor and adapter use the same, cache-coherent memory and the options allow that.
     bool shares_memory() const { return shares_memory_; }
 
     // Throws Error (too_large) before anything is allocated.
     abi::ComPtr<abi::ID3D12Resource> create_buffer(BufferKind kind, std::uint64_t bytes,
                                                    std::string_view what, Place place);
 
-    // Submits a closed list and waits until the adapter has finished it. Throws Error (cancelled) where the adapter
-    // gives it up, which leaves all in order except what the list wrote.
+    // Submits a closed list and waits until the adapter has finished it. Throws Error (cancelled) if the adapter
+    // abandons it; then everything stays valid except what the list wrote.
     void execute(abi::ID3D12CommandList& list, Place place, const Cancellation* cancellation = nullptr);
 
-    // Throws when the code is a failure: Error (device_removed) when the device is lost, else Error (call).
+    // Throws if the code is a failure: Error (device_removed) if the device is lost, else Error (call).
     void check(abi::HRESULT code, std::string_view call, Place place = {});
 
-    // A device that was removed once stays lost; a new one can be made.
+    // A removed device stays lost; a new one can be made.
     bool lost() const { return lost_; }
     void require_alive(Place place);
 
-    // Removes the device on purpose, as a crash of its driver would. Throws Error (call) where it cannot.
+    // Removes the device on purpose, as a driver crash would. Throws Error (use) if the system cannot do that.
     void remove();
 
 private:

@@ -1,4 +1,4 @@
-// What goes wrong between here and DirectML, with its call, code and place.
+// Errors of calls to DirectML and its libraries, with call, code and place.
 #pragma once
 
 #include <exception>
@@ -12,13 +12,13 @@ namespace dmlgraph {
 
 enum class ErrorKind {
     library,         // a library is missing, damaged or too old
-    adapter,         // there is no such adapter
-    feature_level,   // the device does not reach the level that is asked for
-    debug_layer,     // the debug layer is asked for and not installed
-    too_large,       // a buffer exceeds what Direct3D 12 can bind
+    adapter,         // the adapter does not exist
+    feature_level,   // the device does not reach the required level
+    debug_layer,     // the debug layer was requested but is not installed
+    too_large,       // a buffer is larger than Direct3D 12 can bind
     device_removed,  // the device is lost
     call,            // any other failing HRESULT
-    cancelled,       // somebody has asked the run to end
+    cancelled,       // the run was cancelled
     use,             // the caller's own mistake: wrong index, wrong order
 };
 
@@ -34,12 +34,12 @@ public:
     std::string message;
     std::string call;       // the function that failed, if one did
     abi::HRESULT code = 0;  // what it returned
-    std::string graph;      // names, empty where unknown
+    std::string graph;      // graph and node are names, empty if unknown
     std::string node;
     std::vector<std::string> debug_messages;
 };
 
-// Where in the user's graph a call happens.
+// The part of the user's graph that a call is about.
 struct Place {
     std::string_view graph;
     std::string_view node;

@@ -32,7 +32,7 @@ std::vector<DML_BINDING_DESC> binding_descs(const std::vector<DML_BUFFER_BINDING
 
 }  // namespace
 
-// A buffer and the bytes of it that are bound; nothing for zero bytes.
+// A buffer and its number of bound bytes; no buffer for zero bytes.
 struct Executable::WorkBuffer {
     ComPtr<ID3D12Resource> resource;
     std::uint64_t bytes = 0;
@@ -52,7 +52,7 @@ class Executable::Recording {
 public:
     Recording(Device& device, IDMLDispatchable& dispatchable, Place place)
         : device_(device), dispatchable_(dispatchable), place_(place) {
-        // A heap has at least one descriptor, a table may have none.
+        // A heap has at least one descriptor; a table may have none.
         const std::uint32_t count = std::max(1u, dispatchable.GetBindingProperties().RequiredDescriptorCount);
         D3D12_DESCRIPTOR_HEAP_DESC heap{};
         heap.Type = D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV;
@@ -87,7 +87,7 @@ public:
         device_.recorder().RecordDispatch(list_.get(), &dispatchable_, table_.get());
     }
 
-    // DirectML reports what it finds wrong with a dispatch by removing the device.
+    // DirectML reports an error in a dispatch by removing the device.
     void close() {
         device_.check(list_->Close(), "ID3D12GraphicsCommandList::Close", place_);
         device_.check(device_.directml().GetDeviceRemovedReason(), "IDMLCommandRecorder::RecordDispatch",
@@ -167,7 +167,7 @@ std::vector<std::uint64_t> Executable::input_bytes(bool owned) const {
     return bytes;
 }
 
-// Where an input stands among those that are owned as it is, or are not.
+// The index of an input among the owned inputs, or among the others if it is not owned.
 std::size_t Executable::position(std::size_t input) const {
     const auto first = graph_.inputs.begin();
     const bool owned = graph_.inputs[input].owned;
@@ -186,7 +186,7 @@ bool Executable::take_owned(std::span<const std::span<const std::byte>> data, Te
             continue;
         }
         if (data[i].size() != input.bytes) {
-            throw Error(ErrorKind::use, "input '" + input.name + "' takes " + std::to_string(input.bytes) +
+            throw Error(ErrorKind::use, "input '" + input.name + "' needs " + std::to_string(input.bytes) +
                                             " bytes, got " + std::to_string(data[i].size()));
         }
         std::ranges::copy(data[i], owned.host(position(i)).begin());
@@ -286,9 +286,9 @@ void Executable::execute(const Cancellation* cancellation) {
     const std::lock_guard lock(mutex_);
     Held& held = this->held();
     if (!held.initialized) {
-        throw Error(ErrorKind::use, "an executable is initialised before it is executed");
+        throw Error(ErrorKind::use, "an executable must be initialised before it is executed");
     }
-    // What is over soon need not be looked after.
+    // A short run need not be cancellable.
     const bool may_last = stats_.runs == 0 || stats_.run_seconds > worth_cancelling;
     stats_.run_seconds =
         execute(held.execution->list(), stats_.dispatches, may_last ? cancellation : nullptr);
@@ -317,7 +317,7 @@ HostTensor Executable::input(std::size_t index) {
     const std::lock_guard lock(mutex_);
     if (index >= graph_.inputs.size() || graph_.inputs[index].owned) {
         throw Error(ErrorKind::use,
-                    "there is no input " + std::to_string(index) + " that is given at every run");
+                    "input " + std::to_string(index) + " does not exist, or is not given at every run");
     }
     const auto& memory = held().inputs;
     return {memory, memory->host(position(index))};
@@ -326,7 +326,7 @@ HostTensor Executable::input(std::size_t index) {
 HostTensor Executable::output(std::size_t index) {
     const std::lock_guard lock(mutex_);
     if (index >= graph_.outputs.size()) {
-        throw Error(ErrorKind::use, "there is no output " + std::to_string(index));
+        throw Error(ErrorKind::use, "output " + std::to_string(index) + " does not exist");
     }
     const auto& memory = held().outputs;
     return {memory, memory->host(index)};

@@ -1,4 +1,4 @@
-// A compiled graph with everything that running it takes.
+// A compiled graph with everything needed to run it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace dmlgraph {
 
-// Times in seconds. Dispatches are known of a software adapter that counts them.
+// Times in seconds. Dispatches are known only for a software adapter, which counts them.
 struct ExecutableStats {
     std::uint32_t descriptor_count = 0;
     std::uint64_t temporary_bytes = 0;
@@ -34,8 +34,8 @@ struct HostTensor {
 };
 
 // Owns the compiled operator, its buffers and one recorded command list, which every execution submits again.
-// Safe to use from several threads, which then take turns; writing inputs, execute() and reading outputs are
-// the caller's to keep together.
+// Safe to use from several threads, which then take turns; the caller must make writing inputs, execute() and
+// reading outputs one critical section.
 class Executable {
 public:
     // Compiles the graph and allocates its buffers. Throws Error.
@@ -43,18 +43,18 @@ public:
     ~Executable();
 
     // Initialises the operator with its owned inputs: before the first execution, and again whenever one of
-    // them changes, or an initialisation fails. data has one element per graph input; those of inputs that are not owned
-    // are empty.
+    // them changes or an initialisation fails. `data` has one element per graph input, which is empty for inputs
+    // that are not owned.
     void initialize(std::span<const std::span<const std::byte>> data, const Cancellation* cancellation = nullptr);
 
-    // Runs the graph on what stands in the inputs; returns when the outputs are written.
+    // Runs the graph on the contents of the inputs; returns when the outputs are written.
     void execute(const Cancellation* cancellation = nullptr);
 
-    // A tensor as the processor sees it, in the layout of its desc; of the inputs, those that are not owned.
+    // The processor's view of a tensor, in the layout of its desc; only for inputs that are not owned.
     HostTensor input(std::size_t index);
     HostTensor output(std::size_t index);
 
-    // Frees what is held on the device; afterwards only stats() can be asked.
+    // Frees everything held on the device; afterwards only stats() may be called.
     void close();
 
     ExecutableStats stats() const;
@@ -63,7 +63,7 @@ public:
 private:
     struct WorkBuffer;
     class Recording;
-    struct Held;  // everything on the device
+    struct Held;  // everything that is on the device
 
     Held& held();
     Place place() const { return {graph_.name, {}}; }
@@ -77,9 +77,9 @@ private:
 
     std::shared_ptr<Device> device_;
     GraphDesc graph_;              // names, inputs and outputs; nodes and edges are dropped once compiled
-    std::vector<bool> connected_;  // by input: DirectML takes no binding for one that no edge leaves
+    std::vector<bool> connected_;  // by input: DirectML does not accept a binding for an input without edges
     ExecutableStats stats_;
-    mutable std::mutex mutex_;  // guards what follows and stats_
+    mutable std::mutex mutex_;  // guards the members below and stats_
     std::unique_ptr<Held> held_;
 };
 

@@ -7,7 +7,7 @@
 namespace dmlgraph {
 namespace {
 
-// One end of an edge: its index must be below the count of what it points into.
+// Checks one end of an edge: its index must be below the count.
 void require(const GraphDesc& graph, std::string_view list, std::size_t edge, std::string_view what,
              std::uint32_t index, std::size_t count) {
     if (index < count) {

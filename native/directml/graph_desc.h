@@ -1,4 +1,4 @@
-// A graph as DML_GRAPH_DESC has it, in plain data: the C++ mirror of dmlgraph.lowering.GraphDesc.
+// DML_GRAPH_DESC as plain data: the C++ mirror of dmlgraph.lowering.GraphDesc.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace dmlgraph {
 struct GraphInput {
     std::string name;
     std::uint64_t bytes;
-    bool owned;  // taken into the persistent resource at initialisation (DML_TENSOR_FLAG_OWNED_BY_DML)
+    bool owned;  // copied into the persistent resource at initialisation (DML_TENSOR_FLAG_OWNED_BY_DML)
 };
 
 struct GraphOutput {
@@ -64,7 +64,7 @@ struct GraphDesc {
     std::vector<IntermediateEdge> intermediate_edges;
 };
 
-// Throws Error (use) for an edge that leads to a node, input or output that there is not.
+// Throws Error (use) for an edge to a node, input or output that does not exist.
 void validate(const GraphDesc& graph);
 
 }  // namespace dmlgraph

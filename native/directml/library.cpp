@@ -18,7 +18,7 @@ std::shared_ptr<Library> Library::load(const LibraryPaths& paths) {
         throw Error(ErrorKind::library, "this process already uses " + loaded->paths().directml.string() +
                                             " over " + loaded->paths().d3d12.string() + " and cannot load " +
                                             paths.directml.string() + " over " + paths.d3d12.string() +
-                                            " beside it; use a process of its own");
+                                            " too; use a separate process");
     }
     return loaded;
 }

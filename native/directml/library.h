@@ -1,4 +1,4 @@
-// The three libraries a DirectML program needs, loaded once for the process.
+// The three libraries that a DirectML program needs, loaded once per process.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace dmlgraph {
 
-// Where to find them; the plain name of a library means the system's.
+// The paths of the libraries; a name without a directory means the system's library.
 struct LibraryPaths {
     std::filesystem::path directml;
     std::filesystem::path d3d12;
@@ -25,19 +25,19 @@ struct LibraryPaths {
 class Library {
 public:
     // Loads Direct3D 12 and DXCore, then DirectML, which on Linux finds the first two by their SONAME. They
-    // stay loaded until the process ends, and a process can hold one set of them: loading the same paths
-    // again gives the same object, other paths are an Error (library).
+    // stay loaded until the process ends, and a process can load one set only: the same paths return the same
+    // object again, other paths throw Error (library).
     static std::shared_ptr<Library> load(const LibraryPaths& paths);
 
     const LibraryPaths& paths() const { return paths_; }
 
     // A software adapter counts its work: dispatches, live objects, ...
     bool has_counters() const { return counter_ != nullptr; }
-    // UINT64_MAX for a counter there is not.
+    // UINT64_MAX for an unknown counter.
     std::uint64_t counter(const char* name) const { return counter_ ? counter_(name) : UINT64_MAX; }
 
-    // A software adapter gives up what this thread submits between these two once cancelled(context) is not 0;
-    // null: never. The second one says whether it did.
+    // A software adapter abandons what this thread submits between these two calls once cancelled(context) is
+    // not 0; if it is null, never. The second call returns whether it abandoned anything.
     void begin_submission(int (*cancelled)(const void* context), const void* context) const {
         if (begin_ && end_) {
             begin_(cancelled, context);
@@ -62,7 +62,7 @@ private:
     EndFunction* end_ = d3d12_.find<EndFunction>("sw_end");
 
 public:
-    // The functions that are called; the debug interface is null where there is none.
+    // The functions of the libraries; the debug interface is null if there is none.
     abi::DXCoreCreateAdapterFactoryFunction* const create_adapter_factory =
         dxcore_.require<abi::DXCoreCreateAdapterFactoryFunction>("DXCoreCreateAdapterFactory");
     abi::D3D12CreateDeviceFunction* const d3d12_create_device =
@@ -72,8 +72,8 @@ public:
     abi::DMLCreateDevice1Function* const dml_create_device =
         directml_.require<abi::DMLCreateDevice1Function>("DMLCreateDevice1");
 
-    // Held during an execution whose dispatches are counted: counters are the process's. The adapter that
-    // counts runs one list at a time anyway.
+    // Held during an execution whose dispatches are counted: the counters are global to the process. The adapter
+    // that counts runs one list at a time anyway.
     std::mutex counting;
 };
 

@@ -3,7 +3,7 @@
 namespace dmlgraph {
 namespace {
 
-// A whole cache line of any adapter; DirectML asks for 16 bytes.
+// At least a cache line of any adapter; DirectML requires 16 bytes.
 constexpr std::uint64_t tensor_alignment = 256;
 
 constexpr std::uint64_t aligned(std::uint64_t offset) {

@@ -1,4 +1,4 @@
-// Where tensors stand in buffers.
+// The places of tensors in buffers.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ struct TensorPlace {
 
 struct MemoryPlan {
     std::vector<TensorPlace> tensors;
-    std::vector<std::uint64_t> buffers;  // bytes of each
+    std::vector<std::uint64_t> buffers;  // sizes in bytes
 };
 
-// Puts tensors one behind the other into as few buffers as the largest size of a buffer allows without
-// changing their order. A tensor larger than that gets a buffer of its own, which then cannot be created.
+// Packs tensors in order into as few buffers as the maximum buffer size allows. A tensor larger than that gets
+// its own buffer, which then cannot be created.
 MemoryPlan plan_memory(std::span<const std::uint64_t> tensor_bytes, std::uint64_t max_buffer_bytes);
 
 }  // namespace dmlgraph

@@ -1,4 +1,4 @@
-// An operator of DirectML as plain data: its type and its fields in the order of its C struct.
+// A DirectML operator as plain data: its type and its fields in the order of its C struct.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ struct Size2D {
     std::uint32_t height = 0;
 };
 
-// DML_SCALAR_UNION: which member of the union counts is said by another field of the operator.
+// DML_SCALAR_UNION: another field of the operator says which member of the union is used.
 using ScalarBytes = std::array<std::byte, 8>;
 
 enum class FieldKind : std::uint8_t {
@@ -61,7 +61,7 @@ struct FieldKindInfo {
     std::size_t alignment;  // bytes
 };
 
-// Indexed by FieldKind. Everything of variable length is a pointer; its count is a u32 field of its own.
+// Indexed by FieldKind. Everything of variable length is a pointer; its count is a separate u32 field.
 inline constexpr std::array<FieldKindInfo, 16> field_kinds{{
     {"tensor", sizeof(void*), alignof(void*)},
     {"tensors", sizeof(void*), alignof(void*)},
@@ -114,7 +114,7 @@ struct OperatorDesc {
     std::vector<Field> fields;
 };
 
-// How a C compiler lays the fields out: natural alignment in order, in bytes.
+// A C compiler's layout of the fields, in bytes: in order, with natural alignment.
 struct StructLayout {
     std::size_t size = 0;
     std::size_t alignment = 1;

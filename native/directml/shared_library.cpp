@@ -11,7 +11,7 @@
 namespace dmlgraph {
 namespace {
 
-// Returns null and a reason, or the handle of the library.
+// Returns the library's handle, or null with a reason.
 void* open(const std::filesystem::path& path, std::string& reason) {
 #ifdef _WIN32
     const DWORD flags = path.has_parent_path()
@@ -60,8 +60,8 @@ void* SharedLibrary::address_of(const char* symbol) const {
 void* SharedLibrary::required_address_of(const char* symbol) const {
     void* address = address_of(symbol);
     if (!address) {
-        throw Error(ErrorKind::library, path_.string() + " has no function " + symbol +
-                                            "; it is another library or too old a version");
+        throw Error(ErrorKind::library, path_.string() + " does not have the function " + symbol +
+                                            "; it is a different library or too old");
     }
     return address;
 }

@@ -8,20 +8,20 @@ namespace dmlgraph {
 
 class SharedLibrary {
 public:
-    // Loads a file, or, where the path has no directory, what the system finds under that name.
+    // Loads a file or, if the path has no directory, the library that the system finds under that name.
     // Throws Error (library) with the system's reason.
     explicit SharedLibrary(const std::filesystem::path& path);
     ~SharedLibrary();
     SharedLibrary(const SharedLibrary&) = delete;
     SharedLibrary& operator=(const SharedLibrary&) = delete;
 
-    // Null when the library has no such symbol.
+    // Null if the library does not have the symbol.
     template <class Function>
     Function* find(const char* symbol) const {
         return reinterpret_cast<Function*>(address_of(symbol));
     }
 
-    // The same, but a missing symbol is an Error (library).
+    // The same, but throws Error (library) if the symbol is missing.
     template <class Function>
     Function* require(const char* symbol) const {
         return reinterpret_cast<Function*>(required_address_of(symbol));

@@ -1,4 +1,4 @@
-// Memory for the tensors of one side of a graph: what DirectML binds, and how the processor gets at it.
+// Memory for the inputs or the outputs of a graph: the buffers that DirectML binds, and the processor's views of them.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace dmlgraph {
 
 enum class Direction { upload, readback };
 
-// Each buffer has a staging buffer of the same layout, mapped for good; where processor and adapter share
-// their memory it is the buffer itself and nothing is copied.
+// Each buffer has a permanently mapped staging buffer of the same layout; if processor and adapter share
+// memory, it is the buffer itself and nothing is copied.
 class TensorMemory {
 public:
     TensorMemory(Device& device, Direction direction, std::span<const std::uint64_t> tensor_bytes,
@@ -22,18 +22,17 @@ public:
 
     abi::DML_BUFFER_BINDING binding(std::size_t tensor) const;
 
-    // The processor's view of a tensor. Memory for uploads is to be written only: reading it can be very
-    // slow.
+    // The processor's view of a tensor. Upload memory should only be written: reading it can be very slow.
     std::span<std::byte> host(std::size_t tensor) const;
 
-    // Records the copies from the staging buffers before the tensors are used, or to them after.
+    // Records the copies from the staging buffers (before the tensors are used) or to them (afterwards).
     void record_copies(abi::ID3D12GraphicsCommandList& list) const;
 
 private:
     struct Buffer {
         std::uint64_t bytes;
         abi::ComPtr<abi::ID3D12Resource> resource;
-        abi::ComPtr<abi::ID3D12Resource> staging;  // null where memory is shared
+        abi::ComPtr<abi::ID3D12Resource> staging;  // null if memory is shared
         std::byte* mapped;
     };
 

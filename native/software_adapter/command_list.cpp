@@ -21,8 +21,8 @@ const RootParameter& parameter_of(const RootSignature& root_signature, const Roo
     return root_signature.desc().parameters[binding.parameter];
 }
 
-// The view that a buffer's address in the root arguments stands for. It has no size of its own: it goes to
-// the end of the memory.
+// The view for a buffer's address in the root arguments. It has no size of its own: it extends to the end of
+// the memory.
 SwView root_view(const DeviceState& device, const SwResourceRange& range, D3D12_ROOT_PARAMETER_TYPE type,
                  uint64_t address) {
     SwView view{};
@@ -35,7 +35,7 @@ SwView root_view(const DeviceState& device, const SwResourceRange& range, D3D12_
     return view;
 }
 
-// The format that a clear writes: a raw view is one of 32-bit numbers.
+// The format that a clear writes: a raw view consists of 32-bit numbers.
 const FormatInfo* clear_format(const SwView& view) {
     const bool raw = view.format == DXGI_FORMAT_UNKNOWN && view.stride == 1;
     return find_format(raw ? DXGI_FORMAT_R32_UINT : static_cast<DXGI_FORMAT>(view.format));
@@ -120,7 +120,7 @@ CommandList::RootArgument* CommandList::argument(uint32_t parameter, D3D12_ROOT_
     }
     if (parameter >= arguments_.size() || root_signature_->desc().parameters[parameter].type != type) {
         fail(std::string(method) + ": root parameter " + std::to_string(parameter) +
-             " is of another type or missing");
+             " has a different type or is missing");
         return nullptr;
     }
     return &arguments_[parameter];
@@ -178,7 +178,7 @@ void CommandList::SetComputeRootUnorderedAccessView(uint32_t parameter, D3D12_GP
 bool CommandList::bind(DispatchCommand& command) {
     const auto ranges = pipeline_->ranges();
     const auto bindings = pipeline_->bindings();
-    // The sizes first: pointers into both vectors are taken below.
+    // Set the sizes first: pointers into both vectors are taken below.
     size_t constants = 0;
     for (const auto& binding : bindings) {
         constants += arguments_[binding.parameter].constants.size();
@@ -196,7 +196,7 @@ bool CommandList::bind(DispatchCommand& command) {
                      " is not set");
                 return false;
             }
-            // Volatile descriptors may still change: the heap's own view is what the kernel will read.
+            // Volatile descriptors may still change: the kernel will read the view in the heap itself.
             command.views.push_back(descriptor(D3D12_GPU_DESCRIPTOR_HANDLE{argument.value}) + binding.offset);
             continue;
         }
@@ -219,7 +219,7 @@ void CommandList::Dispatch(uint32_t x, uint32_t y, uint32_t z) {
         return;
     }
     if (!pipeline_ || !root_signature_ || !pipeline_->root_signature().same_as(*root_signature_)) {
-        fail("Dispatch: no pipeline is set, or no root signature, or not the pipeline's");
+        fail("Dispatch: no pipeline or no root signature is set, or the root signature does not match the pipeline");
         return;
     }
     if (std::max({x, y, z}) > max_thread_groups_per_dimension) {
@@ -276,7 +276,7 @@ void CommandList::clear(const char* method, const SwView& view, const Value* val
     if (rect_count == 0) {
         fill(0, elements);
     }
-    for (uint32_t i = 0; i < rect_count; ++i) {  // of a buffer, only left and right count
+    for (uint32_t i = 0; i < rect_count; ++i) {  // for a buffer, only left and right matter
         const uint64_t left = std::clamp<int64_t>(rects[i].left, 0, static_cast<int64_t>(elements));
         const uint64_t right = std::clamp<int64_t>(rects[i].right, 0, static_cast<int64_t>(elements));
         if (left < right) {
@@ -303,7 +303,7 @@ void CommandList::EndQuery(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_
     }
     auto* queries = static_cast<QueryHeap*>(heap);
     if (!queries || type != D3D12_QUERY_TYPE_TIMESTAMP || index >= queries->count()) {
-        fail("EndQuery: not a timestamp, or query " + std::to_string(index) + " is not in the heap");
+        fail("EndQuery: not a timestamp query, or query " + std::to_string(index) + " is not in the heap");
         return;
     }
     commands_->push_back(TimestampCommand{queries->value(index)});
@@ -320,7 +320,7 @@ void CommandList::ResolveQueryData(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type,
     if (!queries || type != D3D12_QUERY_TYPE_TIMESTAMP || first > queries->count() ||
         count > queries->count() - first || !to || offset % sizeof(uint64_t) != 0 ||
         !to->holds(offset, size)) {
-        fail("ResolveQueryData: not timestamps, not all in the heap, or not all in the buffer");
+        fail("ResolveQueryData: not timestamp queries, or they are not all in the heap or in the buffer");
         return;
     }
     commands_->push_back(

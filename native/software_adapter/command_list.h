@@ -13,7 +13,7 @@
 
 namespace dmlgraph::software {
 
-// Commands live in their list: an allocator has nothing but its type.
+// Commands are stored in their list: an allocator has only a type.
 class CommandAllocator final : public DeviceChild<ID3D12CommandAllocator, ID3D12Pageable> {
 public:
     CommandAllocator(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type)
@@ -39,10 +39,10 @@ private:
     std::vector<uint64_t> values_;
 };
 
-// What cannot be recorded is logged, and Close answers E_INVALIDARG.
+// If a command cannot be recorded, this is logged and Close returns E_INVALIDARG.
 class CommandList final : public DeviceChild<ID3D12GraphicsCommandList, ID3D12CommandList> {
 public:
-    // Open with an allocator, as CreateCommandList makes it, or closed, as CreateCommandList1 does.
+    // CreateCommandList makes an open list, with an allocator; CreateCommandList1 makes a closed one.
     CommandList(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type, bool open, PipelineState* pipeline);
 
     D3D12_COMMAND_LIST_TYPE GetType() override { return type_; }
@@ -52,7 +52,7 @@ public:
 
     void SetPipelineState(ID3D12PipelineState* pipeline) override;
     void SetComputeRootSignature(ID3D12RootSignature* root_signature) override;
-    // A descriptor's handle is its address: the heaps need not be known.
+    // A descriptor's handle is its address, so the list does not need the heaps.
     void SetDescriptorHeaps(uint32_t, ID3D12DescriptorHeap* const*) override {}
     void SetComputeRootDescriptorTable(uint32_t parameter, D3D12_GPU_DESCRIPTOR_HANDLE base) override;
     void SetComputeRoot32BitConstant(uint32_t parameter, uint32_t value, uint32_t offset) override;
@@ -76,14 +76,14 @@ public:
     void ResolveQueryData(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_t first, uint32_t count,
                           ID3D12Resource* target, uint64_t offset) override;
 
-    // Commands run in order, so there is nothing to order.
+    // Commands run in order, so barriers are not needed.
     void ResourceBarrier(uint32_t, const D3D12_RESOURCE_BARRIER*) override {}
     // For profilers.
     void SetMarker(uint32_t, const void*, uint32_t) override {}
     void BeginEvent(uint32_t, const void*, uint32_t) override {}
     void EndEvent() override {}
 
-    // Null while the list is open. Shared, because a queue may still run what a Reset dropped here.
+    // Null while the list is open. Shared, because a queue may still run commands that Reset dropped here.
     std::shared_ptr<const Commands> commands() const { return open_ ? nullptr : commands_; }
 
 private:
@@ -93,10 +93,10 @@ private:
     };
 
     void start(PipelineState* pipeline);
-    // False, and the list is spoilt, where the list is closed.
+    // If the list is closed, marks it as failed and returns false.
     bool can_record(const char* method);
     void fail(const std::string& reason);
-    // The argument of a parameter of this type, or null and the list is spoilt.
+    // The argument of a parameter of this type; if there is none, marks the list as failed and returns null.
     RootArgument* argument(uint32_t parameter, D3D12_ROOT_PARAMETER_TYPE type, const char* method);
     bool bind(DispatchCommand& command);
     template <class Value>

@@ -19,12 +19,12 @@ namespace {
 
 std::atomic<bool> dispatches_suppressed{false};
 
-// Elements of every size fit a whole number of times.
+// A multiple of every element size.
 constexpr uint64_t pattern_bytes = 48;
-// Copies and fills go to the threads in pieces of this size.
+// Copies and fills are divided among the threads in pieces of this size.
 constexpr uint64_t piece_bytes = 5120 * pattern_bytes;
 
-// Scratch memory for the variables that a thread group shares; each thread has its own and reuses it.
+// Scratch memory for group-shared variables; each thread has its own and reuses it.
 void* group_shared_memory(uint64_t bytes) {
     constexpr auto alignment = std::align_val_t{64};
     struct Free {
@@ -39,8 +39,8 @@ void* group_shared_memory(uint64_t bytes) {
     return memory.get();
 }
 
-// Calls run(first, last) for ranges that cover first <= i < last. What may be cancelled is run in pieces that take a
-// moment each, until it is.
+// Calls run(first, last) for ranges that cover first <= i < last. Work that can be cancelled is run in short
+// pieces, until it is cancelled.
 template <class Run>
 void run_until_given_up(Submission& submission, uint64_t first, uint64_t last, const Run& run) {
     using Clock = std::chrono::steady_clock;
@@ -81,7 +81,7 @@ void DispatchCommand::run() const {
         return;
     }
     auto* arguments =
-        const_cast<SwView**>(views.data());  // the kernel's interface has no const; it writes none
+        const_cast<SwView**>(views.data());  // the kernel's interface has no const; it does not write them
     Submission& submission = Submission::current();
     parallel_for(groups, [&](uint64_t first, uint64_t last) {
         void* const shared = group_shared_memory(kernel->shared_bytes);

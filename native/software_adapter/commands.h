@@ -1,6 +1,6 @@
-// What a command list records, ready to run: addresses instead of objects and root arguments.
+// The commands that a command list records, ready to run: addresses instead of objects and root arguments.
 //
-// As in Direct3D 12, a list keeps nothing alive: whoever executes it keeps what it refers to.
+// As in Direct3D 12, a list keeps nothing alive: its caller must keep the objects it refers to.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct DispatchCommand {
     uint32_t grid[3];            // thread groups
     std::vector<SwView*> views;  // one for each range of the shader, into a descriptor heap or root_views
     std::vector<SwView> root_views;
-    std::vector<uint32_t> constants;  // what the views of root constants point at
+    std::vector<uint32_t> constants;  // the data of the views of root constants
 
     void run() const;
 };
@@ -51,10 +51,10 @@ struct TimestampCommand {
 using Command = std::variant<DispatchCommand, CopyCommand, FillCommand, TimestampCommand>;
 using Commands = std::vector<Command>;
 
-// One after the other: what a command wrote, the next one reads. So barriers have nothing to do.
+// Runs commands one after another: each sees what the previous ones wrote. So barriers do nothing.
 void run(const Commands& commands);
 
-// The clock behind timestamps, in nanoseconds.
+// The clock of timestamps, in nanoseconds.
 uint64_t timestamp_now();
 
 }  // namespace dmlgraph::software

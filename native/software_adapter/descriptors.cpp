@@ -8,22 +8,22 @@
 namespace dmlgraph::software {
 namespace {
 
-// Raw views count in 32-bit numbers.
+// Raw views count 32-bit numbers.
 constexpr uint32_t raw_element = 4;
 
-// Why there is no such view, or null.
+// Why the view is not valid, or null.
 const char* fault(const ViewElements& elements, const FormatInfo* format) {
     if (elements.raw) {
         if (elements.format != DXGI_FORMAT_R32_TYPELESS || elements.stride > 0) {
             return "a raw view needs format R32_TYPELESS and no stride";
         }
         const bool aligned = elements.first % (raw_view_alignment / raw_element) == 0;
-        return aligned ? nullptr : "a raw view starts at a multiple of 16 bytes";
+        return aligned ? nullptr : "a raw view must start at a multiple of 16 bytes";
     }
     if (elements.stride > 0) {
-        return elements.format == DXGI_FORMAT_UNKNOWN ? nullptr : "a structured view has no format";
+        return elements.format == DXGI_FORMAT_UNKNOWN ? nullptr : "a structured view must not have a format";
     }
-    return format ? nullptr : "the view needs a stride or a format that buffers can have";
+    return format ? nullptr : "the view needs a stride, or a format that is valid for buffers";
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ void write_constant_view(DeviceState& device, const D3D12_CONSTANT_BUFFER_VIEW_D
         if (!aligned || desc->SizeInBytes > device.bytes_from(desc->BufferLocation)) {
             device.remove(DXGI_ERROR_INVALID_CALL,
                           "creating a constant buffer view of " + std::to_string(desc->SizeInBytes) +
-                              " bytes: not a multiple of 256, or not all in one buffer");
+                              " bytes: the size is not a multiple of 256, or the view is not all in one buffer");
             return;
         }
         view.data = reinterpret_cast<char*>(desc->BufferLocation);

@@ -1,7 +1,6 @@
 // Descriptor heaps and the views in them.
 //
-// A descriptor is an SwView, and a handle, CPU or GPU, is its address: what a kernel reads is the heap
-// itself.
+// A descriptor is an SwView, and a handle (CPU or GPU) is its address: kernels read the heap itself.
 #pragma once
 
 #include <vector>
@@ -41,17 +40,17 @@ private:
     std::vector<SwView> views_;
 };
 
-// What the elements of a buffer view are.
+// The elements of a buffer view.
 struct ViewElements {
-    DXGI_FORMAT format;  // of a typed view, R32_TYPELESS of a raw one
+    DXGI_FORMAT format;  // of a typed view; R32_TYPELESS for a raw one
     uint64_t first;
     uint32_t count;
     uint32_t stride;  // bytes per element of a structured view, else 0
     bool raw;
 };
 
-// Writes the view of `resource` (null: a view of nothing), or loses the device, as Direct3D does for a view
-// that cannot be: the methods that create views return nothing.
+// Writes the view of `resource` (null: an unbound view). If the view is not valid, loses the device, as
+// Direct3D does: the methods that create views return nothing.
 void write_buffer_view(DeviceState& device, Resource* resource, const ViewElements& elements, SwView* target);
 void write_constant_view(DeviceState& device, const D3D12_CONSTANT_BUFFER_VIEW_DESC* desc, SwView* target);
 

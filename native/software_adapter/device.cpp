@@ -17,14 +17,14 @@
 namespace dmlgraph::software {
 namespace {
 
-// Devices that exist.
+// All existing devices.
 std::mutex devices_mutex;
 std::vector<Device*>& devices() {
     static auto* list = new std::vector<Device*>;  // never destroyed: objects may outlive static storage
     return *list;
 }
 
-// Of a descriptor or query heap.
+// The most entries in a descriptor or query heap.
 constexpr uint32_t max_heap_entries = 1'000'000;
 
 bool is_heap_size(uint32_t count) {
@@ -53,7 +53,7 @@ Device::~Device() {
 }
 
 void Device::remove_all(HRESULT reason, const std::string& why) {
-    // Without the lock: what a lost device gives up may be the last reference to it.
+    // Without the lock: the references that a lost device releases may include the last one to it.
     std::vector<ComPtr<Device>> alive;
     {
         const std::lock_guard lock(devices_mutex);
@@ -157,7 +157,7 @@ HRESULT Device::CreateDescriptorHeap(const D3D12_DESCRIPTOR_HEAP_DESC* desc, con
         return E_INVALIDARG;
     }
     if (desc->Type != D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV) {
-        log("creating a descriptor heap: there are none for samplers and textures");
+        log("creating a descriptor heap: heaps for samplers and textures are not supported");
         return E_NOTIMPL;
     }
     return make<DescriptorHeap>(riid, heap, *desc);
@@ -175,7 +175,7 @@ void Device::CreateConstantBufferView(const D3D12_CONSTANT_BUFFER_VIEW_DESC* des
 void Device::CreateShaderResourceView(ID3D12Resource* resource, const D3D12_SHADER_RESOURCE_VIEW_DESC* desc,
                                       D3D12_CPU_DESCRIPTOR_HANDLE target) {
     if (!desc || desc->ViewDimension != D3D12_SRV_DIMENSION_BUFFER) {
-        state_.remove(DXGI_ERROR_INVALID_CALL, "creating a view: only buffers have views, with a desc");
+        state_.remove(DXGI_ERROR_INVALID_CALL, "creating a view: only views of buffers, with a desc, are supported");
         return;
     }
     const auto& buffer = desc->Buffer;
@@ -191,7 +191,7 @@ void Device::CreateUnorderedAccessView(ID3D12Resource* resource, ID3D12Resource*
                                        D3D12_CPU_DESCRIPTOR_HANDLE target) {
     if (!desc || desc->ViewDimension != D3D12_UAV_DIMENSION_BUFFER || counter) {
         state_.remove(DXGI_ERROR_INVALID_CALL,
-                      "creating a view: only buffers have views, with a desc, no counter");
+                      "creating a view: only views of buffers, with a desc and without a counter, are supported");
         return;
     }
     const auto& buffer = desc->Buffer;
@@ -206,7 +206,7 @@ void Device::CopyDescriptors(uint32_t target_count, const D3D12_CPU_DESCRIPTOR_H
                              const uint32_t* target_sizes, uint32_t source_count,
                              const D3D12_CPU_DESCRIPTOR_HANDLE* sources, const uint32_t* source_sizes,
                              D3D12_DESCRIPTOR_HEAP_TYPE) {
-    // Two lists of ranges, walked side by side; without sizes each range is one descriptor.
+    // Two lists of ranges, traversed in parallel; without sizes, each range is one descriptor.
     auto size_of = [](const uint32_t* sizes, uint32_t i) { return sizes ? sizes[i] : 1; };
     uint32_t source = 0;
     uint32_t at = 0;

@@ -11,7 +11,7 @@ public:
     Device();
     ~Device() override;
 
-    // Loses every device that exists.
+    // Loses all existing devices.
     static void remove_all(HRESULT reason, const std::string& why);
 
     uint32_t GetNodeCount() override { return 1; }
@@ -33,7 +33,7 @@ public:
                                 void** signature) override;
     HRESULT CreateComputePipelineState(const D3D12_COMPUTE_PIPELINE_STATE_DESC* desc, const IID& riid,
                                        void** pipeline) override;
-    // There are none.
+    // There are no meta commands.
     HRESULT EnumerateMetaCommands(uint32_t* count, D3D12_META_COMMAND_DESC*) override;
 
     HRESULT CreateDescriptorHeap(const D3D12_DESCRIPTOR_HEAP_DESC* desc, const IID& riid,
@@ -71,7 +71,7 @@ public:
 private:
     DeviceOwner owner() { return {ComPtr<ID3D12Device5>(this), &state_}; }
 
-    // Makes a child; a lost device makes none.
+    // Makes a child; fails if the device is lost.
     template <class T, class... Arguments>
     HRESULT make(const IID& riid, void** object, const Arguments&... arguments);
 

@@ -1,4 +1,4 @@
-// What the objects of one device share: whether it is lost, the order of its fences, where its memory lies.
+// The state that the objects of one device share: whether it is lost, its fences, and its memory addresses.
 #pragma once
 
 #include <atomic>
@@ -19,12 +19,12 @@ public:
     HRESULT removed_reason() const { return removed_reason_; }
     bool removed() const { return removed_reason_ != S_OK; }
 
-    // Loses the device: what it is asked to create fails, its queues do nothing, its fences count as reached.
+    // Loses the device: its Create methods fail, its queues do nothing, its fences count as reached.
     // Only the first call has an effect; it logs `why`.
     void remove(HRESULT reason, const std::string& why);
 
-    // GPU addresses are addresses of this process. The bytes from `address` to the end of the heap or
-    // committed resource that holds it, 0 where none does.
+    // The bytes from `address` to the end of the heap or committed resource that contains it, 0 if none does.
+    // GPU addresses are addresses of this process.
     uint64_t bytes_from(D3D12_GPU_VIRTUAL_ADDRESS address) const;
     void add_memory(const char* data, uint64_t size);
     void forget_memory(const char* data);
@@ -37,7 +37,7 @@ private:
     std::map<uint64_t, uint64_t> memory_;  // address to size
 };
 
-// How a device's children hold it: a reference, and the state behind it.
+// A child's reference to its device, with the device's state.
 struct DeviceOwner {
     ComPtr<ID3D12Device5> device;
     DeviceState* state;

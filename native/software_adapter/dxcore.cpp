@@ -1,7 +1,7 @@
 // libdxcore.so: a list of one adapter.
 //
-// The factory, the list and the adapter never change, so each exists once and for ever; references are
-// counted only to answer AddRef and Release.
+// The factory, the list and the adapter never change, so each exists once and is never destroyed; references
+// are counted only for the results of AddRef and Release.
 #include "abi/dxcore.h"
 
 #include <unistd.h>
@@ -154,7 +154,7 @@ public:
     }
 };
 
-// With the adapter in it, or empty where it lacks an attribute that was asked for.
+// Contains the adapter, or nothing if the adapter does not have a requested attribute.
 class AdapterList final : public Permanent<IDXCoreAdapterList> {
 public:
     explicit AdapterList(uint32_t count) : count_(count) {}
@@ -189,7 +189,7 @@ public:
     HRESULT GetAdapterByLuid(const LUID& luid, const IID& riid, void** result) override {
         return luid == adapter_luid ? adapter()->QueryInterface(riid, result) : E_INVALIDARG;
     }
-    // The list never changes, so there is nothing to be told of.
+    // The list never changes, so there is nothing to notify about.
     bool IsNotificationTypeSupported(DXCoreNotificationType) override { return false; }
     HRESULT RegisterEventNotification(IUnknown*, DXCoreNotificationType, DXCoreNotificationCallback*, void*,
                                       uint32_t*) override {

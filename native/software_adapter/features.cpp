@@ -10,8 +10,8 @@
 namespace dmlgraph::software {
 namespace {
 
-// The answers choose which of its shaders a library hands over: those of shader model 6.2 with 16-bit, 64-bit
-// and double arithmetic, without wave operations, on a device that shares the processor's memory.
+// The answers determine which of its shaders DirectML uses: those of shader model 6.2 with 16-bit, 64-bit
+// and double arithmetic, without wave operations, for a device that shares the processor's memory.
 
 HRESULT answer(D3D12_FEATURE_DATA_D3D12_OPTIONS& options) {
     options = {};
@@ -100,7 +100,7 @@ constexpr Feature features[] = {
 HRESULT check_feature(D3D12_FEATURE feature, void* data, uint32_t size) {
     const auto* found = std::ranges::find(features, feature, &Feature::feature);
     if (found == std::end(features)) {
-        log("CheckFeatureSupport: feature " + std::to_string(feature) + " is not known");
+        log("CheckFeatureSupport: unknown feature " + std::to_string(feature));
         return E_INVALIDARG;
     }
     return data && size == found->size ? found->answer(data) : E_INVALIDARG;

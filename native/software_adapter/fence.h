@@ -12,7 +12,7 @@ public:
 
     // UINT64_MAX once the device is lost.
     uint64_t GetCompletedValue() override { return device_state().removed() ? UINT64_MAX : value_.load(); }
-    // Null event: returns when the value is reached. Else the event, an eventfd, gets 1 written.
+    // With a null event, returns when the value is reached. Otherwise writes 1 to the event, an eventfd, then.
     HRESULT SetEventOnCompletion(uint64_t value, HANDLE event) override;
     HRESULT Signal(uint64_t value) override;
 

@@ -52,7 +52,7 @@ constexpr FormatInfo formats[] = {
     {DXGI_FORMAT_R8_SINT, 1, 8, sint},
 };
 
-// A float32 as float16, to nearest even.
+// Converts float32 to float16, to nearest even.
 uint32_t half_bits(float value) {
     const auto bits = std::bit_cast<uint32_t>(value);
     const uint32_t sign = bits >> 16 & 0x8000;
@@ -60,7 +60,7 @@ uint32_t half_bits(float value) {
     if (magnitude > 0x7f800000) {
         return sign | 0x7e00;
     }
-    if (magnitude >= 0x477ff000) {  // 65520, half way to the power of two beyond the largest
+    if (magnitude >= 0x477ff000) {  // 65520, halfway between the largest value and the next power of two
         return sign | 0x7c00;
     }
     if (magnitude < 0x38800000) {  // below 2^-14 a step is 2^-24
@@ -70,7 +70,7 @@ uint32_t half_bits(float value) {
     return sign | (rebiased + 0xfff + (rebiased >> 13 & 1)) >> 13;
 }
 
-// To the nearest integer of [low, high]; NaN gives 0.
+// Rounds to the nearest integer in [low, high]; NaN gives 0.
 uint32_t round_to(double value, double low, double high) {
     return std::isnan(value) ? 0 : static_cast<uint32_t>(std::llrint(std::clamp(value, low, high)));
 }

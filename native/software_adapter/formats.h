@@ -1,4 +1,4 @@
-// Formats of typed buffer views: how an element lies in memory.
+// Formats of typed buffer views: the memory layout of an element.
 #pragma once
 
 #include <array>
@@ -22,16 +22,15 @@ struct FormatInfo {
     uint32_t bytes() const { return components * bits / 8; }
 };
 
-// Null for a format that no typed buffer view can have.
+// Null for a format that typed buffer views cannot have.
 const FormatInfo* find_format(DXGI_FORMAT format);
 
-// An element in memory: the first FormatInfo::bytes() bytes count.
+// An element in memory: only the first FormatInfo::bytes() bytes are used.
 using Element = std::array<std::byte, 16>;
 
 // Values as ClearUnorderedAccessViewUint stores them: each component takes the low bits.
 Element pack(const FormatInfo& format, const uint32_t values[4]);
-// Values as ClearUnorderedAccessViewFloat stores them: rounded to the format; out of range goes to the
-// nearest.
+// Values as ClearUnorderedAccessViewFloat stores them: rounded to the format and clamped to its range.
 Element pack(const FormatInfo& format, const float values[4]);
 
 }  // namespace dmlgraph::software

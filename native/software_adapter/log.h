@@ -1,4 +1,4 @@
-// One line on stderr for what a caller should know and cannot learn from an HRESULT.
+// Writes one line to stderr with information for the caller that an HRESULT cannot convey.
 #pragma once
 
 #include <string>

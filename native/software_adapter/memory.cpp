@@ -9,7 +9,7 @@
 namespace dmlgraph::software {
 namespace {
 
-// From this size on, large pages save more faults than they waste memory.
+// From this size on, the page faults that large pages save outweigh the memory they waste.
 constexpr uint64_t large_page = 2 << 20;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a method does that nobody implemented.
+// The body of methods that are not implemented.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct MethodName {
     consteval MethodName(const char (&name)[N]) { std::copy_n(name, N, text); }
 };
 
-// Counts the call. `first` says that the name has not been logged yet; then it is.
+// Counts the call, and logs the name if this is the `first` call.
 void count_not_implemented(const char* name, bool first);
 
 template <MethodName name>

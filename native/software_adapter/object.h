@@ -1,4 +1,4 @@
-// What every Direct3D 12 object has: reference count, interfaces, private data, a name, its device.
+// The common part of Direct3D 12 objects: reference count, interfaces, private data, name, device.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace dmlgraph::software {
 
-// A COM object with the interface Interface and those it inherits (Parents, IUnknown). It is born with one
-// reference, which belongs to whoever made it.
+// A COM object with the interface Interface and those it inherits (Parents, IUnknown). It starts with one
+// reference, which its creator owns.
 template <class Interface, class... Parents>
 class Counted : public NotImplemented<Interface> {
 public:
@@ -41,8 +41,8 @@ public:
         return left;
     }
 
-    // A reference to an object that is known by address alone; false where the last reference is gone
-    // already.
+    // Adds a reference to an object that is known only by its address; false if the last reference has already
+    // been released.
     bool add_ref_if_alive() {
         uint32_t count = references_;
         while (count > 0 && !references_.compare_exchange_weak(count, count + 1)) {
@@ -77,7 +77,7 @@ private:
     PrivateData private_data_;
 };
 
-// An object made by a device, which it keeps alive.
+// An object made by a device; it keeps the device alive.
 template <class Interface, class... Parents>
 class DeviceChild : public Object<Interface, ID3D12DeviceChild, Parents...> {
 public:
@@ -94,9 +94,9 @@ private:
     DeviceOwner owner_;
 };
 
-// Makes a T and hands out its interface `riid`, the way every Create method ends: E_OUTOFMEMORY where memory
-// is lacking, E_NOINTERFACE where T has no such interface, S_FALSE where the caller only asks whether it
-// could be made.
+// Makes a T and returns its interface `riid`, as every Create method does at its end: E_OUTOFMEMORY if there is
+// not enough memory, E_NOINTERFACE if T does not have the interface, S_FALSE if the caller only asks whether
+// the object could be made.
 template <class T, class... Arguments>
 HRESULT create(const IID& riid, void** object, Arguments&&... arguments) {
     if (object) {

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Waking a helper costs some microseconds; work that is over by then stays on the calling thread.
+// Waking a helper costs some microseconds; shorter work stays on the calling thread.
 constexpr auto worth_helping = std::chrono::microseconds(20);
 
 std::atomic<uint32_t> wanted_threads{0};
@@ -34,7 +34,7 @@ void parallel_for(uint64_t count, RangeTask task) {
         }
         return;
     }
-    // Alone, in growing pieces, until it is known whether the work lasts.
+    // Run on this thread alone, in growing pieces, until it is clear whether the work takes long.
     const auto start = Clock::now();
     uint64_t done = 0;
     for (uint64_t size = 1; done < count; size *= 2) {

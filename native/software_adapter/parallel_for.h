@@ -1,4 +1,4 @@
-// Spreads a loop over the processors, on the threads of the CPU executor's pool (cpu/runtime/thread_pool.h).
+// Distributes a loop over the processors, on the threads of the CPU executor's pool (cpu/runtime/thread_pool.h).
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace dmlgraph::software {
 
-// A borrowed callable void(uint64_t first, uint64_t last).
+// A non-owning reference to a callable void(uint64_t first, uint64_t last).
 class RangeTask {
 public:
     template <class Callable>
@@ -23,12 +23,12 @@ private:
     void (*call_)(const void*, uint64_t, uint64_t);
 };
 
-// Calls `task` for pieces that cover 0 <= i < count, from this thread and, where the work lasts, from
-// helpers; returns when all is done. Calls from several threads at a time are fine: one of them gets the
-// helpers.
+// Calls `task` for pieces that cover 0 <= i < count, from this thread and, if the work takes long, from
+// helpers; returns when all pieces are done. Several threads may call it at the same time: one of them gets
+// the helpers.
 void parallel_for(uint64_t count, RangeTask task);
 
-// 0: as many as the process has processors.
+// 0: one for each processor of the process.
 void set_thread_count(uint32_t count);
 
 }  // namespace dmlgraph::software

@@ -16,14 +16,14 @@ namespace {
 std::atomic<SwDescribe> describe_shader;
 std::atomic<SwCompile> compile_shader;
 
-// DXIL's kind of resource that has a format.
+// The DXIL resource kind that has a format.
 constexpr uint32_t typed_buffer = 10;
 
-// The compiler's reason, with its NUL.
+// The compiler's error message, with its NUL.
 using ErrorText = char[1024];
 
-// Calls the compiler, whose language may end a thread that is inside it by pthread_exit when the process ends. To
-// unwind the caller's stack is not ours, and what it holds may be needed: the thread rests until the process is gone.
+// Calls the compiler. Its language runtime may end a thread inside it with pthread_exit when the process exits. The
+// caller's stack must not be unwound, since its objects may still be needed: the thread sleeps until the process ends.
 template <class Function>
 int outlive(const Function& function) {
     try {
@@ -55,12 +55,12 @@ PipelineState::PipelineState(const DeviceOwner& owner, ComPtr<RootSignature> roo
 }
 
 const SwKernel* PipelineState::kernel(SwView* const* views) {
-    // Kept between calls: the common case allocates nothing.
+    // Kept between calls, so that the common case does not allocate.
     static thread_local std::vector<uint32_t> formats;
     formats.clear();
     for (uint32_t i = 0; i < info_.range_count; ++i) {
         const bool typed = info_.ranges[i].shape == typed_buffer;
-        // Nothing is read through an unbound view, so any format will do.
+        // Nothing is read through an unbound view, so any format works.
         formats.push_back(!typed ? 0 : views[i]->format ? views[i]->format : uint32_t{DXGI_FORMAT_R32_UINT});
     }
     {
@@ -74,7 +74,7 @@ const SwKernel* PipelineState::kernel(SwView* const* views) {
 
 const SwKernel* PipelineState::compile(std::vector<uint32_t> formats) {
     // Without the lock: the compiler may take a lock that another thread holds while it waits for this one.
-    // Two threads may compile the same; the first to finish is kept.
+    // Two threads may compile the same kernel; the first result is kept.
     const auto compiler = compile_shader.load();
     SwKernel kernel{};
     ErrorText error = "no compiler is registered";

@@ -1,4 +1,4 @@
-// Compute pipelines: a shader, where its registers find their views, and its kernels.
+// Compute pipelines: a shader, the locations of its registers' views, and its kernels.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,12 @@ public:
 
     const RootSignature& root_signature() const { return *root_signature_; }
 
-    // The registers that the shader declares, and for each range where the root arguments hold its views.
+    // The registers that the shader declares, and for each range the location of its views in the root arguments.
     std::span<const SwResourceRange> ranges() const { return {info_.ranges, info_.range_count}; }
     std::span<const RootBinding> bindings() const { return bindings_; }
 
-    // The kernel for views of these formats, one for each range; compiled when it is needed first. Null where it
-    // cannot be compiled, and the device is lost, or where the compiler is interrupted, and the submission is given
-    // up.
+    // The kernel for views of these formats, one for each range; compiled on first use. Returns null if it cannot
+    // be compiled (then the device is lost) or if the compiler is interrupted (then the submission is abandoned).
     const SwKernel* kernel(SwView* const* views);
 
 private:

@@ -60,7 +60,7 @@ HRESULT PrivateData::set_name(const wchar_t* name) {
 }
 
 HRESULT PrivateData::replace(const GUID& name, Entry* entry) {
-    Entry old;  // released after the lock: it may call back
+    Entry old;  // released after the lock, because releasing it may call back
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find(entries_, name, &Entry::name);
     if (found != entries_.end()) {

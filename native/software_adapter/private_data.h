@@ -13,13 +13,13 @@ using namespace abi;
 
 class PrivateData {
 public:
-    // With data null, only the size is written. *size is the room at `data` in bytes and becomes the data's
-    // size.
+    // If data is null, only the size is written. *size is the capacity of `data` in bytes and becomes the size of
+    // the data.
     HRESULT get(const GUID& name, uint32_t* size, void* data) const;
     // Null data removes the entry.
     HRESULT set(const GUID& name, uint32_t size, const void* data);
     HRESULT set_interface(const GUID& name, IUnknown* object);
-    // Kept under the GUID that debuggers read names from.
+    // Stored under the GUID that debuggers read names from.
     HRESULT set_name(const wchar_t* name);
 
 private:

@@ -1,8 +1,8 @@
 // Command queues.
 //
-// A queue has no thread of its own: whoever submits work runs it, and everything that was submitted while it
-// ran. That is the least a command list costs, and callers wait for its end anyway. Where the queue has to
-// wait for a fence, the submitter returns, and whoever signals the fence continues with the queue's work.
+// A queue does not have its own thread: the thread that submits work runs it, and everything that is submitted
+// while it runs. This has the least overhead per command list, and callers wait for its end anyway. If the queue
+// must wait for a fence, the submitter returns, and the thread that signals the fence continues the queue's work.
 #pragma once
 
 #include <deque>
@@ -48,9 +48,9 @@ private:
     using Work = std::variant<ExecuteWork, SignalWork, WaitWork>;
 
     void submit(Work work);
-    // Runs pending work to its end or up to a fence that is not reached. The caller has set running_.
+    // Runs pending work until there is none, or until a fence is not reached. The caller must have set running_.
     void run_pending();
-    // Each returns whether the queue can go on at once.
+    // Each returns whether the queue can continue at once.
     bool run(const ExecuteWork& work);
     bool run(const SignalWork& work);
     bool run(const WaitWork& work);

@@ -5,7 +5,7 @@ namespace {
 
 constexpr uint64_t max_size = uint64_t{1} << address_bits;
 
-// D3D12_RESOURCE_DESC::Alignment and D3D12_HEAP_DESC::Alignment: 0 stands for the default.
+// D3D12_RESOURCE_DESC::Alignment and D3D12_HEAP_DESC::Alignment: 0 means the default.
 bool is_default_alignment(uint64_t alignment) {
     return alignment == 0 || alignment == resource_placement_alignment;
 }
@@ -26,7 +26,7 @@ HRESULT check_heap_properties(const D3D12_HEAP_PROPERTIES& properties) {
         case D3D12_HEAP_TYPE_READBACK:
             return unspecified ? S_OK : E_INVALIDARG;
         case D3D12_HEAP_TYPE_CUSTOM:
-            // With one memory for all there is no pool L1.
+            // All memory is shared, so pool L1 does not exist.
             return properties.CPUPageProperty != D3D12_CPU_PAGE_PROPERTY_UNKNOWN &&
                            properties.MemoryPoolPreference == D3D12_MEMORY_POOL_L0
                        ? S_OK

@@ -11,15 +11,15 @@ namespace dmlgraph::software {
 // The largest heap or buffer, in bytes: 40 bits of address.
 constexpr unsigned address_bits = 40;
 
-// S_OK, or what Direct3D answers to these parameters.
+// S_OK, or the error that Direct3D returns for these parameters.
 HRESULT check_heap(const D3D12_HEAP_DESC& desc);
 HRESULT check_heap_properties(const D3D12_HEAP_PROPERTIES& properties);
 HRESULT check_buffer(const D3D12_RESOURCE_DESC& desc);
-// Upload and readback heaps have one state for life, and no shader writes them.
+// Upload and readback heaps never change their state, and shaders cannot write to them.
 HRESULT check_initial_state(const D3D12_HEAP_PROPERTIES& properties, const D3D12_RESOURCE_DESC& desc,
                             D3D12_RESOURCE_STATES state);
 
-// Where this device would put a heap of the given type: its memory is the processor's.
+// The memory for a heap of the given type on this device, whose memory is the processor's.
 D3D12_HEAP_PROPERTIES custom_heap_properties(D3D12_HEAP_TYPE type);
 
 class Heap final : public DeviceChild<ID3D12Heap, ID3D12Pageable> {
@@ -38,7 +38,7 @@ private:
 
 class Resource final : public DeviceChild<ID3D12Resource, ID3D12Pageable> {
 public:
-    // Committed: with memory of its own.
+    // Committed: with its own memory.
     Resource(const DeviceOwner& owner, const D3D12_HEAP_PROPERTIES& properties, D3D12_HEAP_FLAGS flags,
              const D3D12_RESOURCE_DESC& desc);
     // Placed into a heap, which it keeps alive.
@@ -52,7 +52,7 @@ public:
 
     char* data() const { return data_; }
     uint64_t size() const { return desc_.Width; }
-    // Whether bytes first <= i < first + count are all inside.
+    // Whether the bytes first <= i < first + count are all inside.
     bool holds(uint64_t first, uint64_t count) const { return first <= size() && count <= size() - first; }
 
 private:

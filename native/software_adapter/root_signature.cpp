@@ -3,14 +3,14 @@
 namespace dmlgraph::software {
 namespace {
 
-// DXIL's classes of resources in Direct3D's numbering.
+// DXIL's resource classes in Direct3D's numbering.
 D3D12_DESCRIPTOR_RANGE_TYPE range_type(const SwResourceRange& range) {
     static_assert(D3D12_DESCRIPTOR_RANGE_TYPE_SRV == 0 && D3D12_DESCRIPTOR_RANGE_TYPE_UAV == 1 &&
                   D3D12_DESCRIPTOR_RANGE_TYPE_CBV == 2 && D3D12_DESCRIPTOR_RANGE_TYPE_SAMPLER == 3);
     return static_cast<D3D12_DESCRIPTOR_RANGE_TYPE>(range.resource_class);
 }
 
-// Whether the registers from `lower` on, `count` of them or without bound, include the shader's.
+// Whether the `count` registers from `lower` on (or all, if unbounded) include those of the shader.
 bool covers(uint32_t lower, uint32_t count, const SwResourceRange& range) {
     if (range.lower < lower) {
         return false;

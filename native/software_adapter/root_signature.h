@@ -1,4 +1,4 @@
-// Root signature objects: where a shader's registers find their views.
+// Root signature objects: they map a shader's registers to the locations of their views.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace dmlgraph::software {
 
-// The root parameter that serves a range of registers, and for a descriptor table how many descriptors from
-// its start the range lies.
+// The root parameter for a range of registers, and for a descriptor table the offset of the range from its
+// start, in descriptors.
 struct RootBinding {
     uint32_t parameter;
     uint32_t offset;
@@ -22,10 +22,10 @@ public:
 
     const RootSignatureDesc& desc() const { return desc_; }
 
-    // Nothing where no root parameter that compute shaders see covers the range.
+    // Empty if no root parameter that is visible to compute shaders covers the range.
     std::optional<RootBinding> find(const SwResourceRange& range) const;
 
-    // Whether arguments for one fit the other.
+    // Whether arguments for one are valid for the other.
     bool same_as(const RootSignature& other) const {
         return this == &other || serialized_ == other.serialized_;
     }

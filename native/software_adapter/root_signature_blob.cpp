@@ -39,7 +39,7 @@ public:
     void put_all(std::span<const uint32_t> values) {
         words_.insert(words_.end(), values.begin(), values.end());
     }
-    // Leaves room for an offset that is not known yet; `point_here` fills it in.
+    // Reserves space for an offset that is not known yet; `point_here` fills it in.
     size_t reserve() {
         words_.push_back(0);
         return words_.size() - 1;
@@ -110,7 +110,7 @@ std::vector<uint32_t> write_part(const RootSignatureDesc& desc) {
     return out.take();
 }
 
-// Reads numbers one after the other; throws where the bytes end.
+// Reads one number after another; throws at the end of the bytes.
 class Reader {
 public:
     Reader(std::span<const std::byte> bytes, size_t offset) : bytes_(bytes), at_(offset) {}
@@ -118,7 +118,7 @@ public:
     uint32_t get() {
         uint32_t value;
         if (at_ > bytes_.size() || sizeof value > bytes_.size() - at_) {
-            throw RootSignatureError("the serialised root signature is cut off");
+            throw RootSignatureError("the serialised root signature is truncated");
         }
         std::memcpy(&value, bytes_.data() + at_, sizeof value);
         at_ += sizeof value;
@@ -137,7 +137,7 @@ private:
 std::span<const std::byte> find_part(std::span<const std::byte> container) {
     Reader header(container, 0);
     if (header.get() != container_name) {
-        throw RootSignatureError("a serialised root signature starts with DXBC");
+        throw RootSignatureError("a serialised root signature must start with DXBC");
     }
     Reader offsets(container, container_header - 4);
     for (uint32_t parts = offsets.get(); parts > 0; --parts) {
@@ -148,12 +148,12 @@ std::span<const std::byte> find_part(std::span<const std::byte> container) {
         if (name == part_name) {
             const auto rest = container.subspan(offset + part_header);
             if (size > rest.size()) {
-                throw RootSignatureError("the serialised root signature is cut off");
+                throw RootSignatureError("the serialised root signature is truncated");
             }
             return rest.first(size);
         }
     }
-    throw RootSignatureError("the container has no root signature");
+    throw RootSignatureError("the container does not contain a root signature");
 }
 
 RootParameter read_parameter(std::span<const std::byte> part, Reader& entry, bool has_flags) {

@@ -5,7 +5,7 @@
 namespace dmlgraph::software {
 namespace {
 
-// What version 1.0 implies, which has no flags.
+// The flags that version 1.0 implies, since it does not have flags.
 constexpr auto implied_range_flags =
     D3D12_DESCRIPTOR_RANGE_FLAG_DESCRIPTORS_VOLATILE | D3D12_DESCRIPTOR_RANGE_FLAG_DATA_VOLATILE;
 constexpr auto implied_sampler_flags = D3D12_DESCRIPTOR_RANGE_FLAG_DESCRIPTORS_VOLATILE;
@@ -14,8 +14,8 @@ constexpr auto implied_descriptor_flags = D3D12_ROOT_DESCRIPTOR_FLAG_DATA_VOLATI
 template <class T>
 std::span<const T> items(const T* pointer, uint32_t count) {
     if (count > 0 && !pointer) {
-        throw RootSignatureError("a null pointer stands for " + std::to_string(count) +
-                                 " parameters or ranges");
+        throw RootSignatureError("the pointer to " + std::to_string(count) +
+                                 " parameters or ranges is null");
     }
     return {pointer, count};
 }
@@ -74,7 +74,7 @@ D3D12_DESCRIPTOR_RANGE_TYPE kind_of(D3D12_ROOT_PARAMETER_TYPE type) {
     }
 }
 
-// Takes part in the size of the root arguments, in units of 4 bytes.
+// The parameter's share of the size of the root arguments, in units of 4 bytes.
 uint32_t root_cost(const RootParameter& parameter) {
     switch (parameter.type) {
         case D3D12_ROOT_PARAMETER_TYPE_DESCRIPTOR_TABLE:
@@ -98,7 +98,7 @@ void validate_table(const std::string& name, const std::vector<D3D12_DESCRIPTOR_
             throw RootSignatureError(name + ": samplers cannot share a table with other descriptors");
         }
         if (unbounded && range.OffsetInDescriptorsFromTableStart == descriptor_range_offset_append) {
-            throw RootSignatureError(name + ": nothing can be appended to an unbounded range");
+            throw RootSignatureError(name + ": no range can be appended to an unbounded one");
         }
         unbounded = range.NumDescriptors == UINT32_MAX;
     }
@@ -166,7 +166,7 @@ void validate(const RootSignatureDesc& desc) {
         for (size_t j = 0; j < i; ++j) {
             if (taken[i].collide(taken[j])) {
                 throw RootSignatureError("root parameters " + std::to_string(taken[j].parameter) + " and " +
-                                         std::to_string(taken[i].parameter) + " have registers in common");
+                                         std::to_string(taken[i].parameter) + " use the same registers");
             }
         }
     }

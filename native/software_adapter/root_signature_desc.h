@@ -1,6 +1,6 @@
 // A root signature as plain data, and its serialised form.
 //
-// Version 1.0 is held as the 1.1 that means the same. The serialised form is the one Direct3D's own libraries
+// Version 1.0 is stored as the equivalent 1.1. The serialised form is the one that Direct3D's own libraries
 // write: a DXBC container with a part RTS0. Its digest is left 0.
 #pragma once
 
@@ -24,18 +24,18 @@ struct RootParameter {
 };
 
 struct RootSignatureDesc {
-    D3D_ROOT_SIGNATURE_VERSION version;  // that it was given or serialised in
+    D3D_ROOT_SIGNATURE_VERSION version;  // of the original desc or serialised form
     D3D12_ROOT_SIGNATURE_FLAGS flags;
     std::vector<RootParameter> parameters;
     std::vector<D3D12_STATIC_SAMPLER_DESC> static_samplers;
 };
 
-// A root signature that breaks a rule of Direct3D; says which.
+// A root signature breaks a rule of Direct3D; the message says which.
 struct RootSignatureError : std::runtime_error {
     using runtime_error::runtime_error;
 };
 
-// What a piece of either version says in version 1.1.
+// Converts a part of either version to version 1.1.
 D3D12_DESCRIPTOR_RANGE1 upgrade(const D3D12_DESCRIPTOR_RANGE& range);
 D3D12_ROOT_DESCRIPTOR1 upgrade(const D3D12_ROOT_DESCRIPTOR& descriptor);
 inline const D3D12_DESCRIPTOR_RANGE1& upgrade(const D3D12_DESCRIPTOR_RANGE1& range) {
@@ -45,8 +45,7 @@ inline const D3D12_ROOT_DESCRIPTOR1& upgrade(const D3D12_ROOT_DESCRIPTOR1& descr
     return descriptor;
 }
 
-// These throw RootSignatureError. `parse` takes a container of any kind that has a part RTS0, so a shader's,
-// too.
+// These throw RootSignatureError. `parse` accepts any container that has a part RTS0, for example a shader's.
 RootSignatureDesc from_versioned(const D3D12_VERSIONED_ROOT_SIGNATURE_DESC& desc);
 void validate(const RootSignatureDesc& desc);
 std::vector<uint32_t> serialize(const RootSignatureDesc& desc);

@@ -1,4 +1,4 @@
-// The library's functions that turn root signatures into bytes and back.
+// The library's functions that serialise root signatures and read them again.
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace dmlgraph::software {
 namespace {
 
-// An ID3DBlob over bytes.
+// An ID3DBlob that holds bytes.
 class Blob final : public Counted<ID3DBlob> {
 public:
     explicit Blob(std::span<const std::byte> bytes) : bytes_(bytes.begin(), bytes.end()) {}
@@ -23,7 +23,7 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-// The structs of one version, which point at each other.
+// The structs of one version, which point to each other.
 class DescStorage {
 public:
     DescStorage(const RootSignatureDesc& desc, D3D_ROOT_SIGNATURE_VERSION version)

@@ -1,4 +1,4 @@
-// The line between this adapter and the compiler of its shaders, which is registered from outside.
+// The interface between this adapter and its shader compiler, which is registered from outside.
 #pragma once
 
 #include <stdint.h>
@@ -16,7 +16,7 @@ struct SwResourceRange {
     uint32_t stride;  // structured: bytes per element, else 0
 };
 
-// What a descriptor, or an argument in the root signature, stands for.
+// The memory that a descriptor or a root argument refers to.
 struct SwView {
     char* data;        // null: unbound
     uint64_t size;     // bytes
@@ -32,9 +32,8 @@ struct SwShaderInfo {
 };
 
 // Runs the thread groups first <= i < last of a grid; i counts x fastest, then y, then z. views[i] is the
-// view of range i of the shader's info, an array of them where the range has several registers. `shared`
-// points at the kernel's shared_bytes bytes of scratch memory with any content, 64-byte aligned, which no
-// other thread uses.
+// view of range i of the shader's info, or an array of views if the range has several registers. `shared`
+// points to shared_bytes bytes of uninitialised scratch memory, 64-byte aligned, which no other thread uses.
 typedef void (*SwKernelFunction)(SwView** views, const uint32_t grid[3], uint64_t first, uint64_t last,
                                  void* shared);
 
@@ -43,9 +42,10 @@ struct SwKernel {
     uint64_t shared_bytes;
 };
 
-// Both take a DXBC container and return 1, or 0 after writing a reason with its NUL into `error`. SwCompile may
-// return -1, too: it was interrupted, and the next dispatch may try again. SwDescribe runs when a pipeline is created. SwCompile runs on whatever thread executes the first dispatch that needs
-// this combination of view formats: one DXGI_FORMAT for each range, 0 where the range is not typed.
+// Both take a DXBC container and return 1, or 0 after writing a reason with its NUL to `error`. SwCompile may
+// also return -1: it was interrupted, and the next dispatch may try again. SwDescribe runs when a pipeline is
+// created. SwCompile runs on the thread that executes the first dispatch that needs this combination of view
+// formats: one DXGI_FORMAT for each range, 0 if the range is not typed.
 typedef int (*SwDescribe)(const void* dxbc, uint64_t size, SwShaderInfo* info, char* error,
                           uint64_t error_size);
 typedef int (*SwCompile)(const void* dxbc, uint64_t size, const uint32_t* formats, SwKernel* kernel,
@@ -53,23 +53,23 @@ typedef int (*SwCompile)(const void* dxbc, uint64_t size, const uint32_t* format
 
 #define SW_EXPORT __attribute__((visibility("default")))
 
-// Before the first pipeline; null, null clears. Kernels that exist stay in use.
+// Must be called before the first pipeline; null, null clears it. Existing kernels stay in use.
 SW_EXPORT void sw_set_compiler(SwDescribe describe, SwCompile compile);
 // A counter's value (names: counters.cpp), UINT64_MAX for an unknown name.
 SW_EXPORT uint64_t sw_counter(const char* name);
-// Sets all counters to 0 except those of what exists now.
+// Sets all counters to 0, except those of existing objects.
 SW_EXPORT void sw_reset_counters(void);
-// Threads that execute dispatches and copies; 0: as many as there are cores.
+// The number of threads that execute dispatches and copies; 0: one for each core.
 SW_EXPORT void sw_set_threads(uint32_t count);
-// While on, dispatches are counted but do nothing.
+// While it is on, dispatches are counted but do nothing.
 SW_EXPORT void sw_suppress_dispatches(int on);
-// What this thread submits until sw_end is given up once cancelled(context) is not 0, or when the compiler is
-// interrupted: what is left of it is not run. `cancelled` is called by several threads; null: never cancelled.
+// The work that this thread submits until sw_end is abandoned once cancelled(context) is not 0, or when the compiler
+// is interrupted: the rest of it is not run. Several threads call `cancelled`; null: never cancelled.
 typedef int (*SwCancelled)(const void* context);
 SW_EXPORT void sw_begin(SwCancelled cancelled, const void* context);
-// Whether something was given up.
+// Returns whether any work was abandoned.
 SW_EXPORT int sw_end(void);
-// Every device that exists now is lost: it reports DXGI_ERROR_DEVICE_REMOVED from here on.
+// Loses all existing devices: from now on they report DXGI_ERROR_DEVICE_REMOVED.
 SW_EXPORT void sw_remove_device(void);
 
 }  // extern "C"

@@ -1,4 +1,4 @@
-// What a thread submits, and whether it is given up.
+// The work that a thread submits, and whether it is abandoned.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@ namespace dmlgraph::software {
 
 class Submission {
 public:
-    // The one of the calling thread; work that other threads help with belongs to it.
+    // The submission of the calling thread; work that other threads help with belongs to it.
     static Submission& current();
 
     void begin(SwCancelled cancelled, const void* context);
@@ -17,7 +17,7 @@ public:
 
     bool can_be_cancelled() const { return cancelled_ != nullptr; }
     void give_up() { given_up_ = true; }
-    // Called by every thread that takes part.
+    // Called by every thread that works on it.
     bool given_up() {
         if (!given_up_ && cancelled_ != nullptr && cancelled_(context_) != 0) {
             given_up_ = true;

@@ -1,4 +1,4 @@
-// Fences of one device: who waits for which value.
+// The fences of one device and the threads and queues that wait for their values.
 #pragma once
 
 #include <atomic>
@@ -16,19 +16,20 @@ class Timeline {
 public:
     bool reached(const FenceValue& fence, uint64_t value) const { return finished_ || fence >= value; }
 
-    // Sets the fence and wakes whoever waits for what it reached.
+    // Sets the fence and wakes all waiters whose value is reached.
     void signal(FenceValue& fence, uint64_t value);
 
     // Returns once the fence has reached the value.
     void wait(const FenceValue& fence, uint64_t value);
 
-    // False: the value is reached already. True: `wake` will be called once, from the thread that reaches it.
+    // Returns false if the value is already reached. Otherwise `wake` will be called once, from the thread that
+    // reaches it.
     bool when_reached(const FenceValue& fence, uint64_t value, std::function<void()> wake);
 
-    // The fence goes away; nobody is woken.
+    // Removes the fence without waking its waiters.
     void forget(const FenceValue& fence);
 
-    // Every fence counts as having reached every value from now on.
+    // From now on, every fence counts as having reached every value.
     void finish();
 
 private:
@@ -38,7 +39,7 @@ private:
         std::function<void()> wake;
     };
 
-    // Wakes whoever waits for what is reached. Takes the lock that guards waiters_ and gives it up.
+    // Wakes all waiters whose value is reached. Takes over the lock that guards waiters_ and releases it.
     void wake_reached(std::unique_lock<std::mutex> lock);
 
     std::mutex mutex_;

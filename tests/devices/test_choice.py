@@ -41,7 +41,7 @@ def test_auto_says_what_it_took_and_why(graph: dg.Graph) -> None:
     [
         ("cpuu", "did you mean 'cpu'?"),
         ("refrence", "did you mean 'reference'?"),
-        ("quantum", "'dmlgraph devices' lists what is here"),
+        ("quantum", "'dmlgraph devices' lists the devices of this machine"),
         ("cuda", "did you mean 'directml'?"),
     ],
 )
@@ -89,4 +89,4 @@ except dg.DeviceError as error:
     chosen, missing, hint = done.stdout.splitlines()
     assert chosen.startswith("cpu auto: the embedded default, since the native module of dmlgraph cannot be loaded")
     assert missing == "['directml']"
-    assert hint.startswith("if these are the sources, leave their folder")
+    assert hint.startswith("in a folder with dmlgraph's sources, change to another folder")

@@ -89,10 +89,10 @@ def test_a_list_of_numbers_is_no_array_of_the_data_type(executable: Executable) 
     assert (error.field, error.got, error.allowed) == ("bias", "float64", "float32")
 
 
-def test_lists_of_different_lengths_are_no_array(executable: Executable) -> None:
+def test_lists_of_different_lengths_are_not_an_array(executable: Executable) -> None:
     error = refused(executable, {"x": [[1, 2], [3]], "bias": BIAS})
     assert error.field == "x"
-    assert "the input is no array" in str(error)
+    assert "the input is not an array" in str(error)
 
 
 def test_a_closed_executable_does_not_run(executable: Executable) -> None:
@@ -326,7 +326,7 @@ def test_outputs_may_not_share_memory():
     g.output("b", dg.log(x))
     executable = g.compile("reference")
     x_values, buffer = np.ones(4, np.float32), np.zeros(8, np.float32)
-    with pytest.raises(dg.BindingError, match="shares memory with that of 'a'") as caught:
+    with pytest.raises(dg.BindingError, match="shares memory with the array of 'a'") as caught:
         executable.run({"x": x_values}, out={"a": buffer[:4], "b": buffer[2:6]})
     assert caught.value.field == "b"
     results = executable.run({"x": x_values}, out={"a": buffer[::2], "b": buffer[1::2]})

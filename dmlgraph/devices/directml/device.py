@@ -1,6 +1,6 @@
 """Device `directml`: graphs on the real DirectML, in one execution.
 
-`directml` is the first adapter, `directml:N` the one of that index, `directml:software` the software adapter:
+`directml` is the first adapter, `directml:N` the adapter with that index, `directml:software` the software adapter:
 the system's on Windows, this package's on Linux.
 """
 
@@ -48,7 +48,7 @@ class ExecutionFlag(enum.IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The libraries in use by this process, and the adapters they see."""
+    """The libraries that this process uses, and the adapters they find."""
 
     directml: Found
     direct3d: Direct3D
@@ -57,11 +57,11 @@ class Runtime:
 
 
 def load_runtime(*, software: bool = False, library: str | os.PathLike[str] | None = None) -> Runtime:
-    """Loads DirectML and what it stands on.  A process can use one set of libraries only.
+    """Loads DirectML and the libraries it needs.  A process can use one set of libraries only.
 
     Args:
-        software: on Linux, take this package's own adapter even where the system has Direct3D 12.
-        library: the DirectML library or its folder, by default the first that is found.
+        software: on Linux, use this package's own adapter even if the system has Direct3D 12.
+        library: the DirectML library or its folder; by default the first one that is found.
 
     Raises:
         LibraryError: a library is missing, damaged or too old, or another set is loaded already.
@@ -70,7 +70,7 @@ def load_runtime(*, software: bool = False, library: str | os.PathLike[str] | No
     directml = find_directml(library)
     direct3d = find_direct3d(software=software)
     if direct3d.software:
-        from dmlgraph.devices.directml.software import adapter  # needs llvmlite: only where it is used
+        from dmlgraph.devices.directml.software import adapter  # needs llvmlite: imported only if it is used
 
         adapter.load()
     loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore)
@@ -87,7 +87,7 @@ class _OpenDevices:
     def open(
         self, runtime: Runtime, adapter: _native.Adapter, *, debug: bool = False, share_memory: bool = True
     ) -> _native.Device:
-        """The adapter's device; a new one where there is none yet or it was lost."""
+        """The adapter's device; a new one if none is open yet or the last one was lost."""
         key = (adapter.luid, debug, share_memory)
 
         def find() -> _native.Device | None:
@@ -112,8 +112,8 @@ class DirectMLDevice(Device):
     """An adapter that DirectML runs on.
 
     Attributes:
-        adapter: what DXCore tells of it.
-        runtime: the libraries it is reached through.
+        adapter: what DXCore reports about it.
+        runtime: the libraries it is accessed through.
     """
 
     def __init__(
@@ -126,12 +126,12 @@ class DirectMLDevice(Device):
         """Opens an adapter.
 
         Args:
-            choice: what stands behind `directml:`; an index, `software`, or nothing for the first adapter.
+            choice: what follows `directml:`; an index, `software`, or empty for the first adapter.
             library: as in `load_runtime`.
-            share_memory: where processor and adapter have one memory, copy nothing between them.
+            share_memory: copy nothing between processor and adapter if they share memory.
 
         Raises:
-            AdapterError: there is no such adapter.
+            AdapterError: the adapter does not exist.
             LibraryError, SoftwareAdapterError: as `load_runtime`.
         """
         self.name = f"{FAMILY}:{choice}" if choice else FAMILY
@@ -162,8 +162,8 @@ class DirectMLDevice(Device):
             flags: how DirectML may compile it.
 
         Raises:
-            DirectMLError: DirectML refuses the graph, or a buffer is too large, or the device is lost.  Of a refused
-                graph it names the nodes of the smallest part that is refused.
+            DirectMLError: DirectML refuses the graph, a buffer is too large, or the device is lost.  If the graph is
+                refused, the error names the nodes of the smallest part that is refused.
         """
         native = self._open(debug=debug)
         safe, added = make_safe(graph)
@@ -177,9 +177,9 @@ class DirectMLDevice(Device):
         return executable
 
     def _explained(self, error: DirectMLError, graph: GraphDesc, flags: ExecutionFlag) -> DirectMLError:
-        """A refusal of CompileGraph with the nodes that are refused.
+        """The error of CompileGraph with the nodes that are refused.
 
-        They are looked for on a device of its own: should a part remove it, what others hold is not lost.
+        The search uses a separate device: if a part removes it, other executables lose nothing.
         """
         try:
             own = _native.Device(self.runtime.library, self.adapter, share_memory=self._share_memory)
@@ -194,13 +194,13 @@ class DirectMLDevice(Device):
                 return False
 
             return explained(error, find(graph, refuses))
-        except DirectMLError:  # the device was removed, or there is none any more: what is known is the refusal
+        except DirectMLError:  # the device was removed, or a new one cannot be opened: only the refusal is known
             return error
 
 
 @contextlib.contextmanager
 def _carrying_interruptions() -> Iterator[None]:
-    """Raises what interrupted the software adapter's compiler instead of what DirectML made of it."""
+    """Raises the exception that interrupted the software adapter's compiler instead of DirectML's error."""
     take_kept()
     try:
         yield
@@ -216,9 +216,9 @@ def _carrying_interruptions() -> Iterator[None]:
 class DirectMLExecutable(Executable):
     """A compiled graph on a DirectML device.  Safe to use from several threads, which take turns.
 
-    `stats` holds added_copies (a dispatch each, against DirectML's faults), descriptor_count, temporary_bytes,
-    persistent_bytes, compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and, of a software
-    adapter, dispatches (of the last run) and initialize_dispatches.
+    `stats` holds added_copies (one dispatch each, to work around DirectML's faults), descriptor_count,
+    temporary_bytes, persistent_bytes, compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and,
+    on a software adapter, dispatches (of the last run) and initialize_dispatches.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class DirectMLExecutable(Executable):
         super().__init__(graph, device, reason)
         self._lock = threading.Lock()
         self._watch = Watch()
-        self._cancellation = _native.Cancellation()  # of the run whose turn it is
+        self._cancellation = _native.Cancellation()  # of the run that has the lock
         self._initialized_with: list[Array] | None = None
         interruptible(lambda: self._prepare(native, flags), lambda _: self._cancellation.cancel())
         self.stats = dict(self._native.stats)
@@ -252,7 +252,7 @@ class DirectMLExecutable(Executable):
         self, arrays: Sequence[Array], targets: Mapping[str, Array], cancellation: _native.Cancellation
     ) -> dict[str, Array]:
         try:
-            with self._lock:  # from writing the inputs until the outputs are copied
+            with self._lock:  # held from writing the inputs until the outputs are copied
                 self._cancellation = cancellation
                 return super()._run(arrays, targets)
         finally:
@@ -275,7 +275,7 @@ class DirectMLExecutable(Executable):
         return [host.read() for host in self._outputs]
 
     def _initialize(self, owned: Sequence[Array]) -> None:
-        """Hands the owned inputs to DirectML, which keeps them in its persistent resource."""
+        """Gives the owned inputs to DirectML, which keeps them in its persistent resource."""
         remaining = iter(owned)
         data = [slot.desc.pack(next(remaining)) if slot.desc.owned else None for slot in self.graph.inputs]
         self._initialized_with = None
@@ -292,7 +292,7 @@ class DirectMLExecutable(Executable):
         self._give_back()
 
     def _give_back(self) -> None:
-        """Gives back what a closed executable holds: now, or after the run whose turn it is."""
+        """Frees what a closed executable holds: now, or after the current run."""
         if self._closed and self._lock.acquire(blocking=False):
             try:
                 self._native.close()
@@ -302,12 +302,12 @@ class DirectMLExecutable(Executable):
 
 
 class _HostTensor:
-    """A tensor in memory that the processor and the device exchange it through."""
+    """A tensor in memory through which the processor and the device exchange it."""
 
     def __init__(self, slot: GraphInput | GraphOutput, memory: _native.HostTensor) -> None:
         self._desc = slot.desc
         self._bytes: Buffer = np.frombuffer(memoryview(memory), np.uint8)
-        # The elements in place; 4-bit types, two to a byte, have to be packed and unpacked.
+        # A view of the elements; 4-bit types, two to a byte, must be packed and unpacked instead.
         self._elements = None if slot.desc.dtype.bits == 4 else slot.desc.unpack(self._bytes)
 
     def write(self, array: Array) -> None:
@@ -317,7 +317,7 @@ class _HostTensor:
             np.copyto(self._elements, array)
 
     def read(self) -> Array:
-        """The elements: valid until the next run."""
+        """The elements, valid until the next run."""
         return self._desc.unpack(self._bytes) if self._elements is None else self._elements
 
 
@@ -338,9 +338,9 @@ def _native_graph(graph: GraphDesc) -> _native.GraphDesc:
 
 
 def _buffer_bytes(graph: GraphDesc) -> list[dict[int, int]]:
-    """For each node the bytes of the buffers it reads, by port, where it reads less than all of them.
+    """For each node the sizes in bytes of the buffers it reads, by port, if it reads only a part of them.
 
-    DirectML gives a tensor's buffer the size that the first of its readers states, so all of them state the same.
+    DirectML gives a tensor's buffer the size that its first reader states, so all readers state the same size.
     """
     edit = DescEdit(graph)
     found: list[dict[int, int]] = [{} for _ in graph.nodes]
@@ -363,7 +363,7 @@ def _choose(adapters: Sequence[_native.Adapter], choice: str) -> _native.Adapter
         found = [adapter for name, adapter in zip(names, adapters, strict=False) if name == choice]
     if not found:
         raise AdapterError(
-            "there is no such adapter" if adapters else "there is no adapter that can run DirectML",
+            "the adapter does not exist" if adapters else "there is no adapter that can run DirectML",
             field="device",
             got=f"{FAMILY}:{choice}" if choice else FAMILY,
             allowed=listing(f"{FAMILY}:{name}" for name in names) if adapters else None,
@@ -373,7 +373,7 @@ def _choose(adapters: Sequence[_native.Adapter], choice: str) -> _native.Adapter
 
 
 def _level(device: _native.Device) -> FeatureLevel:
-    """The highest level known here that the device reaches."""
+    """The highest level that dmlgraph knows and the device supports."""
     return max(level for level in FeatureLevel if level.value <= device.feature_level)
 
 
@@ -382,12 +382,12 @@ def _describe(adapter: _native.Adapter, level: FeatureLevel) -> str:
     return f"{adapter.name} ({adapter.kind}, {memory / 2**30:.1f} GiB), feature level {level}"
 
 
-# ---- What there is on this machine
+# ---- The adapters of this machine
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterListing:
-    """An adapter for people: its device name, what it is, and why it cannot be used, None if it can."""
+    """An adapter for `dmlgraph devices`: `missing` says why it cannot be used, and is None if it can."""
 
     name: str
     description: str
@@ -395,7 +395,7 @@ class AdapterListing:
 
 
 def list_adapters() -> list[AdapterListing]:
-    """Every adapter of this machine, the software adapter last."""
+    """All adapters of this machine, the software adapter last."""
     try:
         runtime = load_runtime()
     except DmlGraphError as error:
@@ -410,21 +410,21 @@ def list_adapters() -> list[AdapterListing]:
         else:
             listings.append(AdapterListing(name, _describe(adapter, level)))
     if not any(adapter.kind == SOFTWARE for adapter in runtime.adapters):
-        description = "Direct3D 12 on the processor; in a process that uses no other adapter"
+        description = "Direct3D 12 on the processor; only in a process that does not use another adapter"
         listings.append(AdapterListing(f"{FAMILY}:{SOFTWARE}", description))
     return listings
 
 
 def find_hardware() -> tuple[DirectMLDevice | None, str]:
-    """The first hardware adapter for DirectML and why it is taken; or None and why there is none."""
+    """The first hardware adapter for DirectML and why it was chosen; or None and why none was found."""
     if not system_has_direct3d():
-        return None, "the system has no Direct3D 12"
+        return None, "the system does not have Direct3D 12"
     try:
         runtime = load_runtime()
         hardware = (index for index, adapter in zip(itertools.count(), runtime.adapters) if adapter.kind != SOFTWARE)
         index = next(hardware, None)
         if index is None:
-            return None, "there is no hardware adapter"
+            return None, "no hardware adapter was found"
         device = DirectMLDevice(str(index))
     except DmlGraphError as error:
         return None, str(error)

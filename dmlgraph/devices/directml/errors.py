@@ -12,12 +12,12 @@ class DirectMLError(DeviceError):
     """A call of DirectML or Direct3D 12 failed.
 
     Attributes:
-        call: the function that failed, None where no call did.
+        call: the function that failed; None where no call failed.
         hresult: what it returned, as an unsigned number; None where no call failed.
-        hresult_name: its name and number, `E_INVALIDARG (0x80070057)`.
-        graph: the graph's name; `node` is that of the node, where it is known.
+        hresult_name: its name and number, such as `E_INVALIDARG (0x80070057)`.
+        graph: the graph's name; `node` is the node's name, if it is known.
         nodes: the names of the nodes that CompileGraph refuses together; see `dmlgraph.devices.directml.refusal`.
-        debug_messages: what the debug layer said, with `debug=True`.
+        debug_messages: the debug layer's messages, with `debug=True`.
     """
 
     CODE = "directml"
@@ -56,7 +56,7 @@ class LibraryError(DirectMLError):
 
 
 class AdapterError(DirectMLError):
-    """There is no adapter, or not the one that was asked for."""
+    """There is no adapter, or the requested one does not exist."""
 
     CODE = "adapter"
 
@@ -68,7 +68,7 @@ class FeatureLevelError(DirectMLError):
 
 
 class DebugLayerError(DirectMLError):
-    """The debug layer was asked for and is not installed."""
+    """The debug layer was requested but is not installed."""
 
     CODE = "debug-layer"
 
@@ -80,13 +80,13 @@ class BufferTooLargeError(DirectMLError):
 
 
 class DeviceRemovedError(DirectMLError):
-    """The device is lost with all it held; compiling again makes a new one."""
+    """The device is lost with everything it held; compiling again opens a new one."""
 
     CODE = "device-removed"
 
 
 class CancelledError(DirectMLError):
-    """A run was given up, because somebody asked for it or its shaders' compiler was interrupted."""
+    """A run was cancelled: the caller asked for it, or the shader compiler was interrupted."""
 
     CODE = "cancelled"
 
@@ -103,7 +103,7 @@ _CLASSES: dict[str, type[DirectMLError]] = {
 
 _HINTS = {
     "E_INVALIDARG": "DirectML refuses the desc; where it has a debug layer, debug=True says why",
-    "E_OUTOFMEMORY": "the adapter has not enough memory",
+    "E_OUTOFMEMORY": "the adapter does not have enough memory",
     "DXGI_ERROR_UNSUPPORTED": "the device cannot do this",
 }
 
@@ -118,7 +118,7 @@ def from_native(
     node: str,
     debug_messages: Sequence[str],
 ) -> DirectMLError:
-    """The exception for an error of the native runtime; empty texts stand for what is not known."""
+    """The exception for an error of the native runtime; an empty string means that a value is unknown."""
     return _CLASSES.get(kind, DirectMLError)(
         "\n".join([message, *debug_messages]),
         call=call or None,

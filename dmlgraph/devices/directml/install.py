@@ -1,8 +1,8 @@
 """`dmlgraph directml install`: fetches Microsoft's DirectML library for Linux into the user's cache.
 
-The library comes in the wheel of torch-directml, which is Microsoft's and under the MIT licence.  Nothing of
-it is part of dmlgraph.  It is downloaded with pip, compared with a pinned SHA-256, and put into place whole
-or not at all: an earlier try may have been interrupted, and others may run at the same time.
+The library comes from the torch-directml wheel, which Microsoft publishes under the MIT licence.  dmlgraph contains
+no part of it.  pip downloads the wheel, its SHA-256 is compared with a pinned one, and the library is put into place
+completely or not at all: an earlier attempt may have been interrupted, and others may run at the same time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WHEEL_SHA256 = "6afb675585d30018c813e5ba203a3437073748919af8ab3e910092a0e0ec531f
 LIBRARY_SHA256 = "fd54a8c578630f62a31d6d971d1f7e758e8497df8afccefe5efb1517d791692c"
 LIBRARY_BYTES = 33_755_840
 
-# The library is the same in the wheels for all versions of Python; this is the one that is downloaded.
+# The library is the same in the wheels for all versions of Python; these tags select the wheel to download.
 WHEEL_TAGS = {
     "python-version": "3.11",
     "implementation": "cp",
@@ -47,23 +47,23 @@ WHEEL_TAGS = {
 LIBRARY_MEMBER = "torch_directml/libdirectml.so"
 LICENSE_MEMBER = f"torch_directml-{VERSION}.dist-info/LICENSE"
 
-# The end of a zip file: its signature, four counts, the size and the place of its directory, the length of a comment.
+# The end of a zip file: signature, four counts, size and offset of the directory, length of the comment.
 _END_SIGNATURE = b"PK\5\6"
 _END = struct.Struct("<4s4H2LH")
 
-_PARTIAL = "partial-"  # prefix of folders that a try works in
+_PARTIAL = "partial-"  # prefix of the folders that installations work in
 _ABANDONED_SECONDS = 24 * 3600
 _CHUNK_BYTES = 1 << 20
 _LICENSE_BYTES = 1 << 20  # at most
-_DIRECTORY_BYTES = 1 << 20  # of a wheel: what is in it, and where; that of torch-directml has some kilobytes
+_DIRECTORY_BYTES = 1 << 20  # at most, of a wheel's file list; that of torch-directml has some kilobytes
 
 Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all while the wheel is downloaded."""
+"""Called with the bytes downloaded so far and the total bytes while the wheel is downloaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Where the library is; `already`: it was there before."""
+    """Where the library is; `already`: it was there before this call."""
 
     path: Path
     already: bool
@@ -74,20 +74,19 @@ def folder() -> Path:
 
 
 def library_path() -> Path:
-    """Where the library is once it is installed."""
+    """The library's path once it is installed."""
     return folder() / "libdirectml.so"
 
 
 def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> Installed:
-    """Installs the library, unless it is there and whole.
+    """Installs the library, unless it is already there and intact.
 
     Args:
-        from_file: a wheel of torch-directml that is already here, for any version of Python; by default pip
-            downloads one.
-        progress: told how far the download is.
+        from_file: a torch-directml wheel on this machine, for any version of Python; by default pip downloads one.
+        progress: called with the progress of the download.
 
     Raises:
-        LibraryError: no download, a wheel that is something else or damaged, a folder that cannot be written.
+        LibraryError: the download failed, the wheel is a different one or damaged, or the folder cannot be written.
     """
     check_system()
     path = library_path()
@@ -112,7 +111,7 @@ def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progre
 
 
 def check_system() -> None:
-    """Refuses systems that the library is not for.
+    """Refuses systems that the library does not support.
 
     Raises:
         LibraryError: this is not Linux on x86-64.
@@ -126,20 +125,20 @@ def check_system() -> None:
 
 
 def is_intact(path: Path) -> bool:
-    """Whether a library is the very one that `install` fetches."""
+    """Whether a library is exactly the one that `install` fetches."""
     return _sha256(path) == LIBRARY_SHA256
 
 
 def check_installed() -> None:
-    """Refuses the library in the cache where it is not the very one that `install` puts there.
+    """Refuses the library in the cache if it is not exactly the one that `install` puts there.
 
-    Its bytes are read only where its size, time or inode are not those of the last time.
+    Its bytes are read only if its size, time or inode have changed since the last check.
 
     Raises:
-        LibraryError: it is damaged or another, or others may write to it or to its folders.
+        LibraryError: it is damaged or a different one, or others may write to it or to its folders.
     """
     path = library_path()
-    hint = "'dmlgraph directml install' fetches it anew"
+    hint = "'dmlgraph directml install' fetches it again"
     try:
         check_private(path)
         if _remembered(path):
@@ -155,12 +154,12 @@ def check_installed() -> None:
             allowed=f"SHA-256 {LIBRARY_SHA256}",
             hint=hint,
         )
-    with contextlib.suppress(OSError):  # a cache that cannot be written: it is read again the next time
+    with contextlib.suppress(OSError):  # if the cache cannot be written, the bytes are read again next time
         _remember(path)
 
 
 def _remembered(path: Path) -> bool:
-    """Whether the library is as it was when its bytes were last found right."""
+    """Whether the library is unchanged since its bytes were last checked."""
     with contextlib.suppress(OSError), open_file(_checked_path()) as file:
         check_private(_checked_path())
         return file.read(_CHUNK_BYTES) == _identity(path)
@@ -168,7 +167,7 @@ def _remembered(path: Path) -> bool:
 
 
 def _remember(path: Path) -> None:
-    """Keeps what the library looks like whose bytes were found right."""
+    """Records the identity of the library whose bytes were checked."""
     with tempfile.NamedTemporaryFile(dir=_checked_path().parent, delete=False) as file:
         file.write(_identity(path))
     os.replace(file.name, _checked_path())
@@ -179,13 +178,13 @@ def _checked_path() -> Path:
 
 
 def _identity(path: Path) -> bytes:
-    """What changes when a file does, and the digest that it had."""
+    """The expected digest, and the file's status fields that change when the file changes."""
     status = path.stat()
     return f"{LIBRARY_SHA256} {status.st_size} {status.st_mtime_ns} {status.st_ino}\n".encode()
 
 
 def _remove_abandoned() -> None:
-    """Clears away what tries left behind that were killed."""
+    """Removes the folders that killed installations left behind."""
     for left in folder().glob(f"{_PARTIAL}*"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
@@ -193,9 +192,9 @@ def _remove_abandoned() -> None:
 
 
 def _unpack(wheel: Path, work: Path) -> None:
-    """Takes library and licence out of a wheel, checks the library, and moves both into place.
+    """Extracts library and licence from a wheel, checks the library, and moves both into place.
 
-    What the wheel says of its own size is checked before anything is unpacked, and no more is unpacked than that.
+    The sizes that the wheel states are checked before anything is unpacked, and no more than that is unpacked.
     """
     not_this = LibraryError(
         f"{wheel} is not a Linux wheel of {PROJECT} {VERSION}",
@@ -216,7 +215,7 @@ def _unpack(wheel: Path, work: Path) -> None:
                         raise not_this
                     if member.file_size not in sizes:
                         raise LibraryError(
-                            f"{member.filename} in {wheel} is not the one of {PROJECT} {VERSION}",
+                            f"{member.filename} in {wheel} is not that of {PROJECT} {VERSION}",
                             code="install",
                             got=plural(member.file_size, "byte"),
                             allowed=f"{sizes[-1]} bytes" if len(sizes) == 1 else f"up to {sizes[-1]} bytes",
@@ -224,7 +223,7 @@ def _unpack(wheel: Path, work: Path) -> None:
                 for member in members:
                     _extract(archive, member, work / Path(member.filename).name)
     except FileNotFoundError:
-        raise LibraryError(f"there is no file {wheel}", code="install") from None
+        raise LibraryError(f"the file {wheel} does not exist", code="install") from None
     except NotAFileError as error:
         raise LibraryError(f"cannot read {wheel}: {error.strerror}", code="install") from None
     except KeyError:
@@ -234,17 +233,17 @@ def _unpack(wheel: Path, work: Path) -> None:
     found = _sha256(work / "libdirectml.so")
     if found != LIBRARY_SHA256:
         raise LibraryError(
-            f"the libdirectml.so in {wheel} is not the one of {PROJECT} {VERSION}",
+            f"the libdirectml.so in {wheel} is not that of {PROJECT} {VERSION}",
             code="install",
             got=f"SHA-256 {found}",
             allowed=f"SHA-256 {LIBRARY_SHA256}",
         )
-    for name in ("LICENSE", "libdirectml.so"):  # the library last: with it the installation is complete
+    for name in ("LICENSE", "libdirectml.so"):  # the library last: it completes the installation
         os.replace(work / name, folder() / name)
 
 
 def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> None:
-    """One file of a wheel, as many bytes as it says it has, on the disk when this returns."""
+    """Extracts one file of a wheel, no more bytes than it states, and flushes it to disk."""
     with archive.open(member) as source, path.open("wb") as target:
         path.chmod(0o600)  # whatever the umask
         while chunk := source.read(_CHUNK_BYTES):
@@ -254,21 +253,21 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> N
 
 
 def _directory_bytes(file: BinaryIO) -> int:
-    """How long the directory at the end of a zip file says it is: all of it is read when the file is opened."""
-    at_most = _END.size + 0xFFFF  # a comment may stand behind it
+    """The size that the directory at the end of a zip file states: opening the file reads all of the directory."""
+    at_most = _END.size + 0xFFFF  # a comment may follow it
     length = file.seek(0, os.SEEK_END)
     file.seek(max(0, length - at_most))
     end = file.read(at_most)
     start = end.rfind(_END_SIGNATURE)
     file.seek(0)
     if start < 0 or len(end) - start < _END.size:
-        return 0  # it is no zip file, which opening it says
+        return 0  # not a zip file; opening it reports that
     size: int = _END.unpack_from(end, start)[5]
     return size
 
 
 def _download(work: Path, progress: Progress | None) -> Path:
-    """Has pip download the wheel into a folder."""
+    """Downloads the wheel into a folder with pip."""
     if importlib.util.find_spec("pip") is None:
         raise LibraryError(
             "pip, which downloads the wheel, is not installed in this environment",
@@ -300,13 +299,13 @@ def _download(work: Path, progress: Progress | None) -> Path:
 
 
 def _pip_tells_progress() -> bool:
-    """Whether pip has the progress bar `raw`: from 24.1."""
+    """Whether pip has the progress bar `raw`: since 24.1."""
     major, minor = importlib.metadata.version("pip").split(".")[:2]
     return (int(major), int(minor)) >= (24, 1)
 
 
 def _report(line: str, progress: Progress | None) -> bool:
-    """Passes on a line of pip's such as `Progress 1024 of 25000000`; False for any other line."""
+    """Reports a line of pip such as `Progress 1024 of 25000000`; returns False for any other line."""
     words = line.split()
     if len(words) != 4 or words[0] != "Progress":
         return False
@@ -316,7 +315,7 @@ def _report(line: str, progress: Progress | None) -> bool:
 
 
 def _sha256(path: Path) -> str | None:
-    """The digest of a file in hexadecimal; None where there is none to read."""
+    """The digest of a file in hexadecimal; None if the file cannot be read."""
     try:
         with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

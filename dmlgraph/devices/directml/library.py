@@ -1,8 +1,8 @@
-"""Where DirectML's library is found, and which Direct3D 12 it stands on.
+"""Finds DirectML's library and the Direct3D 12 that it runs on.
 
-Places, in this order: a path given in the program, the environment variable DMLGRAPH_DIRECTML, what `dmlgraph
-directml install` has fetched, an installed onnxruntime-directml, the system.  A path that somebody gave is
-taken or refused, never passed over in silence.
+Search order: a path given in the program, the environment variable DMLGRAPH_DIRECTML, the library that `dmlgraph
+directml install` fetched, an installed onnxruntime-directml, the system.  A path that the user gave is used or
+refused, never skipped silently.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SYSTEM_FOLDERS = ("/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """What the libraries are called on a system."""
+    """The names of the libraries on a system."""
 
     directml: str
     d3d12: str
@@ -49,7 +49,7 @@ def file_names() -> FileNames:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A library and where it comes from, as a phrase for people."""
+    """A library and where it comes from, as a phrase for the user."""
 
     path: Path
     origin: str
@@ -57,7 +57,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Direct3D:
-    """The libraries of Direct3D 12 that DirectML runs on; `software`: they are this package's adapter."""
+    """The Direct3D 12 libraries that DirectML runs on; `software`: they are this package's adapter."""
 
     d3d12: Path
     dxcore: Path
@@ -68,10 +68,10 @@ def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
     """The DirectML library to use.
 
     Args:
-        explicit: a library, or a folder that holds one.
+        explicit: a library, or a folder that contains one.
 
     Raises:
-        LibraryError: there is none, or the one that was asked for is missing or damaged.
+        LibraryError: no library was found, or the requested one is missing or damaged.
     """
     asked = [(explicit, "as given"), (os.environ.get(VARIABLE), f"the environment variable {VARIABLE}")]
     for path, origin in asked:
@@ -84,7 +84,7 @@ def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
             check_library(path)
             return Found(path, origin)
     if on_windows():
-        return Found(Path(WINDOWS_NAMES.directml), "the system")  # which finds it by its name
+        return Found(Path(WINDOWS_NAMES.directml), "the system")  # the system finds it by name
     raise LibraryError(
         "there is no DirectML library here",
         hint=f"'dmlgraph directml install' fetches it; {VARIABLE} names one that is elsewhere",
@@ -92,14 +92,14 @@ def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
 
 
 def find_direct3d(*, software: bool = False) -> Direct3D:
-    """The Direct3D 12 that DirectML runs on: the system's where it has one, else this package's adapter.
+    """The Direct3D 12 that DirectML runs on: the system's if it has one, else this package's adapter.
 
     Args:
-        software: take the software adapter even where the system has Direct3D 12.  On Windows it is among the
-            system's own adapters.
+        software: use the software adapter even if the system has Direct3D 12.  On Windows it is one of the
+            system's adapters.
 
     Raises:
-        LibraryError: the system has one of the two libraries only.
+        LibraryError: the system has only one of the two libraries.
     """
     names = file_names()
     if on_windows():
@@ -111,14 +111,14 @@ def find_direct3d(*, software: bool = False) -> Direct3D:
     d3d12, dxcore = _in_system(names.d3d12), _in_system(names.dxcore)
     if d3d12 is None or dxcore is None:
         raise LibraryError(
-            f"the system has {d3d12}, but no {names.dxcore}",
+            f"the system has {d3d12}, but not {names.dxcore}",
             hint="install it, or run on 'directml:software', which needs neither",
         )
     return Direct3D(d3d12, dxcore, software=False)
 
 
 def system_has_direct3d() -> bool:
-    """Whether Direct3D 12 comes with the system: Windows, WSL2."""
+    """Whether the system has Direct3D 12: Windows, WSL2."""
     return on_windows() or _in_system(LINUX_NAMES.d3d12) is not None
 
 
@@ -132,7 +132,7 @@ def _required(path: Path, origin: str) -> Found:
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is something of this name, if only something that cannot be looked at."""
+    """Whether a file of this name exists, or may exist because its status cannot be read."""
     try:
         return path.exists()
     except OSError:
@@ -140,7 +140,7 @@ def _exists(path: Path) -> bool:
 
 
 def _places() -> Iterator[tuple[Path, str]]:
-    """Files that may be there, best first."""
+    """Candidate files, best first."""
     name = file_names().directml
     if on_windows():
         yield Path(__file__).parents[2] / name, "beside the package"
@@ -155,13 +155,13 @@ def _places() -> Iterator[tuple[Path, str]]:
 
 
 def _in_system(name: str) -> Path | None:
-    """A library of a Linux system: where the dynamic loader would look, and where WSL2 keeps Direct3D 12."""
+    """A library of a Linux system, from the folders of the dynamic loader and WSL2's folder of Direct3D 12."""
     folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *SYSTEM_FOLDERS]
     candidates = (Path(folder) / name for folder in folders if folder)
     return next((path for path in candidates if path.exists()), None)
 
 
-# ---- Is a file a whole library? Loading half a one can end the process with a bus error.
+# ---- Is a file a complete library? Loading a truncated one can end the process with a bus error.
 
 _ELF_HEADER = struct.Struct("<4sBBBBB7xHHIQQQIHHHHHH")
 _ELF_64_BIT, _ELF_LITTLE_ENDIAN = 2, 1
@@ -169,14 +169,14 @@ _ELF_SHARED_OBJECT, _ELF_X86_64 = 3, 62
 
 
 def check_library(path: Path) -> None:
-    """Refuses a file that is no library for this machine or is cut off.
+    """Refuses a file that is not a library for this machine, or is truncated.
 
     Raises:
-        LibraryError: saying what is wrong with it.
+        LibraryError: with what is wrong with it.
     """
     if on_windows():
-        return  # whose loader checks this itself
-    hint = "'dmlgraph directml install' fetches it anew"
+        return  # the loader of Windows checks this itself
+    hint = "'dmlgraph directml install' fetches it again"
     try:
         with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size

@@ -1,7 +1,7 @@
-"""What `dmlgraph directml install` does besides fetching the library: it brings llvmlite, and proves that a graph runs.
+"""What `dmlgraph directml install` does besides fetching the library: installs llvmlite, and proves that a graph runs.
 
-Without Direct3D 12 of the system, DirectML runs on this package's software adapter, which compiles shaders with
-llvmlite.  A plain `pip install` of dmlgraph does not bring llvmlite, since Windows and WSL2 do not need it.
+If the system does not have Direct3D 12, DirectML runs on this package's software adapter, which compiles shaders with
+llvmlite.  A plain `pip install` of dmlgraph does not install llvmlite, since Windows and WSL2 do not need it.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from dmlgraph.devices.directml import install, library
 from dmlgraph.devices.directml.errors import LibraryError
 from dmlgraph.devices.directml.software import llvm
 
-# What a process of its own runs: a crash of a driver is told like any other failure, and what was installed a moment
-# ago is seen. `-P`: the package that is installed, not sources in the current folder.
+# The trial runs in a separate process: so a driver crash is reported like any other failure, and packages installed
+# just now are found. `-P`: use the installed package, not sources in the current folder.
 _PYTHON = (sys.executable, "-P")
 _RUN = "-m", "dmlgraph.devices.directml.trial"
 
 
 def bring_llvmlite(*, download: bool = True) -> bool:
-    """Installs llvmlite with this interpreter's pip, where the software adapter needs it and it is missing or too old.
+    """Installs llvmlite with this interpreter's pip, if the software adapter needs it and it is missing or too old.
 
     Args:
-        download: False: nothing is downloaded; where llvmlite is missing, the error has the command for it.
+        download: if False, nothing is downloaded; if llvmlite is missing, the error contains the command to install it.
 
     Returns:
         Whether it was installed just now.
 
     Raises:
-        LibraryError: not a system for the library; or llvmlite is missing and pip did not install it.
+        LibraryError: the library does not support this system; or llvmlite is missing and pip could not install it.
         SoftwareAdapterError: the processor cannot run the software adapter.
     """
     install.check_system()
@@ -57,10 +57,10 @@ def bring_llvmlite(*, download: bool = True) -> bool:
 
 
 def prove(device: str) -> None:
-    """Compiles and runs a small graph on a device, in a process of its own, and compares its values.
+    """Compiles and runs a small graph on a device, in a separate process, and compares its values.
 
     Raises:
-        LibraryError: it does not work; the message says what came of it.
+        LibraryError: it does not work; the message says what happened.
     """
     done = subprocess.run([*_PYTHON, *_RUN, device], capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -68,17 +68,17 @@ def prove(device: str) -> None:
     said = done.stderr.strip().splitlines()
     if any(line.startswith("Traceback ") for line in said):
         said = said[-1:]
-    if done.returncode < 0:  # the number of a signal
+    if done.returncode < 0:  # minus the number of a signal
         said = [*said[-1:], f"the process ended by signal {-done.returncode}"]
     raise LibraryError(
         f"DirectML is installed, but a graph does not run on '{device}': {' '.join(said[-3:])}",
         code="install",
-        hint="'dmlgraph directml info' says which libraries are used; graphs run on 'cpu' meanwhile",
+        hint="'dmlgraph directml info' shows which libraries are used; graphs still run on 'cpu'",
     )
 
 
 def device() -> str:
-    """The device that the installed library is for: the system's Direct3D 12, or else the software adapter."""
+    """The device that uses the installed library: the system's Direct3D 12, or else the software adapter."""
     return "directml" if library.system_has_direct3d() else "directml:software"
 
 

@@ -1,9 +1,8 @@
-"""Which nodes DirectML refuses: CompileGraph answers with an HRESULT for the whole graph, and names none.
+"""Finds the nodes that DirectML refuses: CompileGraph returns one HRESULT for the whole graph, and names no node.
 
-The smallest part that is refused by itself is looked for by compiling parts of the graph: every operator alone, then
-connected parts, from which nodes are left out as long as what remains is refused (delta debugging).  An edge that is
-cut becomes an input and an output of the part.  This happens after a refusal only, on a device of its own, and within
-bounds.
+The search compiles parts of the graph to find the smallest part that is refused by itself: every operator alone, then
+connected parts, from which nodes are removed as long as the rest is still refused (delta debugging).  A cut edge
+becomes an input or an output of the part.  This happens only after a refusal, on a separate device, and within limits.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from dmlgraph.lowering import (
 )
 
 MAX_COMPILATIONS = 512
-MAX_SINGLES = 256  # compilations of one operator; operators that are alike are compiled once
-MAX_SECONDS = 20.0  # after which no further compilation begins
+MAX_SINGLES = 256  # compilations of a single operator; equal operators are compiled once
+MAX_SECONDS = 20.0  # no compilation starts after this time
 MAX_NAMED = 16  # nodes in a message
 
 Part = frozenset[int]  # operator nodes of a graph
@@ -39,13 +38,13 @@ Source = tuple[int, int]  # a node and its output port, or −1 and a graph inpu
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
-    """What is refused of a graph.
+    """The part of a graph that is refused.
 
     Attributes:
-        nodes: the operator nodes that are refused together, in running order; all of them where no smaller part was
+        nodes: the operator nodes that are refused together, in execution order; all nodes if no smaller part was
             found.
-        is_smallest: whether every part with a node less was compiled, and accepted; else a bound was reached.
-        compilations: how many it took.
+        is_smallest: whether every part with one node less was compiled and accepted; False if a limit was reached.
+        compilations: how many compilations the search took.
     """
 
     nodes: tuple[OperatorDescNode, ...]
@@ -54,7 +53,7 @@ class Refusal:
 
 
 class _BoundReached(Exception):  # noqa: N818 - an answer
-    """There are to be no more compilations."""
+    """The search has reached its limit of compilations or time."""
 
 
 def find(
@@ -66,13 +65,13 @@ def find(
 ) -> Refusal:
     """The smallest part of a refused graph that is refused by itself.
 
-    `refuses` compiles a graph and says whether it is refused.  What it raises ends the search, and is raised here.
+    `refuses` compiles a graph and returns whether it is refused.  An exception that it raises ends the search.
     """
     return _Search(graph, refuses, compilations, seconds).run()
 
 
 class Wiring:
-    """The edges of a graph by node, so that a part is made in a time that its own size sets."""
+    """The edges of a graph by node, so that the time to make a part depends on the part's size only."""
 
     def __init__(self, graph: GraphDesc) -> None:
         self.inputs: dict[int, list[InputEdge]] = collections.defaultdict(list)
@@ -89,9 +88,9 @@ class Wiring:
 
 
 def part_of(graph: GraphDesc, nodes: Collection[int], wiring: Wiring | None = None) -> GraphDesc:
-    """Some operators of a graph as a graph, with the constant nodes that they read.
+    """A graph of some operators of a graph, with the constant nodes that they read.
 
-    Values that come from elsewhere are inputs, one for each value; values that are read elsewhere are outputs.
+    Values from other operators become inputs, one for each value; values that other operators read become outputs.
     """
     wiring = wiring or Wiring(graph)
     chosen = sorted(nodes)
@@ -140,7 +139,7 @@ def part_of(graph: GraphDesc, nodes: Collection[int], wiring: Wiring | None = No
 
 
 def _outputs_of(graph: GraphDesc, nodes: Collection[int], wiring: Wiring) -> dict[Source, GraphOutput]:
-    """What some operators write for the rest of a graph, or for its outputs."""
+    """The values that some operators write for the rest of a graph or for its outputs."""
     outputs: dict[Source, GraphOutput] = {}
     inside = frozenset(nodes)
     for node in nodes:
@@ -156,14 +155,14 @@ def _outputs_of(graph: GraphDesc, nodes: Collection[int], wiring: Wiring) -> dic
 def _output(graph: GraphDesc, source: Source) -> GraphOutput:
     """A value between nodes as a graph output."""
     node = graph.nodes[source[0]]
-    assert isinstance(node, OperatorDescNode), "constants go with their readers"
+    assert isinstance(node, OperatorDescNode), "constants are in the part of their readers"
     desc = node.operator.output_descs[source[1]]
-    assert desc is not None, "an edge leaves an output that is there"
+    assert desc is not None, "an edge starts at an existing output"
     return GraphOutput(f"{node.name}.{source[1]}", desc)
 
 
 class _Search:
-    """One search: what is known, and what may still be tried."""
+    """One search: the results so far, and the compilations and time left."""
 
     def __init__(
         self, graph: GraphDesc, refuses: Callable[[GraphDesc], bool], compilations: int, seconds: float
@@ -182,7 +181,7 @@ class _Search:
         self._smallest = everything
         is_smallest = False
         with contextlib.suppress(_BoundReached):
-            # Where only parts that share no value are refused together, there is no smaller part to name.
+            # If only parts that share no value are refused together, there is no smaller part to name.
             if self._find_single(everything) or self._any_refused(everything):
                 self._shrink()
                 is_smallest = True
@@ -205,7 +204,7 @@ class _Search:
         return False
 
     def _shrink(self) -> None:
-        """Leaves out pieces of the refused part, ever smaller ones, until no node can be left out."""
+        """Removes smaller and smaller pieces of the refused part, until no node can be removed."""
         pieces = 2
         while len(self._smallest) > 1:
             order = sorted(self._smallest)
@@ -221,7 +220,7 @@ class _Search:
                 pieces = min(2 * pieces, len(order))
 
     def _any_refused(self, nodes: Part) -> bool:
-        """Whether a connected part among the nodes is refused; the smallest part is then that one."""
+        """Whether a connected part of the nodes is refused; it then becomes the smallest part."""
         parts = sorted(self._connected(nodes), key=len)
         return any(self._is_refused(part) for part in parts)
 
@@ -237,7 +236,7 @@ class _Search:
         return self._known[part]
 
     def _connected(self, nodes: Part) -> Iterator[Part]:
-        """The nodes in parts that share no value: connected by edges, or by a value that both read."""
+        """The nodes in parts that share no value: nodes are connected by an edge, or by a value that both read."""
         readers: dict[Source, list[int]] = collections.defaultdict(list)
         for node in nodes:
             for edge in self._wiring.inputs[node]:
@@ -245,9 +244,9 @@ class _Search:
             for inner in self._wiring.into[node]:
                 readers[inner.from_node, inner.from_port].append(node)
         links: dict[int, set[int]] = collections.defaultdict(set)
-        for (maker, _), group in readers.items():
-            if maker in nodes:
-                group.append(maker)
+        for (producer, _), group in readers.items():
+            if producer in nodes:
+                group.append(producer)
             for one, other in itertools.pairwise(group):
                 links[one].add(other)
                 links[other].add(one)
@@ -263,7 +262,7 @@ class _Search:
 
 
 def _likeness(part: GraphDesc) -> str:
-    """The text of a part without its names: parts of one text are accepted or refused alike."""
+    """The text of a part without its names: parts with the same text are accepted or refused alike."""
     unnamed = dataclasses.replace(
         part,
         name="",
@@ -275,29 +274,29 @@ def _likeness(part: GraphDesc) -> str:
 
 
 def explained(error: DirectMLError, refusal: Refusal) -> DirectMLError:
-    """The error of CompileGraph with the nodes that are refused: one problem for all, and one for each of several."""
+    """The error of CompileGraph with the refused nodes: one problem for all, and if there are several, one for each."""
     first, nodes = error.problems[0], refusal.nodes
     failed, *messages = first.message.splitlines()
     if len(nodes) == 1:
         (node,) = nodes
-        told = Problem(f"{failed}: DirectML refuses this {node.operator.dml} by itself", code="refused", node=node.name)
-        problems = [told]
+        main = Problem(f"{failed}: DirectML refuses this {node.operator.dml} by itself", code="refused", node=node.name)
+        problems = [main]
     else:
         names = listing((f"'{node.name}'" for node in nodes), MAX_NAMED)
         found = (
-            f"DirectML refuses {names} together, and no fewer of them"
+            f"DirectML refuses {names} together, but no smaller part of them"
             if refusal.is_smallest
-            else f"what DirectML refuses is among {names}: {refusal.compilations} compilations found no smaller part"
+            else f"DirectML refuses a part of {names}: {refusal.compilations} compilations did not find a smaller part"
         )
-        told = Problem(f"{failed}: {found}", code="refused")
+        main = Problem(f"{failed}: {found}", code="refused")
         problems = [
-            told,
+            main,
             *(
                 Problem(f"one of the refused nodes: {node.operator.dml}", code="refused", node=node.name)
                 for node in nodes[:MAX_NAMED]
             ),
         ]
-    problems[0] = dataclasses.replace(told, message="\n".join([told.message, *messages]), hint=first.hint)
+    problems[0] = dataclasses.replace(main, message="\n".join([main.message, *messages]), hint=first.hint)
     other = error.with_problems(problems)
     other.nodes = tuple(node.name for node in nodes)
     return other

@@ -1,8 +1,8 @@
-"""A small graph on a device, its values compared with a calculation by hand.
+"""Runs a small graph on a device and compares its values with ones calculated by hand.
 
     python -m dmlgraph.devices.directml.trial directml:software
 
-The only argument is the device. The exit status is 0 if it works; otherwise the standard error says what does not.
+The only argument is the device. The exit status is 0 if it works; otherwise standard error says what does not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dmlgraph.graph import Graph
 
 
 def trial(device: str) -> str | None:
-    """What does not work on a device; None if all does."""
+    """What does not work on a device; None if everything works."""
     graph = Graph("trial")
     x = graph.input("x", sizes=[1, 1, 2, 3], dtype="float32")
     ramp = graph.fill_value_sequence(sizes=[1, 1, 2, 3], dtype="float32", value_start=3, value_delta=2)

@@ -164,7 +164,7 @@ class TestRefused:
         assert entries(installer.folder()) == []
 
     def test_other_library(self, tmp_path: Path) -> None:
-        self.refuse(make_wheel(tmp_path / "w.whl", b"\x7fELF another"), "is not the one of torch-directml")
+        self.refuse(make_wheel(tmp_path / "w.whl", b"\x7fELF another"), "is not that of torch-directml")
 
     def test_other_wheel(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "w.whl", "w") as archive:
@@ -218,7 +218,7 @@ class TestRefused:
         self.refuse(tmp_path / "w.whl", "cannot read .*w.whl: it is a (named pipe|folder), not a file")
 
     def test_missing_wheel(self, tmp_path: Path) -> None:
-        self.refuse(tmp_path / "nowhere.whl", "there is no file")
+        self.refuse(tmp_path / "nowhere.whl", "does not exist")
 
 
 def test_folder_that_cannot_be_made(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:

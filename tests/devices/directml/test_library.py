@@ -221,7 +221,7 @@ class TestDirect3D:
 
     def test_half_of_it(self, system: Path) -> None:
         elf(system / "libd3d12.so")
-        with pytest.raises(LibraryError, match=r"no libdxcore.so .*directml:software"):
+        with pytest.raises(LibraryError, match=r"not libdxcore.so .*directml:software"):
             library.find_direct3d()
 
 
@@ -309,7 +309,7 @@ def test_one_set_of_libraries_a_process(tmp_path: Path, directml_path: Path) -> 
     other.write_bytes(directml_path.read_bytes())
     printed = in_process(f"DirectMLDevice('software', library={str(other)!r})", DMLGRAPH_DIRECTML=str(directml_path))
     assert printed.startswith("LibraryError this process already uses")
-    assert "use a process of its own" in printed
+    assert "use a separate process" in printed
 
 
 @linux_only
@@ -352,13 +352,13 @@ class TestOldLibrary:
     def test_without_feature_levels(self, old_library: dict[str, Path]) -> None:
         path = old_library["OLDEST"]
         printed = in_process(DMLGRAPH_DIRECTML=str(path))
-        missing = f"LibraryError {path} has no function DMLCreateDevice1; "
-        assert printed == missing + "it is another library or too old a version"
+        missing = f"LibraryError {path} does not have the function DMLCreateDevice1; "
+        assert printed == missing + "it is a different library or too old"
 
     def test_without_graphs(self, old_library: dict[str, Path]) -> None:
         path = old_library["WITHOUT_GRAPHS"]
         assert in_process(DMLGRAPH_DIRECTML=str(path)) == (
-            f"LibraryError {path} reaches feature level 2.0 only; graphs need DirectML 1.2 (feature level 2.1) or newer"
+            f"LibraryError {path} supports only feature level 2.0; graphs need DirectML 1.2 (feature level 2.1) or newer"
         )
 
     def test_level_is_the_librarys(self, old_library: dict[str, Path]) -> None:

@@ -235,7 +235,7 @@ def test_the_error_names_the_nodes(directml: DirectMLDevice) -> None:
     assert (error.call, error.hresult, error.graph) == ("CompileGraph", E_INVALIDARG, "torn")
     assert error.problems[0].message == (
         "CompileGraph failed with E_INVALIDARG (0x80070057): "
-        "DirectML refuses 'producer', 'reader' together, and no fewer of them"
+        "DirectML refuses 'producer', 'reader' together, but no smaller part of them"
     )
     assert [(problem.node, problem.message) for problem in error.problems[1:]] == [
         ("producer", "one of the refused nodes: ACTIVATION_RELU"),
@@ -341,7 +341,7 @@ def test_many_nodes_are_counted() -> None:
 
 def test_a_search_that_was_ended_says_so() -> None:
     message = explained(FAILED, refusal_of(3, is_smallest=False)).problems[0].message
-    assert "what DirectML refuses is among 'n0_0', 'n0_1', 'n0_2': 9 compilations found no smaller part" in message
+    assert "DirectML refuses a part of 'n0_0', 'n0_1', 'n0_2': 9 compilations did not find a smaller part" in message
 
 
 FILE = """\

@@ -110,7 +110,7 @@ ADAPTER_CHECK(root_signature_errors) {
     two[0].Descriptor = {1, 0, {}};
     two[1].ParameterType = D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS;
     two[1].Constants = {1, 0, 4};
-    CHECK(serialize_error(two).find("root parameters 0 and 1 have registers in common") != std::string::npos);
+    CHECK(serialize_error(two).find("root parameters 0 and 1 use the same registers") != std::string::npos);
 
     two[1].Constants = {2, 0, 63};
     CHECK(serialize_error(two).find("65 of 64") != std::string::npos);

@@ -1,7 +1,7 @@
-"""DirectML's faults, and what keeps users from them: here a graph becomes one that DirectML takes and computes right.
+"""Workarounds for DirectML's faults: they turn a graph into one that DirectML accepts and computes correctly.
 
-Each module is about one fault: it says what was measured, and changes what it has to by means of `edit`.
-docs/measured.md lists them all.  A work-around that is no longer needed goes away with its module.
+Each module is about one fault: it says what was measured, and changes the graph by means of `edit`.
+docs/measured.md lists them all.  A workaround that is no longer needed is removed with its module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dmlgraph.devices.directml.faults.normalizations import normalize_single_ele
 from dmlgraph.devices.directml.faults.sequences import evaluate_large_sequences, keep_sequences_from_outputs
 from dmlgraph.lowering import GraphDesc
 
-# In this order: the copies before outputs are seen by those after them.
+# In this order: later workarounds must see the copies that earlier ones insert before outputs.
 FAULTS: tuple[Callable[[DescEdit], None], ...] = (
     normalize_single_elements,
     cast_answers_on_float16,
@@ -32,9 +32,9 @@ FAULTS: tuple[Callable[[DescEdit], None], ...] = (
 
 
 def make_safe(graph: GraphDesc) -> tuple[GraphDesc, int]:
-    """The same graph without what DirectML does wrong, and how many copies, each a dispatch, were added for that.
+    """An equivalent graph that avoids DirectML's faults, and how many copies (each a dispatch) were added for that.
 
-    A graph that is safe already is returned as it is, and so is one whose edges DirectML is going to refuse.
+    A graph that is already safe is returned unchanged, and so is one whose edges DirectML will refuse.
     """
     edit = DescEdit(graph)
     if not edit.is_whole():

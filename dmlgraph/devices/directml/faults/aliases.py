@@ -1,21 +1,21 @@
-"""Values that DirectML keeps in one buffer, where it then reads or writes the wrong part of it.
+"""Values that DirectML keeps in one buffer, and then reads or writes the wrong part of it.
 
-Measured on DirectML 1.13 (feature level 6.2).  CompileGraph leaves out copies: the output of an identity is its
+Measured on DirectML 1.13 (feature level 6.2).  CompileGraph elides copies: the output of an identity is its
 input's buffer, a window of a value (a slice along one axis, a used part of a split) lies in the value's buffer, and
-the sources of a join are written where they stand in its result.  It also runs element-wise operators in place: the
+the sources of a join are written to their places in its result.  It also runs element-wise operators in place: the
 only reader of a value writes its output into the value's buffer.  Three of the combinations are faults:
 
-- Two readers of a graph input read it by different windows, and one of them is the identity that copies it to a
-  graph output: the copy writes the other reader's elements only.  An identity that is itself such a reader is refused.
+- Two readers of a graph input read different windows of it, and one of them is the identity that copies it to a
+  graph output: the copy writes the other reader's elements only.  An identity that itself reads a window is refused.
 - An operator in place on a window: CompileGraph refuses the graph (E_INVALIDARG), because the buffer of the whole
-  value is not of the output's size.  This needs a value made by a node, that nothing else reads.
-- An operator in place on a join: it overwrites the sources, and whoever reads these later reads its result.
+  value does not have the output's size.  This needs a value that a node produces and nothing else reads.
+- An operator in place on a join: it overwrites the sources, and later readers of the sources read its result.
 
-A tensor whose dimensions are in another order is copied first by DirectML: such a copy is a value that a node made,
-and that nothing else reads.
+DirectML first copies a tensor whose dimensions are in another order: such a copy counts as a value that a node
+produces and nothing else reads.
 
-A slice of the whole tensor, unlike an identity, is never left out.  So a copy by a slice goes where one of these would
-happen, or takes the identity's place.
+A slice of the whole tensor, unlike an identity, is never elided.  So such a slice is inserted as a copy where one of
+these faults would happen, or replaces the identity.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from dmlgraph.operators import (
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import TensorDesc
 
-ALIGNMENT = 16  # bytes: DirectML leaves a part in its buffer where it begins at a multiple of these
+ALIGNMENT = 16  # bytes: DirectML leaves a part in its buffer if it begins at a multiple of this
 
-# Who runs in place: operators of these families, on each input that is described as their output is.
+# Operators of these families run in place, on each input that has the same desc as their output.
 _IN_PLACE_FAMILIES = ("element_wise", "activation", "bitwise", "gradient", "logical", "scan", "trigonometric")
 _NEVER_IN_PLACE = (
     *(ActivationHardSwish, ActivationReluGrad, ActivationSwish, BitCount, Cast, If, IsInfinity, IsNan),
     *(LogicalEquals, LogicalGreaterThan, LogicalGreaterThanOrEqual, LogicalLessThan, LogicalLessThanOrEqual),
 )
-_ADAM_IN_PLACE = (0, 1, 2, 3)  # parameters, moments and gradient: it is made of several operators, as it seems
+_ADAM_IN_PLACE = (0, 1, 2, 3)  # parameters, moments and gradient: it seems to consist of several operators
 
 
 def copy_what_other_windows_read(edit: DescEdit) -> None:
-    """Puts a slice in the place of an identity that reads a window, or copies an input of which others do."""
+    """Replaces an identity by a slice if it reads a window, or copies an input of which others read a window."""
     buffers = _Buffers(edit)
     windows = {reader for reader, value in edit.sources.items() if _is_part(edit, reader, value)}
     read = {buffers.root(edit.sources[reader]) for reader in windows}
@@ -78,7 +78,7 @@ def copy_what_other_windows_read(edit: DescEdit) -> None:
 
 
 def keep_windows_from_in_place(edit: DescEdit) -> None:
-    """Puts a copy before an operator that would run in place on a window of another value."""
+    """Inserts a copy before an operator that would run in place on a window of another value."""
     buffers = _Buffers(edit)
     for reader, value in buffers.in_place():
         desc = edit.read_desc(reader)
@@ -89,10 +89,10 @@ def keep_windows_from_in_place(edit: DescEdit) -> None:
 
 
 def keep_joined_values(edit: DescEdit) -> None:
-    """Copies what goes into a join that an operator would overwrite, where others read it, too.
+    """Copies an input of a join that an operator would overwrite, if others read this input too.
 
-    Of several such values the join is copied instead, once.  Of a join of one nothing has to be copied: the operator
-    reads what goes into it, and the join is left out.
+    If there are several such inputs, the join's result is copied instead, once.  A join of one input needs no copy:
+    the operator reads that input directly, and the join is removed.
     """
     buffers = _Buffers(edit)
     for reader, result in buffers.in_place():
@@ -114,21 +114,21 @@ def keep_joined_values(edit: DescEdit) -> None:
 
 
 def _insert_copy(edit: DescEdit, reader: Port) -> None:
-    """Puts a copy before an input of a node."""
+    """Inserts a copy before an input of a node."""
     desc = edit.read_desc(reader)
     assert desc is not None
-    copy = desc.like(strides=desc.strides)  # by which the node goes on reading it
+    copy = desc.like(strides=desc.strides)  # so that the node's desc stays as it is
     edit.insert(f"{edit.nodes[reader.node].name}.copy", whole_slice(desc, copy), reader)
 
 
 def whole_slice(source: TensorDesc, target: TensorDesc) -> Slice:
-    """A copy that DirectML makes.  Identities, and joins and splits of one, it leaves out where it can."""
+    """A copy that DirectML does not elide, unlike identities, and joins and splits of one tensor."""
     rank = source.rank
     return Slice(input=source, output=target, offsets=(0,) * rank, sizes=source.sizes, strides=(1,) * rank)
 
 
 class _Buffers:
-    """Which values are one buffer, because DirectML leaves out what is between them, and who uses it."""
+    """Which values share one buffer, because DirectML elides the nodes between them, and who uses it."""
 
     def __init__(self, edit: DescEdit) -> None:
         self._edit = edit
@@ -141,7 +141,7 @@ class _Buffers:
             self._uses[self.root(value)].append(None)
 
     def root(self, value: Value) -> Value:
-        """The first of the values that are one buffer."""
+        """The first of the values that share a buffer."""
         chain = []
         while value not in self._roots and value.node is not None and self._is_left_out(value.node):
             chain.append(value)
@@ -151,23 +151,24 @@ class _Buffers:
         return found
 
     def uses(self, root: Value) -> list[Port | None]:
-        """Who reads a buffer; None stands for a graph output."""
+        """The readers of a buffer; None stands for a graph output."""
         return self._uses.get(root, [])
 
     def is_made_by_node(self, root: Value) -> bool:
-        """Whether an operator writes the buffer at every run.  Sequences are computed while compiling."""
+        """Whether an operator writes the buffer at every run.  Sequences are computed at compile time."""
         operator = self._edit.operator(root.node)
         return operator is not None and not isinstance(operator, FillValueSequence)
 
     def in_place(self) -> Iterator[tuple[Port, Value]]:
-        """The inputs that DirectML writes an output over, and whose buffers these are."""
+        """The inputs that DirectML overwrites with an output, and the values whose buffers they are."""
         for node in range(len(self._edit.nodes)):
             yield from self.in_place_of(node)
 
     def in_place_of(self, node: int) -> list[tuple[Port, Value]]:
-        """Those of a node: of several that are possible it is the last.
+        """The same for one node: if several inputs are possible, DirectML overwrites the last one.
 
-        A part of a value is possible or not by how the value is kept, so with one both it and others are given.
+        Whether it overwrites a part of a value depends on how the value is stored, so both the part and the other
+        candidates are returned then.
         """
         operator = self._edit.operator(node)
         if operator is None:
@@ -189,7 +190,7 @@ class _Buffers:
         return found
 
     def _before_splits(self, root: Value) -> Value:
-        """What a split into one part was given, if nothing else reads that: it is left out then."""
+        """The input of a split into one part, if nothing else reads that input: DirectML elides the split then."""
         while isinstance(split := self._edit.operator(root.node), Split) and len(split.outputs) == 1:
             assert root.node is not None
             place = Port(root.node, 0)
@@ -212,7 +213,7 @@ class _Buffers:
             value = Value(use.node, 0)
 
     def _is_left_out(self, node: int) -> bool:
-        """Whether DirectML takes a node's input for its output."""
+        """Whether DirectML elides a node and uses its input as its output."""
         operator = self._edit.operator(node)
         if not isinstance(operator, Identity) or not _is_neutral(operator):
             return False
@@ -227,7 +228,7 @@ def may_run_in_place(operator: Operator, port: int) -> bool:
     if operator.family not in _IN_PLACE_FAMILIES or isinstance(operator, _NEVER_IN_PLACE):
         return False
     if isinstance(operator, Identity) and _is_neutral(operator):
-        return False  # it is left out
+        return False  # DirectML elides it
     source, target = operator.input_descs[port], operator.output_descs[0]
     assert source is not None
     assert target is not None
@@ -235,24 +236,24 @@ def may_run_in_place(operator: Operator, port: int) -> bool:
 
 
 def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterator[Port]:
-    """The inputs of a join that lie in its result's buffer and that others use, too, who may run later."""
+    """The inputs of a join that lie in its result's buffer and that others, which may run later, use too."""
     for index in range(len(join.inputs)):
         port = Port(node, index)
         root = buffers.root(edit.sources[port])
         if not buffers.is_made_by_node(root):
             continue
-        uses, maker = buffers.uses(root), edit.operator(root.node)
-        if not _lies_in_result(join, index, maker, is_output=None in uses):
+        uses, producer = buffers.uses(root), edit.operator(root.node)
+        if not _lies_in_result(join, index, producer, is_output=None in uses):
             continue
         others = {None if use is None else use.node for use in uses} - {node}
         if not edit.run_before(node, others):
             yield port
-        elif isinstance(maker, Join) and root.node is not None:
-            yield from _shared(edit, buffers, root.node, maker)
+        elif isinstance(producer, Join) and root.node is not None:
+            yield from _shared(edit, buffers, root.node, producer)
 
 
-def _lies_in_result(join: Join, index: int, maker: Operator | None, *, is_output: bool) -> bool:
-    """Whether a join's input is written where it stands in the result, by strides if it is not contiguous there."""
+def _lies_in_result(join: Join, index: int, producer: Operator | None, *, is_output: bool) -> bool:
+    """Whether a join's input is written to its place in the result, with strides if it is not contiguous there."""
     source, result = join.inputs[index], join.output
     if not _is_packed(source) or not _is_packed(result):
         return False
@@ -261,19 +262,22 @@ def _lies_in_result(join: Join, index: int, maker: Operator | None, *, is_output
     span = (outer - 1) * result.sizes[join.axis] * inner + source.sizes[join.axis] * inner
     if is_output and outer > 1 and len(join.inputs) > 1:
         return False  # graph outputs are packed
-    is_aligned = isinstance(maker, (Join, Split)) or _bytes(span, source) % ALIGNMENT == 0
+    is_aligned = isinstance(producer, (Join, Split)) or _bytes(span, source) % ALIGNMENT == 0
     return is_aligned and _bytes(before, source) % ALIGNMENT == 0
 
 
 def _windowed(edit: DescEdit, buffers: _Buffers, value: Value, user: int) -> TensorDesc | None:
-    """What a value is an aligned part of, where nothing else uses that and `user` writes by the part's strides."""
+    """The tensor that a value is an aligned part of, if nothing else uses it and `user` writes with the part's strides.
+
+    Returns None otherwise.
+    """
     assert value.node is not None
     operator, place = edit.operator(value.node), Port(value.node, 0)
     if isinstance(operator, (Slice, Slice1)):
         source, window = operator.input, operator.output
         offsets = operator.offsets if isinstance(operator, Slice) else operator.input_window_offsets
         if isinstance(operator, Slice1) and operator.input_window_sizes != window.sizes:
-            return None  # a copy, which DirectML makes
+            return None  # DirectML does not elide this copy
         if isinstance(operator, Slice) and any(
             step != 1 for step, size in zip(operator.strides, window.sizes, strict=True) if size > 1
         ):
@@ -299,7 +303,7 @@ def _windowed(edit: DescEdit, buffers: _Buffers, value: Value, user: int) -> Ten
 
 
 def _is_made_for(edit: DescEdit, buffers: _Buffers, reader: Port, desc: TensorDesc) -> bool:
-    """Whether a buffer is written for one reader alone: by a node, or by DirectML, to put the dimensions in order."""
+    """Whether a buffer is written for one reader only: by a node, or by DirectML to reorder the dimensions."""
     root = buffers.root(edit.sources[reader])
     if buffers.is_made_by_node(root):
         return buffers.uses(root) == [reader]
@@ -308,7 +312,7 @@ def _is_made_for(edit: DescEdit, buffers: _Buffers, reader: Port, desc: TensorDe
 
 
 def _written(edit: DescEdit, buffers: _Buffers, node: int) -> list[list[tuple[int, int]]]:
-    """The sizes and strides by which a node's output may be written: its own, and those of joins that read it."""
+    """The sizes and strides with which a node's output may be written: its own, and those of joins that read it."""
     value = Value(node, 0)
     desc, uses = edit.desc(value), buffers.uses(buffers.root(value))
     if not _is_packed(desc):
@@ -319,14 +323,14 @@ def _written(edit: DescEdit, buffers: _Buffers, node: int) -> list[list[tuple[in
 
 
 def _differ_in_size(window: TensorDesc, whole: TensorDesc, *, is_output: bool) -> bool:
-    """Whether DirectML gives two tensors buffers of different sizes: it rounds them up, but not graph outputs."""
+    """Whether DirectML gives two tensors buffers of different sizes: it rounds sizes up, except those of outputs."""
     sizes = [_bytes(each.element_count, each) for each in (window, whole)]
     unit = 4 if is_output else ALIGNMENT
     return -(-sizes[0] // unit) != -(-sizes[1] // unit)
 
 
 def _is_part(edit: DescEdit, reader: Port, value: Value) -> bool:
-    """Whether an input reads only some of a value's elements, by strides that step over the rest."""
+    """Whether an input reads only some of a value's elements, with strides that skip the rest."""
     desc = edit.read_desc(reader)
     if desc is None:
         return False
@@ -337,13 +341,13 @@ def _is_part(edit: DescEdit, reader: Port, value: Value) -> bool:
 
 
 def _is_neutral(operator: Identity) -> bool:
-    """Whether an identity's values are its input's: a ScaleBias of 1 and 0 counts as no ScaleBias."""
+    """Whether an identity leaves its input's values unchanged: a ScaleBias of 1 and 0 counts as no ScaleBias."""
     both = operator.scale_bias
     return both is None or (both.scale == 1 and both.bias == 0)
 
 
 def _steps(desc: TensorDesc) -> list[tuple[int, int]]:
-    """The sizes and strides of the dimensions that have any."""
+    """The sizes and strides of the dimensions that are larger than 1."""
     return [(size, stride) for size, stride in zip(desc.sizes, desc.effective_strides, strict=True) if size > 1]
 
 

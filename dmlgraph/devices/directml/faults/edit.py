@@ -38,10 +38,10 @@ class DescEdit:
     """A graph being changed.  Indices of nodes stay as they are until `finish`.
 
     Attributes:
-        nodes: by index; those that are added come last, and `finish` puts them in running order.
+        nodes: by index; added nodes come last, and `finish` puts all nodes in execution order.
         sources: what each input of each node reads.
         outputs: what each graph output reads, by slot.
-        added: the nodes that were added.
+        added: the indices of the nodes that were added.
     """
 
     def __init__(self, graph: GraphDesc) -> None:
@@ -56,16 +56,16 @@ class DescEdit:
         self.outputs = {edge.output: Value(edge.from_node, edge.from_port) for edge in graph.output_edges}
         self._output_slots = list(graph.outputs)
         self.added: list[int] = []
-        self._before: dict[int, list[int]] = collections.defaultdict(list)  # added nodes by what they run before
+        self._before: dict[int, list[int]] = collections.defaultdict(list)  # added nodes, by the node they run before
         self._changed = False
 
     def operator(self, node: int | None) -> Operator | None:
-        """A node's operator; None for a constant, and for a graph input."""
+        """A node's operator; None for a constant or a graph input."""
         found = None if node is None else self.nodes[node]
         return found.operator if isinstance(found, OperatorDescNode) else None
 
     def desc(self, value: Value) -> TensorDesc:
-        """A tensor as the one who makes it describes it."""
+        """A tensor's desc in its producer."""
         if value.node is None:
             return self.inputs[value.port].desc
         node = self.nodes[value.node]
@@ -74,13 +74,13 @@ class DescEdit:
         return found
 
     def read_desc(self, reader: Port) -> TensorDesc | None:
-        """A node's input as the node describes it; None where it has no such input."""
+        """The desc of an input in its node; None if the node does not have this input."""
         operator = self.operator(reader.node)
         descs = () if operator is None else operator.input_descs
         return descs[reader.port] if reader.port < len(descs) else None
 
     def is_whole(self) -> bool:
-        """Whether every edge leads from a tensor to an input that there is, and every input has an edge."""
+        """Whether every edge connects an existing tensor to an existing input, and every input has an edge."""
         described = {
             Port(index, port)
             for index in range(len(self.nodes))
@@ -100,23 +100,23 @@ class DescEdit:
         return value.port < len(descs) and descs[value.port] is not None
 
     def replace(self, node: int, operator: Operator) -> None:
-        """Another operator in a node's place, with the same inputs and outputs."""
+        """Replaces a node's operator by one with the same inputs and outputs."""
         self.nodes[node] = OperatorDescNode(self.nodes[node].name, operator)
         self._changed = True
 
     def read(self, reader: Port, value: Value) -> None:
-        """Lets an input of a node read another value."""
+        """Makes an input of a node read another value."""
         self.sources[reader] = value
         self._changed = True
 
     def insert(self, name: str, operator: Operator, reader: Port) -> None:
-        """Puts an operator of one input and one output between an input of a node and what it reads."""
+        """Inserts an operator of one input and one output between an input of a node and the value it reads."""
         index = self._add(name, operator, self.sources[reader])
         self._before[reader.node].append(index)
         self.sources[reader] = Value(index, 0)
 
     def insert_behind(self, name: str, operator: Operator, value: Value) -> None:
-        """Puts an operator of one input and one output between a node's output and all that read it."""
+        """Inserts an operator of one input and one output between a node's output and all its readers."""
         assert value.node is not None
         readers = [reader for reader, read in self.sources.items() if read == value]
         slots = [slot for slot, read in self.outputs.items() if read == value]
@@ -126,7 +126,7 @@ class DescEdit:
         self.outputs.update(dict.fromkeys(slots, Value(index, 0)))
 
     def insert_before_output(self, name: str, operator: Operator, slot: int) -> None:
-        """Puts an operator of one input and one output between a graph output and what it reads."""
+        """Inserts an operator of one input and one output between a graph output and the value it reads."""
         index = self._add(name, operator, self.outputs[slot])
         self._before[len(self._graph.nodes)].append(index)
         self.outputs[slot] = Value(index, 0)
@@ -150,15 +150,15 @@ class DescEdit:
         self._changed = True
 
     def run_before(self, node: int, others: Set[int | None]) -> bool:
-        """Whether a node depends on all of some others; None stands for a graph output, which no node depends on."""
+        """Whether a node depends on all the other nodes; None stands for a graph output, which no node depends on."""
         known = {other for other in others if other is not None}
         if None in others or any(node < other < len(self._graph.nodes) for other in known):
-            return False  # nodes stand in running order, but for those that were added
+            return False  # nodes are in execution order, except the added ones
         return not known or known <= self._ancestors([node], known)
 
     def _ancestors(self, nodes: Iterable[int], known: Set[int] = frozenset()) -> set[int]:
-        """The nodes that some nodes depend on; with `known`, at least those of them."""
-        first = min(known, default=0)  # what is before these in running order does not depend on them
+        """The nodes that some nodes depend on; with `known`, at least those of them that are in `known`."""
+        first = min(known, default=0)  # earlier nodes in execution order do not depend on them
         found: set[int] = set()
         rest = list(nodes)
         while rest:
@@ -172,7 +172,7 @@ class DescEdit:
         return found
 
     def finish(self) -> GraphDesc:
-        """The graph after the changes, without nodes that no output depends on; the very same one without changes."""
+        """The graph after the changes, without nodes that no output depends on; the same object if nothing changed."""
         if not self._changed:
             return self._graph
         count = len(self._graph.nodes)

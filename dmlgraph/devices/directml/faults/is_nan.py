@@ -1,7 +1,7 @@
-"""IS_NAN that DirectML computes right: of float16 into uint32 it finds none.
+"""IS_NAN that DirectML computes correctly: from float16 to uint32 it finds no NaN.
 
-Measured on DirectML 1.13 (feature level 6.2): it reads the float16 tensor through a view of 32-bit integers there, so
-that every result is 0.  Into uint8 it reads float16, which a cast then makes uint32 of.
+Measured on DirectML 1.13 (feature level 6.2): it reads the float16 tensor through a view of 32-bit integers then, so
+that every result is 0.  With a uint8 output it reads float16 correctly; a cast then converts the result to uint32.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dmlgraph.tensor import DataType, TensorDesc
 
 
 def cast_answers_on_float16(edit: DescEdit) -> None:
-    """Puts a cast behind each IS_NAN of float16 into uint32."""
+    """Inserts a cast after each IS_NAN from float16 to uint32."""
     for index in range(len(edit.nodes)):
         operator = edit.operator(index)
         if operator is None or not _finds_none(operator):

@@ -1,8 +1,8 @@
-"""Normalizations that DirectML computes right: over axes of size 1 alone it takes the elements for the variance.
+"""Normalizations that DirectML computes correctly: over axes of size 1 only, it uses the elements as the variance.
 
 Measured on DirectML 1.13 (feature level 6.2): MEAN_VARIANCE_NORMALIZATION and MEAN_VARIANCE_NORMALIZATION1 give
-0 / √(x + epsilon) where every axis they reduce has size 1, and so NaN for x below −epsilon.  The variance of one
-element is 0, so that the numerator, 0, is all that counts: without `normalize_variance` it comes out right.
+0 / √(x + epsilon) if every axis they reduce has size 1, and so NaN for x below −epsilon.  The numerator is 0 and the
+variance of one element is 0, so the result is 0: without `normalize_variance` it is correct.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dmlgraph.operators.declaration.operator import Operator
 
 
 def normalize_single_elements(edit: DescEdit) -> None:
-    """Leaves out divisions by the deviation of single elements."""
+    """Removes divisions by the standard deviation of single elements."""
     for index in range(len(edit.nodes)):
         operator = edit.operator(index)
         if operator is not None and _divides_single_elements(operator):
@@ -21,7 +21,7 @@ def normalize_single_elements(edit: DescEdit) -> None:
 
 
 def _divides_single_elements(operator: Operator) -> bool:
-    """Whether the result is 0 / √epsilon, which is 0; with an epsilon of 0 there is none to keep."""
+    """Whether the result is 0 / √epsilon, which is 0; with an epsilon of 0 it is NaN, and nothing is removed."""
     return (
         isinstance(operator, MeanVarianceNormalization | MeanVarianceNormalization1)
         and operator.normalize_variance

@@ -1,13 +1,13 @@
-"""Sequences that DirectML survives: it ends the process on some uses of FILL_VALUE_SEQUENCE.
+"""Sequences that do not crash DirectML: it ends the process on some uses of FILL_VALUE_SEQUENCE.
 
-Measured on DirectML 1.13 (feature level 6.2), which computes sequences while it compiles, in CompileGraph and in
-CompileOperator alike:
+Measured on DirectML 1.13 (feature level 6.2), which computes sequences while it compiles, in both CompileGraph and
+CompileOperator:
 
-- a sequence that a graph output reads directly: the process ends.  With an identity between them all is well.
+- a sequence that a graph output reads directly: the process ends.  With an identity between them it works.
 - a sequence of more than 1 MiB, whatever reads it: the process ends.
 
-So a sequence gets an identity before a graph output, and a large one is evaluated here and handed to DirectML once,
-to be kept in the persistent resource, which is what DirectML does with a small one.
+So an identity is inserted between a sequence and a graph output, and a large sequence is evaluated here and given to
+DirectML once, to be kept in the persistent resource, as DirectML itself does with a small one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LARGEST_SEQUENCE_BYTES = 1 << 20
 
 
 def keep_sequences_from_outputs(edit: DescEdit) -> None:
-    """Puts an identity between each sequence and each graph output that reads it."""
+    """Inserts an identity between each sequence and each graph output that reads it."""
     for slot, value in list(edit.outputs.items()):
         sequence = edit.operator(value.node)
         if isinstance(sequence, FillValueSequence):
@@ -32,9 +32,9 @@ def keep_sequences_from_outputs(edit: DescEdit) -> None:
 
 
 def evaluate_large_sequences(edit: DescEdit) -> None:
-    """Makes inputs owned by DirectML of the sequences that are too large for it.
+    """Turns sequences that are too large for DirectML into graph inputs that DirectML owns.
 
-    One that some reader refuses as an owned tensor is bound at every run.
+    If a reader does not accept an owned tensor, the input is bound at every run instead.
     """
     large = {
         index: operator

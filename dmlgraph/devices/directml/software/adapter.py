@@ -1,7 +1,7 @@
 """Loads the software Direct3D 12 adapter and gives it the shader compiler.
 
 The libraries `libd3d12.so` and `libdxcore.so` are in this package.  DirectML finds them by name among the
-libraries of the process, so `load` has to come before DirectML's own library is loaded.
+libraries of the process, so `load` must be called before DirectML's own library is loaded.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dmlgraph.devices.directml.software.compiler import Compiler, Shader
 from dmlgraph.devices.directml.software.errors import SoftwareAdapterError
 from dmlgraph.devices.interrupts import keep
 
-# More than one where the package is installed in editable form: sources here, what was built there.
+# An editable installation has more than one: the sources, and the built files.
 FOLDERS = tuple(map(Path, software.__path__))
 LIBRARIES = ("libd3d12.so", "libdxcore.so")
 
-# What the adapter counts; the compiler's own counters are the fields of compiler.Statistics.
+# The adapter's counters; those of the compiler are in compiler.Statistics.
 ADAPTER_COUNTERS = ("dispatches", "bytes_copied", "pipelines_compiled", "live_objects")
 
 
@@ -39,7 +39,7 @@ class SwResourceRange(ctypes.Structure):
 
 
 class SwShaderInfo(ctypes.Structure):
-    """What `describe` says of a shader."""
+    """What `describe` reports about a shader."""
 
     _fields_ = [
         ("threads", ctypes.c_uint32 * 3),
@@ -49,7 +49,7 @@ class SwShaderInfo(ctypes.Structure):
 
 
 class SwKernel(ctypes.Structure):
-    """What `compile` gives back: a function, and the bytes of group-shared memory that it needs."""
+    """What `compile` returns: a function, and the bytes of group-shared memory that it needs."""
 
     _fields_ = [("function", ctypes.c_void_p), ("shared_bytes", ctypes.c_uint64)]
 
@@ -73,15 +73,15 @@ SwCompile = ctypes.CFUNCTYPE(
 )
 
 
-# What they return.
+# Their results.
 DONE, FAILED, INTERRUPTED = 1, 0, -1
 
 
 class Callbacks:
-    """The two functions that the adapter calls, around a compiler.
+    """The two functions of a compiler that the adapter calls.
 
-    They keep what they hand out: the adapter holds on to the ranges and the kernels as long as the process lives.
-    An exception that has nothing to do with the shader (Ctrl-C, no memory) is kept for whoever had called the adapter.
+    They keep everything they return: the adapter uses the ranges and the kernels as long as the process lives.
+    An exception that the shader did not cause (Ctrl-C, out of memory) is kept for the caller of the adapter.
     """
 
     def __init__(self, compiler: Compiler) -> None:
@@ -108,9 +108,9 @@ class Callbacks:
         return self._guarded(work, error, error_size)
 
     def _guarded(self, work: Callable[[], None], error: int, error_size: int) -> int:
-        """DONE; or FAILED or INTERRUPTED, and what `work` raised as text.
+        """Returns DONE; or FAILED or INTERRUPTED, and writes the exception of `work` to `error` as text.
 
-        No exception may leave a callback: ctypes would print it and tell the adapter nothing.
+        No exception may leave a callback: ctypes would print it and not tell the adapter.
         """
         try:
             work()
@@ -145,7 +145,7 @@ class Adapter:
     def __init__(self, library: ctypes.CDLL, callbacks: Callbacks) -> None:
         self._library = library
         self._callbacks = callbacks
-        # Daemon threads may call them while Python ends and takes down what it can.
+        # Daemon threads may call them while Python exits and frees its objects.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(callbacks))
         library.sw_set_compiler.argtypes = [SwDescribe, SwCompile]
         library.sw_set_compiler.restype = None
@@ -161,27 +161,27 @@ class Adapter:
 
     @property
     def compiler(self) -> Compiler:
-        """The compiler of the adapter's shaders."""
+        """The adapter's shader compiler."""
         return self._callbacks.compiler
 
     def counters(self) -> dict[str, int]:
-        """What adapter and compiler have counted so far, by name."""
+        """The counters of adapter and compiler, by name."""
         counted = {name: self._library.sw_counter(name.encode()) for name in ADAPTER_COUNTERS}
         return counted | self.compiler.statistics.snapshot()
 
     def reset_counters(self) -> None:
-        """Start counting from 0; `live_objects` stays what it is."""
+        """Resets the counters to 0, except `live_objects`."""
         self._library.sw_reset_counters()
         self.compiler.statistics.reset()
 
     def set_threads(self, count: int) -> None:
-        """Run thread groups on so many threads; 0 means one for each processor core."""
+        """Sets how many threads run thread groups; 0 means one for each processor core."""
         if count < 0:
             raise ValueError(f"the number of threads must not be negative; got {count}")
         self._library.sw_set_threads(count)
 
     def suppress_dispatches(self, suppress: bool) -> None:
-        """Let dispatches do nothing, or work again: for tests that have to fail without them."""
+        """Makes dispatches do nothing, or work again: for tests that must fail without them."""
         self._library.sw_suppress_dispatches(suppress)
 
 
@@ -189,15 +189,15 @@ _lock = threading.Lock()
 
 
 def load() -> Adapter:
-    """The adapter, which is loaded at the first call.
+    """The adapter; the first call loads it.
 
-    Raises SoftwareAdapterError where llvmlite or one of the libraries is missing; a later call tries again.
+    Raises SoftwareAdapterError if llvmlite or one of the libraries is missing; a later call tries again.
     """
     with _lock:
         return _load()
 
 
-@functools.cache  # never to be emptied: DirectML's pipelines hold addresses of the kernels that the compiler keeps
+@functools.cache  # must never be cleared: DirectML's pipelines hold addresses of kernels that the compiler keeps
 def _load() -> Adapter:
     llvm.binding()
     libraries = [_open(find_library(name)) for name in LIBRARIES]
@@ -205,7 +205,7 @@ def _load() -> Adapter:
 
 
 def find_library(name: str) -> Path:
-    """Where one of the adapter's libraries is, or would be."""
+    """The path of one of the adapter's libraries, even if it does not exist."""
     return next((folder / name for folder in FOLDERS if (folder / name).exists()), FOLDERS[0] / name)
 
 
@@ -215,25 +215,25 @@ def _open(path: Path) -> ctypes.CDLL:
     except OSError as error:
         raise SoftwareAdapterError(
             f"the software adapter's library {path.name} cannot be loaded: {error}",
-            hint="it is part of the wheels for Linux on x86-64; elsewhere there is no software adapter",
+            hint="the wheels for Linux on x86-64 contain it; other systems do not have a software adapter",
         ) from error
 
 
 def counters() -> dict[str, int]:
-    """What the adapter and its compiler have counted so far, by name."""
+    """The counters of the adapter and its compiler, by name."""
     return load().counters()
 
 
 def reset_counters() -> None:
-    """Start counting from 0; `live_objects` stays what it is."""
+    """Resets the counters to 0, except `live_objects`."""
     load().reset_counters()
 
 
 def set_threads(count: int) -> None:
-    """Run thread groups on so many threads; 0 means one for each processor core."""
+    """Sets how many threads run thread groups; 0 means one for each processor core."""
     load().set_threads(count)
 
 
 def suppress_dispatches(suppress: bool) -> None:
-    """Let dispatches do nothing, or work again: for tests that have to fail without them."""
+    """Makes dispatches do nothing, or work again: for tests that must fail without them."""
     load().suppress_dispatches(suppress)

@@ -1,4 +1,4 @@
-"""From the text of a kernel's module to native code: optimisation, object file, loading."""
+"""Turns the text of a kernel's module into native code: optimises it, writes the object file, loads it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ FULL = Effort(level=2, vectorise=True, codegen_level=2)
 REDUCED = Effort(level=1, vectorise=False, codegen_level=1)
 LEAST = Effort(level=1, vectorise=False, codegen_level=0)
 
-# Up to how many instructions (inlined functions included) an effort is spent.  CPU seconds on one core, LLVM 22;
-# "dense" is a worst case made for the purpose, loads, divisions, conversions and stores that all
-# depend on one another:
+# The most instructions (inlined functions included) for each effort.  Measured: CPU seconds on one core, LLVM 22;
+# "dense" is an artificial worst case of loads, divisions, conversions and stores that all depend on one another:
 #
 #   instructions  barriers                              FULL   REDUCED   LEAST
 #         12,000        34  DirectML                     0.5       0.4     0.3
@@ -37,14 +36,15 @@ LEAST = Effort(level=1, vectorise=False, codegen_level=0)
 #         75,000      0, 7  dense                  4.0, 10.2  1.7, 2.7  0.8, 1.9
 #        225,000         7  dense                         87      11.6     7.8
 #
-# So all of DirectML gets full optimisation.  The densest code with barriers takes about 35 µs an instruction even at
-# the least effort: 20 s would be over half a million instructions, ten times DirectML's largest shader.
+# So all of DirectML's shaders get full optimisation.  The densest code with barriers takes about 35 µs per
+# instruction even at the least effort: 20 s means over half a million instructions, ten times DirectML's largest
+# shader.
 FULL_LIMIT = 60_000
 REDUCED_LIMIT = 150_000
 
 
 def effort_for(instructions: int) -> Effort:
-    """The effort for a kernel of so many instructions."""
+    """The effort for a kernel with this number of instructions."""
     if instructions <= FULL_LIMIT:
         return FULL
     return REDUCED if instructions <= REDUCED_LIMIT else LEAST
@@ -52,23 +52,23 @@ def effort_for(instructions: int) -> Effort:
 
 @dataclasses.dataclass(frozen=True)
 class LoadedCode:
-    """Native code in memory; `address` is its kernel.  It stays as long as this object."""
+    """Native code in memory; `address` is that of the kernel.  It is valid as long as this object lives."""
 
     address: int
     engine: Any
 
 
-# Bytes that LLVM takes for a kernel, and for each of its instructions: twice what kernels of DirectML's and dense
-# ones of 30,000 instructions were seen to need.
+# Memory that LLVM needs for a kernel, and for each of its instructions: twice the measured need of DirectML's
+# kernels and of dense ones of 30,000 instructions.
 KERNEL_BYTES = 32 << 20
 INSTRUCTION_BYTES = 4 << 10
 
 
 def reserve(instructions: int) -> None:
-    """Asks for the memory that LLVM will need, and gives it back: LLVM ends the process where it gets none.
+    """Allocates the memory that LLVM will need, and frees it again: LLVM ends the process if an allocation fails.
 
     Raises:
-        NotEnoughMemoryError: there is not so much.
+        NotEnoughMemoryError: this much memory is not available.
     """
     size = KERNEL_BYTES + INSTRUCTION_BYTES * instructions
     try:
@@ -95,10 +95,10 @@ def object_code(text: str, effort: Effort) -> bytes:
 
 
 def load(code: bytes) -> LoadedCode:
-    """An object file, ready to be called."""
+    """Loads an object file, so that it can be called."""
     binding = llvm.binding()
-    # An engine takes over a machine and a module, which is of no use here.  The module is in the global context
-    # because llvmlite frees a context of its own before the engine that holds the module.
+    # An engine takes ownership of a target machine and a module; the module is not used here.  It is in the global
+    # context because llvmlite would free a separate context before the engine that holds the module.
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), llvm.target_machine(FULL.codegen_level))
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()

@@ -1,4 +1,4 @@
-"""Compiles DXIL compute shaders, each once per process and set of view formats."""
+"""Compiles DXIL compute shaders, once per process and set of view formats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dmlgraph.errors import plural
 
 @dataclasses.dataclass(frozen=True)
 class Shader:
-    """What can be said of a shader without native code."""
+    """What is known of a shader before it is compiled to native code."""
 
     container: bytes
     description: Description
@@ -32,8 +32,8 @@ class Kernel:
     """Native code of a shader for views of certain formats.
 
     `address` is a `void (SwView** views, const uint32_t grid[3], uint64_t first, uint64_t last, void* shared)`
-    that runs the groups first <= i < last; `shared` points at `shared_bytes` bytes, 64-byte aligned, of the
-    calling thread's own.  It may be called from several threads at once, as long as this object lives.
+    that runs the groups first <= i < last; `shared` points to `shared_bytes` bytes, 64-byte aligned, that belong to
+    the calling thread.  It may be called from several threads at once, as long as this object lives.
     """
 
     shader: Shader
@@ -46,7 +46,7 @@ class Kernel:
 
 
 class Statistics:
-    """What a compiler has done since it was made or reset; any thread may add to it."""
+    """Counts what a compiler has done since it was made or reset; any thread may add to it."""
 
     NAMES = ("shaders_described", "kernels_compiled", "kernels_loaded", "compile_microseconds")  # loaded: from disk
 
@@ -71,7 +71,7 @@ class Statistics:
 class Compiler:
     """Describes and compiles shaders, from any thread.
 
-    Results and errors are kept for good: a pipeline holds bare addresses, so that its kernels have to stay.
+    Results and errors are kept for ever: a pipeline holds raw addresses, so its kernels must stay in memory.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Compiler:
         self._kernels: _Once[tuple[bytes, tuple[int, ...]], Kernel] = _Once()
 
     def describe(self, container: bytes) -> Shader:
-        """What a shader declares.  Raises ShaderError where it cannot be compiled, naming what stands in the way."""
+        """What a shader declares.  Raises ShaderError, with the reason, if it cannot be compiled."""
         return self._shaders.get(hashlib.sha256(container).digest(), lambda: self._describe(container))
 
     def compile(self, container: bytes, formats: tuple[int, ...]) -> Kernel:
@@ -89,7 +89,7 @@ class Compiler:
         ranges = shader.description.ranges
         if len(formats) != len(ranges):
             raise ShaderError(f"the shader has {plural(len(ranges), 'range')}, not {len(formats)}")
-        # Formats of ranges that are not typed make no difference.
+        # The formats of untyped ranges do not matter.
         wanted = tuple(number if each.typed else 0 for number, each in zip(formats, ranges, strict=True))
         digest = hashlib.sha256(container).digest()
         return self._kernels.get((digest, wanted), lambda: self._compile(shader, wanted))
@@ -127,14 +127,14 @@ Value = TypeVar("Value")
 
 
 class _Once(Generic[Key, Value]):
-    """Values made once each, however many threads ask at the same time; who comes second waits."""
+    """Computes each value once, however many threads ask for it at the same time; the others wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._futures: dict[Key, concurrent.futures.Future[Value]] = {}
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The value of a key, or the exception that making it raised."""
+        """Returns the value of a key, or raises the exception that computing it raised."""
         with self._lock:
             future = self._futures.get(key)
             first = future is None
@@ -144,7 +144,7 @@ class _Once(Generic[Key, Value]):
             try:
                 future.set_result(make())
             except BaseException as error:
-                if not isinstance(error, ShaderError):  # such as too little memory: may be gone next time
+                if not isinstance(error, ShaderError):  # such as too little memory: may succeed next time
                     with self._lock:
                         del self._futures[key]
                 future.set_exception(error)

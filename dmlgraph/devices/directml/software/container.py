@@ -1,8 +1,8 @@
-"""From a DXBC container to the LLVM module in its DXIL part.
+"""Reads the LLVM module in the DXIL part of a DXBC container.
 
 A container is a header (magic `DXBC`, 16 bytes of digest, version, size in bytes, part count, part offsets)
-and parts of a four-character name, a size and data.  The `DXIL` part holds a program header (version, size in
-words, magic `DXIL`, version, offset and size of the bitcode) and LLVM 3.7 bitcode.
+and parts, each with a four-character name, a size and data.  The `DXIL` part holds a program header (version, size
+in words, magic `DXIL`, version, offset and size of the bitcode) and LLVM 3.7 bitcode.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dmlgraph.devices.directml.software.errors import ShaderError
 
 BITCODE_MAGIC = b"BC\xc0\xde"
 
-# Shaders without native 16-bit types say that bytes take 32 bits, which today's LLVM refuses to read.  The
-# text of a data layout is of no further use, so it is changed to one of the same length.
+# Shaders without native 16-bit types state a 32-bit alignment for i8, which current LLVM refuses to read.  The data
+# layout is not used otherwise, so its text is replaced by an accepted one of the same length.
 REFUSED_LAYOUT, ACCEPTED_LAYOUT = "-i8:32-", "-i8:08-"
 
 
 @dataclasses.dataclass(frozen=True)
 class GlobalVariable:
-    """A variable of a module: `text` is its definition, `size` its bytes on this host."""
+    """A variable of a module: `text` is its definition, `size` its size in bytes on this host."""
 
     text: str
     size: int
@@ -39,7 +39,7 @@ class Module:
 
 
 def read_module(container: bytes) -> Module:
-    """The module of a container.  Raises ShaderError where there is none that LLVM can read."""
+    """The module of a container.  Raises ShaderError if it has no module that LLVM can read."""
     binding = llvm.binding()
     bitcode = replace_characters(find_bitcode(container), REFUSED_LAYOUT, ACCEPTED_LAYOUT)
     try:
@@ -59,7 +59,7 @@ def find_bitcode(container: bytes) -> bytes:
     for name, part in _parts(container):
         if name == b"DXIL":
             if len(part) < 24:
-                raise ShaderError("the shader's DXIL part is cut short")
+                raise ShaderError("the shader's DXIL part is truncated")
             offset, size = struct.unpack_from("<2I", part, 16)
             bitcode = part[8 + offset : 8 + offset + size]
             if len(bitcode) != size or not bitcode.startswith(BITCODE_MAGIC):
@@ -73,22 +73,22 @@ def _parts(container: bytes) -> Iterator[tuple[bytes, bytes]]:
         raise ShaderError("the shader is not a DXBC container")
     (count,) = struct.unpack_from("<I", container, 28)
     if len(container) < 32 + 4 * count:
-        raise ShaderError("the shader's container is cut short")
+        raise ShaderError("the shader's container is truncated")
     for offset in struct.unpack_from(f"<{count}I", container, 32):
         header = container[offset : offset + 8]
         if len(header) < 8:
-            raise ShaderError("the shader's container is cut short")
+            raise ShaderError("the shader's container is truncated")
         (size,) = struct.unpack_from("<I", header, 4)
         yield header[:4], container[offset + 8 : offset + 8 + size]
 
 
 def replace_characters(bitcode: bytes, old: str, new: str) -> bytes:
-    """Bitcode with the first `old` replaced by `new`, of the same length.
+    """Replaces the first `old` in bitcode by `new`, which has the same length.
 
-    The characters of an unabbreviated record are two six-bit chunks each, at any bit offset of the stream.
+    Each character of an unabbreviated record is two six-bit chunks, at any bit offset of the stream.
     """
     old_bits, new_bits = _chunks(old), _chunks(new)
-    pattern = old_bits.to_bytes(12 * len(old) // 8, "little")  # whole bytes: enough to tell it by
+    pattern = old_bits.to_bytes(12 * len(old) // 8, "little")  # whole bytes only: enough to find it
     stream = int.from_bytes(bitcode, "little")
     for shift in range(8):
         at = (stream >> shift).to_bytes(len(bitcode), "little").find(pattern)
@@ -98,7 +98,7 @@ def replace_characters(bitcode: bytes, old: str, new: str) -> bytes:
 
 
 def _chunks(text: str) -> int:
-    """A string as variable-width integers of six-bit chunks: five bits, and one that says more follows."""
+    """A string as variable-width integers of six-bit chunks: five bits of value, and one that says more follow."""
     bits = 0
     for position, character in enumerate(text.encode()):
         low, high = character & 31, character >> 5

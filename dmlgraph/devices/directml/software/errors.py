@@ -6,12 +6,12 @@ from dmlgraph.errors import DmlGraphError
 
 
 class SoftwareAdapterError(DmlGraphError):
-    """The software adapter cannot be used here: a library or a package is missing or does not fit."""
+    """The software adapter cannot be used here: a library or package is missing or not supported."""
 
     CODE = "software-adapter"
 
 
 class ShaderError(DmlGraphError):
-    """A shader is damaged, or uses something the compiler does not translate; the text names it."""
+    """A shader is damaged, or uses something that the compiler does not translate; the message names it."""
 
     CODE = "shader"

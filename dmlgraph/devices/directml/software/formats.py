@@ -1,4 +1,4 @@
-"""The DXGI formats a typed buffer view can have here, and how their components become register values."""
+"""The DXGI formats that typed buffer views may have, and how their components become register values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dmlgraph.devices.directml.software.errors import ShaderError
 
 
 class Kind(enum.Enum):
-    """How the bits of a component are read."""
+    """How the bits of a component are interpreted."""
 
     FLOAT = "float"
     UINT = "uint"
@@ -29,12 +29,12 @@ class Format:
 
     @property
     def size(self) -> int:
-        """Bytes of an element."""
+        """The size of an element in bytes."""
         return self.components * self.bits // 8
 
     @property
     def register(self) -> str:
-        """The LLVM type that a component has in a shader: floats for everything that is not an integer."""
+        """The LLVM type of a component in a shader: float for everything that is not an integer."""
         return "i32" if self.kind in (Kind.UINT, Kind.SINT) else "float"
 
 
@@ -64,10 +64,9 @@ R32_UINT = FORMATS[42]
 
 
 def format_of(number: int) -> Format:
-    """The format of a DXGI number.
+    """The format with a DXGI number.
 
-    An unbound view has format 0 and no bytes: whatever is read of it is out of its bounds, so that any format
-    will do.
+    An unbound view has format 0 and no bytes: every read of it is out of bounds, so any format will do.
     """
     if number == 0:
         return R32_UINT

@@ -4,7 +4,7 @@ A kernel is `void (SwView** views, const uint32_t grid[3], uint64_t first, uint6
 
 A shader without barriers becomes a function that is inlined into the loop over a group's threads.  One with
 barriers becomes an LLVM coroutine that suspends itself at each of them; LLVM splits it into functions and a
-frame for what lives across a barrier.  A group then runs in rounds: every thread of it is resumed once.
+frame for the values that live across a barrier.  A group then runs in rounds: each round resumes every thread once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dmlgraph.devices.directml.software.memory import INVARIANT, PARALLEL_LOOPS
 from dmlgraph.devices.directml.software.metadata import Description, ResourceClass, ResourceRange
 from dmlgraph.devices.directml.software.text import LABEL
 
-VIEW_BYTES = 32  # of a SwView: pointer, size in bytes, then what only the runtime reads
+VIEW_BYTES = 32  # of a SwView: pointer, size in bytes, then fields that only the runtime reads
 
-# A shader's parameters.  Its own values cannot have such names.
+# A shader's parameters.  The shader's own values cannot have such names.
 PARAMETERS = (
     "ptr %sw.views, ptr %sw.constants, ptr %sw.shared, i32 %sw.group.x, i32 %sw.group.y, i32 %sw.group.z, "
     "i32 %sw.thread.x, i32 %sw.thread.y, i32 %sw.thread.z, i32 %sw.index"
@@ -29,21 +29,21 @@ _ARGUMENTS = "ptr %views, ptr %constants, ptr %shared, i32 %x, i32 %y, i32 %z, i
 
 
 def shader_function(body: list[str], prologue: list[str]) -> str:
-    """A shader without barriers.  `prologue` are instructions that come first."""
+    """A shader without barriers.  `prologue` is the instructions that come first."""
     label, body = _split_label(body)
     lines = [f"define internal void @shader({PARAMETERS}) alwaysinline nounwind {{", *label, *prologue, *body]
     return "\n".join([*lines, "}\n"])
 
 
-# The first suspension, before the body, keeps the body out of the function that starts a thread: otherwise the
-# part up to the first barrier would be optimised and compiled twice.
+# The first suspension, before the body, keeps the body out of the function that starts a thread: otherwise LLVM
+# would optimise and compile the part up to the first barrier twice.
 _COROUTINE_HEAD = """
   %sw.coroutine = call token @llvm.coro.id(i32 0, ptr null, ptr null, ptr null)
   %sw.frame.size = call i64 @llvm.coro.size.i64()
   %sw.frame = call ptr @frame(ptr %sw.frames, i64 %sw.frame.size, i32 %sw.index)
   %sw.handle = call ptr @llvm.coro.begin(token %sw.coroutine, ptr %sw.frame)"""
 
-# Frames belong to the kernel, so there is nothing to clean up.
+# The kernel owns the frames, so there is nothing to clean up.
 _COROUTINE_TAIL = """sw.final:
   %sw.last = call i8 @llvm.coro.suspend(token none, i1 true)
   switch i8 %sw.last, label %sw.leave [ i8 0, label %sw.never
@@ -64,7 +64,7 @@ def _suspend(name: str) -> list[str]:
     ]
 
 
-BARRIER = "  ; barrier"  # stands in a shader's body where its threads wait for one another
+BARRIER = "  ; barrier"  # marks the places in a shader's body where its threads wait for one another
 _ALLOCATION = re.compile(r"  (%\S+) = (alloca .*)$")
 _PREDECESSOR = re.compile(r'%(?:"[^"]*"|[\w.$-]+)(?= \])')
 
@@ -72,11 +72,11 @@ _PREDECESSOR = re.compile(r'%(?:"[^"]*"|[\w.$-]+)(?= \])')
 def shader_coroutine(body: list[str], prologue: list[str], allocations: list[str]) -> str:
     """A shader with barriers.
 
-    Its local variables move in front of the first suspension, where LLVM looks for them; numbered values must
-    stay in order, so a name remains in the place of each.
+    Its local variables move before the first suspension, where LLVM looks for them; numbered values must
+    stay in order, so a bitcast replaces each variable in its old place.
 
-    Suspending ends a basic block.  What follows gets a new label, which takes the place of the block's own where
-    phi instructions name their predecessors.
+    Suspending ends a basic block.  The code after it gets a new label, which replaces the label of the block
+    in phi instructions that name it as a predecessor.
     """
     label, body = _split_label(body)
     block = "%" + (label[0].rstrip(":") if label else "0")  # an entry block without a name counts as value 0
@@ -102,11 +102,11 @@ def shader_coroutine(body: list[str], prologue: list[str], allocations: list[str
 
 
 def _split_label(body: list[str]) -> tuple[list[str], list[str]]:
-    """The label of a function's first block, where it has one, and the rest."""
+    """The label of a function's first block, if it has one, and the rest."""
     return (body[:1], body[1:]) if LABEL.match(body[0]) else ([], body)
 
 
-# ---- What a shader starts with ----
+# ---- The start of a shader ----
 
 
 def dispatch_ids(description: Description) -> list[str]:
@@ -121,7 +121,7 @@ def dispatch_ids(description: Description) -> list[str]:
 
 
 def views(description: Description) -> list[str]:
-    """Instructions that read the views: %sw.view.N, and %sw.base.N and %sw.size.N of single registers."""
+    """Instructions that read the views: %sw.view.N, and for single registers %sw.base.N and %sw.size.N."""
     lines = []
     for slot, each in enumerate(description.ranges):
         if each.resource_class in (ResourceClass.SRV, ResourceClass.UAV):
@@ -150,18 +150,18 @@ def view_fields(view: str, base: str, size: str) -> list[str]:
 
 
 def constant_rows(each: ResourceRange) -> int:
-    """Rows of 16 bytes in a constant buffer."""
+    """The number of 16-byte rows in a constant buffer."""
     return -(-each.size // 16)
 
 
 def _constants_offset(ranges: tuple[ResourceRange, ...], slot: int) -> int:
-    """Where the copy of a constant buffer starts; each is followed by a row of zeros."""
+    """The offset of the copy of a constant buffer; a row of zeros follows each copy."""
     before = (each for each in ranges[:slot] if each.resource_class is ResourceClass.CBV)
     return sum(16 * constant_rows(each) + 16 for each in before)
 
 
-# A view that is too short is completed with zeros in a second buffer first, so that the copy itself always has
-# the same length; such a copy dissolves into registers.
+# A view that is too short is first padded with zeros in a second buffer, so that the copy always has the same
+# length; LLVM turns such a copy into registers.
 _COPY_CONSTANTS = """
 define internal void @copy.constants(ptr %to, ptr %padded, ptr %slot, i64 %size) alwaysinline nounwind {
 entry:
@@ -186,7 +186,7 @@ copy:
 def _copy_constants(description: Description) -> list[str]:
     """Instructions that copy the constant buffers to %constants.
 
-    Nothing else has the address of the copy, so that stores to buffers cannot be suspected of changing it.
+    Nothing else has the address of the copy, so LLVM knows that stores to buffers do not change it.
     """
     ranges = description.ranges
     sizes = [each.size for each in ranges if each.resource_class is ResourceClass.CBV]
@@ -269,8 +269,8 @@ return:
 }}
 """
 
-# The frames of a group's threads are one allocation, made when the first thread says how large a frame is and
-# used by all groups of a call.  Each starts on a cache line of its own.
+# The frames of a group's threads are one allocation, made when the first thread states the size of a frame and
+# shared by all groups of a call.  Each frame starts on its own cache line.
 _FRAMES = """
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
@@ -324,12 +324,12 @@ _START_THREAD = f"""  %handle = call ptr @shader({_ARGUMENTS}, ptr %frames)
   %place = getelementptr ptr, ptr %handles, i32 %index
   store ptr %handle, ptr %place"""
 
-# Bits of the SSE control register: denormal operands and results are zeros.
+# Bits of the SSE control register: treat denormal operands and results as zeros.
 _FLUSH_BITS = 0x8040
 
-# The arithmetic is in a function of its own, because LLVM does not know that this register affects it.  The
-# register also makes double and, in part, half arithmetic flush, for which shader model 6.2 has no such mode;
-# shaders that ask for flushing and use those as well get zeros where Direct3D keeps denormals.
+# The arithmetic is in a separate function, because LLVM does not know that this register affects it.  The
+# register also makes double and, in part, half arithmetic flush, which shader model 6.2 cannot request;
+# shaders that request flushing and also use those types get zeros where Direct3D keeps denormals.
 _FLUSHING_KERNEL = f"""
 define void @kernel({_KERNEL_PARAMETERS}) nounwind {{
   %saved.at = alloca i32
@@ -349,8 +349,8 @@ define void @kernel({_KERNEL_PARAMETERS}) nounwind {{
 def kernel(description: Description, barriers: bool) -> str:
     """The kernel that runs @shader for every thread of a range of groups.
 
-    float32 denormals are kept, as IEEE and NumPy have it, unless the shader asks for them to be flushed:
-    Direct3D leaves the choice to the device where a shader does not say (its mode "any").
+    float32 denormals are kept, as in IEEE and NumPy, unless the shader requests flushing: Direct3D leaves the choice
+    to the device if a shader does not say (its mode "any").
     """
     columns, rows, slices = description.threads
     count = columns * rows * slices

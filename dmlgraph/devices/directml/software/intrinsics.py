@@ -1,12 +1,12 @@
 """The dx.op functions that only compute: a table by operation code.
 
-A body is LLVM text that computes %r from the operands %a, %b, ... after the operation code.  `$R` is the type of
-the result, `$A` and `$B` those of the first two operands.
+A body is LLVM text that computes %r from the operands %a, %b, ... that follow the operation code.  `$R` is the type
+of the result, `$A` and `$B` are those of the first two operands.
 
-Numbers follow Direct3D and are reproducible: results are compared bit for bit with IEEE arithmetic, so nothing
+Results follow Direct3D and are reproducible: tests compare them bit for bit with IEEE arithmetic, so nothing
 is contracted, reassociated or approximated.  In particular FMad rounds twice, once after the product and once
 after the sum, which DXIL allows; only Fma (double) is fused.  Conversions from float to half round to nearest,
-ties to even.  Transcendental functions are the C library's, within 2 ULP.
+ties to even.  Transcendental functions are those of the C library, within 2 ULP.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def _pair(first: str, second: str, types: tuple[str, str] = ("i32", "i32")) -> s
 
 
 def _to_i32(extend: str, value: str) -> str:
-    """%r as an i32, which some operations have for a result whatever the width of their operand."""
+    """%r as an i32: the result type of some operations, whatever the width of their operand."""
     return f"%wide = {extend} $A {value} to i128\n%r = trunc i128 %wide to i32"
 
 
 def _first_bit(counter: str, value: str = "%a", prepare: str = "") -> str:
-    """The place of the first set bit, counted by `counter` from one end, or -1 where there is none."""
+    """The index of the first set bit, counted by `counter` from one end, or -1 if no bit is set."""
     return f"""
         {prepare}
         %places = call $A @llvm.{counter}($A {value}, i1 false)
@@ -69,7 +69,7 @@ def _with_carry(name: str) -> str:
 
 
 def _extract_bits(shift: str) -> str:
-    """Bits of %c: the low five bits of %a say how many, those of %b from where."""
+    """Bits of %c: the low five bits of %a are their number, those of %b the offset of the first."""
     return f"""
         %width = and i32 %a, 31
         %offset = and i32 %b, 31
@@ -150,7 +150,7 @@ def _dot_bytes(extend: str) -> str:
 
 OPERATIONS = {
     6: Operation("FAbs", _llvm("fabs")),
-    # Not a number becomes 0, as Direct3D says.
+    # NaN becomes 0, as Direct3D requires.
     7: Operation("Saturate", "%x = call $A @llvm.maxnum($A %a, $A 0.0)\n%r = call $A @llvm.minnum($A %x, $A 1.0)"),
     8: Operation("IsNaN", "%r = fcmp uno $A %a, %a"),
     9: Operation("IsInf", _MAGNITUDE + f"%r = fcmp oeq $A %magnitude, {INFINITY}"),
@@ -187,7 +187,7 @@ OPERATIONS = {
             "%negative = icmp slt $A %a, 0\n%not = xor $A %a, -1\n%x = select i1 %negative, $A %not, $A %a",
         ),
     ),
-    # Where one operand is not a number, the other one is the result.
+    # If one operand is NaN, the other one is the result.
     35: Operation("FMax", _llvm("maxnum", 2)),
     36: Operation("FMin", _llvm("minnum", 2)),
     37: Operation("IMax", _llvm("smax", 2)),

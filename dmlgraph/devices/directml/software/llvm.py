@@ -9,13 +9,13 @@ from typing import Any
 
 from dmlgraph.devices.directml.software.errors import SoftwareAdapterError
 
-# LLVM's text changes between releases: its flags, its annotations, its coroutine intrinsics.  `text.py` and the tests
-# of it know these releases; pyproject.toml asks for the same ones.
-LLVMLITE = (0, 50), (0, 51)  # the first release that fits, and the first that does not
+# LLVM's text changes between releases: its flags, annotations and coroutine intrinsics.  `text.py` and its tests
+# support these releases; pyproject.toml requires the same ones.
+LLVMLITE = (0, 50), (0, 51)  # the first supported release, and the first newer one that is not supported
 
 
 def lacking() -> SoftwareAdapterError | None:
-    """The error to raise where llvmlite is missing or of another release; None where it fits."""
+    """The error to raise if llvmlite is missing or its release is not supported; None if it is usable."""
     try:
         import llvmlite  # type: ignore[import-untyped]
     except ImportError:
@@ -26,7 +26,7 @@ def lacking() -> SoftwareAdapterError | None:
     release = tuple(map(int, re.findall(r"\d+", llvmlite.__version__)[:2]))
     if not LLVMLITE[0] <= release < LLVMLITE[1]:
         return SoftwareAdapterError(
-            f"the software adapter does not know the text of llvmlite {llvmlite.__version__}",
+            f"the software adapter does not support llvmlite {llvmlite.__version__}",
             allowed=f"{_dotted(LLVMLITE[0])} or newer, older than {_dotted(LLVMLITE[1])}",
             hint=f"pip install '{requirement()}'",
         )
@@ -34,7 +34,7 @@ def lacking() -> SoftwareAdapterError | None:
 
 
 def requirement() -> str:
-    """What pip is asked for."""
+    """The requirement to pass to pip."""
     oldest, unknown = map(_dotted, LLVMLITE)
     return f"llvmlite>={oldest},<{unknown}"
 
@@ -47,7 +47,7 @@ def _dotted(version: tuple[int, ...]) -> str:
 def binding() -> Any:
     """`llvmlite.binding`, ready to generate code for this machine.
 
-    Raises SoftwareAdapterError where llvmlite is missing or of another release, or the processor has no F16C.
+    Raises SoftwareAdapterError if llvmlite is missing or not supported, or the processor does not have F16C.
     """
     unfit = lacking()
     if unfit is not None:
@@ -58,18 +58,17 @@ def binding() -> Any:
     llvm.initialize_native_asmprinter()
     if not llvm.get_host_cpu_features().get("f16c", True):
         raise SoftwareAdapterError(
-            "the software adapter needs a processor that converts half-precision numbers (F16C), which this one "
-            "does not",
+            "the software adapter needs a processor that converts half-precision numbers (F16C); this one does not",
             hint="use device='cpu'",
         )
-    # Generated code calls the C mathematics library, which need not be loaded yet.
+    # Generated code calls the C math library, which may not be loaded yet.
     llvm.load_library_permanently("libm.so.6")
     return llvm
 
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """The processor that code is generated for, in LLVM's names."""
+    """The processor that code is generated for, in LLVM's terms."""
 
     cpu: str
     features: str
@@ -88,7 +87,7 @@ def host() -> Host:
 
 
 def target_machine(codegen_level: int) -> Any:
-    """A new target machine of this host: an execution engine takes over the one that it is given."""
+    """A new target machine of this host: an execution engine takes ownership of the one it is given."""
     target = binding().Target.from_default_triple()
     machine = host()
     return target.create_target_machine(cpu=machine.cpu, features=machine.features, opt=codegen_level, jit=True)

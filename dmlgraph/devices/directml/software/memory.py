@@ -1,8 +1,8 @@
 """The dx.op functions that read and write buffers, as LLVM functions.
 
-A buffer is a pointer and a size in bytes, which come first among the parameters of every function here; what a
-range's metadata and its view's format say is compiled in.  Reads past the end give 0 and writes past it are
-dropped, component by component in raw and structured buffers and element by element in typed ones.
+A buffer is a pointer and a size in bytes, the first parameters of every function here; the range's metadata and the
+view's format are compiled in.  Reads past the end give 0 and writes past it are dropped, component by component in
+raw and structured buffers and element by element in typed ones.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dmlgraph.devices.directml.software.formats import Format, Kind
 
 FLOAT_BYTES = {"half": 2, "float": 4, "double": 8}
 
-# Without native 16-bit types these take four bytes in memory: (type in memory, from memory, to memory).
+# Without native 16-bit types, these take four bytes in memory: (type in memory, from memory, to memory).
 WIDENED = {"half": ("float", "fptrunc", "fpext"), "i16": ("i32", "trunc", "sext")}
 
-# Alias scopes: constants, group-shared variables and buffers never overlap, which lets LLVM keep values of
-# the former in registers while the latter are written.  Accesses of buffers also belong to the access group
-# that makes the loop over threads a parallel one.
+# Alias scopes: constants, group-shared variables and buffers never overlap, so LLVM can keep values of one in
+# registers while another is written.  Buffer accesses also belong to the access group that makes the loop over
+# threads a parallel one.
 METADATA = """
 !0 = distinct !{}
 !1 = !{!"llvm.loop.parallel_accesses", !0}
@@ -45,12 +45,12 @@ INVARIANT = "!invariant.load !15"
 
 ATOMIC_OPERATIONS = ("add", "and", "or", "xor", "min", "max", "umin", "umax", "xchg")
 
-# Called with (name, text) of each function that the one at hand calls.
+# Called with (name, text) for each function that the present one calls.
 Need = Callable[[str, str], None]
 
 
 def type_bytes(name: str) -> int:
-    """Bytes of an LLVM number type."""
+    """The size of an LLVM number type in bytes."""
     return FLOAT_BYTES.get(name) or int(name[1:]) // 8
 
 
@@ -59,12 +59,12 @@ def zero(name: str) -> str:
 
 
 def mask_bits(mask: int) -> list[int]:
-    """The components that a mask names."""
+    """The indices of the components in a mask."""
     return [place for place in range(8) if mask >> place & 1]
 
 
 def structure(result: str, fields: Iterable[tuple[int, str, str]]) -> list[str]:
-    """Lines that make %r of (place, type, value), with zeros elsewhere."""
+    """Lines that make the structure %r from (place, type, value), with zeros elsewhere."""
     lines, whole = [], "zeroinitializer"
     for place, name, value in fields:
         lines.append(f"%with.{place} = insertvalue {result} {whole}, {name} {value}, {place}")
@@ -79,7 +79,7 @@ STATUS = (4, "i32", "1")  # every tile of a buffer is mapped
 
 
 def _element_offset(stride: int, index: str, within: str) -> list[str]:
-    """%offset in bytes; a raw buffer has no elements, which is to say that they are 1 byte."""
+    """Lines that compute %offset in bytes; a raw buffer counts as one of 1-byte elements."""
     return [
         f"%index = zext i32 {index} to i64",
         f"%start = mul i64 %index, {stride or 1}",
@@ -89,7 +89,7 @@ def _element_offset(stride: int, index: str, within: str) -> list[str]:
 
 
 def _inside(size: int) -> list[str]:
-    """Branch on whether `size` bytes at %offset are in the buffer, and go on where they are."""
+    """Lines that branch on whether `size` bytes at %offset are in the buffer, and continue where they are."""
     return [
         f"%end = add i64 %offset, {size}",
         "%ok = icmp ule i64 %end, %size",
@@ -100,7 +100,7 @@ def _inside(size: int) -> list[str]:
 
 
 def stored_type(name: str, native_16_bit: bool) -> str:
-    """The type that a value of this type has in memory."""
+    """The type in memory of a value of this type."""
     return name if native_16_bit or name not in WIDENED else WIDENED[name][0]
 
 
@@ -177,7 +177,7 @@ def _typed_element(view: Format) -> list[str]:
 
 
 def typed_load(target: str, result: str, name: str, view: Format, mask: int) -> str:
-    """@target(base, size, index, unused): components of an element; those that the format lacks are 0, 0, 0, 1."""
+    """@target(base, size, index, unused): components of an element; missing ones are those of 0, 0, 0, 1."""
     present = [place for place in mask_bits(mask & 15) if place < view.components]
     lines = ["entry:", *_typed_element(view)]
     for place in present:
@@ -215,7 +215,7 @@ def _float_type(bits: int) -> str:
 
 
 def _from_memory(view: Format, memory: str, value: str) -> list[str]:
-    """Lines that make a float or i32 of a component's bits."""
+    """Lines that convert a component's bits to a float or i32."""
     name = f"i{view.bits}"
     match view.kind:
         case Kind.FLOAT if view.bits == 16:
@@ -233,7 +233,7 @@ def _from_memory(view: Format, memory: str, value: str) -> list[str]:
                 f"{value}.f = uitofp {name} {memory} to float",
                 f"{value} = fdiv float {value}.f, {(1 << view.bits) - 1}.0",
             ]
-        case Kind.SNORM:  # the two least numbers both mean -1
+        case Kind.SNORM:  # both of the two lowest values mean -1
             return [
                 f"{value}.f = sitofp {name} {memory} to float",
                 f"{value}.q = fdiv float {value}.f, {(1 << view.bits - 1) - 1}.0",
@@ -242,7 +242,7 @@ def _from_memory(view: Format, memory: str, value: str) -> list[str]:
 
 
 def _to_memory(view: Format, value: str, memory: str) -> list[str]:
-    """Lines that make a component's bits of a float or i32.  Integers are clamped to what the format holds."""
+    """Lines that convert a float or i32 to a component's bits.  Integers are clamped to the format's range."""
     name = f"i{view.bits}"
     most = (1 << view.bits) - 1
     half = most >> 1
@@ -285,7 +285,7 @@ def _to_memory(view: Format, value: str, memory: str) -> list[str]:
 
 
 def _to_overload(register: str, name: str, value: str, result: str) -> list[str]:
-    """Lines that make the shader's type of a float or i32; between the two, bits stay as they are."""
+    """Lines that convert a float or i32 to the shader's type; between float and i32, the bits stay the same."""
     wide = "float" if name in FLOAT_BYTES else "i32"
     if name == wide:
         return [f"{result} = bitcast {register} {value} to {wide}"]
@@ -311,7 +311,7 @@ def _to_register(view: Format, name: str, value: str, result: str) -> list[str]:
 
 
 def constants_row(target: str, result: str, name: str, rows: int, mask: int, native: bool) -> str:
-    """@target(base, row): components of a row of 16 bytes; after the last row comes one of zeros."""
+    """@target(base, row): components of a row of 16 bytes; rows past the last one are zeros."""
     memory = stored_type(name, native)
     lines = [
         f"%row = call i32 @llvm.umin(i32 %a, i32 {rows})",
@@ -347,13 +347,13 @@ def _constant(memory: str, name: str, pointer: str, value: str) -> list[str]:
 
 
 def atomic(target: str, name: str, stride: int, typed: bool, operation: str) -> str:
-    """@target(base, size, index, offset, value): the number before `operation`, 0 past the end."""
+    """@target(base, size, index, offset, value): the number before `operation`; 0 past the end."""
     instruction = f"%v = atomicrmw {operation} ptr %p, {name} %c seq_cst"
     return _atomic(target, name, stride, typed, f"{name} %c", [instruction])
 
 
 def compare_exchange(target: str, name: str, stride: int, typed: bool) -> str:
-    """@target(base, size, index, offset, expected, value): the number before, 0 past the end."""
+    """@target(base, size, index, offset, expected, value): the number before; 0 past the end."""
     return _atomic(
         target,
         name,

@@ -27,18 +27,18 @@ class Shape(enum.IntEnum):
     CBUFFER = 13
 
 
-UNBOUNDED = 0xFFFFFFFF  # the register count of a range without an end
+UNBOUNDED = 0xFFFFFFFF  # the register count of an unbounded range
 
 NATIVE_16_BIT = 1 << 23  # shader flag: half and i16 take two bytes in memory, not four
 
-# Tags of the pairs in a resource's and an entry point's list of properties.
+# Tags in the property lists of resources and entry points.
 STRUCTURE_STRIDE = 1
 SHADER_FLAGS, THREAD_COUNTS = 0, 4
 
 
 @dataclasses.dataclass(frozen=True)
 class ResourceRange:
-    """Consecutive registers of one class that a shader declares."""
+    """Consecutive registers of one class, as a shader declares them."""
 
     resource_class: ResourceClass
     id: int
@@ -72,11 +72,11 @@ _DENORMAL_MODE = re.compile(r'"fp32-denorm-mode"="(\w+)"')
 
 
 def describe(text: str) -> Description:
-    """The description in a module's text.  Raises ShaderError where it is not that of a compute shader."""
+    """The description in a module's text.  Raises ShaderError if it is not that of a compute shader."""
     try:
         return _describe(text)
     except (IndexError, KeyError, ValueError) as error:
-        raise ShaderError("the shader's metadata is not as DXIL has it") from error
+        raise ShaderError("the shader's metadata is not valid DXIL") from error
 
 
 def _describe(text: str) -> Description:
@@ -106,7 +106,7 @@ def _describe(text: str) -> Description:
 
 
 def _range(resource_class: ResourceClass, fields: list[str], nodes: _Nodes) -> ResourceRange:
-    """A range from the fields of its node: id, variable, name, space, register, count, then its class's own."""
+    """A range from the fields of its node: id, variable, name, space, register, count, then those of its class."""
     identifier, space, lower, count = (_number(fields[place]) for place in (0, 3, 4, 5))
     shape, stride, size = 0, 0, 0
     if resource_class is ResourceClass.CBV:
@@ -132,11 +132,11 @@ class _Nodes:
         self._named = {match[1]: match[2] for match in _NAMED.finditer(text)}
 
     def first(self, name: str) -> list[str]:
-        """The fields of the first node of a named list; none where there is no such list."""
+        """The fields of the first node of a named list; an empty list if the named list does not exist."""
         return self.fields(f"!{self._named[name]}") if name in self._named else []
 
     def fields(self, reference: str) -> list[str]:
-        """The fields of the node that `!12` refers to; none for `null`."""
+        """The fields of the node that a reference such as `!12` names; an empty list for `null`."""
         return [field.strip() for field in _FIELD.findall(self._nodes.get(reference[1:], ""))]
 
     def pairs(self, reference: str) -> dict[int, str]:

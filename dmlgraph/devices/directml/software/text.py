@@ -1,8 +1,8 @@
-"""LLVM text of a DXIL module made fit for a CPU, line by line.
+"""Adapts the LLVM text of a DXIL module to a CPU, line by line.
 
-What changes: address spaces, alignments, metadata and attributes go; so do the flags that let LLVM assume
-what Direct3D does not promise (fast-math, no wrap-around, exact, in bounds).  Integer divisions, shifts and
-conversions that LLVM leaves undefined get Direct3D's results.
+Address spaces, alignments, metadata and attributes are removed, as are the flags that let LLVM assume what
+Direct3D does not guarantee (fast-math, no wrap-around, exact, in bounds).  Integer divisions, shifts and
+conversions that are undefined in LLVM get Direct3D's results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LABEL = re.compile(r'("[^"]*"|[\w.$-]+):')
 
 
 def is_dropped(line: str) -> bool:
-    """Whether a line says nothing to a CPU: comments, metadata, attributes, declarations of the module."""
+    """Whether a line has no meaning for a CPU: comments, metadata, attributes, declarations of the module."""
     return DROPPED.match(line) is not None
 
 
@@ -47,7 +47,7 @@ def clean(line: str) -> str:
     return line
 
 
-# ---- Instructions that need guarding ----
+# ---- Instructions that need a guard ----
 
 _ARITHMETIC = re.compile(r"  (%\S+) = (udiv|urem|sdiv|srem|shl|lshr|ashr) (i\d+) (\S+), (\S+)$")
 _TO_INTEGER = re.compile(r"  (%\S+) = (fptosi|fptoui) (half|float|double) (\S+) to (i\d+)$")
@@ -60,7 +60,7 @@ GUARDED = frozenset(("udiv", "urem", "sdiv", "srem", "shl", "lshr", "ashr", "fpt
 def guard(line: str, need: Callable[[str, str], None]) -> str:
     """An instruction, one of GUARDED, with Direct3D's result for every operand.
 
-    `need(name, text)` is told of each function that the result calls.
+    Calls `need(name, text)` for each function that the result calls.
     """
     if match := _ARITHMETIC.match(line):
         result, operation, width, left, right = match.groups()
@@ -91,11 +91,11 @@ def _harmless(operation: str, width: int, right: str) -> bool:
 
 
 def _guarded(operation: str, width: str, name: str) -> str:
-    """A function for an operation that LLVM leaves undefined for some operands.
+    """A function for an operation that is undefined in LLVM for some operands.
 
-    Shifts use the low bits of their count.  Division by zero gives all ones, quotient and remainder alike: for
-    unsigned numbers that is Direct3D's rule, for signed ones Direct3D has none.  The least number divided by
-    -1 wraps around to itself, with remainder 0; the processor would trap.
+    Shifts use the low bits of their count.  Division by zero gives all ones for both quotient and remainder: this is
+    Direct3D's rule for unsigned numbers; it has no rule for signed ones.  The least number divided by -1 wraps
+    around to itself, with remainder 0; the processor would trap.
     """
     head = f"define internal {width} @{name}({width} %a, {width} %b) alwaysinline {{\n"
     if operation in ("shl", "lshr", "ashr"):
@@ -125,10 +125,10 @@ def _guarded(operation: str, width: str, name: str) -> str:
 
 
 def _saturating(operation: str, source: str, target: str, name: str) -> str:
-    """A function that converts to an integer: out of range the nearest one, 0 for what is not a number.
+    """A function that converts to an integer: the nearest one if the value is out of range, 0 for NaN.
 
-    Halves go through float, which holds each of them: for vectors of halves LLVM 22 makes the least number of
-    what is not a number.
+    Halves are converted to float first, which represents them exactly: for vectors of halves, LLVM 22 converts NaN to
+    the least number.
     """
     wide = "float" if source == "half" else source
     extend = "fpext half %a to float" if source == "half" else f"bitcast {source} %a to {source}"
@@ -141,8 +141,8 @@ define internal {target} @{name}({source} %a) alwaysinline {{
 """
 
 
-# Rounds once.  LLVM would call a runtime function that a process need not have, and rounding to float on the
-# way would round twice.  A float that is rounded to odd (an inexact one has its last bit set) keeps what the
+# Rounds once.  LLVM would call a runtime function that a process may not have, and rounding to float on the
+# way would round twice.  A float that is rounded to odd (if it is inexact, its last bit is set) keeps what the
 # second rounding needs, since it has more than two bits more than a half.
 DOUBLE_TO_HALF = """
 define internal half @double.to.half(double %a) alwaysinline {
@@ -171,16 +171,16 @@ _VARIABLE = re.compile(r'(@(?:"[^"]*"|[\w.$-]+)) = .*?addrspace\(3\)')
 
 
 def shared_name(definition: str) -> str | None:
-    """The name of a group-shared variable, given a variable's definition; None for any other variable."""
+    """The name of a group-shared variable, from a variable's definition; None for any other variable."""
     match = _VARIABLE.match(definition)
     return match[1] if match and not match[1].startswith("@llvm.") else None
 
 
 class SharedMemory:
-    """Gives each group-shared variable a place in the block that a kernel is handed.
+    """Gives each group-shared variable a place in the memory block that is passed to a kernel.
 
-    Kernels run groups on several threads at once, so these variables cannot be the module's globals.  Their
-    addresses, and the constant expressions made of them, become values computed at the start of a thread.
+    Kernels run groups on several threads at once, so these variables cannot be globals of the module.  Their
+    addresses, and constant expressions of them, become values that are computed at the start of a thread.
     """
 
     ALIGNMENT = 16
@@ -197,14 +197,14 @@ class SharedMemory:
         self._used = re.compile(rf"(?:{names})(?![\w.$-])") if variables else None
 
     def replace(self, line: str) -> str:
-        """A clean line that names values instead of shared variables."""
+        """Replaces the shared variables in a clean line by values."""
         while self._used and (match := self._used.search(line)):
             start, end = _expression_around(line, *match.span())
             line = line[:start] + self._value(line[start:end]) + line[end:]
         return line
 
     def _value(self, expression: str) -> str:
-        """The value of a variable or of a constant expression of one."""
+        """The value for a variable or a constant expression of one."""
         if expression in self._values:
             return self._values[expression]
         operation, operands = expression.split("(", 1)
@@ -222,7 +222,7 @@ _OPENING = re.compile(r"(getelementptr|bitcast|ptrtoint|inttoptr) \($")
 
 
 def _expression_around(line: str, start: int, end: int) -> tuple[int, int]:
-    """Where the innermost constant expression around a name starts and ends; the name itself if there is none."""
+    """Start and end of the innermost constant expression around a name, or of the name if there is none."""
     depth = 0
     for position in range(start - 1, -1, -1):
         if line[position] == ")":

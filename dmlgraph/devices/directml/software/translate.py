@@ -1,4 +1,4 @@
-"""From the text of a DXIL module to that of a kernel's module."""
+"""Translates the text of a DXIL module to that of a kernel's module."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Call:
         pairs = []
         for operand in _OPERAND.findall(operands):
             kind, _, name = operand.strip().partition(" ")
-            # An absent coordinate is undefined; in a buffer it means 0.
+            # A missing coordinate is undefined; for a buffer it means 0.
             pairs.append((kind, "0" if name in ("undef", "poison") and kind == "i32" else name))
         return cls(value, result, family, overload, int(pairs[0][1]), pairs[1:])
 
@@ -66,7 +66,7 @@ class Call:
         return int(value)
 
     def redirected(self, target: str, operands: Sequence[tuple[str, str]]) -> str:
-        """The call with another function in its place."""
+        """The same call of another function."""
         assignment = f"{self.value} = " if self.value else ""
         arguments = ", ".join(f"{kind} {value}" for kind, value in operands)
         return f"  {assignment}call {self.result} @{target}({arguments})"
@@ -76,7 +76,7 @@ class Call:
 
 
 class Translation:
-    """The translation of one module.  `formats` are the DXGI formats of the views of its ranges."""
+    """The translation of one module.  `formats` is the DXGI formats of the views of its ranges."""
 
     def __init__(self, module: Module, description: Description, formats: Sequence[int]) -> None:
         self.description = description
@@ -90,7 +90,7 @@ class Translation:
         self._temporaries = 0
         self._names = 0
         self._body: Lines = []
-        # What is read of the structures that loads return; other components are not loaded.
+        # The components that are read of the structures that loads return; others are not loaded.
         self._components: dict[str, int] = collections.defaultdict(int)
         for value, component in _COMPONENT.findall(module.text):
             self._components[value] |= 1 << int(component)
@@ -102,12 +102,12 @@ class Translation:
 
     @property
     def barriers(self) -> int:
-        """How many barriers make the threads of a group wait."""
+        """How many barriers synchronise the threads of a group."""
         return sum(int(mode) & SYNC_THREAD_GROUP for mode in _BARRIER.findall(self._source))
 
     @property
     def instructions(self) -> int:
-        """About how many instructions the kernel has once its functions are inlined.  Known after `run`."""
+        """About how many instructions the kernel has after inlining.  Known after `run`."""
         sizes: dict[str, int] = {}
 
         def size(lines: Sequence[str]) -> int:
@@ -123,7 +123,7 @@ class Translation:
         return size(self._body)
 
     def run(self) -> str:
-        """The text of the kernel's module.  Raises ShaderError that names all that cannot be translated."""
+        """The text of the kernel's module.  Raises ShaderError with all operations that cannot be translated."""
         head, body = self._split()
         lines: Lines = []
         for line in body:
@@ -155,7 +155,7 @@ class Translation:
                 if seen:
                     raise ShaderError("shaders of more than one function are not supported")
                 if f"@{self.description.entry}()" not in line:
-                    raise ShaderError(f"the shader's entry point {self.description.entry} is not its function")
+                    raise ShaderError(f"the shader's function is not its entry point {self.description.entry}")
                 inside = seen = True
             elif line == "}":
                 inside = False
@@ -195,7 +195,7 @@ class Translation:
         self._definitions.setdefault(name, definition)
 
     def _unique(self) -> int:
-        """A number for the name of a value that the shader does not have."""
+        """A number for a name that the shader's values do not have."""
         self._names += 1
         return self._names
 
@@ -243,7 +243,7 @@ class Translation:
     def _barrier(self, call: Call) -> Lines:
         if call.constant(0) & SYNC_THREAD_GROUP:
             return [groups.BARRIER]
-        # Between groups, which run on other processor cores; the threads of a group share one.
+        # It orders memory between groups, which run on different processor cores; a group's threads share one core.
         return ["  fence acq_rel"]
 
     # ---- Handles ----
@@ -271,7 +271,7 @@ class Translation:
             ((slot, each) for slot, each in enumerate(self.description.ranges) if matches(each)), (None, None)
         )
         if slot is None or each is None:
-            raise ShaderError(f"{call} is of a resource that the shader does not declare")
+            raise ShaderError(f"{call} uses a resource that the shader does not declare")
         if each.count == 1:
             self._buffers[call.value] = Buffer(slot, f"%sw.base.{slot}", f"%sw.size.{slot}")
             return []
@@ -280,7 +280,7 @@ class Translation:
         prefix = f"%sw.array.{self._unique()}"
         self._buffers[call.value] = Buffer(slot, f"{prefix}.base", f"{prefix}.size")
         limit = UNBOUNDED if each.count == UNBOUNDED else each.count
-        return [  # past the range's end there is an empty buffer
+        return [  # a register past the range's end is an empty buffer
             f"  {prefix}.place = sub i32 {register}, {each.lower}",
             f"  {prefix}.ok = icmp ult i32 {prefix}.place, {limit}",
             f"  {prefix}.safe = select i1 {prefix}.ok, i32 {prefix}.place, i32 0",
@@ -299,7 +299,7 @@ class Translation:
         """The buffer of the handle that is the call's first operand."""
         handle = call.operands[0][1]
         if handle not in self._buffers:
-            raise ShaderError(f"{call} is of a handle that no supported operation made")
+            raise ShaderError(f"{call} uses a handle that no supported operation created")
         return self._buffers[handle]
 
     def _range(self, call: Call) -> ResourceRange:
@@ -316,9 +316,9 @@ class Translation:
         """The range of a buffer operation on numbers of this type."""
         each = self._range(call)
         if each.shape not in (Shape.TYPED_BUFFER, Shape.RAW_BUFFER, Shape.STRUCTURED_BUFFER):
-            raise ShaderError(f"{call} is of a texture; only buffers are supported")
+            raise ShaderError(f"{call} uses a texture; only buffers are supported")
         if each.typed and name not in ("float", "half", "i32", "i16"):
-            raise ShaderError(f"{call} is of {name} in a typed buffer, which is not supported")
+            raise ShaderError(f"{call} uses {name} in a typed buffer, which is not supported")
         return each
 
     def _load(self, call: Call) -> Lines:
@@ -354,7 +354,7 @@ class Translation:
         return self._on_buffer(call, target, call.operands[1:7])
 
     def _element_bytes(self, call: Call) -> int:
-        """What an index counts in: bytes of an element; a raw buffer is indexed by bytes."""
+        """The bytes that an index counts: those of an element; 0 for a raw buffer, whose index counts bytes."""
         each = self._range(call)
         return format_of(self._formats[self._buffer(call).slot]).size if each.typed else each.stride
 
@@ -391,7 +391,7 @@ class Translation:
         """Operands: handle, row (dx.op.cbufferLoadLegacy) or byte offset (dx.op.cbufferLoad), ..."""
         each = self._range(call)
         if each.resource_class is not ResourceClass.CBV:
-            raise ShaderError(f"{call} is of a resource that is not a constant buffer")
+            raise ShaderError(f"{call} uses a resource that is not a constant buffer")
         rows, native = groups.constant_rows(each), self.description.native_16_bit
         buffer, mask = self._buffer(call), self._components[call.value or ""]
         target = f"{call.family}{call.overload}.{buffer.slot}.{mask}"
@@ -405,13 +405,13 @@ class Translation:
 
 
 def _element_type(structure: str) -> str:
-    """The type of a structure's elements: that of %dx.types.ResRet.f32 is float."""
+    """The type of a structure's elements: float for %dx.types.ResRet.f32."""
     suffix = structure.strip('%"').split(".")[3]
     return _TYPES.get(suffix, suffix)
 
 
 def _axis(source: str) -> Callable[[Translation, Call], Lines]:
-    """The handler of a thread's or a group's place along one axis."""
+    """A handler for the index of a thread or a group along one axis."""
 
     def handler(_: Translation, call: Call) -> Lines:
         return [f"  {call.value} = bitcast i32 %sw.{source}.{'xyz'[call.constant(0)]} to i32"]
@@ -419,8 +419,8 @@ def _axis(source: str) -> Callable[[Translation, Call], Lines]:
     return handler
 
 
-# By operation code; those that only compute are in intrinsics.OPERATIONS.  Wave operations are missing on
-# purpose: the adapter reports that it has no waves, and shaders that use them count on their width.
+# By operation code; operations that only compute are in intrinsics.OPERATIONS.  Wave operations are missing on
+# purpose: the adapter reports that it has no waves, and shaders that use waves rely on their width.
 _HANDLERS: dict[int, Callable[[Translation, Call], Lines]] = {
     0: Translation._temporary_load,
     1: Translation._temporary_store,

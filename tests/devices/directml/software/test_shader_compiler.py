@@ -84,7 +84,7 @@ REFUSED = {
         "%c = call i32 @dx.op.bufferUpdateCounter(i32 70, %dx.types.Handle %h0, i8 1)\nret void",
         [Range(UAV)],
     ),
-    "is of a texture; only buffers": (
+    "uses a texture; only buffers": (
         "%l = call %dx.types.ResRet.i32 @dx.op.bufferLoad.i32(i32 68, %dx.types.Handle %h0, i32 0, i32 0)\nret void",
         [Range(SRV, 2)],
     ),
@@ -134,13 +134,13 @@ define void @main() {
     [
         (lambda code: b"", "not a DXBC container"),
         (lambda code: b"MZ" + code[2:], "not a DXBC container"),
-        (lambda code: code[:34], "cut short"),
-        (lambda code: code[:50], "cut short"),
+        (lambda code: code[:34], "truncated"),
+        (lambda code: code[:50], "truncated"),
         (lambda code: code.replace(b"DXIL", b"SHEX", 1), "no DXIL part"),
         (lambda code: code[:-40], "does not hold LLVM bitcode"),
         (lambda code: code.replace(b"BC\xc0\xde", b"XXXX"), "does not hold LLVM bitcode"),
         (lambda code: dxil.wrap(b"BC\xc0\xde" + bytes(400)), "damaged"),
-        (lambda code: dxil.pack(MALFORMED), "metadata is not as DXIL has it"),
+        (lambda code: dxil.pack(MALFORMED), "metadata is not valid DXIL"),
         (lambda code: dxil.pack("define void @main() {\n ret void\n}"), "no entry point"),
     ],
 )
@@ -254,7 +254,7 @@ def test_a_second_process_compiles_nothing():
         lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:],
         lambda data: os.urandom(len(data)),
     ],
-    ids=["empty", "magic only", "cut short", "one bit", "noise"],
+    ids=["empty", "magic only", "truncated", "one bit", "noise"],
 )
 def test_a_damaged_file_is_compiled_again_and_replaced(damage):
     Compiler().compile(add_one(), (42, 42))
