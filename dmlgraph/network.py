@@ -1,8 +1,8 @@
 """Network: the NetworkX graph inside a `Graph`, with descriptions on its nodes and ports on its edges.
 
-A node's data are `node` (the `Node`) and `outputs` (its `Outputs`); an edge's are `from_port` and `to_port`. NetworkX's
-views are several times slower than the dictionaries behind them.  Methods called for every node therefore use the
-dictionaries, which NetworkX documents for subclasses.
+A node's data are `node` (the `Node`) and `outputs` (its `Outputs`); an edge's are `from_port` and `to_port`.
+NetworkX's views are several times slower than the dictionaries behind them.  Methods called for every node therefore
+use the dictionaries, which NetworkX documents for subclasses.
 """
 
 from __future__ import annotations

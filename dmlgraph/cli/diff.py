@@ -80,7 +80,7 @@ def diff(
 
     Both run the graph on the same inputs.  It prints the largest difference of each output in units in the last place
     (ULP), and, if outputs differ, the first node that differs while all nodes before it are equal.  -0.0 and 0.0 differ
-    by one unit; any two NaNs are equal.  Numbers are equal within any of --ulp, --relative and --absolute. The exit
+    by one unit; any two NaNs are equal.  Numbers are equal within any of --ulp, --relative and --absolute.  The exit
     status is 1 if an output differs.  Inputs that are not given are filled with random numbers, the same every time.
 
     \b

@@ -12,10 +12,10 @@ import networkx as nx
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cycle:
-    """Names that read one another; `way` is a path from the first of them along readers back to it."""
+    """Names that read one another; `path` leads from the first of them along readers back to it."""
 
     names: frozenset[str]
-    way: list[str]
+    path: list[str]
 
 
 def in_order(sources: Mapping[str, Collection[str]]) -> tuple[list[str], list[Cycle]]:
@@ -47,7 +47,7 @@ def in_order(sources: Mapping[str, Collection[str]]) -> tuple[list[str], list[Cy
             waits_for[reader] -= 1
     firsts = sorted((min(map(position.__getitem__, group)), frozenset(group)) for group in groups)
     names = list(sources)
-    cycles = [Cycle(group, _way_round(names[first], among, group)) for first, group in firsts]
+    cycles = [Cycle(group, _path_round(names[first], among, group)) for first, group in firsts]
     order += _ready({name: position[name] for name in left}, readers, waits_for)
     return order, cycles
 
@@ -72,7 +72,7 @@ def _is_cycle(group: Collection[str], readers: Mapping[str, list[str]]) -> bool:
     return len(group) > 1 or first in readers[first]
 
 
-def _way_round(first: str, readers: Mapping[str, list[str]], group: Collection[str]) -> list[str]:
+def _path_round(first: str, readers: Mapping[str, list[str]], group: Collection[str]) -> list[str]:
     """The shortest path from a name of a cycle along readers back to it."""
     come_from: dict[str, str] = {}
     waiting = collections.deque([first])
@@ -82,7 +82,7 @@ def _way_round(first: str, readers: Mapping[str, list[str]], group: Collection[s
             if reader in group and reader not in come_from:
                 come_from[reader] = name
                 waiting.append(reader)
-    way = [first]
-    while len(way) == 1 or way[-1] != first:
-        way.append(come_from[way[-1]])
-    return way[::-1]
+    path = [first]
+    while len(path) == 1 or path[-1] != first:
+        path.append(come_from[path[-1]])
+    return path[::-1]

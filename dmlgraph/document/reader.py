@@ -231,8 +231,8 @@ class _Reader:
         order, cycles = in_order(sources)
         for cycle in cycles:
             self.broken |= cycle.names
-            first, few = cycle.way[0], cycle.way[:MOST_SHOWN]
-            shown = few if few == cycle.way else [*few, "…", first]
+            first, few = cycle.path[0], cycle.path[:MOST_SHOWN]
+            shown = few if few == cycle.path else [*few, "…", first]
             way = " -> ".join(map(shorten, shown))
             place = self.tree.value["nodes"].keys[first].location
             self.problems.add(Problem("the nodes form a cycle", code="cycle", node=first, got=way, location=place))

@@ -110,8 +110,8 @@ def _diff(
     if found.equal:
         return found
     kept: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
-    for way in _ways(graph, sides):
-        first = _first_difference(way, inputs, tolerance, kept)
+    for pair in _pairs(graph, sides):
+        first = _first_difference(pair, inputs, tolerance, kept)
         if first is not None:
             return dataclasses.replace(found, first=first)
     changed = tuple(
@@ -128,14 +128,14 @@ def _run(graph: Graph, side: Side, inputs: Mapping[str, Array]) -> tuple[str, di
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Way:
+class _Pair:
     """A pair of graphs to search for a difference, and their sides."""
 
     sides: tuple[Side, Side]
     graphs: tuple[Fused, Fused]
 
     @classmethod
-    def of(cls, graph: Graph, sides: tuple[Side, Side]) -> _Way:
+    def of(cls, graph: Graph, sides: tuple[Side, Side]) -> _Pair:
         a, b = (fuse_graph(graph, side.device.device, fuse=side.fuse) for side in sides)
         return cls(sides, (a, b))
 
@@ -154,34 +154,37 @@ class _Way:
         return Finding(source.node, self.sides, operators, value, comparison, origins, tuple(rules))
 
 
-def _ways(graph: Graph, sides: tuple[Side, Side]) -> Iterator[_Way]:
+def _pairs(graph: Graph, sides: tuple[Side, Side]) -> Iterator[_Pair]:
     """Where to search: in the graph without fusion, if both sides fuse or both do not; then as the sides run it."""
     a, b = sides
     if a.fuse == b.fuse:
-        yield _Way.of(graph, (Side(a.device, False), Side(b.device, False)))
+        yield _Pair.of(graph, (Side(a.device, False), Side(b.device, False)))
     if a.fuse or b.fuse:
-        yield _Way.of(graph, sides)
+        yield _Pair.of(graph, sides)
 
 
 def _first_difference(
-    way: _Way, inputs: Mapping[str, Array], tolerance: Tolerance | int, kept: tuple[dict[str, Array], dict[str, Array]]
+    pair: _Pair,
+    inputs: Mapping[str, Array],
+    tolerance: Tolerance | int,
+    kept: tuple[dict[str, Array], dict[str, Array]],
 ) -> Finding | None:
     """The first value in execution order that both graphs have and that differs; None where all are equal.
 
     Puts the values of graph outputs into `kept`.
     """
-    a, b = (fused.graph for fused in way.graphs)
+    a, b = (fused.graph for fused in pair.graphs)
     outputs = {Source(value.node, value.port): name for name, value in a.outputs.items()}
     for batch in _batches(_shared_values(a, b)):
         values = [
             _run(_exposing(each, batch), Side(side.device, False), inputs)[1]
-            for each, side in zip((a, b), way.sides, strict=True)
+            for each, side in zip((a, b), pair.sides, strict=True)
         ]
         for source in batch:
             name = a.reference(*source)
             comparison = compare(values[0][name], values[1][name], tolerance)
             if not comparison.equal:
-                return way.finding(source, name, comparison)
+                return pair.finding(source, name, comparison)
             if source in outputs:
                 for side, arrays in zip(kept, values, strict=True):
                     side[outputs[source]] = arrays[name]

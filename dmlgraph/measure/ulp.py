@@ -16,8 +16,8 @@ Array = np.ndarray[Any, Any]
 class Comparison:
     """The comparison of two arrays of the same data type and shape.
 
-    One unit is the distance of adjacent numbers of the data type; −0.0 and 0.0 are adjacent.  For integers it is 1. Any
-    two NaNs are equal, because the bits of a computed NaN are not specified.
+    One unit is the distance of adjacent numbers of the data type; −0.0 and 0.0 are adjacent.  For integers it is 1.
+    Any two NaNs are equal, because the bits of a computed NaN are not specified.
 
     Attributes:
         elements: their number.

@@ -56,7 +56,7 @@ def pad_for_join(draft: Draft, node: DraftNode) -> Outcome:
     (number,) = known
     place = numbers.index(None)
     lengths = [part.desc.sizes[operator.axis] for part in parts]
-    before, behind = sum(lengths[:place]), sum(lengths[place + 1 :])
+    start, end = sum(lengths[:place]), sum(lengths[place + 1 :])
     value: Scalar | float | None = number
     padding: type[Padding | Padding1] = Padding1
     if draft.level < FeatureLevel.V5_0:
@@ -66,8 +66,8 @@ def pad_for_join(draft: Draft, node: DraftNode) -> Outcome:
     attributes = {
         "padding_mode": PaddingMode.CONSTANT,
         "padding_value": value,
-        "start_padding": [before if axis == operator.axis else 0 for axis in range(operator.output.rank)],
-        "end_padding": [behind if axis == operator.axis else 0 for axis in range(operator.output.rank)],
+        "start_padding": [start if axis == operator.axis else 0 for axis in range(operator.output.rank)],
+        "end_padding": [end if axis == operator.axis else 0 for axis in range(operator.output.rank)],
     }
     return Rewrite.of(New(padding, {"input": parts[place]}, attributes), f"all other parts are {number}")
 

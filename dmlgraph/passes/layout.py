@@ -16,7 +16,7 @@ def tile_to_strides(draft: Draft, node: DraftNode) -> Outcome:
     operand, operator = node.needed("input"), node.operator
     assert isinstance(operator, Tile)
     if any(repeats != 1 and size != 1 for repeats, size in zip(operator.repeats, operand.desc.sizes, strict=True)):
-        return Declined("only dimensions of size 1 can be repeated by strides")
+        return Declined("only dimensions of size 1 can be repeated through strides")
     return _readers_only(draft, node) or Rewrite.of(
         Operand(operand.source, operand.desc.broadcast_to(node.output_desc().sizes)),
         "its readers repeat through strides of zero",

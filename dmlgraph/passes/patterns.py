@@ -224,10 +224,10 @@ def _factors(draft: Draft, node: DraftNode) -> Iterator[tuple[Product, Operand, 
         for _ in range(MAX_STEPS):
             yield Product(scale, x, other, steps), x, other
             found = nearly_affine(draft, draft.producer(x))
-            behind = found and draft.around(x, draft.produced(x), found.operand)
-            if found is None or behind is None or found.map.shifts:
+            previous = found and draft.around(x, draft.produced(x), found.operand)
+            if found is None or previous is None or found.map.shifts:
                 break
-            scale, x, steps = scale * found.map.scale, behind, (*steps, x)
+            scale, x, steps = scale * found.map.scale, previous, (*steps, x)
 
 
 def _product(draft: Draft, node: DraftNode) -> Product | None:
@@ -254,11 +254,11 @@ def _trace(draft: Draft, operand: Operand, until: Operand | None = None) -> Trac
         if operand == until:
             break
         found = nearly_affine(draft, draft.producer(operand))
-        behind = found and draft.around(operand, draft.produced(operand), found.operand)
-        if found is None or behind is None:
+        previous = found and draft.around(operand, draft.produced(operand), found.operand)
+        if found is None or previous is None:
             break
         affine_map, steps = _after(affine_map, found.map), (*steps, operand)
-        operand = behind
+        operand = previous
     return Traced(operand, affine_map, steps)
 
 

@@ -134,12 +134,12 @@ def _absorb(draft: Draft, node: DraftNode, composed: Compose) -> Outcome:
     # The whole chain at once: one new operator for it, not one for each of its nodes.
     while (inner := affine(draft, producer := draft.producer(operand))) is not None:
         try:
-            behind, affine_map = _through(draft, operand, inner, affine_map, composed)
+            previous, affine_map = _through(draft, operand, inner, affine_map, composed)
         except Declined:
             if not absorbed:
                 raise
             break
-        operand = behind
+        operand = previous
         absorbed.append(f"'{producer.name}'")
     if not absorbed:
         return None
@@ -153,13 +153,13 @@ def _through(
 ) -> tuple[Operand, AffineMap]:
     """The operand and the map after the previous node has been absorbed; raises Declined where it must not be."""
     name = operand.source.node
-    behind = draft.around(operand, draft.produced(operand), inner.operand)
-    if behind is None:
+    previous = draft.around(operand, draft.produced(operand), inner.operand)
+    if previous is None:
         raise Declined(f"it reads '{name}' through other strides")
     affine_map = composed(affine_map, inner.map)
     if (stays := _why_it_stays(draft, operand, inner, composed)) is not None:
         raise Declined(f"'{name}' {stays}")
-    return behind, affine_map
+    return previous, affine_map
 
 
 def _reader_absorbs(draft: Draft, node: DraftNode, affine_map: AffineMap, composed: Compose) -> bool:

@@ -38,8 +38,8 @@ _FLOATS = {DataType.FLOAT16: (11, -14, 15), DataType.FLOAT32: (24, -126, 127), D
 def fill_of_sequence(draft: Draft, node: DraftNode) -> Outcome:
     """A sequence of one element, or with a step of zero → fill.
 
-    Products with zero have the same sign for all indices, so the second and the last element represent those between. A
-    float16 index may be infinite, and its product with zero NaN: then the last element differs.
+    Products with zero have the same sign for all indices, so the second and the last element represent those between.
+    A float16 index may be infinite, and its product with zero NaN: then the last element differs.
     """
     sequence = node.operator
     assert isinstance(sequence, FillValueSequence)

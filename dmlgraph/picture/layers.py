@@ -38,7 +38,7 @@ PLACINGS = 6  # rounds of moving cells sideways
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Way:
+class EdgePath:
     """The route of an edge.
 
     Attributes:
@@ -57,7 +57,7 @@ class Arrangement:
     """The result: the boxes' centres, the edges' routes, and the total size."""
 
     centres: tuple[Point, ...]
-    ways: tuple[Way, ...]
+    paths: tuple[EdgePath, ...]
     width: float
     height: float
 
@@ -72,15 +72,15 @@ def arrange(sizes: Sequence[Size], edges: Sequence[Pair], labels: Sequence[Size]
     """
     parts = [_Part(sizes, edges, labels, *part) for part in _connected(len(sizes), edges)]
     centres: list[Point] = [(0.0, 0.0)] * len(sizes)
-    ways: list[Way] = [Way((), (0.0, 0.0), None)] * len(edges)
+    paths: list[EdgePath] = [EdgePath((), (0.0, 0.0), None)] * len(edges)
     right = bottom = 0.0
     for part, (left, top) in zip(parts, _rows(parts), strict=True):
         for box, (x, y) in part.centres():
             centres[box] = (x + left, y + top)
-        for edge, way in part.ways():
-            ways[edge] = _moved(way, left, top)
+        for edge, path in part.paths():
+            paths[edge] = _moved(path, left, top)
         right, bottom = max(right, left + part.width), max(bottom, top + part.height)
-    return Arrangement(tuple(centres), tuple(ways), right, bottom)
+    return Arrangement(tuple(centres), tuple(paths), right, bottom)
 
 
 def layers(count: int, edges: Sequence[Pair]) -> list[int]:
@@ -159,12 +159,12 @@ class _Part:
         for index, box in enumerate(self._boxes):
             yield box, (self._x[index], self._middle[self._layer[index]])
 
-    def ways(self) -> Iterator[tuple[int, Way]]:
+    def paths(self) -> Iterator[tuple[int, EdgePath]]:
         """(edge, its route)."""
         ends = self._ports(-1)
         starts = self._ports(0)
         for index, edge in enumerate(self._edges):
-            yield edge, self._way(self._chains[index], starts[index], ends[index])
+            yield edge, self._path(self._chains[index], starts[index], ends[index])
 
     # Cells and the segments between them.
 
@@ -282,7 +282,7 @@ class _Part:
                     ports[index] = place
         return ports
 
-    def _way(self, chain: Sequence[int], start: float, end: float) -> Way:
+    def _path(self, chain: Sequence[int], start: float, end: float) -> EdgePath:
         source, target = chain[0], chain[-1]
         tip = (end, self._middle[self._layer[target]] - self._sizes[target][1] / 2)
         stops = [
@@ -294,7 +294,7 @@ class _Part:
             stops += [(self._x[cell], self._top[layer]), (self._x[cell], self._bottom[layer])]
         stops += [(end, self._top[self._layer[target]] - HEAD), (end, tip[1] - HEAD)]
         label = (self._x[chain[-2]], self._middle[self._layer[chain[-2]]]) if self._labelled else None
-        return Way(tuple(_curves(stops)), tip, label)
+        return EdgePath(tuple(_curves(stops)), tip, label)
 
 
 def _lines(count: int, chains: Sequence[Sequence[int]]) -> dict[Pair, int]:
@@ -446,11 +446,11 @@ def _curves(stops: Sequence[Point]) -> list[Point]:
     return points
 
 
-def _moved(way: Way, right: float, down: float) -> Way:
+def _moved(path: EdgePath, right: float, down: float) -> EdgePath:
     def move(point: Point) -> Point:
         return point[0] + right, point[1] + down
 
-    return Way(tuple(map(move, way.points)), move(way.tip), way.label and move(way.label))
+    return EdgePath(tuple(map(move, path.points)), move(path.tip), path.label and move(path.label))
 
 
 # The graph.

@@ -100,13 +100,13 @@ def lay_out(drawing: Drawing) -> Scene:
     feeds = collections.Counter(edge.source for edge in edges)
     taken: dict[Cell, list[tuple[float, float]]] = collections.defaultdict(list)  # the extents of labels
     routes = []
-    for edge, way in zip(edges, found.ways, strict=True):
-        points = tuple(map(inside, way.points))
-        if way.label is not None:
-            label = inside(way.label)
+    for edge, path in zip(edges, found.paths, strict=True):
+        points = tuple(map(inside, path.points))
+        if path.label is not None:
+            label = inside(path.label)
         else:
             label = _label(edge, points, shared=feeds[edge.source] > 1, taken=taken)
-        routes.append(Route(edge, points, inside(way.tip), label))
+        routes.append(Route(edge, points, inside(path.tip), label))
     width, height = found.width + 2 * MARGIN, found.height + 2 * MARGIN
     return Scene(drawing.title, width, height, tuple(placed), tuple(routes), groups, drawing.notes)
 

@@ -35,8 +35,8 @@ def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
 
 def _drawing(drawing: Drawing, prefix: str) -> Iterator[str]:
     for index, box in enumerate(drawing.boxes):
-        before, behind = SHAPES[box.kind].mermaid
-        yield f"{prefix}{index}{before}{'<br/>'.join(map(escaped, box.lines))}{behind}:::{box.kind}"
+        before, after = SHAPES[box.kind].mermaid
+        yield f"{prefix}{index}{before}{'<br/>'.join(map(escaped, box.lines))}{after}:::{box.kind}"
     for edge in drawing.edges:
         yield f'{prefix}{edge.source} -->|"{escaped(edge.label)}"| {prefix}{edge.target}'
 

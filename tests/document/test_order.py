@@ -29,9 +29,9 @@ def test_order_and_cycles(graph: list[list[int]]) -> None:
         assert set(sources[name]) <= done
         done.add(name)
     for cycle in cycles:
-        assert cycle.way[0] == cycle.way[-1] == min(cycle.names, key=int)
-        assert len(set(cycle.way)) == len(cycle.way) - 1
-        assert all(source in sources[name] for source, name in zip(cycle.way, cycle.way[1:], strict=False))
+        assert cycle.path[0] == cycle.path[-1] == min(cycle.names, key=int)
+        assert len(set(cycle.path)) == len(cycle.path) - 1
+        assert all(source in sources[name] for source, name in zip(cycle.path, cycle.path[1:], strict=False))
 
 
 def test_what_is_in_order_stays_so() -> None:

@@ -181,7 +181,7 @@ def test_a_node_that_differs_only_as_fused_is_told_with_what_it_was_made_of(brok
     assert found.first.sides == (Side(choose("reference"), True), Side(choose("broken"), True))
     assert set(found.first.origins) == {"product", "y"}
     assert found.first.rules == ("fuse_activation",)
-    unfused = next(module._ways(g, found.sides))
+    unfused = next(module._pairs(g, found.sides))
     assert not any(side.fuse for side in unfused.sides)
 
 

@@ -42,11 +42,11 @@ def check(found: Arrangement, sizes: Sequence[Size], edges: Sequence[Pair]) -> N
         (x, y), (to_x, to_y) = found.centres[one], found.centres[other]
         across, down = (sizes[one][axis] + sizes[other][axis] for axis in (0, 1))
         assert abs(x - to_x) >= across / 2 - 1e-6 or abs(y - to_y) >= down / 2 - 1e-6
-    for (source, target), way in zip(edges, found.ways, strict=True):
-        assert found.centres[source][1] + sizes[source][1] / 2 <= way.points[0][1] + 1e-6
-        assert way.tip[1] == pytest.approx(found.centres[target][1] - sizes[target][1] / 2)
-        assert way.points[-1][0] == pytest.approx(way.tip[0])
-        for x, y in along(way.points):
+    for (source, target), path in zip(edges, found.paths, strict=True):
+        assert found.centres[source][1] + sizes[source][1] / 2 <= path.points[0][1] + 1e-6
+        assert path.tip[1] == pytest.approx(found.centres[target][1] - sizes[target][1] / 2)
+        assert path.points[-1][0] == pytest.approx(path.tip[0])
+        for x, y in along(path.points):
             for (middle, centre), (width, height) in zip(found.centres, sizes, strict=True):
                 assert abs(x - middle) >= width / 2 - 1e-6 or abs(y - centre) >= height / 2 - 1e-6
 
@@ -62,7 +62,7 @@ def test_labels_have_room_of_their_own(drawing: tuple[list[Size], list[Pair]], w
     sizes, edges = drawing
     found = arrange(sizes, edges, [(float(width), 13.0)] * len(edges))
     check(found, sizes, edges)
-    labels = [way.label for way in found.ways]
+    labels = [path.label for path in found.paths]
     rooms = [(label, (float(width), 13.0)) for label in labels if label is not None]
     assert len(rooms) == len(edges)
     boxes = list(zip(found.centres, sizes, strict=True))
