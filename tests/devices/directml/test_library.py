@@ -358,7 +358,8 @@ class TestOldLibrary:
     def test_without_graphs(self, old_library: dict[str, Path]) -> None:
         path = old_library["WITHOUT_GRAPHS"]
         assert in_process(DMLGRAPH_DIRECTML=str(path)) == (
-            f"LibraryError {path} supports only feature level 2.0; graphs need DirectML 1.2 (feature level 2.1) or newer"
+            f"LibraryError {path} supports only feature level 2.0; "
+            "graphs need DirectML 1.2 (feature level 2.1) or newer"
         )
 
     def test_level_is_the_librarys(self, old_library: dict[str, Path]) -> None:
