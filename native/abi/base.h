@@ -1,11 +1,11 @@
-// What COM and every interface of Direct3D 12, DXCore and DirectML stand on: HRESULT, GUID, IUnknown, ComPtr.
+// The base of COM and of all interfaces of Direct3D 12, DXCore and DirectML: HRESULT, GUID, IUnknown, ComPtr.
 //
 // One declaration serves two binary interfaces: Microsoft's for x64 (Windows) and System V's for x86-64 (the
-// Linux builds of these libraries). Each has a single calling convention, so methods and functions name none.
-// Where they differ: structs returned by methods (see below), and wchar_t, which has 4 bytes on Linux; the
-// libraries there take it that way.
+// Linux builds of these libraries). Each has a single calling convention, so methods and functions do not state
+// it. They differ in structs returned by methods (see below), and in wchar_t, which has 4 bytes on Linux; the
+// libraries there use these 4 bytes.
 //
-// A file that includes this header and must include <windows.h> too has <windows.h> first.
+// A file that includes both this header and <windows.h> must include <windows.h> first.
 #pragma once
 
 #include <stddef.h>
@@ -67,20 +67,20 @@ struct GUID {
 };
 using IID = GUID;
 
-// The hexadecimal number in `count` characters.
+// The value of `count` hexadecimal digits.
 constexpr uint32_t hex(const char* text, int count) {
     uint32_t value = 0;
     for (int i = 0; i < count; ++i) {
         const char c = text[i];
         if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
-            throw "lower-case hexadecimal digits are expected";
+            throw "expected lower-case hexadecimal digits";
         }
         value = value * 16 + static_cast<uint32_t>(c <= '9' ? c - '0' : c - 'a' + 10);
     }
     return value;
 }
 
-// A GUID from its usual text, "00000000-0000-0000-c000-000000000046"; a wrong digit does not compile.
+// A GUID from its usual text, "00000000-0000-0000-c000-000000000046"; an invalid digit does not compile.
 consteval GUID guid(const char (&text)[37]) {
     GUID result{};
     result.Data1 = hex(text, 8);
@@ -101,10 +101,10 @@ struct LUID {
 };
 
 // DMLGRAPH_STRUCT_METHOD(Result, Name, parameters...) declares a method that returns a struct.
-// On Windows such a method takes the place of its result right behind `this`, whatever the struct's size.
-// MSVC does that by itself for methods; GCC for Windows does not, so the place is spelled out as a parameter.
-// DMLGRAPH_STRUCT_GETTER, for methods without parameters, adds an overload (no entry in the table of methods)
-// that makes the call read the same everywhere.
+// On Windows, such a method takes the address of its result right after `this`, whatever the struct's size.
+// MSVC does that for methods by itself; GCC for Windows does not, so the address is an explicit parameter.
+// DMLGRAPH_STRUCT_GETTER, for methods without parameters, adds an overload (without an entry in the vtable)
+// so that calls look the same everywhere.
 #ifdef _WIN32
 #define DMLGRAPH_STRUCT_METHOD(Result, Name, ...) virtual Result* Name(Result* result, __VA_ARGS__) = 0
 #define DMLGRAPH_STRUCT_GETTER(Result, Name)  \
@@ -118,7 +118,7 @@ struct LUID {
 #define DMLGRAPH_STRUCT_GETTER(Result, Name) virtual Result Name() = 0;
 #endif
 
-// Interfaces have no virtual destructor: it would take places in the table of methods.
+// Interfaces do not have a virtual destructor: it would occupy entries in the vtable.
 struct IUnknown {
     static constexpr IID iid = guid("00000000-0000-0000-c000-000000000046");
     virtual HRESULT QueryInterface(const IID& riid, void** object) = 0;
@@ -126,7 +126,7 @@ struct IUnknown {
     virtual uint32_t Release() = 0;
 };
 
-// Owns one reference to a COM object. A function that gives an object away takes `T::iid, pointer.put()`.
+// Owns one reference to a COM object. Functions that return an object take `T::iid, pointer.put()`.
 template <class T>
 class ComPtr {
 public:
@@ -145,13 +145,13 @@ public:
         }
     }
 
-    // Takes over a reference that the caller owns.
+    // Takes ownership of a reference that the caller owns.
     static ComPtr attach(T* object) {
         ComPtr result;
         result.object_ = object;
         return result;
     }
-    // Gives the reference away.
+    // Gives up ownership of the reference.
     T* detach() { return std::exchange(object_, nullptr); }
 
     T* get() const { return object_; }
@@ -160,7 +160,7 @@ public:
     explicit operator bool() const { return object_ != nullptr; }
     bool operator==(const ComPtr&) const = default;
 
-    // Where a function may write a new reference; what was held is released.
+    // The address where a function may write a new reference; the old reference is released.
     void** put() { return reinterpret_cast<void**>(put_typed()); }
     T** put_typed() {
         *this = nullptr;

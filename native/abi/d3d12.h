@@ -1,14 +1,14 @@
-// The part of Direct3D 12 that is used: structs, enums and interfaces under their own names and values.
+// The part of Direct3D 12 that is used: structs, enums and interfaces with their original names and values.
 //
-// Every table of methods is complete and in order. Where nobody here calls a method, its structs are void
-// pointers and its enums uint32_t: the binary interface is the same.
+// Every vtable is complete and in order. For methods that are not called here, pointers to structs are void
+// pointers and enums are uint32_t: the binary interface is the same.
 #pragma once
 
 #include "abi/base.h"
 
 namespace dmlgraph::abi {
 
-// Lets the enumerators of a set of flags be combined without a cast.
+// Allows flags to be combined without a cast.
 #define DMLGRAPH_FLAGS(Enum)                                                           \
     constexpr Enum operator|(Enum a, Enum b) {                                         \
         return static_cast<Enum>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b)); \
@@ -16,14 +16,14 @@ namespace dmlgraph::abi {
 
 using D3D12_GPU_VIRTUAL_ADDRESS = uint64_t;
 
-// Limits of Direct3D 12, in bytes unless said otherwise. Macros in the official header, so not its names.
+// Limits of Direct3D 12, in bytes unless stated otherwise. The official header has macros, so the names differ.
 inline constexpr uint64_t resource_placement_alignment = 65536;
 inline constexpr uint32_t constant_buffer_alignment = 256;
 inline constexpr uint32_t raw_view_alignment = 16;
 inline constexpr uint32_t max_thread_groups_per_dimension = 65535;
-inline constexpr uint32_t descriptor_range_offset_append = 0xffffffff;  // right behind the range before it
+inline constexpr uint32_t descriptor_range_offset_append = 0xffffffff;  // right after the preceding range
 inline constexpr uint32_t all_subresources = 0xffffffff;
-inline constexpr uint32_t default_shader_4_component_mapping = 0x1688;  // x, y, z, w as they are
+inline constexpr uint32_t default_shader_4_component_mapping = 0x1688;  // x, y, z, w unchanged
 
 struct ID3D12Resource;
 struct ID3D12RootSignature;
@@ -295,7 +295,7 @@ struct D3D12_BUFFER_SRV {
     D3D12_BUFFER_SRV_FLAGS Flags;
 };
 
-// Of the two unions the views of textures are left out; that of a buffer is the largest member.
+// Texture views are omitted from the two unions; the buffer view is the largest member.
 struct D3D12_SHADER_RESOURCE_VIEW_DESC {
     DXGI_FORMAT Format;
     D3D12_SRV_DIMENSION ViewDimension;
@@ -1093,7 +1093,7 @@ struct ID3D12InfoQueue : IUnknown {
     virtual BOOL GetMuteDebugOutput() = 0;
 };
 
-// Functions of the library, to be looked up by name.
+// Functions of the library, which are looked up by name.
 using D3D12CreateDeviceFunction = HRESULT(IUnknown* adapter, D3D_FEATURE_LEVEL minimum, const IID& riid,
                                           void** device);
 using D3D12GetDebugInterfaceFunction = HRESULT(const IID& riid, void** debug);

@@ -1,6 +1,6 @@
-// The part of DirectML that is used: its structs, interfaces and functions, as the binary interface has them.
+// The part of DirectML that is used: the structs, interfaces and functions of its binary interface.
 //
-// Names and members are DirectML's own. Operator descs are not among them: those are packed from their fields
+// Names and members are DirectML's own. Operator descs are not declared here: they are packed from their fields
 // (directml/desc_arena.h), so that an operator's struct is described in one place only.
 #pragma once
 
@@ -108,7 +108,7 @@ enum DML_EXECUTION_FLAGS : uint32_t {
     DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE = 4,
 };
 
-// --- Interfaces, each with its methods in the order of the table
+// --- Interfaces, each with its methods in vtable order
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
@@ -304,7 +304,7 @@ struct IDMLDevice1 : IDMLDevice {
 #pragma GCC diagnostic pop
 #endif
 
-// The library's function, to be looked up by name.
+// The library's function, which is looked up by name.
 using DMLCreateDevice1Function = HRESULT(ID3D12Device* d3d12Device, DML_CREATE_DEVICE_FLAGS flags,
                                          DML_FEATURE_LEVEL minimumFeatureLevel, const IID& riid, void** ppv);
 

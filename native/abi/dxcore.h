@@ -1,4 +1,4 @@
-// The part of DXCore that is used: its list of adapters. Tables of methods are complete and in order.
+// The part of DXCore that is used: its list of adapters. Vtables are complete and in order.
 #pragma once
 
 #include "abi/base.h"
@@ -73,7 +73,7 @@ struct DXCoreAdapterMemoryBudget {
     uint64_t currentReservation;
 };
 
-// Attributes to filter the list of adapters by.
+// Attributes for filtering the list of adapters.
 inline constexpr GUID DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS = guid("8c47866b-7583-450d-f0f0-6bada895af4b");
 inline constexpr GUID DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS = guid("0c9ece4d-2f6e-4f01-8c96-e89e331b47b1");
 inline constexpr GUID DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE =
@@ -123,7 +123,7 @@ struct IDXCoreAdapterFactory : IUnknown {
     virtual HRESULT UnregisterEventNotification(uint32_t cookie) = 0;
 };
 
-// The library's one function, to be looked up by name.
+// The library's only function, which is looked up by name.
 using DXCoreCreateAdapterFactoryFunction = HRESULT(const IID& riid, void** factory);
 
 }  // namespace dmlgraph::abi

@@ -10,7 +10,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::size_t pooled_from = 64 << 10;  // bytes; NumPy is quick with smaller ones
+constexpr std::size_t pooled_from = 64 << 10;  // bytes; NumPy allocates smaller arrays quickly
 
 constexpr std::array<const char*, data_type_count> names{"",     "float32", "float16", "uint32",  "uint16",
                                                          "uint8", "int32",   "int16",   "int8",    "float64",
@@ -94,7 +94,7 @@ bool surely_lie_apart(const Array& array, const TensorDesc& desc) {
         axes[d] = {std::abs(array.strides[d]), desc.sizes[d]};
     }
     std::ranges::sort(axes, {}, &Axis::stride);
-    auto end = static_cast<std::int64_t>(item_size(desc.type));  // behind the elements along the axes so far
+    auto end = static_cast<std::int64_t>(item_size(desc.type));  // one past the last byte of the axes so far
     for (const auto& [stride, size] : axes) {
         if (size > 1 && stride < end) {
             return false;

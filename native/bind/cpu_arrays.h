@@ -13,21 +13,21 @@ namespace dmlgraph::cpu {
 
 namespace py = pybind11;
 
-// The number NumPy has for a data type.
+// NumPy's number of a data type.
 int numpy_number(DataType type);
 py::dtype numpy_dtype(DataType type);
 
-// The array's memory, if it is exactly a NumPy array of the description's data type and sizes, aligned and, for an
-// output, one that can be written into.
+// The array's memory, if the object is exactly a NumPy array with the data type and sizes of the desc, aligned and,
+// if required, writable.
 std::optional<Array> read_array(PyObject* object, const TensorDesc& desc, bool writable);
 
-// Whether no two elements of an array share memory. False, too, for some whose elements lie apart all the same.
+// Whether no two elements of an array share memory. Also false for some arrays whose elements do not.
 bool surely_lie_apart(const Array& array, const TensorDesc& desc);
 
 // A new packed array for an output.
 py::array new_array(const TensorDesc& desc);
 
-// The memory of a tensor as an array that does not own it.
+// A tensor's memory as an array that does not own it.
 py::array borrow(const Tensor& tensor, bool writable);
 
 }  // namespace dmlgraph::cpu

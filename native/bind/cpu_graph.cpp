@@ -100,19 +100,19 @@ std::string_view text(PyObject* object) {
 
 PyObject* item(PyObject* tuple, Py_ssize_t index) {
     if (!PyTuple_Check(tuple) || index >= PyTuple_GET_SIZE(tuple)) {
-        throw py::type_error("a part of the graph is no tuple of the expected length");
+        throw py::type_error("a part of the graph is not a tuple of the expected length");
     }
     return PyTuple_GET_ITEM(tuple, index);
 }
 
 Py_ssize_t length(PyObject* tuple) {
     if (!PyTuple_Check(tuple)) {
-        throw py::type_error("a part of the graph is no tuple");
+        throw py::type_error("a part of the graph is not a tuple");
     }
     return PyTuple_GET_SIZE(tuple);
 }
 
-// The parameters of a native step: the fields of a dictionary, each of which is to be read.
+// The parameters of a native step: the fields of a dictionary, each of which must be read.
 class Fields {
 public:
     explicit Fields(PyObject* dictionary) : dictionary_(dictionary) {
@@ -134,7 +134,7 @@ public:
 
     void require_all_read(const std::string& where) const {
         if (read_ != PyDict_Size(dictionary_)) {
-            throw py::value_error(where + ": there are other parameters than it has");
+            throw py::value_error(where + ": got other parameters than it takes");
         }
     }
 
@@ -157,7 +157,7 @@ struct NativeStep {
     StepParameters (*read)(const Fields& fields);
 };
 
-// The names are those that dmlgraph/devices/cpu gives.
+// The names are those that dmlgraph/devices/cpu uses.
 constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_steps{{
     {"scan",
      [](const Fields& fields) -> StepParameters {
@@ -198,8 +198,8 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
 
 using DataTypes = std::array<PyObject*, data_type_count>;
 
-// The members of Python's DataType, found once: they live as long as Python. Not a static of its own, whose
-// initialisation would wait for the interpreter lock while others wait for it.
+// The members of Python's DataType, found once: they live as long as Python. A static initialiser would not do: it
+// would wait for the interpreter lock while threads that hold the lock wait for the initialiser.
 const DataTypes& members() {
     static DataTypes found{};
     static bool complete = false;
@@ -214,7 +214,7 @@ const DataTypes& members() {
     return found;
 }
 
-// Reads the parts of a graph. Objects of Python's DataType are told apart by their addresses.
+// Reads the parts of a graph. Members of Python's DataType are identified by their addresses.
 class Reader {
 public:
     DataType type(PyObject* object) const {
@@ -223,7 +223,7 @@ public:
                 return static_cast<DataType>(i);
             }
         }
-        throw py::type_error("a data type is expected");
+        throw py::type_error("expected a data type");
     }
 
     // A TensorDesc, or None. 4-bit tensors are the bytes of their buffer.
@@ -338,12 +338,12 @@ private:
             for (Py_ssize_t k = 0; k < length(operands); ++k) {
                 const std::int64_t operand_index = integer(item(operands, k));
                 if (operand_index >= static_cast<std::int64_t>(node.sources.size()) || ~operand_index >= i) {
-                    throw py::value_error("node '" + node.name + "': an operand is none of the inputs or results");
+                    throw py::value_error("node '" + node.name + "': an operand is not an input or an earlier result");
                 }
                 made.operands.push_back(static_cast<std::int16_t>(operand_index));
             }
             if (made.operands.size() != operand_count(*opcode)) {
-                throw py::value_error("node '" + node.name + "': wrong number of operands of " + std::string(name));
+                throw py::value_error("node '" + node.name + "': wrong number of operands for " + std::string(name));
             }
             PyObject* const immediates = item(given, 4);
             for (Py_ssize_t k = 0; k < length(immediates); ++k) {
@@ -352,7 +352,7 @@ private:
                 if (PyFloat_Check(value)) {
                     immediate.f = PyFloat_AS_DOUBLE(value);
                 } else {
-                    immediate.u = PyLong_AsUnsignedLongLongMask(value);  // negative ones are their two's complement
+                    immediate.u = PyLong_AsUnsignedLongLongMask(value);  // two's complement for negative numbers
                     if (PyErr_Occurred()) {
                         fail();
                     }
@@ -360,7 +360,7 @@ private:
                 made.immediates.push_back(immediate);
             }
             if (made.immediates.size() != immediate_count(*opcode)) {
-                throw py::value_error("node '" + node.name + "': wrong number of immediates of " + std::string(name));
+                throw py::value_error("node '" + node.name + "': wrong number of immediates for " + std::string(name));
             }
         }
     }
@@ -369,7 +369,7 @@ private:
     void read_reduction(PyObject* payload, NodeSpec& node) const {
         const std::string_view name = text(item(payload, 0));
         if (node.inputs.size() != 1 || node.outputs.size() != 1) {
-            throw py::value_error("node '" + node.name + "': a reduction has one input and one output");
+            throw py::value_error("node '" + node.name + "': a reduction must have one input and one output");
         }
         node.reduction = find_reduction(name, node.inputs[0].type, node.outputs[0].type);
         if (node.reduction == nullptr) {
@@ -380,7 +380,7 @@ private:
         for (Py_ssize_t i = 0; i < length(axes); ++i) {
             const std::int64_t axis = integer(item(axes, i));
             if (axis < 0 || axis >= node.inputs[0].rank) {
-                throw py::value_error("node '" + node.name + "': an axis is none of the input's");
+                throw py::value_error("node '" + node.name + "': an axis is out of range");
             }
             node.axes |= 1u << axis;
         }
@@ -391,7 +391,7 @@ private:
         AffineMap map;
         Sizes axes{};
         if (read_sizes(item(tuple, 0), axes) != rank || read_sizes(item(tuple, 1), map.step) != rank) {
-            throw py::value_error("a map has another number of dimensions than its tensor");
+            throw py::value_error("an affine map and its tensor differ in their number of dimensions");
         }
         read_sizes(item(tuple, 2), map.origin);
         for (int d = 0; d < rank; ++d) {
@@ -407,7 +407,7 @@ private:
         }
     }
 
-    // (bytes of one element or None, pieces), a piece being (port, sizes, map from, map to).
+    // (bytes of one element or None, pieces); a piece is (port, sizes, map from, map to).
     void read_pieces(PyObject* payload, NodeSpec& node) const {
         if (item(payload, 0) != Py_None) {
             read_data(item(payload, 0), node);
@@ -469,7 +469,7 @@ GraphSpec read_graph(const py::sequence& inputs, const py::sequence& nodes, cons
     for (const py::handle desc : inputs) {
         graph.inputs.push_back(reader.desc(desc.ptr()));
         if (!graph.inputs.back().packed) {
-            throw py::value_error("inputs are packed");
+            throw py::value_error("inputs must be packed");
         }
     }
     graph.nodes.reserve(nodes.size());

@@ -1,4 +1,4 @@
-// Reads a graph for the CPU executor from the tuples that dmlgraph.devices.cpu.plan makes.
+// Reads a graph for the CPU executor from the tuples that dmlgraph.devices.cpu.plan produces.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -7,7 +7,7 @@
 
 namespace dmlgraph::cpu {
 
-// Throws Python's exceptions.
+// Throws Python exceptions.
 GraphSpec read_graph(const pybind11::sequence& inputs, const pybind11::sequence& nodes,
                      const pybind11::sequence& outputs);
 

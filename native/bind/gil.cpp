@@ -25,8 +25,8 @@ bool python_ends() {
 #endif
 }
 
-// The libraries' own destructors, LLVM's and DirectML's, would run under threads that are inside them. The last thing
-// registered comes first.
+// The destructors of LLVM and DirectML would otherwise run while threads are inside these libraries. The function that
+// is registered last runs first.
 void skip_destructors() {
 #if defined(__GLIBC__)
     on_exit(

@@ -1,8 +1,8 @@
-// Giving the interpreter lock away and taking it again, in a process that may end meanwhile.
+// Releasing and taking the interpreter lock in a process that may exit in the meantime.
 //
-// When Python ends, the threads that are still there (daemon threads, and those of other runtimes) are ended as soon as
-// they want the lock: until Python 3.13 by pthread_exit, which unwinds their stack and so runs destructors that need
-// the lock. Here such a thread rests for good instead, as it does from Python 3.14 on, and the process ends around it.
+// When Python exits, it ends the remaining threads (daemon threads, and those of other runtimes) as soon as they want
+// the lock: until Python 3.13 with pthread_exit, which unwinds their stack and so runs destructors that need the lock.
+// Here such a thread sleeps forever instead, as it does since Python 3.14, until the process ends.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -18,7 +18,7 @@ namespace dmlgraph {
 
 namespace py = pybind11;
 
-// Counts a thread that is in native code without the lock.
+// Counts the threads that are in native code without the lock.
 class AtWork {
 public:
     AtWork();
@@ -27,14 +27,14 @@ public:
     AtWork& operator=(const AtWork&) = delete;
 };
 
-// Whether Python ends while other threads are in native code: what they may use is not to be destroyed then.
+// Whether Python is exiting while other threads are in native code: objects they may use must not be destroyed then.
 bool ends_under_threads();
 
 // Sleeps until the process ends.
 [[noreturn]] void rest();
 
-// Calls a function that takes the lock, or runs Python; a thread that Python ends in it rests for good. The function has
-// no Python objects of its own: their destructors would run before.
+// Calls a function that takes the lock or runs Python; a thread that Python ends inside it sleeps forever. The function
+// must not own Python objects: their destructors would run first.
 template <class Function>
 auto outlive(Function function) {
 #if defined(__GLIBCXX__)
@@ -48,7 +48,7 @@ auto outlive(Function function) {
 #endif
 }
 
-// Calls a Python function. The objects of the caller are of no concern to a thread that Python ends in it.
+// Calls a Python function. If Python ends the thread inside it, the caller's objects are not destroyed.
 template <class... Arguments>
 py::object call_python(const py::handle& function, const Arguments&... arguments) {
     PyObject* const result =
@@ -80,7 +80,7 @@ auto released(Function function) {
     }
 }
 
-// Calls a function with the lock, from a thread that need not have it.
+// Calls a function with the lock, from a thread that may not have it.
 template <class Function>
 void acquired(Function function) {
     const PyGILState_STATE state = outlive([] { return PyGILState_Ensure(); });

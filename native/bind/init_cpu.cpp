@@ -27,10 +27,10 @@ using cpu::Executable;
 using cpu::Step;
 namespace py = pybind11;
 
-// Runs that touch fewer bytes keep the interpreter lock: they are over before it would have been given away.
+// Runs that touch fewer bytes keep the interpreter lock: they end sooner than releasing it takes.
 constexpr double worth_releasing = 64 << 10;
 
-// A run that may take longer than this, in seconds, is done where signals can interrupt it.
+// A run that may take longer than this, in seconds, can be interrupted by signals.
 constexpr double worth_watching = 0.02;
 
 [[noreturn]] void raise_device_error(const std::string& message, const char* code, const char* name = "DeviceError") {
@@ -54,7 +54,7 @@ public:
           inputs_(program().inputs.size()) {
         if (input_names_.size() != inputs_.size() || output_names_.size() != program().outputs.size() ||
             constants.size() != inputs_.size()) {
-            throw py::value_error("a name for each input and output and a constant or None for each input are needed");
+            throw py::value_error("expected a name for each input and output and a constant or None for each input");
         }
         for (std::size_t slot = 0; slot < inputs_.size(); ++slot) {
             PyUnicode_InternInPlace(&input_names_[slot].ptr());
@@ -80,7 +80,7 @@ public:
 
     const cpu::Program& program() const { return executable_.program(); }
 
-    // The results of a call whose arguments are plain dictionaries of fitting arrays; None where they need a closer look.
+    // The results of a call whose arguments are plain dictionaries of fitting arrays; None if they need further checks.
     py::object run(const py::object& inputs, const py::object& out) {
         Use use(*this);
         Binding& binding = use.binding();
@@ -128,12 +128,12 @@ public:
         return finish(std::move(use));
     }
 
-    // The results for arrays in slot order (constants too) and outputs by slot (None: a new array), all of them checked.
+    // The results for checked arrays in slot order (including constants) and outputs by slot (None: a new array).
     py::object execute(const py::sequence& arrays, const py::sequence& outputs) {
         return finish(checked(arrays, outputs));
     }
 
-    // Runs as `execute` does: (names, how it runs, seconds, bytes) of each step.
+    // Runs as `execute` does, and returns (names, how it runs, seconds, bytes) of each step.
     py::list profile(const py::sequence& arrays, const py::sequence& outputs) {
         std::vector<double> seconds;
         finish(checked(arrays, outputs), &seconds);
@@ -150,7 +150,7 @@ public:
     // Sets the arrays of a binding.
     void read(const py::sequence& arrays, const py::sequence& outputs, Binding& binding, Targets& targets) const {
         if (arrays.size() != inputs_.size() || outputs.size() != targets.size()) {
-            throw py::value_error("an array for each input and an array or None for each output are needed");
+            throw py::value_error("expected an array for each input and an array or None for each output");
         }
         for (std::size_t slot = 0; slot < inputs_.size(); ++slot) {
             set_input(slot, arrays[slot], binding.inputs[slot]);
@@ -162,14 +162,15 @@ public:
             }
             const auto found = cpu::read_array(target.ptr(), program().outputs[slot], true);
             if (!found) {
-                throw py::value_error("an output is no fitting array");
+                throw py::value_error("output " + std::to_string(slot) +
+                                      " does not have the right type, sizes or layout");
             }
             binding.outputs[slot] = *found;
             targets[slot] = target;
         }
     }
 
-    // `arrays`: what the binding points into.
+    // `arrays`: the arrays that the binding points into.
     py::object run_bound(const Binding& binding, const Targets& targets, const py::object& arrays) {
         Use use(*this);
         use.binding() = binding;
@@ -213,7 +214,7 @@ public:
     }
 
 private:
-    // What one run needs, kept for the next: allocated for the first ones only.
+    // The resources of one run, kept for the next one, so that only the first runs allocate.
     struct Spare {
         Executable::Context* context;
         Binding binding;
@@ -268,7 +269,7 @@ private:
         std::unique_ptr<Spare> spare_;
     };
 
-    // A run that another thread does, with all that it needs.
+    // A run that another thread does, with everything it needs.
     struct Job {
         Job(std::shared_ptr<Runner> runner, Use use) : runner(std::move(runner)), use(std::move(use)) {}
         ~Job() { given_up -= cancelled ? 1 : 0; }
@@ -280,7 +281,7 @@ private:
             PyThreadState_SetAsyncExc(thread, PyExc_SystemExit);  // for the steps that run Python
         }
 
-        static inline int given_up = 0;  // jobs that are cancelled and still there: they may write into the caller's arrays
+        static inline int given_up = 0;  // cancelled jobs that still run: they may write into the caller's arrays
 
         std::shared_ptr<Runner> runner;
         Use use;
@@ -291,7 +292,7 @@ private:
     void set_input(std::size_t slot, const py::object& array, Array& to) const {
         const auto found = cpu::read_array(array.ptr(), program().inputs[slot], false);
         if (!found) {
-            throw py::value_error("input " + std::to_string(slot) + " is no fitting array");
+            throw py::value_error("input " + std::to_string(slot) + " does not have the right type, sizes or layout");
         }
         to = *found;
     }
@@ -322,7 +323,7 @@ private:
         return use;
     }
 
-    // Makes the outputs that are not given, runs, and returns all by name; with `step_seconds`, measures each step.
+    // Makes the missing outputs, runs, and returns all outputs by name; with `step_seconds`, measures each step.
     py::object finish(Use use, std::vector<double>* step_seconds = nullptr) {
         Binding& binding = use.binding();
         Targets& targets = use.targets();
@@ -367,7 +368,7 @@ private:
         return result;
     }
 
-    // A run that a signal may interrupt: then it is cancelled, and keeps what it uses for as long as it needs that.
+    // A run that a signal may interrupt: then it is cancelled, and keeps the objects it uses until it has ended.
     py::object run_watched(Use use, std::vector<double>* step_seconds) {
         const auto job = std::make_shared<Job>(shared_from_this(), std::move(use));
         const bool timed = step_seconds != nullptr;
@@ -394,23 +395,23 @@ private:
         raise_device_error("not enough memory to run " + name_, "memory", "NotEnoughMemoryError");
     }
 
-    std::string name_;  // what is run, as a phrase
+    std::string name_;  // what runs, as a phrase
     Executable executable_;
     std::vector<py::str> input_names_;
     std::vector<py::str> output_names_;
     Binding base_;                    // the constants
     std::vector<py::object> inputs_;  // by slot: the constants
-    std::size_t given_ = 0;           // inputs that are no constants
+    std::size_t given_ = 0;           // inputs that are not constants
     std::vector<std::unique_ptr<Spare>> spares_;
     std::size_t spare_count_ = 0;
     bool releases_ = false;
-    bool can_last_ = false;  // whether there is a size or a Python function that may make a run long
-    bool may_last_ = false;  // … and the last run was long, or there was none yet
+    bool can_last_ = false;  // whether the sizes or a Python function may make a run long
+    bool may_last_ = false;  // … and the last run was long, or there was no run yet
     bool closed_ = false;
     double seconds_ = 0;
 };
 
-// A run of fixed arrays.
+// A run on fixed arrays.
 class BoundRun {
 public:
     BoundRun(std::shared_ptr<Runner> runner, const py::sequence& arrays, const py::sequence& outputs)
@@ -446,7 +447,7 @@ void init_cpu(py::module_& module) {
         .def("close", &Runner::close)
         .def("profile", &Runner::profile, py::arg("arrays"), py::arg("outputs"))
         .def_property_readonly("stats", &Runner::stats);
-    py::class_<BoundRun>(module, "BoundRun", "Runs an executable on arrays that are fixed.")
+    py::class_<BoundRun>(module, "BoundRun", "Runs an executable on fixed arrays.")
         .def("__call__", &BoundRun::operator());
     module.def("cpu_default_threads", &cpu::default_threads);
     module.def("cpu_pooled_bytes", &cpu::pooled_bytes);

@@ -20,19 +20,19 @@ cpu::Level read_level(std::string_view name) {
             return level;
         }
     }
-    throw py::value_error("no instruction-set level of this machine: " + std::string(name));
+    throw py::value_error("this machine does not have the instruction-set level " + std::string(name));
 }
 
 cpu::Opcode read_opcode(std::string_view name) {
     if (const auto opcode = cpu::find_opcode(name)) {
         return *opcode;
     }
-    throw py::value_error("no opcode: " + std::string(name));
+    throw py::value_error("not an opcode: " + std::string(name));
 }
 
 cpu::DataType read_data_type(int value) {
     if (value <= 0 || value >= static_cast<int>(cpu::data_type_count)) {
-        throw py::value_error("no DML_TENSOR_DATA_TYPE: " + std::to_string(value));
+        throw py::value_error("not a DML_TENSOR_DATA_TYPE: " + std::to_string(value));
     }
     return static_cast<cpu::DataType>(value);
 }
@@ -75,7 +75,7 @@ void apply(std::string_view opcode_name, int operand, int result, const std::vec
     const cpu::Kernel kernel =
         cpu::find_kernel(opcode, read_data_type(operand), read_data_type(result), read_level(level));
     if (!kernel) {
-        throw py::value_error("no such kernel");
+        throw py::value_error("the kernel does not exist");
     }
     if (operands.size() != cpu::operand_count(opcode) || immediates.size() != cpu::immediate_count(opcode)) {
         throw py::value_error("wrong number of operands or immediates");
@@ -86,7 +86,7 @@ void apply(std::string_view opcode_name, int operand, int result, const std::vec
     };
     if (!is_packed(out) || static_cast<std::size_t>(out.itemsize()) != cpu::item_size(read_data_type(result)) ||
         !std::ranges::all_of(operands, fits)) {
-        throw py::value_error("arrays must be packed, as long as out, and of the right item size");
+        throw py::value_error("arrays must be packed, as long as out, and have the right item size");
     }
     std::vector<cpu::Operand> in;
     for (const py::array& array : operands) {
@@ -110,7 +110,7 @@ void init_cpu_kernels(py::module_& module) {
     kernels.def("apply", apply, py::arg("opcode"), py::arg("operand"), py::arg("result"), py::arg("operands"),
                 py::arg("out"), py::arg("immediates") = std::vector<py::object>{}, py::arg("level") = "baseline",
                 py::arg("first") = 0,
-                "Runs a kernel over packed arrays; an array without dimensions stands for all elements.");
+                "Runs a kernel over packed arrays; an array without dimensions is one value for all elements.");
 }
 
 }  // namespace dmlgraph

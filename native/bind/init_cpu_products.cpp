@@ -1,4 +1,4 @@
-// Matrix products of NumPy arrays, by the loops of NumPy's `matmul`.
+// Matrix products of NumPy arrays, computed by the loops of NumPy's `matmul`.
 #include <pybind11/numpy.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using cpu::Matrices;
 using cpu::MatrixLoop;
 using cpu::Products;
 
-// The first members of NumPy's PyUFuncObject, as its numpy/ufuncobject.h has them in every NumPy 1 and 2.
+// The first members of NumPy's PyUFuncObject, as in numpy/ufuncobject.h of every NumPy 1 and 2.
 struct UniversalFunction {
     PyObject head;
     int inputs;
@@ -33,7 +33,7 @@ struct UniversalFunction {
     const char* types;  // `arguments` numbers of data types for each function
 };
 
-// The loops of matmul for float32 and float64, found once; they stay as long as NumPy does.
+// The loops of matmul for float32 and float64, found once; they are valid as long as NumPy is loaded.
 struct Loops {
     MatrixLoop single;
     MatrixLoop dbl;
@@ -45,7 +45,7 @@ struct Loops {
                               matmul.inputs == 2 && matmul.outputs == 1 && matmul.arguments == 3 &&
                               std::strcmp(matmul.name, "matmul") == 0;
         if (!is_known) {
-            throw std::runtime_error("this NumPy's matmul is not a universal function of the known form");
+            throw std::runtime_error("matmul of this NumPy is not a universal function of the expected form");
         }
         single = loop(matmul, py::dtype::of<float>().num());
         dbl = loop(matmul, py::dtype::of<double>().num());
@@ -58,7 +58,7 @@ struct Loops {
                 return {matmul.functions[i], matmul.data == nullptr ? nullptr : matmul.data[i]};
             }
         }
-        throw std::runtime_error("this NumPy's matmul has no loop for a float type");
+        throw std::runtime_error("matmul of this NumPy does not have a loop for a float type");
     }
 };
 
@@ -67,7 +67,7 @@ const Loops& loops() {
     return found;
 }
 
-// The matrices of an array, repeated along the dimensions of the batch that it does not have, or has with size 1.
+// The matrices of an array, broadcast along batch dimensions that are missing or have size 1.
 Matrices matrices(const py::array& array, const Products& products) {
     const auto rank = static_cast<int>(array.ndim());
     Matrices result;
@@ -78,7 +78,7 @@ Matrices matrices(const py::array& array, const Products& products) {
         const int own = d - products.rank + rank - 2;
         if (own >= 0 && array.shape(own) != 1) {
             if (array.shape(own) != products.batch[static_cast<std::size_t>(d)]) {
-                throw py::value_error("the products' batches do not agree");
+                throw py::value_error("the batch dimensions of the products do not match");
             }
             result.batch[static_cast<std::size_t>(d)] = array.strides(own);
         }
@@ -89,18 +89,18 @@ Matrices matrices(const py::array& array, const Products& products) {
 void multiply(const py::array& a, const py::array& b, py::array& result, int threads) {
     const auto rank = static_cast<int>(result.ndim());
     if (a.ndim() < 2 || b.ndim() < 2 || rank < 2 || rank - 2 > cpu::max_rank || a.ndim() > rank || b.ndim() > rank) {
-        throw py::value_error("matrices have two dimensions, and batches no more than the result's");
+        throw py::value_error("matrices must have two dimensions, and no more batch dimensions than the result");
     }
     const int type = result.dtype().num();
     if (a.dtype().num() != type || b.dtype().num() != type) {
-        throw py::value_error("the arrays of a product have one data type");
+        throw py::value_error("the arrays of a product must have the same data type");
     }
     if (!result.writeable()) {
         throw py::value_error("the result of a product is read-only");
     }
     const bool is_single = type == py::dtype::of<float>().num();
     if (!is_single && type != py::dtype::of<double>().num()) {
-        throw py::value_error("products are of float32 or float64");
+        throw py::value_error("products must be float32 or float64");
     }
     Products products;
     products.rank = rank - 2;
@@ -112,7 +112,7 @@ void multiply(const py::array& a, const py::array& b, py::array& result, int thr
     products.n = b.shape(b.ndim() - 1);
     if (b.shape(b.ndim() - 2) != products.k || result.shape(rank - 2) != products.m ||
         result.shape(rank - 1) != products.n) {
-        throw py::value_error("the sizes of the matrices do not agree");
+        throw py::value_error("the sizes of the matrices do not match");
     }
     products.a = matrices(a, products);
     products.b = matrices(b, products);

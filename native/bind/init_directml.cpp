@@ -19,9 +19,9 @@
 namespace dmlgraph {
 namespace {
 
-// Shared ownership in which the last owner lets other threads run while the object is taken down: that may
-// wait for work on the adapter, and a software adapter's work may wait for Python. What is left when Python ends under
-// threads at work is not taken down: they may be inside it.
+// A shared pointer that lets other threads run while the object is destroyed: destruction may wait for work on the
+// adapter, and a software adapter's work may wait for Python. An object that is left when Python exits while threads
+// are at work is not destroyed: they may be inside it.
 template <class T, class... Arguments>
 std::shared_ptr<T> make_released(Arguments&&... arguments) {
     const auto destroy = [](T* object) {
@@ -35,7 +35,7 @@ std::shared_ptr<T> make_released(Arguments&&... arguments) {
         [&] { return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), destroy); });
 }
 
-// A method that is called so.
+// A method that is called without the lock.
 template <class Class, class Result, class... Parameters>
 auto releasing(Result (Class::*method)(Parameters...)) {
     return [method](Class& self, Parameters... parameters) {
@@ -43,7 +43,7 @@ auto releasing(Result (Class::*method)(Parameters...)) {
     };
 }
 
-// Raises the Python exception that dmlgraph.devices.directml.errors makes of the error.
+// Raises the Python exception that dmlgraph.devices.directml.errors makes from the error.
 void raise(const Error& error) {
     const auto text = [](std::string_view bytes) {
         return py::reinterpret_steal<py::object>(
@@ -101,7 +101,7 @@ GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs,
     return graph;
 }
 
-// The bytes of Python objects, held while they are used.
+// The bytes of Python objects, which are kept alive while they are used.
 class HeldBuffers {
 public:
     explicit HeldBuffers(const py::sequence& objects) : views_(objects.size()) {
@@ -124,7 +124,7 @@ public:
 private:
     void release() {
         for (Py_buffer& view : views_) {
-            PyBuffer_Release(&view);  // does nothing for one that was not taken
+            PyBuffer_Release(&view);  // does nothing for a view that was not acquired
         }
     }
 
@@ -162,7 +162,7 @@ py::dict as_dict(const ExecutableStats& stats) {
 }
 
 void init_library(py::module_& module) {
-    py::class_<Adapter>(module, "Adapter", "An adapter that DXCore lists; memory in bytes.")
+    py::class_<Adapter>(module, "Adapter", "An adapter from DXCore's list; memory in bytes.")
         .def_readonly("name", &Adapter::name)
         .def_property_readonly("kind", &kind_name, "'gpu', 'npu' or 'software'.")
         .def_readonly("luid", &Adapter::luid)
@@ -172,7 +172,7 @@ void init_library(py::module_& module) {
         .def_readonly("driver_version", &Adapter::driver_version);
 
     py::class_<Library, std::shared_ptr<Library>>(module, "Library",
-                                                  "Direct3D 12, DXCore and DirectML, loaded for good.")
+                                                  "Direct3D 12, DXCore and DirectML; they are never unloaded.")
         .def_static(
             "load",
             [](std::filesystem::path directml, std::filesystem::path d3d12, std::filesystem::path dxcore) {
@@ -187,7 +187,7 @@ void init_library(py::module_& module) {
                 const std::uint64_t value = self.counter(name);
                 return value == UINT64_MAX ? std::nullopt : std::optional(value);
             },
-            py::arg("name"), "What a software adapter has counted, None where it counts no such thing.");
+            py::arg("name"), "The value of a software adapter's counter; None if the counter does not exist.");
 }
 
 void init_device(py::module_& module) {
@@ -219,9 +219,9 @@ void init_device(py::module_& module) {
             [](Device& self, const GraphDesc& graph, std::uint32_t flags) {
                 released([&] { compile(self, graph, static_cast<abi::DML_EXECUTION_FLAGS>(flags)); });
             },
-            py::arg("graph"), py::arg("flags") = 0, "Compiles a graph and drops what comes of it.")
+            py::arg("graph"), py::arg("flags") = 0, "Compiles a graph and discards the result.")
         .def("remove", releasing(&Device::remove),
-             "Removes the device on purpose, as a crash of its driver would.");
+             "Removes the device on purpose, as a driver crash would.");
 }
 
 void init_executable(py::module_& module) {
@@ -235,14 +235,14 @@ void init_executable(py::module_& module) {
         .def_buffer(&buffer_of);
 
     py::class_<Executable, std::shared_ptr<Executable>>(module, "Executable",
-                                                        "A compiled graph with what running it takes.")
+                                                        "A compiled graph with everything needed to run it.")
         .def(py::init([](std::shared_ptr<Device> device, const GraphDesc& graph, std::uint32_t flags) {
                  return make_released<Executable>(std::move(device), graph,
                                                   static_cast<abi::DML_EXECUTION_FLAGS>(flags));
              }),
              py::arg("device"), py::arg("graph"), py::arg("flags") = 0)
         .def("initialize", &initialize, py::arg("data"), py::arg("cancellation") = nullptr,
-             "Takes the owned inputs' bytes (None for the others) into the persistent resource.")
+             "Copies the bytes of the owned inputs (None for the others) into the persistent resource.")
         .def_property_readonly("device", &Executable::device)
         .def("execute", releasing(py::overload_cast<const Cancellation*>(&Executable::execute)),
              py::arg("cancellation") = nullptr)

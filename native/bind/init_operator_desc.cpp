@@ -1,4 +1,4 @@
-// Operator descriptors: Python fields in, the bytes of the C struct out.
+// Operator descs: converts Python fields to the bytes of the C struct.
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -29,14 +29,14 @@ bool holds_operator(const Field& field) {
     return many && !many->empty();
 }
 
-// No operator of DirectML takes a nested one that nests again, and the limit bounds the depth of recursion.
+// DirectML operators nest only one level deep; this also limits the recursion.
 std::shared_ptr<const OperatorDesc> read_operator(const Source& source) {
     if (!py::isinstance<OperatorDesc>(source.value)) {
         source.wrong_type("an OperatorDesc");
     }
     auto op = source.value.cast<OperatorPointer>();
     if (std::ranges::any_of(op->fields, holds_operator)) {
-        source.wrong_value("an operator that holds no operator itself");
+        source.wrong_value("an operator that does not contain an operator");
     }
     return op;
 }
@@ -86,7 +86,7 @@ FieldValue sequence(const Source& source) {
     return read_sequence(source, read);
 }
 
-// None stands for an absent one.
+// None means absent.
 template <auto read>
 FieldValue optional(const Source& source) {
     using T = decltype(read(source));
@@ -190,7 +190,7 @@ void init_operator_desc(py::module_& module) {
         .def_readonly("alignment", &TensorDesc::alignment);
 
     py::class_<DescArena>(module, "PackedDesc",
-                          "An operator as the bytes of its C struct; lives at a fixed address.")
+                          "An operator as the bytes of its C struct, at a fixed address.")
         .def_property_readonly("type", [](const DescArena& self) { return std::uint32_t{self.desc().Type}; })
         .def_property_readonly(
             "address", [](const DescArena& self) { return address_of(self.desc().Desc); },

@@ -1,5 +1,4 @@
-// Reads Python values into the types of an operator's fields, and says clearly what a wrong one should have
-// been.
+// Reads Python values into the types of an operator's fields; errors say what was expected.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -16,7 +15,7 @@ namespace dmlgraph {
 
 namespace py = pybind11;
 
-// A Python value and where it stands, for the message when it is wrong.
+// A Python value and its place, for the message if it is wrong.
 struct Source {
     py::handle value;
     std::string_view name;                 // of the parameter, or of the field's kind
@@ -47,7 +46,7 @@ private:
     }
 };
 
-// An integer in the range of T; a bool is none.
+// An integer in the range of T; a bool is not accepted.
 template <std::integral T>
 T read_integer(const Source& source) {
     const auto expected = [] {
@@ -78,7 +77,7 @@ T read_integer(const Source& source) {
     return static_cast<T>(wide);
 }
 
-// A number rounded to float; a finite one may not become infinite.
+// A number rounded to float; a finite number must not become infinite.
 inline float read_float(const Source& source) {
     if (PyBool_Check(source.value.ptr())) {
         source.wrong_type("a number");
@@ -95,7 +94,7 @@ inline float read_float(const Source& source) {
     return rounded;
 }
 
-// Applies read to every element of a sequence.
+// Applies `read` to every element of a sequence.
 template <class Read>
 auto read_sequence(const Source& source, Read read) {
     if (PyUnicode_Check(source.value.ptr()) || PyBytes_Check(source.value.ptr())) {

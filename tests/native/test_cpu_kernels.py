@@ -315,9 +315,9 @@ def test_everything_can_be_converted_to_everything() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("NOTHING", 1, 1), "no opcode: NOTHING"),
-        (("ADD", 1, 99), "no DML_TENSOR_DATA_TYPE: 99"),
-        (("ADD", 1, 5), "no such kernel"),
+        (("NOTHING", 1, 1), "not an opcode: NOTHING"),
+        (("ADD", 1, 99), "not a DML_TENSOR_DATA_TYPE: 99"),
+        (("ADD", 1, 5), "the kernel does not exist"),
         (("EXP", 1, 1), "wrong number of operands or immediates"),
     ],
 )

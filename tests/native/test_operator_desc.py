@@ -297,7 +297,7 @@ NESTING = _native.OperatorDesc(1, [("operator", FLAT)])
             ValueError,
             "operator",
             NESTING,
-            "field 1 (operator): expected an operator that holds no operator itself",
+            "field 1 (operator): expected an operator that does not contain an operator",
         ),
         (
             TypeError,

@@ -136,8 +136,7 @@ def test_a_graph_that_does_not_run_is_told_and_the_library_stays(wheel: pathlib.
 
 def test_a_run_that_ends_by_a_signal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ready, "_RUN", ("-c", "import os; os.abort()"))
-    told = r"does not run on 'directml': the process ended by signal 6 .*graphs still run"
-    with pytest.raises(LibraryError, match=told):
+    with pytest.raises(LibraryError, match=r"on 'directml': the process ended by signal 6 .*graphs still run"):
         ready.prove("directml")
 
 

@@ -115,7 +115,7 @@ class DescEdit:
         self._before[reader.node].append(index)
         self.sources[reader] = Value(index, 0)
 
-    def insert_behind(self, name: str, operator: Operator, value: Value) -> None:
+    def insert_after(self, name: str, operator: Operator, value: Value) -> None:
         """Inserts an operator of one input and one output between a node's output and all its readers."""
         assert value.node is not None
         readers = [reader for reader, read in self.sources.items() if read == value]

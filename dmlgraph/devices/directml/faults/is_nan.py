@@ -22,7 +22,7 @@ def cast_answers_on_float16(edit: DescEdit) -> None:
         assert asked is not None
         answers = TensorDesc(dtype=DataType.UINT8, sizes=asked.sizes)
         edit.replace(index, operator.model_copy(update={"output": answers}))
-        edit.insert_behind(f"{edit.nodes[index].name}.cast", Cast(input=answers, output=asked), Value(index, 0))
+        edit.insert_after(f"{edit.nodes[index].name}.cast", Cast(input=answers, output=asked), Value(index, 0))
 
 
 def _finds_none(operator: Operator) -> bool:
