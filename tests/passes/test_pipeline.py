@@ -201,7 +201,7 @@ def test_the_source_graph_stays_as_it_was():
 
 def test_a_fused_graph_cannot_be_saved(tmp_path: pathlib.Path):
     fused = fuse(chain(dg.exp)).graph
-    with pytest.raises(dg.DmlGraphError, match="no source"):
+    with pytest.raises(dg.DmlGraphError, match="save the graph before fusing"):
         fused.save(tmp_path / "fused.yaml")
 
 
