@@ -120,7 +120,7 @@ def test_value_and_level(cls: type[Operator], facts: dict[str, Any]) -> None:
 def test_members(cls: type[Operator], facts: dict[str, Any]) -> None:
     assert [member.name for member in cls.members] == [field["name"] for field in facts["fields"]]
     for member, field in pairs(cls, facts):
-        assert member.kind.native == kind_of(field), member.name
+        assert member.kind.form.native == kind_of(field), member.name
         roles = {"input": Role.INPUT, "output": Role.OUTPUT}
         assert member.role is roles.get(field["kind"].split("_")[0]), member.name
         assert member.count == field["array_length_field"], member.name
@@ -141,7 +141,7 @@ def test_members_have_the_names_of_their_fields(cls: type[Operator], facts: dict
 
 @every_class
 def test_layout(cls: type[Operator], facts: dict[str, Any]) -> None:
-    size, alignment, offsets = _native.struct_layout([member.kind.native for member in cls.members])
+    size, alignment, offsets = _native.struct_layout([member.kind.form.native for member in cls.members])
     assert (size, alignment) == (facts["struct_size"], facts["struct_align"])
     assert offsets == [field["offset"] for field in facts["fields"]]
 
