@@ -16,6 +16,9 @@ from dmlgraph.devices.directml import install, library
 pytest_plugins = ["agreement"]
 
 ROOT = pathlib.Path(__file__).parent.parent
+# Modules that the tests of operators share assert for them; campaigns import some of them first.
+OPERATORS = [path.stem for path in (ROOT / "tests" / "operators").glob("*.py")]
+pytest.register_assert_rewrite(*(f"operators.{name}" for name in OPERATORS if not name.startswith(("test_", "__"))))
 REFERENCE = ROOT / "tests" / "reference"
 
 # The time of an example depends on the load of the machine.  Continuous integration tries the same examples each time,

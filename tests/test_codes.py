@@ -15,6 +15,7 @@ from dmlgraph.devices.directml import errors as directml_errors
 from dmlgraph.devices.directml.software import errors as software_errors
 from dmlgraph.errors import Problem, Severity
 
+ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = pathlib.Path(dg.__file__).parent
 SOURCES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 SECTION = re.compile(r"^### ([\w-]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
@@ -80,7 +81,7 @@ def test_a_class_of_errors_has_a_code_of_the_table(cls: type[dg.DmlGraphError]) 
 
 
 def test_native_code_gives_its_errors_codes() -> None:
-    source = (PACKAGE.parent / "native" / "bind" / "init_cpu.cpp").read_text("utf-8")
+    source = (ROOT / "native" / "bind" / "init_cpu.cpp").read_text("utf-8")
     raised = re.findall(r"^ +raise_device_error\((.*)\);$", source, re.MULTILINE)
     assert len(raised) == 2
     for arguments in raised:
@@ -97,7 +98,7 @@ def test_a_code_is_lower_case_words_and_its_meaning_a_sentence(code: str) -> Non
 
 def test_every_code_is_documented_with_an_example_that_provokes_it() -> None:
     """`documentation/test_generated.py` checks that the messages are those of the examples."""
-    page = (PACKAGE.parent / "docs" / "errors.md").read_text("utf-8")
+    page = (ROOT / "docs" / "errors.md").read_text("utf-8")
     sections = dict(SECTION.findall(page))
     assert list(sections) == list(CODES)
     for code, text in sections.items():

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import pathlib
-
 import pytest
 from agreement import LIBRARY_LEVEL
 
 from dmlgraph.operators import find
-
-# Everything beside the tests is what they share, and asserts for them.
-SHARED = [path.stem for path in pathlib.Path(__file__).parent.glob("*.py") if not path.stem.startswith(("test_", "__"))]
-pytest.register_assert_rewrite(*(f"{__package__}.{module}" for module in SHARED))
 
 DEVICES = ("reference", "cpu", "directml:software")
 

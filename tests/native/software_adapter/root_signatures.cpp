@@ -128,7 +128,7 @@ ADAPTER_CHECK(root_signature_errors) {
     CHECK(serialize_error({&table, 1}).find("unbounded") != std::string::npos);
 
     table.DescriptorTable = {2, nullptr};
-    CHECK(serialize_error({&table, 1}).find("null pointer") != std::string::npos);
+    CHECK(serialize_error({&table, 1}).find("is null") != std::string::npos);
 
     D3D12_VERSIONED_ROOT_SIGNATURE_DESC desc{static_cast<D3D_ROOT_SIGNATURE_VERSION>(9), {}};
     ComPtr<ID3DBlob> blob;
