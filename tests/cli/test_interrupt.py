@@ -68,6 +68,13 @@ def interrupted(script: pathlib.Path, arguments: list[str], seconds: float) -> t
     return run.returncode, told
 
 
+def ended(script: pathlib.Path, code: str) -> tuple[int, str]:
+    """The exit status and the standard error of a script that interrupts itself."""
+    script.write_text(textwrap.dedent(code))
+    run = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, timeout=120, check=False)
+    return run.returncode, run.stderr
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_at_start_up(script: pathlib.Path, seed: int) -> None:
     """At any moment of the imports and of a short command, which may also be over by then."""
@@ -102,9 +109,7 @@ def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> 
         from dmlgraph.command import main
         main()
     """
-    script.write_text(textwrap.dedent(code))
-    run = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, timeout=120, check=False)
-    assert (run.returncode, run.stderr) == (INTERRUPTED, "")
+    assert ended(script, code) == (INTERRUPTED, "")
 
 
 def test_where_python_wraps_it_in_another_error(script: pathlib.Path) -> None:
@@ -123,9 +128,7 @@ def test_where_python_wraps_it_in_another_error(script: pathlib.Path) -> None:
         from dmlgraph.command import main
         main()
     """
-    script.write_text(textwrap.dedent(code))
-    run = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, timeout=120, check=False)
-    assert (run.returncode, run.stderr) == (INTERRUPTED, "")
+    assert ended(script, code) == (INTERRUPTED, "")
 
 
 def test_after_the_command(script: pathlib.Path) -> None:
@@ -146,9 +149,7 @@ def test_after_the_command(script: pathlib.Path) -> None:
         from dmlgraph.command import main
         main()
     """
-    script.write_text(textwrap.dedent(code))
-    run = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, timeout=120, check=False)
-    assert (run.returncode, run.stderr) == (3, "")
+    assert ended(script, code) == (3, "")
 
 
 def test_where_it_is_ignored_it_stays_so(script: pathlib.Path) -> None:
