@@ -9,7 +9,7 @@ same chain, nodes and edges without anything in them.
 
 building      Graph.add for every node, all it does, checking among it
 fusing        the pipeline of passes, which finds nothing to do
-lowering      what is left of Graph.lower, graph to GraphDesc
+lowering      the rest of Graph.lower: graph to GraphDesc
 reading       dmlgraph.load of the chain's graph file
   parsing     of it: PyYAML's own parser alone, to events
 """

@@ -53,7 +53,7 @@ class CheckedOperators:
 def key_of(
     operator: type[Operator], level: FeatureLevel, inputs: Mapping[str, Any], fields: Mapping[str, Any]
 ) -> Hashable | None:
-    """The key of an operator in a graph; None where computing it would take too long.
+    """The key of an operator in a graph; None if a field has no hashable form (`_typed`).
 
     Args:
         operator: its class.

@@ -153,7 +153,7 @@ def keep(error: BaseException) -> None:
 
 
 def take_kept() -> BaseException | None:
-    """Returns and forgets the exception that was kept on this thread; None if there is none."""
+    """Returns and forgets the exception that was kept on this thread; returns None if none was kept."""
     error: BaseException | None = _kept.__dict__.pop("error", None)
     return error
 

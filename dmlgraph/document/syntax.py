@@ -152,7 +152,7 @@ _DESCRIPTIONS: dict[str, Callable[[_Trouble], _Description]] = {
 def syntax_problem(
     error: yaml.MarkedYAMLError, lines: Sequence[str], file: str, bracket: Location | None = None
 ) -> Problem:
-    """What is wrong, where, and what to do; in libyaml's words where there are none here.
+    """What is wrong, where, and what to do; in libyaml's words if this module has none.
 
     Args:
         error: libyaml's error.

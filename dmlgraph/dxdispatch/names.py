@@ -56,12 +56,12 @@ def enumerator(value: object, prefix: str, names: Iterable[str]) -> str:
 
 
 def data_type(value: object) -> DataType:
-    """The data type with this C name; raises OperatorError if there is none."""
+    """The data type with this C name; raises OperatorError if no data type has it."""
     return DataType[enumerator(value, DATA_TYPE, DataType.__members__)]
 
 
 def operator_class(value: object) -> type[Operator]:
-    """The operator of a `Type`: `DML_OPERATOR_GEMM`, or without the prefix; raises OperatorError if there is none."""
+    """The operator of a `Type`: `DML_OPERATOR_GEMM`, or without the prefix; raises OperatorError if it is unknown."""
     short = value.removeprefix(f"{OPERATOR}_") if isinstance(value, str) else None
     # The lookup uses lower case; a name that is not in upper case is not DirectML's.
     found = find(short.lower()) if short is not None and short == short.upper() else None

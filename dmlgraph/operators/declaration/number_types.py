@@ -70,10 +70,7 @@ def number_type(
 
 
 def is_number(given: object) -> bool:
-    """Whether what is given for a tensor is a number; truth values are none."""
-    kind = type(given)  # asking abstract classes takes long, and numbers are nearly always of these
-    if kind is int or kind is float:
-        return True
+    """Whether what is given for a tensor is a number; a truth value is not."""
     return isinstance(given, (numbers.Number, np.number)) and not isinstance(given, (bool, np.bool_))
 
 
