@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.element_wise import ElementWise
+from dmlgraph.operators.common.element_wise import ElementWise
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair, single_problems, with_rank
 from dmlgraph.operators.declaration.fields import (

@@ -16,9 +16,9 @@ import numpy as np
 
 from dmlgraph._native import cpu_kernels
 from dmlgraph.operators import activation, bitwise, element_wise, gradient, logical, quantization, trigonometric
+from dmlgraph.operators.common.numerics import FLOAT16_MAX
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import IsInfinityMode, RoundingMode
-from dmlgraph.operators.element_wise import FLOAT16_MAX
 from dmlgraph.operators.fill import FillValueSequence
 from dmlgraph.tensor import DataType
 
