@@ -27,6 +27,7 @@ from dmlgraph.operators.declaration.fields import (
     Output,
     ScalarDataType,
     ScalarValue,
+    ScaleBias,
     TypedBy,
     inferred,
 )
@@ -429,7 +430,8 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     def apply(self, *arrays: Array) -> Array:
         x, exponent = arrays
         if self.scale_bias is not None:
-            x, exponent = self._scaled(x, self.input.dtype), self._scaled(exponent, self.exponent.dtype)
+            x = self._scaled(self.scale_bias, x, self.input.dtype)
+            exponent = self._scaled(self.scale_bias, exponent, self.exponent.dtype)
         if self.input.dtype is DataType.FLOAT16:
             return half_power(x, exponent.astype(np.float32))
         if x.dtype.kind == "f" or exponent.dtype.kind == "f":
@@ -443,12 +445,11 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
         """Whether one of the tensors has 8 bits: DirectML then reads and writes all through typed views (measured)."""
         return 8 in (self.input.dtype.bits, self.exponent.dtype.bits)
 
-    def _scaled(self, x: Array, dtype: DataType) -> Array:
+    def _scaled(self, scale_bias: ScaleBias, x: Array, dtype: DataType) -> Array:
         """x · scale + bias, of 16-bit types in the type itself."""
-        assert self.scale_bias is not None
         if dtype.bits != 16 or self.typed:
-            return self.scale_bias.apply(x)
-        return working(convert(self.scale_bias.apply(x.astype(np.float32)), dtype))
+            return scale_bias.apply(x)
+        return working(convert(scale_bias.apply(x.astype(np.float32)), dtype))
 
 
 class If(ElementWise, dml="ELEMENT_WISE_IF"):

@@ -136,9 +136,7 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
 
     @np.errstate(all="ignore")
     def evaluate(self, x: Array | None, gradient: Array, regions: Array, batches: Array) -> tuple[Array, ...]:
-        described = self.input or self.output_gradient
-        assert described is not None
-        sizes = described.sizes
+        sizes = self.first_output.sizes if x is None else x.shape
         height, width = gradient.shape[2:]
         image, moved = np.zeros(sizes), np.zeros((len(gradient), 4))
         for index, (rows, columns, batch) in enumerate(self.regions(regions, batches, sizes, (height, width))):
@@ -164,9 +162,8 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         channels, height, width = gradient.shape
         per_row, per_column = len(rows.places) // height, len(columns.places) // width
         spread = gradient.repeat(per_row, 1).repeat(per_column, 2)
-        if self.reduction_function is ReduceFunction.AVERAGE:
+        if self.reduction_function is ReduceFunction.AVERAGE or image is None:  # the greatest is sought in the image
             return np.where(inside, spread / (per_row * per_column), 0)
-        assert image is not None
         values = np.where(inside, rows.interpolate(image, columns), 0)  # a sample outside counts as 0
         cells = values.reshape(channels, height, per_row, width, per_column).transpose(0, 1, 3, 2, 4)
         winner = cells.reshape(channels, height, width, -1).argmax(-1)
