@@ -243,7 +243,10 @@ class Attention(Operator):
     """Base: where queries, keys and values come from, and what is made of them."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        bias: TensorDesc | None
         mask: TensorDesc | None
+        past_key: TensorDesc | None
+        past_value: TensorDesc | None
         mask_type: MultiheadAttentionMaskType
         mask_filter_value: float | None
         scale: float
@@ -289,17 +292,17 @@ class Attention(Operator):
     def fill_in(self) -> Mapping[str, Any]:
         if self.mask is not None and self.mask_filter_value is None:
             raise OperatorError("must be given where there is a mask", code="missing", field="mask_filter_value")
-        heads = self._heads(self.__dict__, *(getattr(self, field) for field in self.head_fields))
+        heads = self._heads(self.tensors, *(getattr(self, field) for field in self.head_fields))
         return dict(zip(self.head_fields, heads, strict=True)) | {"mask_filter_value": self.mask_filter_value or 0.0}
 
     @property
     def dimensions(self) -> Dimensions:
         """The sizes the tensors are made of; OperatorError where they do not allow to tell."""
         query_heads, key_heads = (getattr(self, field) for field in self.head_fields)
-        return Dimensions.of(self.__dict__, query_heads, key_heads)
+        return Dimensions.of(self.tensors, query_heads, key_heads)
 
     def infer(self, given: Given) -> Outcome:
-        (field, query), sizes = _source(self.__dict__, "query"), self.dimensions
+        (field, query), sizes = _source(self.tensors, "query"), self.dimensions
         front = query.sizes[:-3] if field == "query" else ()
         outputs = {
             "output": query.like(sizes=(*front, sizes.batch, sizes.queries, sizes.query_heads * sizes.value_head)),
@@ -310,14 +313,13 @@ class Attention(Operator):
         return {name: outputs.get(name) for name in self.output_fields}
 
     def constraints(self) -> Iterator[Problem]:
-        sizes, fields = self.dimensions, self.__dict__
-        mask, kind = fields["mask"], fields["mask_type"]
-        if (fields["past_key"] is None) != (fields["past_value"] is None):
-            missing = "past_key" if fields["past_key"] is None else "past_value"
+        sizes, mask, kind = self.dimensions, self.mask, self.mask_type
+        if (self.past_key is None) != (self.past_value is None):
+            missing = "past_key" if self.past_key is None else "past_value"
             yield Problem("past keys and values go together", code="conflict", field=missing)
         wanted = {field: sizes.sizes(field) for field in self.input_fields} | {"mask": _mask_sizes(kind, sizes)}
         for field, last in wanted.items():
-            desc = fields[field]
+            desc = getattr(self, field)
             if desc is not None and last and desc.sizes != (1,) * (desc.rank - len(last)) + last:
                 yield Problem(
                     "has other sizes, ones in front aside",
@@ -337,7 +339,7 @@ class Attention(Operator):
                 )
             else:
                 yield Problem(f"must be given for mask_type {kind}", code="missing", field="mask")
-        if fields["bias"] is not None and sizes.new == 0:
+        if self.bias is not None and sizes.new == 0:
             yield Problem("cannot be given where past keys and values stand for all", code="conflict", field="bias")
         if sizes.query_heads % sizes.key_heads:
             yield Problem(

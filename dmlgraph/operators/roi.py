@@ -194,6 +194,14 @@ class Aligning(Operator):
         minimum_samples_per_output: int
         maximum_samples_per_output: int
 
+        # Fields of some subclasses, constants of the others.
+        @property
+        def input_pixel_offset(self) -> float: ...
+        @property
+        def output_pixel_offset(self) -> float: ...
+        @property
+        def align_regions_to_corners(self) -> bool: ...
+
     def fits(self) -> Iterator[Problem]:
         """What keeps the outputs from being inferred."""
         roi, batches = self.roi, self.batch_indices
@@ -268,20 +276,19 @@ class Aligning(Operator):
 
     def samples(self, start: float, end: float, size: int, count: int) -> Samples:
         """Where a region is sampled for `count` output elements along a dimension of the input."""
-        into, out_of = getattr(self, "input_pixel_offset", 0.5), getattr(self, "output_pixel_offset", -0.5)
+        into, out_of, aligned = self.input_pixel_offset, self.output_pixel_offset, self.align_regions_to_corners
         length = end - start
         least, most = self.minimum_samples_per_output, self.maximum_samples_per_output
         per_output = least if np.isnan(length) else int(np.clip(np.ceil(abs(length) / count), least, most))
         total = count * per_output
         steps = np.arange(total) - out_of
-        if not getattr(self, "align_regions_to_corners", None):
+        if not aligned:
             places = steps * (length / total) + start - into
         elif total > 1:
             places = steps * (length / (total - 1)) + start - into
         else:
             places = np.array([start + length / 2 - into])
         # Aligned to corners, the edges are the outermost elements; else they go on for less than one element.
-        aligned = getattr(self, "align_regions_to_corners", None)
         outside = (places < 0) | (places > size - 1) if aligned else (places <= -1) | (places >= size)
         if self.interpolation_mode is InterpolationMode.NEAREST_NEIGHBOR:
             return Samples(places, beside(places + 0.5, size)[:, :1], np.ones((total, 1)), ~outside)
@@ -341,6 +348,9 @@ class RoiAlign(AligningForward, dml="ROI_ALIGN"):
     """
 
     example: ClassVar = _EXAMPLE.format(op="roi_align", more="")
+    input_pixel_offset: ClassVar = 0.5
+    output_pixel_offset: ClassVar = -0.5
+    align_regions_to_corners: ClassVar = False
 
     input: Input
     roi: Input

@@ -80,7 +80,7 @@ _POWERS: dict[int, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = 
 
 def max_pooling(operator: Any, x: Array) -> tuple[Array, ...]:
     dtype = DataType.parse(x.dtype)
-    asked: TensorDesc | None = operator.__dict__.get("output_indices")
+    asked: TensorDesc | None = operator.indices_desc
     if asked is None:
         if dtype.is_float and (x.view(f"i{x.itemsize}") == np.iinfo(f"i{x.itemsize}").min).any():
             # Of zeros of either sign the first is taken; fmax takes one or the other.
