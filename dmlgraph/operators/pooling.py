@@ -275,7 +275,7 @@ class Maxima(Pooling):
 
     @property
     def indices_desc(self) -> TensorDesc | None:
-        """The description of the second output; None where it is left out, and for MAX_POOLING, which has one."""
+        """The description of the second output; None where it is left out; MAX_POOLING has none."""
         return next(iter(self.output_descs[1:]), None)
 
     def infer(self, given: Given) -> Outcome:
