@@ -13,7 +13,6 @@ from click.testing import CliRunner
 
 from dmlgraph.cli import main
 from dmlgraph.cli.completion import SHELLS
-from dmlgraph.devices import list_devices
 
 SCRIPTS = pathlib.Path(sys.executable).parent  # where the command is installed
 
@@ -40,8 +39,23 @@ def test_words_are_completed(words: list[str], items: set[str]) -> None:
     assert completed(*words) == items
 
 
-def test_devices_are_those_that_are_here() -> None:
-    assert completed("run", "g.yaml", "--device", "") == {"auto", *(device.name for device in list_devices())}
+def test_devices_are_completed_but_for_the_indices_of_adapters() -> None:
+    names = {"auto", "cpu", "reference", "directml", "directml:software"}
+    assert completed("run", "g.yaml", "--device", "") == names
+
+
+def test_completing_a_device_imports_no_device() -> None:
+    """Opening DirectML to list its adapters takes more than half a second."""
+    script = """
+import sys
+from click.shell_completion import ShellComplete
+from dmlgraph.cli import main
+items = ShellComplete(main, {}, "dmlgraph", "_DMLGRAPH_COMPLETE").get_completions(["run", "g.yaml", "--device"], "d")
+print([item.value for item in items], all(item.help for item in items))
+print([each for each in sys.modules if each.split(".")[0] in ("numpy", "llvmlite") or each == "dmlgraph._native"])
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "['directml', 'directml:software'] True\n[]\n"
 
 
 @pytest.mark.parametrize("command", ["run", "check", "lower"])
