@@ -70,6 +70,7 @@ class Form:
         parameter: the type of the Python function's parameter.
         schema: what stands in a graph file.
         entry: an entry of an array, which may stand for all of them.
+        entry_for_all: whether it may in every field of the kind; else a field's annotation says it (`Entries`).
         convert: the field's value → what the native module takes; None: the value itself.
         names_dims: whether a file may name dims in place of its whole numbers.
     """
@@ -79,6 +80,7 @@ class Form:
     parameter: str = ""
     schema: Schema = dataclasses.field(default_factory=dict)
     entry: Schema = dataclasses.field(default_factory=dict)
+    entry_for_all: bool = False
     convert: Callable[[Any], object] | None = None
     names_dims: bool = False
 
@@ -132,6 +134,7 @@ class Kind(enum.Enum):
         "Sequence[int | str]",
         _array(_INTEGER, minItems=2, maxItems=2),
         _INTEGER,
+        entry_for_all=True,
         names_dims=True,
     )
     # const DML_OPERATOR_DESC*, null when absent, or to an array.
