@@ -35,7 +35,7 @@ def _transformed(matrix: Array, transform: MatrixTransform) -> Array:
 
 def matrix_multiply_integer(_: Any, *inputs: Array | None) -> tuple[Array, ...]:
     sums = _sums(*inputs)
-    # By way of int64: a sum beyond 32 bits wraps.
+    # Converted through int64, so that a sum beyond 32 bits wraps.
     return ((sums if sums.dtype == np.float32 else sums.astype(np.int64)).astype(np.int32),)
 
 
@@ -44,7 +44,7 @@ def quantized_linear_matrix_multiply(operator: Any, *inputs: Array | None) -> tu
     assert a_scale is not None
     assert b_scale is not None
     assert scale is not None
-    # The order of the products decides what rounds to a half.
+    # The order of the products decides which steps are exact halves.
     steps = single(_sums(a, a_zero, b, b_zero)) * (b_scale * (a_scale / scale))
     return (clamped(steps, np.zeros(1) if zero is None else zero, operator.output.dtype),)
 
@@ -83,7 +83,7 @@ def centred(x: Array, zero_point: Array | None) -> Array:
 def clamped(steps: Array, zero_point: Array, dtype: DataType) -> Array:
     """clamp(round(steps) + zero_point), halves to even; NaN gives the least number.  `steps` is overwritten.
 
-    float32 is enough for 8 bits: a sum that it rounds is beyond the range as the exact one is.
+    float32 is enough for 8 bits: a sum that it cannot hold exactly is out of range, and so is the exact sum.
     """
     if steps.dtype != np.float32 or dtype.bits > 8:
         return clamp_steps(steps, zero_point, dtype)
