@@ -17,7 +17,7 @@ SURE = 1 / (1 + math.exp(-1))
 RESULTS = {
     "ramp": [[3, 0, 3.5], [9, 0, 6.5]],  # relu([1, -1, 0.5] * [[3, 5, 7], [9, 11, 13]])
     "dense": [[[[SURE, 1 - SURE]]]],  # softmax([1, 0])
-    "convolution": [[[[28, 8, 8], [76, 8, 8], [100, 8, 8]]]],  # the ramp's steps are 8; at its left border the pixels remain
+    "convolution": [[[[28, 8, 8], [76, 8, 8], [100, 8, 8]]]],  # a ramp has steps of 8; its left border the pixels
 }
 
 

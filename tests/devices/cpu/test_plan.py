@@ -1,4 +1,4 @@
-"""Plan: which nodes run together, how the others run, and what memory it takes."""
+"""Plan: which nodes run together, how the others run, and how much memory that takes."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_temporary_buffers_share_memory_when_they_live_at_different_times() -> N
     size = 1 << 12
     g = dg.Graph()
     value = g.input("x", sizes=[64, 64], dtype="float32")
-    for _ in range(20):  # reductions part the regions
+    for _ in range(20):  # reductions separate the regions
         value = value - dg.reduce(value, function="max", axes=[1])
     g.output("y", value)
     executable = compiled(g)
