@@ -1,4 +1,4 @@
-"""Numbers that stand for tensors: every input of every operator takes one, of the right type, or says why not."""
+"""Numbers in place of tensors: every input of every operator accepts one, of the right type, or says why not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.operator import same_dtype_fields
 from dmlgraph.operators.examples import example
 
-# The type a number takes where the example has no tensor, or one of another type that is legal, too.
+# The type of a number if the example has no tensor there, or one of another legal type.
 OPTIONAL = {
     ("batch_normalization_training", "fused_add"): "float32",
     ("convolution_integer", "input_zero_point"): "uint8",
@@ -41,10 +41,10 @@ def cases() -> Iterator[Any]:
 
 
 def with_number(name: str, field: str, number: Any) -> tuple[dg.Graph, OperatorNode, dg.DataType | None]:
-    """The operator's example with a number for one of its tensors, and the type that tensor has in the example.
+    """The operator's example with a number for one of its tensors, and the type of that tensor in the example.
 
     Raises:
-        DmlGraphError: what is said of it.
+        DmlGraphError: the number is refused.
     """
     graph = loads(example(REGISTRY[name]))
     (node,) = (each for each in graph.nodes if isinstance(each, OperatorNode) and each.operator.name == name)

@@ -1,4 +1,4 @@
-"""ROI_POOLING, ROI_ALIGN, ROI_ALIGN1 and ROI_ALIGN_GRAD, against the documented pseudocode."""
+"""ROI_POOLING, ROI_ALIGN, ROI_ALIGN1 and ROI_ALIGN_GRAD, compared with the documented pseudocode."""
 
 from __future__ import annotations
 
@@ -202,9 +202,9 @@ class AlignTests(OperatorTests):
     @pytest.mark.parametrize("function", ["average", "max"])
     @pytest.mark.parametrize("mode", ["linear", "nearest_neighbor"])
     def test_regions_that_are_no_numbers(self, function: str, mode: str, device: str) -> None:
-        """NaN, the length of an infinite region too, stands at the first element; what is far stands outside.
+        """NaN, which the length of an infinite region is too, is at the first element; distant positions are outside.
 
-        A maximum passes NaN over, and starts from the least number.
+        A maximum ignores NaN, and starts from the least number.
         """
         x = array([[[[3, 5], [7, 9]]]], "float32")
         regions = array([[NAN] * 4, [INF, 0, INF, 0], [1e9, 1e9, 1e9, 1e9], [0, 0, 1, 1]], "float32")
@@ -332,7 +332,7 @@ class TestRoiAlignGrad:
     ) -> None:
         """The output changes by ⟨gradient, direction⟩ when the input changes by a small direction.
 
-        Measured: a sample outside counts as 0, also where the greatest is looked for.
+        Measured: a sample outside counts as 0, also in a maximum.
         """
         fields = {
             "interpolation_mode": mode,
@@ -380,7 +380,7 @@ class TestRoiAlignGrad:
     @pytest.mark.parametrize("aligned_corners", [False, True])
     @pytest.mark.parametrize("samples", [1, 2, 3])
     def test_corners_count_steps_of_samples(self, samples: int, aligned_corners: bool, device: str) -> None:
-        """Measured: an element's place is over the steps of all samples; aligned, lengths and steps are 1 less."""
+        """Measured: a position is relative to the steps of all samples; aligned, lengths and steps are 1 less."""
         fields = GRADIENT | {
             "minimum_samples_per_output": samples,
             "maximum_samples_per_output": samples,

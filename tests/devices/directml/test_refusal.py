@@ -1,4 +1,4 @@
-"""Which nodes DirectML refuses: the search on planted and real refusals, its bounds, and that only refusals start it."""
+"""Which nodes DirectML refuses: the search on planted and real refusals, its bounds, and that only these start it."""
 
 from __future__ import annotations
 
