@@ -185,7 +185,11 @@ SCAN = {"axis": 0, "from_end": False, "is_exclusive": False, "is_product": False
     ("nodes", "outputs", "message"),
     [
         ([("odd", "n", (0,), (X,), (X,), ())], [1], "'odd' is no kind of node"),
-        ([("element_wise", "n", (5,), (X,), (X,), (ADD,))], [1], "node 'n' reads a value that is not computed before it"),
+        (
+            [("element_wise", "n", (5,), (X,), (X,), (ADD,))],
+            [1],
+            "node 'n' reads a value that is not computed before it",
+        ),
         ([("element_wise", "n", (), (X,), (X,), (ADD,))], [1], "node 'n'"),
         ([("element_wise", "n", (0,), (X,), (X,), (("ODD", (0,), X.dtype, X.dtype, ()),))], [1], "no kernel ODD"),
         ([("element_wise", "n", (0,), (X,), (X,), (("ADD", (0,), X.dtype, X.dtype, ()),))], [1], "number of operands"),
