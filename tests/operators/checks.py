@@ -121,7 +121,7 @@ class OperatorTests:
         error = refused(self.operator, self.sample.inputs, **self._asking_strides(lambda sizes: [0] * len(sizes)))
         assert error.field == f"{path}.strides"
         assert error.got == [0] * gives.ndim
-        assert error.allowed == "strides that give every element an address of its own"
+        assert error.allowed == "strides that give every element its own address"
 
     @pytest.mark.parametrize("level", dg.FeatureLevel, ids=str)
     def test_levels(self, level: dg.FeatureLevel) -> None:

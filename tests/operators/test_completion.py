@@ -332,7 +332,7 @@ def test_heads_that_nothing_says_must_be_given(g: dg.Graph) -> None:
         heads(g, query=[1, 3, 20], key=[1, 3, 20], value=[1, 3, 20])
     assert (caught.value.field, caught.value.problems[0].message) == (
         "head_count",
-        "must be given: the tensors do not say how many heads there are",
+        "must be given: the tensors do not determine the number of heads",
     )
 
 

@@ -103,7 +103,7 @@ class TestGather(GatherTests):
     def test_output_must_have_room(self) -> None:
         error = refused("gather", [array(GRID, "int8"), indices([[0, 1], [1, 0]])], axis=1, index_dimensions=2)
         assert (error.field, error.got, error.allowed) == ("index_dimensions", [2, 2, 2], "2 dimensions")
-        assert error.hint == "give all tensors more dimensions of size 1 in front"
+        assert error.hint == "give all tensors more leading dimensions of size 1"
 
     def test_only_dimensions_before_the_axis_are_dropped(self) -> None:
         """Measured: DirectML corrupts its memory if an index dimension has to be dropped."""

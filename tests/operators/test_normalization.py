@@ -232,7 +232,7 @@ class MeanVarianceTests(FusionTests):
             else:
                 error = refused(self.operator, [X, *parameters], target=level, **self.plain)
                 assert error.field == ("bias", "scale")[given]
-                assert "legal by itself from 5.2" in str(error)
+                assert "legal alone from 5.2" in str(error)
 
 
 def mvn_case(why: str, tensors: Sequence[Any], of: str = "float32", **fields: Any) -> Case:

@@ -148,7 +148,7 @@ def test_both_branches_of_if(g: dg.Graph) -> None:
     with pytest.raises(dg.OperatorError) as caught:
         dg.if_(x > 0, 1.0, 0.5)
     assert (caught.value.node, caught.value.field, caught.value.got) == ("if", "a", 1.0)
-    assert caught.value.hint == "say the output's: dtype=…"
+    assert caught.value.hint == "give the output's: dtype=…"
     y = dg.if_(x > 0, 1.0, 0.5, dtype="float32")
     assert (y.dtype, fills(g)[-2:]) == (dg.DataType.FLOAT32, ["float32", "float32"])
     assert dg.if_(x > 0, x, 0.5).dtype is dg.DataType.FLOAT16
@@ -175,9 +175,9 @@ def test_any_kind_of_number_is_one(g: dg.Graph, number: Any) -> None:
         (lambda x, q: dg.if_(True, x, x), "condition", "write 1 or 0"),
         (lambda x, q: dg.add(q, 0.5), "b", None),
         (lambda x, q: dg.add(q, 300), "b", None),
-        (lambda x, q: dg.quantize_linear(x, 0.5, 0), "zero_point", "say the output's: dtype=…"),
+        (lambda x, q: dg.quantize_linear(x, 0.5, 0), "zero_point", "give the output's: dtype=…"),
         (lambda x, q: dg.batch_normalization(1, x, x, 1, 1, spatial=True, epsilon=0), "mean.sizes", None),
-        (lambda x, q: dg.gather(5, q, axis=0), "input", "say the output's: output={'dtype': …}"),
+        (lambda x, q: dg.gather(5, q, axis=0), "input", "give the output's: output={'dtype': …}"),
     ],
 )
 def test_what_cannot_be_a_number_says_what_to_do(

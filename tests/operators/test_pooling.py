@@ -488,7 +488,7 @@ class TestAveragePoolingGrad(WindowTests):
         fields = {key: value for key, value in self.sample.fields.items() if key != "output_gradient"}
         error = refused(self.operator, self.sample.inputs, **fields)
         assert error.field == "output_gradient.sizes"
-        assert "several are pooled to the same" in str(error)
+        assert "inputs of several sizes are pooled to the same size" in str(error)
 
     def test_sizes_are_those_that_are_pooled_to_the_gradients(self) -> None:
         error = refused(self.operator, self.sample.inputs, **self.sample.fields | of_sizes(1, 1, 4, 4))

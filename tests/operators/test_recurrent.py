@@ -242,7 +242,7 @@ class RecurrentTests(OperatorTests):
     def test_one_output_must_be_wanted(self) -> None:
         without = dict.fromkeys(operator_class(self.operator).output_fields, False)
         error = refused(self.operator, self.sample.inputs, **self.sample.fields, **without)
-        assert (error.field, error.problems[0].message) == ("output_sequence", "at least one output must be wanted")
+        assert (error.field, error.problems[0].message) == ("output_sequence", "at least one output must be requested")
 
     # Sizes.
 

@@ -59,7 +59,7 @@ def test_the_scale_of_batch_normalization_training_is_applied_to_the_mean_too() 
 
 
 def test_batch_normalization_training_of_a_single_element_in_float16() -> None:
-    """The exact result is the bias; but x · factor and mean · factor are about 3354, where a float16 has a unit of 2."""
+    """The exact result is the bias; but x · factor and mean · factor are about 3354, where float16 has a unit of 2."""
     x, scale, bias = (np.full([1] * 4, number, np.float16) for number in (-5.484, 1.934, -1.17))
     for device, gives in (("directml:software", -2), ("reference", np.float16(-1.17))):
         output, *_ = run_all("batch_normalization_training", [x, scale, bias], device=device, epsilon=1e-5)
