@@ -38,7 +38,7 @@ from dmlgraph.errors import (
     suggestion,
 )
 from dmlgraph.levels import NEWEST, FeatureLevel
-from dmlgraph.network import Network, Outputs
+from dmlgraph.network import Network, Output, Outputs
 from dmlgraph.nodes import (
     ConstantNode,
     InputNode,
@@ -119,7 +119,7 @@ class Graph:
         self.allow = self._allowed(allow) if allow != () else ()
         self._network = Network()
         self._checked = CheckedOperators()
-        self._outputs: dict[str, tuple[str, int]] = {}  # name → node and port
+        self._outputs: dict[str, Output] = {}  # by name
         self._next: dict[str, int] = {}
         self.is_fused = False
         self._dims_used: set[str] = set()
@@ -223,10 +223,12 @@ class Graph:
                 node = OperatorNode(name, checked.operator, attributes, outputs)
         written = checked.outputs
         self._check_meaning(name, written)
-        sources: list[tuple[str, int] | None] = []
+        sources: list[Output | None] = []
         for value in values.values():
-            for each in value if isinstance(value, list) else (value,):
-                sources.append(None if each is None else (each.node, each.port))
+            if isinstance(value, list):
+                sources += [(each.node, each.port) for each in value]
+            else:
+                sources.append(None if value is None else (value.node, value.port))
         self._network.insert(node, written, sources)
         return tuple(
             None if desc is None else Value.known(self, name, port, desc) for port, desc in enumerate(written.descs)
@@ -342,6 +344,10 @@ class Graph:
         """The sources of a node: (node, its output port, the input port here), by input port."""
         return self._network.producers(name)
 
+    def sources(self, name: str) -> tuple[Output | None, ...]:
+        """What a node reads, by input port; None where an optional tensor is left out."""
+        return self._network.sources_of(name)
+
     def live_nodes(self) -> set[str]:
         """The names of the nodes on which an output depends."""
         return self._network.upstream(node for node, _ in self._outputs.values())
@@ -361,10 +367,12 @@ class Graph:
         """
         known: tuple[str, str] | None = None
         for name, path in readings(reference):
-            if name in self._network:
-                port = self._network.outputs_of(name).ports.get(path)
+            outputs = self._network.find(name)
+            if outputs is not None:
+                port = outputs.ports.get(path)
                 if port is not None:
-                    return Value(self, name, port)
+                    desc = outputs.descs[port]
+                    return Value(self, name, port) if desc is None else Value.known(self, name, port, desc)
                 known = known or (name, path)
         if known is None:
             raise GraphError(
@@ -434,14 +442,22 @@ class Graph:
         other._places |= self._places
         return other
 
+    def as_fused(self) -> Graph:
+        """The graph of passes that found nothing to do: with the same nodes, as `assembled` makes it."""
+        graph = type(self)(self.name, target=self.target)
+        graph.is_fused = True
+        graph._network = self._network.copy()
+        graph._outputs = dict(self._outputs)
+        return graph
+
     @classmethod
     def assembled(
         cls,
         like: Graph,
-        nodes: Iterable[tuple[Node, Sequence[tuple[str, int] | None]]],
-        outputs: Mapping[str, tuple[str, int]],
+        nodes: Iterable[tuple[Node, Sequence[Output | None]]],
+        outputs: Mapping[str, Output],
     ) -> Graph:
-        """A graph of nodes that are known to be legal (made by passes), each with its (node, port) sources.
+        """A graph of nodes that are known to be legal (made by passes), each with its sources.
 
         Nodes come in execution order.  Readers may read through other strides than the producer's, which a graph file
         cannot express: the graph cannot be saved, and its dims are resolved.

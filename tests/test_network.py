@@ -42,15 +42,18 @@ def test_networkx_finds_the_same(focus: str) -> None:
         assert nx.utils.graphs_equal(copied, network)
 
 
-def test_removed_nodes_take_their_edges_with_them() -> None:
+def test_removed_nodes_take_their_edges_with_them_and_leave_copies_alone() -> None:
     network = Network()
     desc = TensorDesc(dtype="float32", sizes=[2])
     for name, sources in (("x", ()), ("y", (("x", 0), None, ("x", 0))), ("z", (("y", 0),))):
         node = InputNode(name, desc, {})
         network.insert(node, Outputs.of(node), sources)
     assert network.producers("y") == [("x", 0, 0), ("x", 0, 2)]
-    network.remove_node("y")
+    copied = network.copy()
+    network.remove_nodes_from(["z", "y"])
     assert list(network.edges) == []
-    assert network.producers("z") == []
+    assert list(network.successors("x")) == []
+    assert copied.producers("z") == [("y", 0, 0)]
+    assert list(copied.successors("x")) == ["y"]
     assert network.writes("x", 0, desc)
     assert not network.writes("y", 0, desc)

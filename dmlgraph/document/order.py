@@ -29,10 +29,12 @@ def in_order(sources: Mapping[str, Collection[str]]) -> tuple[list[str], list[Cy
     """
     position = {name: index for index, name in enumerate(sources)}
     readers = collections.defaultdict(list)
+    waits_for = {}
     for name, read in sources.items():
-        for source in set(read):
+        once = set(read)
+        waits_for[name] = len(once)
+        for source in once:
             readers[source].append(name)
-    waits_for = {name: len(set(read)) for name, read in sources.items()}
     order = _ready(position, readers, waits_for)
     if len(order) == len(position):
         return order, []

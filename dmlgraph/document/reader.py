@@ -112,6 +112,8 @@ class _Reader:
         self.broken: set[str] = set()
         self.lost: set[str] = set()
         self.declared: dict[str, type[Operator] | None] = {}  # every name; a node's operator, if it exists
+        self.named_at: dict[str, Tree] = {}  # where each of these names is
+        self._meant: dict[str, str | None] = {}  # see `_source`
         self.graph = Graph()
 
     def read(self, dims: Mapping[str, int]) -> Graph:
@@ -181,12 +183,13 @@ class _Reader:
                 key = self.tree.value[section].keys[name]
                 if name in self.declared:
                     self.broken.add(name)
-                    hint = f"first in line {self._name_place(name, key).location.line}"
+                    hint = f"first in line {self.named_at[name].location.line}"
                     self.problems.add(
                         Problem("the name is taken", code="duplicate", node=name, location=key.location, hint=hint)
                     )
                 else:
                     self.declared[name] = self._operator_of(tree) if section == "nodes" else None
+                    self.named_at[name] = key
 
     def _input(self, name: str, tree: Tree) -> None:
         self._need(tree, ("dtype", "sizes"))
@@ -226,7 +229,7 @@ class _Reader:
         sources: dict[str, list[str]] = {}
         for name, operator in ((name, self.declared[name]) for name in trees):
             if operator is not None:
-                trees[name] = self._known_keys(trees[name], ("op", *operator.model_fields), name)
+                trees[name] = self._known_keys(trees[name], _node_keys(operator), name)
             sources[name] = [source for source in self._sources(name, trees[name]) if source in trees]
         order, cycles = in_order(sources)
         for cycle in cycles:
@@ -323,7 +326,8 @@ class _Reader:
         if not tree.value:
             self._problem("must name at least one output", tree, code="no-outputs", field="outputs", got=tree.plain)
         for name, item, place in named:
-            if self._reference(item, "outputs") and self._source(item.value) not in self.broken:
+            source = self._reference(item, "outputs")
+            if source is not None and source not in self.broken:
                 try:
                     self.graph.output(name, self.graph.value(item.value))
                 except DmlGraphError as error:
@@ -338,11 +342,11 @@ class _Reader:
 
         Where names contain dots, the part after the name must be an output of the node, if such a node is declared.
         """
-        if reference in self.declared and self._may_have(reference, ""):  # the usual case
-            return reference
-        found = [(name, path) for name, path in readings(reference) if name in self.declared]
-        fitting = (name for name, path in found if self._may_have(name, path))
-        return next(fitting, found[0][0] if found else None)
+        if reference not in self._meant:
+            found = [(name, path) for name, path in readings(reference) if name in self.declared]
+            fitting = (name for name, path in found if self._may_have(name, path))
+            self._meant[reference] = next(fitting, found[0][0] if found else None)
+        return self._meant[reference]
 
     def _may_have(self, name: str, path: str) -> bool:
         operator = self.declared[name]
@@ -351,12 +355,11 @@ class _Reader:
     def _sources(self, name: str, tree: Tree) -> Iterator[str]:
         """The nodes that a node reads; a reference to an unknown name is a problem."""
         for field, each in self._references(name, tree):
-            if self._reference(each, field, name):
-                source = self._source(each.value)
-                assert source is not None
-                yield source
-            else:
+            source = self._reference(each, field, name)
+            if source is None:
                 self.lost.add(name)
+            else:
+                yield source
 
     def _references(self, name: str, tree: Tree) -> Iterator[tuple[str, Tree]]:
         """Every input tensor of a node: its field, and the tree that should name it."""
@@ -364,10 +367,11 @@ class _Reader:
         for field in operator.input_fields if operator else ():
             item = tree.value.get(field)
             if item is not None and item.value is not None:
-                yield from ((field, each) for each in (item.value if isinstance(item.value, list) else [item]))
+                for each in item.value if isinstance(item.value, list) else (item,):
+                    yield field, each
 
-    def _reference(self, tree: Tree, field: str, node: str | None = None) -> bool:
-        """Whether a tree names something that is declared."""
+    def _reference(self, tree: Tree, field: str, node: str | None = None) -> str | None:
+        """What the reference in a tree reads (`_source`); None, and a problem, where that is not declared."""
         if not isinstance(tree.value, str):
             self._problem(
                 "must be the name of an input, constant or node",
@@ -380,10 +384,9 @@ class _Reader:
                 if isinstance(tree.value, (int, float))
                 else None,
             )
-            return False
-        if self._source(tree.value) is not None:
-            return True
-        if not self._unreadable(*DECLARED):  # else it may be in the section that could not be read
+            return None
+        source = self._source(tree.value)
+        if source is None and not self._unreadable(*DECLARED):  # else it may be in the section that could not be read
             near = reference_hint(tree.value, self.declared)
             self._problem(
                 f"there is no input, constant or node called '{shorten(tree.value)}'",
@@ -394,7 +397,7 @@ class _Reader:
                 allowed=None if near or not self.declared else self._names_declared,
                 hint=near,
             )
-        return False
+        return source
 
     @functools.cached_property
     def _names_declared(self) -> str:
@@ -420,10 +423,14 @@ class _Reader:
             return
         if known is not None:
             tree = self._known_keys(tree, known, name)
-        with self._noting(tree, name):
+        found = Gathered()
+        with found:
             build(name, tree)
             if name not in self.broken:
-                self.graph.place(name, self._name_place(name, tree), tree.value)
+                self.graph.place(name, self.named_at[name], tree.value)
+        if found.problems:
+            self._note(found, tree, name)
+            self.broken.add(name)
 
     def _reads_broken(self, name: str, tree: Tree) -> bool:
         """Whether a node reads a broken or unknown name."""
@@ -432,31 +439,26 @@ class _Reader:
         return any(self._source(each.value) in self.broken for _, each in self._references(name, tree))
 
     @contextlib.contextmanager
-    def _noting(self, tree: Tree, name: str | None = None) -> Iterator[None]:
+    def _noting(self, tree: Tree) -> Iterator[None]:
         """Notes the problems of an error raised inside, with their places, and continues."""
         found = Gathered()
         with found:
             yield
-        for problem in found.problems:
-            self._note(problem, tree, name)
-        if found.problems and name is not None:
-            self.broken.add(name)
+        self._note(found, tree)
 
-    def _note(self, problem: Problem, tree: Tree, name: str | None) -> None:
-        """Notes a problem with its place: the field's, else the name's."""
-        if problem.code == "unknown-dim" and self._unreadable("dims"):
-            return
+    def _note(self, found: Gathered, tree: Tree, name: str | None = None) -> None:
+        """Notes problems with their places: the field's, else the name's."""
         operator = self._operator_of(tree)
-        if operator and problem.code == "missing" and problem.hint is None and problem.field in operator.model_fields:
-            problem = dataclasses.replace(problem, hint=f"'dmlgraph operators {operator.name}' lists its fields")
-        place = tree.find(problem.field, key=problem.code == "unknown-field")
-        if name is not None and place is tree:
-            place = self._name_place(name, tree)
-        self.problems.add(problem.at(node=name, location=place.location))
-
-    def _name_place(self, name: str, default: Tree) -> Tree:
-        """Where a node is named."""
-        return next((self._names(each)[name] for each in DECLARED if name in self._names(each)), default)
+        for problem in found.problems:
+            if problem.code == "unknown-dim" and self._unreadable("dims"):
+                continue
+            hint = problem.hint
+            if operator and problem.code == "missing" and hint is None and problem.field in operator.model_fields:
+                hint = f"'dmlgraph operators {operator.name}' lists its fields"
+            place = tree.find(problem.field, key=problem.code == "unknown-field")
+            if name is not None and place is tree:
+                place = self.named_at[name]
+            self.problems.add(dataclasses.replace(problem, hint=hint).at(node=name, location=place.location))
 
     def _names(self, section: str) -> dict[str, Tree]:
         """The places of a section's names."""
@@ -524,3 +526,9 @@ class _Reader:
 
     def _problem(self, message: str, tree: Tree, *, code: str, **fields: Any) -> None:
         self.problems.add(Problem(message, code=code, location=tree.location, **fields))
+
+
+@functools.cache
+def _node_keys(operator: type[Operator]) -> tuple[str, ...]:
+    """The keys that a node of this operator may have."""
+    return ("op", *operator.model_fields)

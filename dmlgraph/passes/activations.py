@@ -17,7 +17,7 @@ from dmlgraph.operators.element_wise import Add, Add1, Clip, Threshold
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, affine, affine_map_of
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Source, rule
+from dmlgraph.passes.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Source, rule
 from dmlgraph.tensor import DataType
 
 Activation = tuple[type[Operator], Mapping[str, Any]]
@@ -44,6 +44,7 @@ def is_fusable(operator: type[Operator]) -> bool:
     effect="bit-exact, except that a fused RELU keeps NaN and gives −0.0 for negative numbers; where hosts pass more "
     "digits (float16, the reference) at most 1/2 ULP of the argument; a separate float16 activation rounds its steps "
     "to float16, a fused one to float32; a hard sigmoid made of CLIP gives 0 for NaN",
+    differs=Differs.ROUNDED | Differs.WIDENED | Differs.NAN,
 )
 def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
     """activation(host) → host with FusedActivation; activation(a + b) → ADD1.
@@ -61,6 +62,7 @@ def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
     *AFFINE,
     after=(is_host,),
     effect="bit-exact; where hosts pass more digits (float16, the reference) 1/2 ULP of the argument",
+    differs=Differs.ROUNDED,
 )
 def fuse_line(draft: Draft, node: DraftNode) -> Outcome:
     """host · s + b → host with FusedActivation LINEAR(s, b); (a + b) + c → ADD1 with LINEAR(1, c).

@@ -17,7 +17,7 @@ from dmlgraph.operators.declaration.fields import ScaleBias
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Clip, Clip1, Max, Min, Threshold, finite_bound
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import NUMBERS, Declined, New, Operand, Outcome, Rewrite, rule
+from dmlgraph.passes.rule import NUMBERS, Declined, Differs, New, Operand, Outcome, Rewrite, rule
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType
 
@@ -97,6 +97,7 @@ _CLIPS = (Max, Min, Threshold, Clip, Clip1, ActivationRelu)
     *_CLIPS,
     after=_CLIPS,
     effect="bit-exact, except for NaN in min(max(x, lo), hi), which becomes hi instead of lo, and the sign of zeros",
+    differs=Differs.ROUNDED | Differs.NAN,
 )
 def merge_clips(draft: Draft, node: DraftNode) -> Outcome:
     """min(max(x, lo), hi) → CLIP, relu and min → CLIP, clip of clip → CLIP; the inner one's ScaleBias stays.
@@ -124,7 +125,13 @@ def merge_clips(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(merged.operator(), f"with '{producer.name}' it keeps values {merged}{nan}")
 
 
-@rule(Max, Min, after=NUMBERS, effect="bit-exact, except for the sign of zeros where the number is a zero")
+@rule(
+    Max,
+    Min,
+    after=NUMBERS,
+    effect="bit-exact, except for the sign of zeros where the number is a zero",
+    differs=Differs.ROUNDED,
+)
 def number_to_clip(draft: Draft, node: DraftNode) -> Outcome:
     """max(x, 0) → ACTIVATION_RELU, max(x, c) → THRESHOLD, min(x, c) → CLIP from −∞.
 

@@ -10,13 +10,18 @@ from dmlgraph.operators.directml_enums import ConvolutionDirection
 from dmlgraph.operators.element_wise import Add
 from dmlgraph.operators.normalization import BatchNormalization
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
 from dmlgraph.tensor import TensorDesc
 
 FILTER_BYTES = 1 << 26  # larger filters are not copied for a normalization
 
 
-@rule(Add, after=(Convolution,), effect="saves the rounding of the convolution: at most 1/2 ULP of it")
+@rule(
+    Add,
+    after=(Convolution,),
+    effect="saves the rounding of the convolution: at most 1/2 ULP of it",
+    differs=Differs.ROUNDED,
+)
 def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
     """convolution(x, w) + b → convolution with a bias, for a b of one number per channel, or one in total."""
     a, b = node.needed("a"), node.needed("b")
@@ -50,6 +55,7 @@ def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
     BatchNormalization,
     after=(Convolution,),
     effect="rounds the filter once more: at most 2 ULP of the sum of the products' magnitudes",
+    differs=Differs.ROUNDED,
 )
 def normalized_convolution(draft: Draft, node: DraftNode) -> Outcome:
     """batch_normalization(convolution(x, w)) with constant statistics → a convolution with other weights.

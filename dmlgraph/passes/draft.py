@@ -13,7 +13,7 @@ import collections
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,9 @@ UNIFORM_ELEMENTS = 1024  # the most elements of a constant that are compared wit
 LIKENESS_BYTES = 64  # of a constant's data, part of the key that finds equal constants
 
 
+Signature = tuple[Kind, frozenset[Kind]]
+
+
 class DraftNode:
     """A node and the source of each of its input bindings; None where an optional tensor is absent.
 
@@ -42,9 +45,12 @@ class DraftNode:
         content: the node of a graph.
         operator: its operator; None for inputs and constants.
         kind: its operator's class, InputNode or ConstantNode.
+        signature: its kind and the kinds of the nodes that it reads; the draft keeps it.
     """
 
-    __slots__ = ("content", "kind", "likeness", "name", "operator", "sources")
+    __slots__ = ("content", "kind", "likeness", "name", "operator", "signature", "sources")
+
+    signature: Signature
 
     def __init__(self, content: Node, sources: list[Source | None]) -> None:
         self.sources = sources
@@ -117,6 +123,7 @@ class Draft:
         outputs: graph output → its value.
         origins: node → the nodes of the source graph that went into it.
         kinds: the number of nodes of each kind.
+        signatures: the number of nodes of each signature.
     """
 
     def __init__(self, graph: Graph, level: FeatureLevel, objection: Objection | None = None) -> None:
@@ -126,6 +133,7 @@ class Draft:
         self.outputs = {name: Source(value.node, value.port) for name, value in graph.outputs.items()}
         self.origins = Origins()
         self.kinds: collections.Counter[Kind] = collections.Counter()
+        self.signatures: collections.Counter[Signature] = collections.Counter()
         self._users: dict[Source, dict[tuple[str, int], None]] = {}
         self._output_users: dict[Source, list[str]] = {}
         self._uniform: dict[str, Scalar | None] = {}
@@ -136,8 +144,9 @@ class Draft:
         live = graph.live_nodes()
         for node in graph.nodes:
             if node.name in live or isinstance(node, InputNode):
-                self._insert(node, _sources(graph, node))
+                self._insert(node, [each and Source(*each) for each in graph.sources(node.name)])
         self._order: list[DraftNode] | None = list(self.nodes.values())  # as the graph has them
+        self._is_changed = len(self.nodes) < len(graph.nodes)
 
     # Looking up.
 
@@ -165,11 +174,6 @@ class Draft:
     def only_use(self, operand: Operand) -> bool:
         """Whether nothing else reads the value, so that an absorbed producer disappears."""
         return self.use_count(operand.source) == 1
-
-    def kinds_read(self, node: DraftNode) -> list[Kind]:
-        """The kinds of the nodes that a node reads."""
-        nodes = self.nodes
-        return [nodes[source.node].kind for source in node.sources if source is not None]
 
     def made_by(self, operand: Operand | None, *operators: type[Operator]) -> DraftNode | None:
         """The producer if it is one of these operators; else None."""
@@ -249,7 +253,7 @@ class Draft:
                 raise Declined(f"its output {port} is also read")
         readings = [move for source, new in moves for move in self._readings(node, source, new)]
         gone = self._commit(node, made, moves, readings)
-        self._order = None
+        self._order, self._is_changed = None, True
         came = [content.name for content, _ in made]
         stand = came or [new.source.node for _, new in moves]
         self.origins.replace(gone, stand, came)
@@ -341,7 +345,7 @@ class Draft:
         node: DraftNode,
         made: Iterable[tuple[Node, list[Source | None]]],
         moves: Iterable[tuple[Source, Operand]],
-        readings: Iterable[tuple[DraftNode, int, Operand]],
+        readings: Sequence[tuple[DraftNode, int, Operand]],
     ) -> list[str]:
         taken = {old: self._output_users.pop(old) for old, _ in moves if old in self._output_users}
         for old, _ in moves:
@@ -353,6 +357,9 @@ class Draft:
             self._insert(content, sources)
         for user, port, operand in readings:
             self._rewire(user, port, operand)
+        for name in {user.name for user, _, _ in readings}:
+            _count_down(self.signatures, self.nodes[name].signature)
+            self._sign(self.nodes[name])
         for old, new in moves:
             for name in taken.get(old, ()):
                 self.outputs[name] = new.source
@@ -366,6 +373,7 @@ class Draft:
         for port, source in enumerate(sources):
             if source is not None:
                 self._users.setdefault(source, {})[content.name, port] = None
+        self._sign(node)
 
     def _rewire(self, user: DraftNode, port: int, operand: Operand) -> None:
         self._forget(user)
@@ -383,9 +391,15 @@ class Draft:
     def _remove(self, node: DraftNode) -> None:
         self._forget(node)
         del self.nodes[node.name]
-        self.kinds[node.kind] -= 1
-        if not self.kinds[node.kind]:
-            del self.kinds[node.kind]
+        _count_down(self.kinds, node.kind)
+        _count_down(self.signatures, node.signature)
+
+    def _sign(self, node: DraftNode) -> None:
+        """Finds the signature of a new node, whose sources exist."""
+        nodes = self.nodes
+        reads = frozenset([nodes[source.node].kind for source in node.sources if source is not None])
+        node.signature = node.kind, reads
+        self.signatures[node.signature] += 1
 
     def _forget(self, node: DraftNode) -> None:
         """Removes a node from the search for twins, before it changes or is removed."""
@@ -423,6 +437,8 @@ class Draft:
 
     def finish(self) -> Graph:
         """The draft as a graph, its nodes in execution order; unused inputs stay."""
+        if not self._is_changed:
+            return self.graph.as_fused()
         return Graph.assembled(self.graph, ((node.content, node.sources) for node in self.in_order()), self.outputs)
 
     def in_order(self) -> list[DraftNode]:
@@ -527,13 +543,10 @@ def _in_binding_order(operator: Operator, operands: Mapping[str, Any]) -> list[S
     return sources
 
 
-def _sources(graph: Graph, node: Node) -> list[Source | None]:
-    if not isinstance(node, OperatorNode):
-        return []
-    sources: list[Source | None] = [None] * len(node.operator.input_descs)
-    for source, from_port, to_port in graph.producers(node.name):
-        sources[to_port] = Source(source, from_port)
-    return sources
+def _count_down(counts: collections.Counter[Any], key: Any) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
 
 
 def _uniform(node: ConstantNode) -> Scalar | None:

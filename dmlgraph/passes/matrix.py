@@ -18,13 +18,19 @@ from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtr
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.passes.affine import affine, is_power_of_two
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
 
 WEIGHT_BYTES = 1 << 26  # larger weights are not copied for a scale
 _SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
 
 
-@rule(Add, Subtract, after=(Gemm,), effect=_SAVES_A_ROUNDING)
+@rule(
+    Add,
+    Subtract,
+    after=(Gemm,),
+    effect=_SAVES_A_ROUNDING,
+    differs=Differs.ROUNDED,
+)
 def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
     """A·B + C → GEMM with C; also A·B − C and C − A·B, and a number for C."""
     a, b = node.needed("a"), node.needed("b")
@@ -51,6 +57,7 @@ def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
     Negate,
     after=(Gemm,),
     effect=_SAVES_A_ROUNDING + "; at most 2 ULP where alpha was set and is not a power of 2",
+    differs=Differs.ROUNDED,
 )
 def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
     """(A·B) · s → GEMM with alpha; also division by a power of two, and negation.
@@ -79,7 +86,12 @@ def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(_again(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
 
 
-@rule(Gemm, after=(ConstantNode,), effect="bit-exact, except for products that over- or underflow")
+@rule(
+    Gemm,
+    after=(ConstantNode,),
+    effect="bit-exact, except for products that over- or underflow",
+    differs=Differs.ROUNDED,
+)
 def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
     """activation(s · A·B) of a constant A or B and a power of two s → activation(A·B) of a scaled constant.
 

@@ -24,7 +24,7 @@ from dmlgraph.operators.element_wise import Add, Clip, Divide, Erf, Identity, Ma
 from dmlgraph.operators.normalization import BatchNormalization
 from dmlgraph.passes.affine import AFFINE, FLOATS, AffineMap, affine_map_of, nearly_affine
 from dmlgraph.passes.draft import Draft, DraftNode
-from dmlgraph.passes.rule import Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
 
 MAX_STEPS = 4  # the most affine maps in a row that are followed
 TOLERANCE = 2.0**-22  # relative: how close a constant, such as 0.70710677, must be to the exact one, 1/√2
@@ -52,6 +52,7 @@ class Product(NamedTuple):
     Multiply,
     after=(ActivationSigmoid,),
     effect="float32 to the bit on DirectML, at most 4 ULP elsewhere; float16: 1/2 ULP of sigmoid's argument",
+    differs=Differs.ROUNDED,
 )
 def swish(draft: Draft, node: DraftNode) -> Outcome:
     """x · sigmoid(s·x) → ACTIVATION_SWISH, which computes this formula.
@@ -78,6 +79,7 @@ def swish(draft: Draft, node: DraftNode) -> Outcome:
     needs=(ActivationHardSigmoid, Clip),
     effect="to the bit for x · clip(x·a + b, 0, 1) of float32, otherwise at most 2 ULP of x; intermediate values "
     "no longer overflow",
+    differs=Differs.ROUNDED | Differs.CANCELS,
 )
 def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
     """x · hard_sigmoid(x), x · clip(x·a + b, 0, 1), x · clip(x + 3, 0, 6) / 6 → ACTIVATION_HARD_SWISH.
@@ -116,6 +118,7 @@ def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
     Divide,
     needs=(Erf,),
     effect="at most 2 ULP of x with exact functions, and 8 on DirectML, whose erf is approximate",
+    differs=Differs.ROUNDED | Differs.CANCELS,
 )
 def gelu(draft: Draft, node: DraftNode) -> Outcome:
     """½ · x · (1 + erf(x / √2)) → ACTIVATION_GELU.
@@ -162,6 +165,7 @@ def leaky_relu(draft: Draft, node: DraftNode) -> Outcome:
     Add,
     after=(Multiply,),
     effect="to the bit on DirectML; saves a rounding of the product elsewhere: at most 1/2 ULP of it",
+    differs=Differs.ROUNDED,
 )
 def multiply_add(draft: Draft, node: DraftNode) -> Outcome:
     """x · w + b of tensors → BATCH_NORMALIZATION of mean 0 and variance 1.

@@ -11,7 +11,7 @@ from dmlgraph.fusion import Entry
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.memory import collector_paused
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft, DraftNode, Signature
 from dmlgraph.passes.rule import Declined, Kind, Objection, Rewrite, Rule
 
 MAX_ROUNDS = 8  # walks over the whole pipeline
@@ -50,11 +50,10 @@ class Rules:
     def run(self, draft: Draft, record: Record, enabled: frozenset[str], budget: int) -> None:
         """Rewrites to a fixed point by the enabled rules, at most `budget` times."""
         fitting = _Fitting([rule for rule in self.rules if rule.name in enabled], draft)
-        anchors = {kind for kind in draft.kinds if fitting.rules(kind)}
-        if not anchors:
+        fit = {signature for signature in draft.signatures if fitting.at(signature)}
+        if not fit:
             return
-        nodes = (node for node in draft.in_order() if node.kind in anchors)
-        waiting = collections.deque(node.name for node in nodes if fitting.at(node))
+        waiting = collections.deque([node.name for node in draft.in_order() if node.signature in fit])
         queued = set(waiting)
         while waiting and budget:
             name = waiting.popleft()
@@ -62,8 +61,8 @@ class Rules:
             node = draft.nodes.get(name)
             if node is None:
                 continue
-            for rule in fitting.at(node):
-                touched = _try(draft, record, rule, name)
+            for rule in fitting.at(node.signature):
+                touched = _try(draft, record, rule, node)
                 if touched is None:
                     continue
                 budget -= 1
@@ -82,8 +81,7 @@ class _Fitting:
         self._all, self._draft = rules, draft
         self._kinds: set[Kind] = set()
         self._fitting: list[Rule] = []
-        self._by_kind: dict[Kind, list[Rule]] = {}
-        self._by_reads: dict[tuple[Kind, frozenset[Kind]], list[Rule]] = {}
+        self._by_signature: dict[Signature, list[Rule]] = {}
         self.update()
 
     def update(self) -> None:
@@ -91,32 +89,22 @@ class _Fitting:
         if not self._kinds >= self._draft.kinds.keys():
             self._kinds |= self._draft.kinds.keys()
             self._fitting = [rule for rule in self._all if rule.may_fit(self._kinds)]
-            self._by_kind, self._by_reads = {}, {}
+            self._by_signature = {}
 
-    def at(self, node: DraftNode) -> list[Rule]:
-        """The rules that look at this kind of node and fit what it reads."""
-        rules = self.rules(node.kind)
-        if not rules:
-            return rules
-        key = node.kind, frozenset(self._draft.kinds_read(node))
-        found = self._by_reads.get(key)
+    def at(self, signature: Signature) -> list[Rule]:
+        """The rules that look at such a node and fit what it reads; those that look at every kind come last."""
+        found = self._by_signature.get(signature)
         if found is None:
-            fits = [rule for rule in rules if not rule.after or not rule.after.isdisjoint(key[1])]
-            found = self._by_reads[key] = fits
-        return found
-
-    def rules(self, kind: Kind) -> list[Rule]:
-        """The rules that look at a kind of node; those that look at every kind come last."""
-        found = self._by_kind.get(kind)
-        if found is None:
-            anchored = [rule for rule in self._fitting if kind in rule.anchors]
-            found = self._by_kind[kind] = [*anchored, *(rule for rule in self._fitting if not rule.anchors)]
+            kind, reads = signature
+            fits = [rule for rule in self._fitting if not rule.after or not rule.after.isdisjoint(reads)]
+            anchored = [rule for rule in fits if kind in rule.anchors]
+            found = self._by_signature[signature] = [*anchored, *(rule for rule in fits if not rule.anchors)]
         return found
 
 
-def _try(draft: Draft, record: Record, rule: Rule, name: str) -> list[str] | None:
+def _try(draft: Draft, record: Record, rule: Rule, node: DraftNode) -> list[str] | None:
     """The nodes to look at again after a rule's rewrite; None where it did nothing."""
-    node = draft[name]
+    name = node.name
     try:
         outcome = rule.function(draft, node)
         if isinstance(outcome, Rewrite):
@@ -173,9 +161,10 @@ def fuse(
         GraphError: a name is not a rule.
     """
     enabled = _enabled(pipeline, rules)
+    level = min(level, graph.level) if level else graph.level
     with collector_paused():
-        draft = Draft(graph, min(level, graph.level) if level else graph.level, objection)
-        return _fuse(draft, pipeline, enabled, check)
+        # The draft is freed before the pause ends: a collection looks at all that was made in it and still exists.
+        return _fuse(Draft(graph, level, objection), pipeline, enabled, check)
 
 
 def _fuse(

@@ -14,6 +14,7 @@ kept for the user), or None (the pattern does not match).
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -134,6 +135,18 @@ class Kinds:
         return not any(kind in self for kind in kinds)
 
 
+class Differs(enum.Flag):
+    """In what the results of a fused graph may differ from its source's; a rule's `effect` says it in words."""
+
+    ROUNDED = enum.auto()  # a few ULP of the values that the replaced nodes write, and the signs of their zeros
+    CANCELS = enum.auto()  # a few ULP of the values that they read: where terms cancel, no digit may be correct
+    WIDENED = enum.auto()  # the steps of a float16 function may be rounded only to float32
+    NAN = enum.auto()  # NaN may become something else
+
+
+NOTHING = Differs(0)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rule:
     """One rewrite of the nodes around one node.
@@ -146,7 +159,8 @@ class Rule:
         anchors: the kinds of node it looks at; empty: every node.
         after: one of these kinds must produce something that the node reads; empty: any.
         needs: one of these kinds must be in the graph; empty: any.
-        effect: its effect on the numbers.
+        effect: its effect on the numbers, for people.
+        differs: the same, for comparisons; NOTHING: every bit stays, except for payloads of NaN.
         default: whether it runs by default; a rule that does more than change rounding does not.
     """
 
@@ -157,6 +171,7 @@ class Rule:
     default: bool
     after: Kinds
     needs: Kinds
+    differs: Differs = NOTHING
 
     def may_fit(self, kinds: set[Kind]) -> bool:
         """Whether it may apply in a graph that has nodes of these kinds."""
@@ -169,11 +184,16 @@ class Rule:
 
 
 def rule(
-    *anchors: Anchor, effect: str, default: bool = True, after: Iterable[Anchor] = (), needs: Iterable[Anchor] = ()
+    *anchors: Anchor,
+    effect: str,
+    differs: Differs = NOTHING,
+    default: bool = True,
+    after: Iterable[Anchor] = (),
+    needs: Iterable[Anchor] = (),
 ) -> Callable[[Function], Rule]:
     """Turns a function into a Rule with its name and docstring."""
 
     def make(function: Function) -> Rule:
-        return Rule(function.__name__, Kinds(anchors), effect, function, default, Kinds(after), Kinds(needs))
+        return Rule(function.__name__, Kinds(anchors), effect, function, default, Kinds(after), Kinds(needs), differs)
 
     return make

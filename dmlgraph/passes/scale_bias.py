@@ -27,6 +27,7 @@ from dmlgraph.passes.rule import (
     Anchor,
     Constant,
     Declined,
+    Differs,
     New,
     Operand,
     Outcome,
@@ -95,6 +96,7 @@ def consumer(draft: Draft, node: DraftNode) -> Consumer | None:
     needs=_MAPS,
     effect="bit-exact, at most 2 ULP for (x·a)·b; float16 is rounded once (1/2 ULP of the product), and TANH "
     "is more exact there; intermediate values do not over- or underflow",
+    differs=Differs.ROUNDED | Differs.WIDENED,
 )
 def absorb_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     """f(x · a + b) → f of x with ScaleBias; (x · a) · b → x · ab.
@@ -115,6 +117,7 @@ def absorb_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     needs=_MAPS,
     effect="not bounded in ULP: where terms cancel, no digit may be correct",
     default=False,
+    differs=Differs.ROUNDED | Differs.CANCELS,
 )
 def reassociate(draft: Draft, node: DraftNode) -> Outcome:
     """(x + a) + b → x + (a + b), and (x + a) · b → x · b + ab, as if numbers were real.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft, DraftNode, Signature
 from dmlgraph.passes.rule import Source
 from dmlgraph.tensor import TensorDesc
 
@@ -20,6 +20,7 @@ def verify(draft: Draft) -> None:
     assert sorted(names) == sorted(draft.nodes)
     assert set(draft.origins) <= set(draft.nodes), "only existing nodes have origins"
     assert draft.kinds == collections.Counter(node.kind for node in draft.nodes.values())
+    assert draft.signatures == collections.Counter(_signature(draft, node) for node in draft.nodes.values())
     for node in draft.nodes.values():
         _verify_node(draft, node)
     wanted = draft.graph.outputs
@@ -28,6 +29,10 @@ def verify(draft: Draft) -> None:
         desc, before = draft[source.node].output_desc(source.port), wanted[name].desc
         assert (desc.dtype, desc.sizes) == (before.dtype, before.sizes), f"output '{name}': {desc} for {before}"
         assert desc.effective_strides == before.effective_strides, f"output '{name}' has another layout"
+
+
+def _signature(draft: Draft, node: DraftNode) -> Signature:
+    return node.kind, frozenset(draft[source.node].kind for source in node.sources if source is not None)
 
 
 def _verify_node(draft: Draft, node: DraftNode) -> None:

@@ -22,6 +22,7 @@ import dmlgraph as dg
 from dmlgraph.nodes import ConstantNode, Node, OperatorNode
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.passes import RULES, Entry, Fused, Rule
+from dmlgraph.passes.rule import Differs
 from dmlgraph.tensor import DataType
 
 Array = np.ndarray[Any, Any]
@@ -39,24 +40,22 @@ _SUMS = ("convolution", "matrix", "normalization")  # families whose inputs are 
 
 def is_exact(rule: Rule) -> bool:
     """Whether a rule keeps every bit on the reference; the bits of a NaN do not count."""
-    return rule.effect == "bit-exact" or rule.effect.startswith(
-        ("bit-exact: ", "bit-exact, but for payloads of NaN", "the very bits")
-    )
+    return not rule.differs
 
 
 def forgets_nan(rule: Rule) -> bool:
     """Whether NaN may become something else."""
-    return "NaN" in rule.effect and not is_exact(rule)
+    return Differs.NAN in rule.differs
 
 
 def is_bounded_by_operands(rule: Rule) -> bool:
     """Whether a bound is in ULP of the nodes' inputs: where terms cancel, the result has no correct digit."""
-    return "ULP of x" in rule.effect
+    return Differs.CANCELS in rule.differs
 
 
 def forgets_roundings(rule: Rule) -> bool:
     """Whether the steps of a float16 function may be rounded only to float32, so that they no longer overflow."""
-    return "of float16 an activation alone rounds its steps" in rule.effect
+    return Differs.WIDENED in rule.differs
 
 
 def went_into(record: Iterable[Entry], chosen: Callable[[Rule], bool], rules: Mapping[str, Rule] = RULES) -> set[str]:

@@ -7,6 +7,7 @@ from random_graphs import FOCUSES, graph_of
 
 from dmlgraph.passes import RULES, fuse
 from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.rule import Differs
 
 SEEDS = range(60)
 
@@ -17,9 +18,7 @@ def ask_where_nothing_fits(draft: Draft) -> None:
         for rule in RULES.values():
             if rule.anchors and node.kind not in rule.anchors:
                 continue
-            fits = rule.may_fit(set(draft.kinds)) and (
-                not rule.after or not rule.after.isdisjoint(draft.kinds_read(node))
-            )
+            fits = rule.may_fit(set(draft.kinds)) and (not rule.after or not rule.after.isdisjoint(node.signature[1]))
             if not fits:
                 assert rule.function(draft, node) is None, f"{rule.name} does something at {node.content}"
 
@@ -34,3 +33,13 @@ def test_rules_that_are_left_out_do_not_look_at_nodes() -> None:
     """Most rules state what they need, so that a graph without it costs nothing."""
     unbounded = {rule.name for rule in RULES.values() if not rule.anchors and not rule.needs}
     assert unbounded == {"share"}
+
+
+def test_rules_differ_in_what_their_effect_says() -> None:
+    """Comparisons use `differs`; people read `effect`."""
+    for rule in RULES.values():
+        assert bool(rule.differs) or "ULP" not in rule.effect, rule.name
+        assert not rule.differs or rule.effect != "bit-exact", rule.name
+        assert (Differs.CANCELS in rule.differs) == ("ULP of x" in rule.effect or "cancel" in rule.effect), rule.name
+        assert Differs.NAN not in rule.differs or "NaN" in rule.effect, rule.name
+        assert Differs.WIDENED not in rule.differs or "float16" in rule.effect, rule.name
