@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from dmlgraph.operators.registry import FUNCTIONS
 
-if TYPE_CHECKING:  # the names of _MODULES, for type checkers and editors
+if TYPE_CHECKING:
     from dmlgraph.document import load as load
     from dmlgraph.document import loads as loads
     from dmlgraph.dxdispatch import load as load_dxdispatch  # noqa: F401 - public
@@ -46,33 +46,25 @@ if TYPE_CHECKING:  # the names of _MODULES, for type checkers and editors
     from dmlgraph.tensor import TensorDesc as TensorDesc
     from dmlgraph.value import Value as Value
 
-_MODULES = {
-    "BindingError": "errors",
-    "DataType": "tensor",
-    "DeviceError": "errors",
-    "DmlGraphError": "errors",
-    "DocumentError": "errors",
-    "FeatureLevel": "levels",
-    "Graph": "graph",
-    "GraphDesc": "lowering",
-    "GraphError": "errors",
-    "Location": "errors",
-    "NotEnoughMemoryError": "errors",
-    "OperatorError": "errors",
-    "Problem": "errors",
-    "Scalar": "scalar",
-    "ScalarError": "errors",
-    "ScaleBias": "operators",
-    "Severity": "errors",
-    "TensorDesc": "tensor",
-    "TensorError": "errors",
-    "Value": "value",
-    "load": "document",
-    "load_dxdispatch": "dxdispatch",
-    "loads": "document",
-    "save_dxdispatch": "dxdispatch",
-    **dict.fromkeys(FUNCTIONS, "functions"),
+# The same names for the run, by module: importing them all would take most of a short command's time.  Type checkers,
+# editors and the documentation's tool read nothing but imports.  A test compares the two.
+_NAMES = {
+    "document": "load loads",
+    "dxdispatch": "load_dxdispatch save_dxdispatch",
+    "errors": (
+        "BindingError DeviceError DmlGraphError DocumentError GraphError Location NotEnoughMemoryError OperatorError "
+        "Problem ScalarError Severity TensorError"
+    ),
+    "functions": " ".join(FUNCTIONS),
+    "graph": "Graph",
+    "levels": "FeatureLevel",
+    "lowering": "GraphDesc",
+    "operators": "ScaleBias",
+    "scalar": "Scalar",
+    "tensor": "DataType TensorDesc",
+    "value": "Value",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 __version__: str
 
 if not TYPE_CHECKING:  # with `__getattr__` they would accept any name

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,7 @@ from dmlgraph.errors import Within
 from dmlgraph.files import write_text
 
 if TYPE_CHECKING:
+    from dmlgraph.devices import Choice
     from dmlgraph.measure.bench import Measurement
 
 SHOWN_STEPS = 20  # the number of slowest steps shown
@@ -94,19 +96,8 @@ def bench(
     graph = load(file, dims=dims)
     tell(graph.warnings())
     arrays = complete_inputs(graph, inputs)
-    measurements = []
-    with (
-        Within(place=graph.located),
-        click.progressbar(
-            choices,
-            label="measuring",
-            file=sys.stderr,
-            hidden=not sys.stderr.isatty(),
-            item_show_func=lambda choice: choice and choice.name,
-        ) as bar,
-    ):
-        for choice in bar:
-            measurements.append(measure(graph, choice, arrays, fuse=not no_fuse, repeats=repeats))
+    with Within(place=graph.located), _progress(choices) as bar:
+        measurements = [measure(graph, choice, arrays, fuse=not no_fuse, repeats=repeats) for choice in bar]
     if trace is not None:
         with writing(trace):
             write_text(trace, json.dumps(make_trace(measurements)))
@@ -115,6 +106,17 @@ def bench(
         click.echo(json.dumps(result, indent=2))
     else:
         click.echo("\n".join(_report(measurements)))
+
+
+def _progress(choices: Sequence[Choice]) -> AbstractContextManager[Iterable[Choice]]:
+    """The devices one after another, shown on a terminal."""
+    return click.progressbar(
+        choices,
+        label="measuring",
+        file=sys.stderr,
+        hidden=not sys.stderr.isatty(),
+        item_show_func=lambda choice: choice and choice.name,
+    )
 
 
 def _report(measurements: Sequence[Measurement]) -> Iterator[str]:

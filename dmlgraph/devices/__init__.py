@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING
 
-from dmlgraph.devices.cpu import CpuDevice
-from dmlgraph.devices.device import Device, native_needed
-from dmlgraph.devices.reference import ReferenceDevice
+from dmlgraph.devices.names import NAMES
 from dmlgraph.elsewhere import DEVICES
 from dmlgraph.errors import DeviceError, listing, suggestion
 
-_EMBEDDED: dict[str, type[Device]] = {"cpu": CpuDevice, "reference": ReferenceDevice}
-_DIRECTML = "directml"
-_NAMES = ("auto", *_EMBEDDED, _DIRECTML, "directml:software")
+if TYPE_CHECKING:
+    from dmlgraph.devices.device import Device, Family, Listing
+
+# Names that do not depend on how many adapters there are.
+FIXED_NAMES = tuple(name for name in NAMES if not name[-1].isdecimal())
+_FAMILIES = tuple(name for name in FIXED_NAMES if name != "auto" and ":" not in name)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,15 +25,6 @@ class Choice:
     name: str
     device: Device = dataclasses.field(compare=False)
     reason: str = dataclasses.field(compare=False)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Listing:
-    """A device for `dmlgraph devices`; `missing` says why it cannot be used here, and is None if it can."""
-
-    name: str
-    description: str
-    missing: str | None = None
 
 
 def choose(name: str, *, threads: int | None = None) -> Choice:
@@ -46,41 +38,37 @@ def choose(name: str, *, threads: int | None = None) -> Choice:
         DeviceError: the name is unknown, the device cannot be used here, or it does not take a number of threads.
     """
     choice = _choose(name)
-    if threads is None:
-        return choice
-    if not isinstance(choice.device, CpuDevice):
-        raise DeviceError(
-            f"'{choice.device.name}' does not take a number of threads", code="conflict", field="threads", got=threads
-        )
-    return dataclasses.replace(choice, device=CpuDevice(threads))
+    return choice if threads is None else dataclasses.replace(choice, device=choice.device.with_threads(threads))
 
 
 def _choose(name: str) -> Choice:
     if not isinstance(name, str):
         raise DeviceError(
-            "must be the name of a device", code="kind", field="device", got=name, allowed=listing(_NAMES)
+            "must be the name of a device", code="kind", field="device", got=name, allowed=listing(FIXED_NAMES)
         )
     if name == "auto":
         return _automatic()
-    if name in _EMBEDDED:
-        return Choice(name, _EMBEDDED[name](), f"asked for as '{name}'")
-    family, _, adapter = name.partition(":")
-    if family == _DIRECTML and (adapter in ("", "software") or adapter.isdecimal()):
-        return Choice(name, _directml().DirectMLDevice(adapter), f"asked for as '{name}'")
+    family, colon, rest = name.partition(":")
+    device = _family(family).make(rest) if family in _FAMILIES and bool(colon) == bool(rest) else None
+    if device is not None:
+        return Choice(name, device, f"asked for as '{name}'")
     raise DeviceError(
         "is not a device",
         code="unknown-device",
         field="device",
         got=name,
-        allowed=f"{listing(_NAMES)}, directml:N for an adapter's index",
-        hint=suggestion(family.lower(), _NAMES, DEVICES) or "'dmlgraph devices' lists the devices of this machine",
+        allowed=f"{listing(FIXED_NAMES)}, directml:N for an adapter's index",
+        hint=suggestion(family.lower(), FIXED_NAMES, DEVICES) or "'dmlgraph devices' lists the devices of this machine",
     )
 
 
 def _automatic() -> Choice:
     """The first hardware DirectML adapter, or the embedded default if there is no such adapter."""
+    from dmlgraph.devices.cpu import CpuDevice
+    from dmlgraph.devices.directml import device_module
+
     try:
-        hardware, reason = _directml().find_hardware()
+        hardware, reason = device_module().find_hardware()
     except DeviceError as error:
         hardware, reason = None, str(error)
     if hardware is not None:
@@ -90,15 +78,9 @@ def _automatic() -> Choice:
 
 def list_devices() -> list[Listing]:
     """Every device, including those that cannot be used here."""
-    embedded = [Listing(name, device.description) for name, device in _EMBEDDED.items()]
-    try:
-        adapters = _directml().list_adapters()
-    except DeviceError as error:
-        return [*embedded, Listing(_DIRECTML, "DirectML", str(error))]
-    return embedded + [Listing(each.name, each.description, each.missing) for each in adapters]
+    return [listed for name in _FAMILIES for listed in _family(name).find()]
 
 
-def _directml() -> ModuleType:
-    """The module of the DirectML devices, imported on first use because it needs the native module."""
-    with native_needed():
-        return importlib.import_module("dmlgraph.devices.directml.device")
+def _family(name: str) -> Family:
+    found: Family = importlib.import_module(f"{__name__}.{name}").FAMILY
+    return found

@@ -1,12 +1,14 @@
-"""Device: something that compiles and runs lowered graphs."""
+"""Device: something that compiles and runs lowered graphs.  Family: the devices of one module, and their names."""
 
 from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Self
 
+from dmlgraph.devices.names import DeviceName as DeviceName  # noqa: PLC0414 - imported from here, too
 from dmlgraph.errors import DeviceError
 from dmlgraph.levels import FeatureLevel
 
@@ -14,20 +16,6 @@ if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
     from dmlgraph.lowering import GraphDesc
     from dmlgraph.operators.declaration.operator import Operator
-
-
-# What `Graph.compile` takes; the index may be that of any adapter that `dmlgraph devices` lists.
-DeviceName = Literal[
-    "auto",
-    "cpu",
-    "reference",
-    "directml",
-    "directml:software",
-    "directml:0",
-    "directml:1",
-    "directml:2",
-    "directml:3",
-]
 
 
 class Device(abc.ABC):
@@ -51,6 +39,16 @@ class Device(abc.ABC):
         """
         return None
 
+    def with_threads(self, threads: int) -> Device:
+        """The device with a number of threads for a run.
+
+        Raises:
+            DeviceError: it does not take one.
+        """
+        raise DeviceError(
+            f"'{self.name}' does not take a number of threads", code="conflict", field="threads", got=threads
+        )
+
     @abc.abstractmethod
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
         """Compiles a lowered graph; `reason` says why this device was chosen.
@@ -58,6 +56,40 @@ class Device(abc.ABC):
         Raises:
             DeviceError: the device cannot run the graph, or failed.
         """
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listing:
+    """A device for `dmlgraph devices`; `missing` says why it cannot be used here, and is None if it can."""
+
+    name: str
+    description: str
+    missing: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Family:
+    """The devices of a module in this folder, which has it as `FAMILY`.  Their names begin with the module's.
+
+    Attributes:
+        names: what editors and shells complete, each with a phrase; see `dmlgraph.devices.names`.
+        make: the device from what follows the family's name and a colon, or from "" if nothing does.  It returns None
+            where that names no device, and raises a DeviceError if the device cannot be used here.
+        find: lists the devices of this machine.
+    """
+
+    names: Mapping[str, str]
+    make: Callable[[str], Device | None]
+    find: Callable[[], list[Listing]]
+
+    @classmethod
+    def of(cls, device: type[Device]) -> Self:
+        """The family of a single device, which is always there."""
+        return cls(
+            {device.name: device.description},
+            lambda rest: None if rest else device(),
+            lambda: [Listing(device.name, device.description)],
+        )
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.devices.device import Device
+from dmlgraph.devices.device import Device, Family
 from dmlgraph.devices.executable import Array, Executable, Step, tensor_bytes
 from dmlgraph.devices.interrupts import Watch, end_python
 from dmlgraph.levels import NEWEST
@@ -31,6 +31,9 @@ class ReferenceDevice(Device):
 
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
         return ReferenceExecutable(graph, self.name, reason)
+
+
+FAMILY = Family.of(ReferenceDevice)
 
 
 class ReferenceExecutable(Executable):

@@ -112,7 +112,7 @@ def _attribute(member: Member) -> Schema:
     if member.axes is not None:
         return {"type": "array", "items": _AXIS} if member.count else _AXIS
     form = member.kind.form
-    if member.entries is not None or member.kind is Kind.SIZE_2D:
+    if member.entries is not None or form.entry_for_all:
         return {"anyOf": [form.schema, form.entry]}  # one number for all entries
     return form.schema
 

@@ -20,7 +20,7 @@ from dmlgraph.errors import (
 )
 from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.declaration.struct import Member
+from dmlgraph.operators.declaration.struct import FieldMember
 from dmlgraph.tensor import DataType, TensorDesc
 
 TENSOR_MEMBERS = (
@@ -85,8 +85,8 @@ def _members(tree: Tree, operator: type[Operator], *, nested: bool, fused: bool)
     fields: dict[str, Any] = {}
     problems = _unknown(tree, operator, () if nested else _BESIDE)
     misspelt = {nearest(problem.field or "", [member.name for member in operator.members]) for problem in problems}
-    for member in operator.members:
-        if member.field is None or (fused and member.role is not None):
+    for member in operator.field_members:
+        if fused and member.role is not None:
             continue
         item = tree.value.get(member.name)
         if item is None or (item.value is None and member.optional):
@@ -140,7 +140,7 @@ def _scalars(tree: Tree, operator: type[Operator], fields: dict[str, Any]) -> li
     """Replaces scalars written as a union, `{"Float32": 2.5}`, by the number (float16: by its bits); returns
     problems."""
     problems = []
-    for member in operator.members:
+    for member in operator.field_members:
         dtype = fields.get(member.typed_by or "")
         if member.field not in fields or not isinstance(fields[member.field], dict) or dtype is None:
             continue
@@ -248,10 +248,10 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _list_of(read: Callable[[Tree], Any]) -> Callable[[Tree, type[Operator], Member], Any]:
+def _list_of(read: Callable[[Tree], Any]) -> Callable[[Tree, type[Operator], FieldMember], Any]:
     """A reader of arrays whose items `read` reads."""
 
-    def reader(tree: Tree, operator: type[Operator], member: Member) -> list[Any]:  # noqa: ARG001
+    def reader(tree: Tree, operator: type[Operator], member: FieldMember) -> list[Any]:  # noqa: ARG001
         if not isinstance(tree.value, list):
             raise OperatorError("must be a list", code="kind", got=tree.plain)
         items = []
@@ -265,8 +265,7 @@ def _list_of(read: Callable[[Tree], Any]) -> Callable[[Tree, type[Operator], Mem
     return reader
 
 
-def _enumerator(tree: Tree, operator: type[Operator], member: Member) -> str:
-    assert member.field is not None
+def _enumerator(tree: Tree, operator: type[Operator], member: FieldMember) -> str:
     enumeration = operator.enumeration(member.field)
     return enumerator(tree.plain, enumeration_name(enumeration), enumeration.__members__).lower()
 
@@ -302,11 +301,11 @@ def _activation(tree: Tree) -> dict[str, Any]:
     return {"op": operator.name} | fields
 
 
-def _plain(tree: Tree, operator: type[Operator], member: Member) -> Any:  # noqa: ARG001
+def _plain(tree: Tree, operator: type[Operator], member: FieldMember) -> Any:  # noqa: ARG001
     return tree.plain
 
 
-_READERS: dict[Kind, Callable[[Tree, type[Operator], Member], Any]] = {
+_READERS: dict[Kind, Callable[[Tree, type[Operator], FieldMember], Any]] = {
     Kind.TENSOR: lambda tree, _, __: read_tensor(tree),
     Kind.TENSORS: _list_of(read_tensor),
     Kind.FLOAT: lambda tree, _, __: number(tree),

@@ -110,7 +110,10 @@ from dmlgraph.operators.resampling import (
     as Resample2, ResampleGrad1 as ResampleGrad1, Resample3 as Resample3
 )
 from dmlgraph.operators.roi import (
-    RoiPooling as RoiPooling, RoiAlign as RoiAlign, RoiAlign1 as RoiAlign1, RoiAlignGrad as RoiAlignGrad
+    RoiPooling as RoiPooling, RoiAlign as RoiAlign, RoiAlign1 as RoiAlign1
+)
+from dmlgraph.operators.roi_grad import (
+    RoiAlignGrad as RoiAlignGrad
 )
 from dmlgraph.operators.scan import (
     CumulativeSummation as CumulativeSummation, CumulativeProduct as CumulativeProduct

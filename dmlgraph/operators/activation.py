@@ -11,11 +11,11 @@ import numpy as np
 from dmlgraph.errors import Problem
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.common import shader
+from dmlgraph.operators.common.element_wise import ElementWise, Unary
 from dmlgraph.operators.common.numerics import accurately, convert, erf, greater
 from dmlgraph.operators.declaration.fields import Float, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.operators.element_wise import ElementWise, Unary
 from dmlgraph.tensor import DataType
 
 _LINE = 88.0  # softplus is linear from here on: e^89 is infinite in float32

@@ -64,10 +64,11 @@ class Dimensions:
         for field, heads in (("query_head_count", query_heads), ("key_value_head_count", key_heads)):
             if heads < 1:
                 raise OperatorError("must be at least 1", code="range", field=field, got=heads)
-        found = {role: _source(descs, role) for role in _SOURCES}
-        query, key, value = found["query"], found["key"], found["value"]
-        assert query is not None
-        past_key, past_value = (_with_all_dimensions(descs, field) for field in ("past_key", "past_value"))
+        query, key, value = _source(descs, "query"), _new_source(descs, "key"), _new_source(descs, "value")
+        past_key, past_value = descs.get("past_key"), descs.get("past_value")
+        for field, past in (("past_key", past_key), ("past_value", past_value)):
+            if past is not None:
+                _check_rank(field, past)
         batch, queries = _rows(query)
         return cls(
             batch=batch,
@@ -114,31 +115,32 @@ class Dimensions:
 Found = tuple[str, TensorDesc]  # a source and its description
 
 
-def _with_all_dimensions(descs: Descs, field: str) -> TensorDesc | None:
-    """A tensor's description, or None if it is absent; OperatorError if it has too few dimensions."""
-    desc = descs.get(field)
-    if desc is not None and desc.rank < _RANKS[field]:
+def _check_rank(field: str, desc: TensorDesc) -> None:
+    """Raises an OperatorError if a tensor has too few dimensions."""
+    if desc.rank < _RANKS[field]:
         raise OperatorError(
             f"must have at least {_RANKS[field]} dimensions", code="rank", field=f"{field}.sizes", got=list(desc.sizes)
         )
-    return desc
 
 
-def _source(descs: Descs, role: str) -> Found | None:
-    """Where queries, keys or values come from; None if there are only past ones."""
-    present = [field for field in _SOURCES[role] if descs.get(field) is not None]
-    if len(present) == 1:
-        desc = _with_all_dimensions(descs, present[0])
-        assert desc is not None
-        return present[0], desc
-    past = descs.get(f"past_{role}")
-    if present:
+def _source(descs: Descs, role: str) -> Found:
+    """Where queries, keys or values come from; OperatorError if no tensor gives them, or two do."""
+    present = [(field, desc) for field in _SOURCES[role] if (desc := descs.get(field)) is not None]
+    if not present:
+        raise OperatorError("must be given, by itself or stacked with others", code="missing", field=role)
+    (field, desc), *more = present
+    if more:
         raise OperatorError(
-            f"gives the {role} a second time", code="duplicate", field=present[1], hint=f"'{present[0]}' gives it, too"
+            f"gives the {role} a second time", code="duplicate", field=more[0][0], hint=f"'{field}' gives it, too"
         )
-    if past is not None:
-        return None
-    raise OperatorError("must be given, by itself or stacked with others", code="missing", field=role)
+    _check_rank(field, desc)
+    return field, desc
+
+
+def _new_source(descs: Descs, role: str) -> Found | None:
+    """Where keys or values come from; None where there are past ones alone."""
+    only_past = descs.get(f"past_{role}") is not None and all(descs.get(field) is None for field in _SOURCES[role])
+    return None if only_past else _source(descs, role)
 
 
 def _rows(found: Found) -> tuple[int, int]:
@@ -241,7 +243,10 @@ class Attention(Operator):
     """Base: where queries, keys and values come from, and the function of them."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        bias: TensorDesc | None
         mask: TensorDesc | None
+        past_key: TensorDesc | None
+        past_value: TensorDesc | None
         mask_type: MultiheadAttentionMaskType
         mask_filter_value: float | None
         scale: float
@@ -287,19 +292,17 @@ class Attention(Operator):
     def fill_in(self) -> Mapping[str, Any]:
         if self.mask is not None and self.mask_filter_value is None:
             raise OperatorError("must be given with a mask", code="missing", field="mask_filter_value")
-        heads = self._heads(self.__dict__, *(getattr(self, field) for field in self.head_fields))
+        heads = self._heads(self.tensors, *(getattr(self, field) for field in self.head_fields))
         return dict(zip(self.head_fields, heads, strict=True)) | {"mask_filter_value": self.mask_filter_value or 0.0}
 
     @property
     def dimensions(self) -> Dimensions:
         """The sizes of which the tensors' sizes consist; OperatorError if the tensors do not determine them."""
         query_heads, key_heads = (getattr(self, field) for field in self.head_fields)
-        return Dimensions.of(self.__dict__, query_heads, key_heads)
+        return Dimensions.of(self.tensors, query_heads, key_heads)
 
     def infer(self, given: Given) -> Outcome:
-        found, sizes = _source(self.__dict__, "query"), self.dimensions
-        assert found is not None
-        field, query = found
+        (field, query), sizes = _source(self.tensors, "query"), self.dimensions
         front = query.sizes[:-3] if field == "query" else ()
         outputs = {
             "output": query.like(sizes=(*front, sizes.batch, sizes.queries, sizes.query_heads * sizes.value_head)),
@@ -310,14 +313,13 @@ class Attention(Operator):
         return {name: outputs.get(name) for name in self.output_fields}
 
     def constraints(self) -> Iterator[Problem]:
-        sizes, fields = self.dimensions, self.__dict__
-        mask, kind = fields["mask"], fields["mask_type"]
-        if (fields["past_key"] is None) != (fields["past_value"] is None):
-            missing = "past_key" if fields["past_key"] is None else "past_value"
+        sizes, mask, kind = self.dimensions, self.mask, self.mask_type
+        if (self.past_key is None) != (self.past_value is None):
+            missing = "past_key" if self.past_key is None else "past_value"
             yield Problem("past keys and past values must be given together", code="conflict", field=missing)
         wanted = {field: sizes.sizes(field) for field in self.input_fields} | {"mask": _mask_sizes(kind, sizes)}
         for field, last in wanted.items():
-            desc = fields[field]
+            desc = getattr(self, field)
             if desc is not None and last and desc.sizes != (1,) * (desc.rank - len(last)) + last:
                 yield Problem(
                     "has other sizes, not counting leading sizes of 1",
@@ -337,7 +339,7 @@ class Attention(Operator):
                 )
             else:
                 yield Problem(f"must be given for mask_type {kind}", code="missing", field="mask")
-        if fields["bias"] is not None and sizes.new == 0:
+        if self.bias is not None and sizes.new == 0:
             yield Problem("cannot be given if there are only past keys and values", code="conflict", field="bias")
         if sizes.query_heads % sizes.key_heads:
             yield Problem(
@@ -383,9 +385,10 @@ class Attention(Operator):
                 part = part + slice_.reshape(heads, 1, -1)
             parts.append(part)
             start += hidden
-        query, key, value = parts
-        assert query is not None
-        return query, _joined(given["past_key"], key, dtype), _joined(given["past_value"], value, dtype)
+        query, key, value = (
+            _joined(given.get(f"past_{role}"), part, dtype) for role, part in zip(_SOURCES, parts, strict=True)
+        )
+        return query, key, value
 
     def added_scores(self, given: Arrays, sizes: Dimensions) -> Iterator[Array]:
         """The addends of the products' scores: arrays that broadcast to {B, heads, S, T}."""
@@ -411,7 +414,7 @@ def _split(tensor: Array, place: int | None, heads: int, dtype: type[np.floating
 
 
 def _joined(past: Array | None, new: Array | None, dtype: type[np.floating[Any]]) -> Array:
-    """Past keys or values, then the new ones."""
+    """Past keys or values, then the new ones; either may be absent."""
     parts = [] if past is None else [past.astype(dtype, copy=False).reshape(past.shape[-4:])]
     parts += [] if new is None else [new]
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)

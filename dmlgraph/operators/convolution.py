@@ -15,10 +15,12 @@ from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import (
+    Quantized,
     along,
     as_channels,
     centred,
     channel_problems,
+    of_quantized_pair,
     quantize,
     single_problems,
 )
@@ -386,21 +388,14 @@ outputs: [y]
             yield from channel_problems(field, getattr(self, field), self.output.sizes[1])
         yield from channel_problems("bias", self.bias, self.output.sizes[1], single=False)
 
+    @of_quantized_pair
     def evaluate(
-        self,
-        x: Array,
-        x_scale: Array,
-        x_zero: Array | None,
-        weights: Array,
-        weights_scale: Array,
-        weights_zero: Array | None,
-        bias: Array | None,
-        scale: Array,
-        zero: Array | None,
+        self, x: Quantized, weights: Quantized, bias: Array | None, scale: Array, zero: Array | None
     ) -> tuple[Array, ...]:
-        sums = self.correlate_centred(x, x_zero, weights, weights_zero)
+        sums = self.correlate_centred(x.steps, x.zero_point, weights.steps, weights.zero_point)
         if bias is not None:
             sums = sums + bias
+        rank = x.steps.ndim
         with np.errstate(all="ignore"):
-            step = along(x_scale, 1, x.ndim) * along(weights_scale, 1, x.ndim) / along(scale, 1, x.ndim)
+            step = along(x.scale, 1, rank) * along(weights.scale, 1, rank) / along(scale, 1, rank)
             return (quantize(sums.astype(np.float32) * step, zero, self.output.dtype),)

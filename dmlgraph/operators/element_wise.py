@@ -9,14 +9,16 @@ last place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.common import shader
+from dmlgraph.operators.common.element_wise import Binary, ElementWise, ScaledUnary, Unary, for_typed_store
 from dmlgraph.operators.common.numerics import accurately, convert, erf, greater, lesser, working
+from dmlgraph.operators.common.powers import half_power, integer_power, power
 from dmlgraph.operators.declaration.fields import (
     Float,
     Input,
@@ -38,99 +40,7 @@ from dmlgraph.operators.declaration.fused import (
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import RoundingMode
-from dmlgraph.tensor import DataType, TensorDesc
-
-FLOAT16_MAX = 65504.0
-
-
-class ElementWise(Operator):
-    """Base: the output has the first input's sizes (all inputs have them) and the data type of the values."""
-
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        output: TensorDesc
-
-    broadcasts: ClassVar = True
-
-    def infer(self, given: Given) -> Outcome:
-        values = getattr(self, self.input_fields[-1])
-        return {"output": values.like()}
-
-    def evaluate(self, *inputs: Any, **_: Any) -> tuple[Array, ...]:  # typed so, others may have tensors of their own
-        arrays = [working(array) for array in inputs if array is not None]
-        with np.errstate(all="ignore"):
-            return (convert(self.apply(*arrays), self.output.dtype),)
-
-    def apply(self, *arrays: Array) -> Array:
-        """The function on arrays in the type it is computed in."""
-        raise NotImplementedError
-
-
-class Unary(ElementWise):
-    """Base of f(x).
-
-    Attributes:
-        half_type: what DirectML computes the function of a float16 tensor in (measured).
-    """
-
-    half_type: ClassVar[type[np.floating[Any]]] = np.float16
-
-    input: Input
-    output: Output = inferred()
-
-    def apply(self, *arrays: Array) -> Array:
-        x = arrays[0]
-        return self.half(x.astype(self.half_type)) if self.of_half else self.function(x)
-
-    @property
-    def of_half(self) -> bool:
-        """Whether the input is a float16 tensor.  A fused activation has none: it works on its host's float result."""
-        tensor: TensorDesc | None = self.input
-        return tensor is not None and tensor.dtype is DataType.FLOAT16
-
-    def function(self, x: Array) -> Array:
-        raise NotImplementedError
-
-    def half(self, x: Array) -> Array:
-        """The function of a float16 tensor, given in `half_type`, as DirectML computes it; by default in float32."""
-        return convert(self.function(x.astype(np.float32)), DataType.FLOAT32)
-
-    def bound(self, value: float, x: Array) -> Array:
-        """A FLOAT attribute as `finite_bound` in the tensor's type, which x is computed from."""
-        tensor: TensorDesc | None = self.input
-        if tensor is None:  # a fused activation's
-            return convert(np.float32(value), DataType.parse(x.dtype))
-        return finite_bound(value, tensor.dtype)
-
-
-def finite_bound(value: float, dtype: DataType) -> Array:
-    """A FLOAT attribute as the nearest number of a type, toward zero for integers.
-
-    Measured for float16: its bounds end at ±65504, infinite ones too.
-    """
-    if dtype is DataType.FLOAT16:
-        value = min(max(value, -FLOAT16_MAX), FLOAT16_MAX)
-    return working(convert(np.float32(value), dtype))
-
-
-class ScaledUnary(Unary):
-    """Base of f(x · scale + bias); of float16 that is in the function's `half_type` (measured)."""
-
-    scale_bias: OptionalScaleBias = None
-
-    def apply(self, *arrays: Array) -> Array:
-        return super().apply(arrays[0] if self.scale_bias is None else self.scale_bias.apply(arrays[0]))
-
-    def constraints(self) -> Iterator[Problem]:
-        return scale_bias_problems(self.scale_bias, self.input)
-
-
-def scale_bias_problems(scale_bias: ScaleBias | None, tensor: TensorDesc) -> Iterator[Problem]:
-    """Measured: DirectML creates no operator with a scale and bias for 64-bit types, but for one that does nothing."""
-    if scale_bias is not None and not scale_bias.changes_nothing and tensor.dtype.bits == 64:
-        message = "cannot be given for 64-bit types"
-        yield Problem(
-            message, code="dtype", field="scale_bias", got=str(tensor.dtype), allowed="types of at most 32 bits"
-        )
+from dmlgraph.tensor import DataType
 
 
 class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
@@ -333,20 +243,6 @@ class Cast(Operator, dml="CAST"):
         return (convert(x, self.output.dtype),)
 
 
-class Binary(ElementWise):
-    """Base of f(a, b)."""
-
-    a: Input
-    b: Input
-    output: Output = inferred()
-
-    def apply(self, *arrays: Array) -> Array:
-        return self.function(*arrays)
-
-    def function(self, a: Array, b: Array) -> Array:
-        raise NotImplementedError
-
-
 class Add(Binary, dml="ELEMENT_WISE_ADD"):
     """The sum: a + b."""
 
@@ -534,13 +430,14 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     def apply(self, *arrays: Array) -> Array:
         x, exponent = arrays
         if self.scale_bias is not None:
-            x, exponent = self._scaled(x, self.input.dtype), self._scaled(exponent, self.exponent.dtype)
+            x = self._scaled(self.scale_bias, x, self.input.dtype)
+            exponent = self._scaled(self.scale_bias, exponent, self.exponent.dtype)
         if self.input.dtype is DataType.FLOAT16:
             return half_power(x, exponent.astype(np.float32))
         if x.dtype.kind == "f" or exponent.dtype.kind == "f":
             result = power(x.astype(np.float64), exponent.astype(np.float64))
             return result if x.dtype.kind == "f" else result.astype(np.float32)  # rounded before it is truncated
-        result = _integer_power(x, exponent)
+        result = integer_power(x, exponent)
         return np.clip(result, *self.input.dtype.range) if self.typed and self.input.dtype.bits == 16 else result
 
     @property
@@ -548,12 +445,11 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
         """Whether one tensor has 8 bits: then DirectML reads and writes all tensors through typed views (measured)."""
         return 8 in (self.input.dtype.bits, self.exponent.dtype.bits)
 
-    def _scaled(self, x: Array, dtype: DataType) -> Array:
+    def _scaled(self, scale_bias: ScaleBias, x: Array, dtype: DataType) -> Array:
         """x · scale + bias, for 16-bit types in the type itself."""
-        assert self.scale_bias is not None
         if dtype.bits != 16 or self.typed:
-            return self.scale_bias.apply(x)
-        return working(convert(self.scale_bias.apply(x.astype(np.float32)), dtype))
+            return scale_bias.apply(x)
+        return working(convert(scale_bias.apply(x.astype(np.float32)), dtype))
 
 
 class If(ElementWise, dml="ELEMENT_WISE_IF"):
@@ -567,43 +463,3 @@ class If(ElementWise, dml="ELEMENT_WISE_IF"):
 
     def evaluate(self, condition: Array, a: Array, b: Array) -> tuple[Array, ...]:
         return (np.where(condition != 0, a, b),)
-
-
-def for_typed_store(x: Array) -> Array:
-    """8-bit integers widened, so that the store saturates results beyond their range."""
-    return x.astype(np.int32) if x.dtype == np.int8 else x
-
-
-def power(
-    base: Array,
-    exponent: Array,
-    exp2: Callable[[Array], Array] = np.exp2,
-    log2: Callable[[Array], Array] = np.log2,
-) -> Array:
-    """base ^ exponent as a shader computes it, in the type of its arrays; infinite exponents are not whole."""
-    magnitude = exp2(exponent * log2(np.abs(base)))
-    whole = (np.trunc(exponent) == exponent) & np.isfinite(exponent)
-    odd = whole & (np.fmod(exponent, 2) != 0)
-    return np.where(base < 0, np.where(whole, np.where(odd, -magnitude, magnitude), np.nan), magnitude)
-
-
-def half_power(base: Array, exponent: Array) -> Array:
-    """base ^ exponent of float16 tensors, given in float32 (measured): infinite beyond 65504, even by a little."""
-    result = power(base, exponent, shader.exp2, shader.log2)
-    return np.where(np.abs(result) > FLOAT16_MAX, np.copysign(np.float32(np.inf), result), result)
-
-
-def _integer_power(base: Array, exponent: Array) -> Array:
-    """base ^ exponent modulo 2^32 by squaring; negative exponents give the fraction cut, and 0 the greatest number."""
-    wide = np.uint32 if base.dtype.kind == "u" else np.int32
-    square: Array = base.astype(wide)
-    result = np.ones(base.shape, wide)
-    remaining = np.where(exponent < 0, 0, exponent).astype(np.uint64)
-    while remaining.any():
-        result = np.where(remaining & np.uint64(1) != 0, result * square, result)
-        square = square * square
-        remaining = remaining >> np.uint64(1)
-    if exponent.dtype.kind == "u":
-        return result
-    inverse = convert(power(base.astype(np.float64), exponent.astype(np.float64)), DataType.parse(base.dtype))
-    return np.where(exponent < 0, inverse.astype(wide), result)

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dmlgraph.operators.common.element_wise import ElementWise, finite_bound
 from dmlgraph.operators.common.numerics import working
 from dmlgraph.operators.declaration.fields import Float, Input, Output, ScalarDataType, ScalarValue, TypedBy, inferred
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.operators.element_wise import ElementWise, finite_bound
 
 
 class Gradient(ElementWise):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,11 @@ class BlockMove(Operator):
     output: Output = inferred()
     block_size: UInt
 
+    if TYPE_CHECKING:  # a field of some subclasses, a constant of the others
+
+        @property
+        def order(self) -> DepthSpaceOrder: ...
+
     def infer(self, given: Given) -> Outcome:
         _check_image(self.input)
         if self.block_size < 1:
@@ -56,8 +61,7 @@ class BlockMove(Operator):
 
     @property
     def _block_axes(self) -> str:
-        order: DepthSpaceOrder = getattr(self, "order", DepthSpaceOrder.DEPTH_COLUMN_ROW)
-        return _BLOCK_AXES[order]
+        return _BLOCK_AXES[self.order]
 
 
 class SpaceToDepthMove(BlockMove):
@@ -106,6 +110,7 @@ nodes:
   y: {op: space_to_depth, input: x, block_size: 2}
 outputs: [y]
 """
+    order: ClassVar = DepthSpaceOrder.DEPTH_COLUMN_ROW
 
 
 class SpaceToDepth1(SpaceToDepthMove, dml="SPACE_TO_DEPTH1"):
@@ -139,6 +144,7 @@ nodes:
   y: {op: depth_to_space, input: x, block_size: 2}
 outputs: [y]
 """
+    order: ClassVar = DepthSpaceOrder.DEPTH_COLUMN_ROW
 
 
 class DepthToSpace1(DepthToSpaceMove, dml="DEPTH_TO_SPACE1"):

@@ -7,7 +7,7 @@ error in DirectML, and their results are undefined; here the nearest element is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -162,6 +162,11 @@ class TupleIndexed(Operator):
     input: Input
     indices: IndexInput
 
+    if TYPE_CHECKING:  # a field of some subclasses, a constant of the others
+
+        @property
+        def batch_dimension_count(self) -> int: ...
+
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
         """All tensors with leading dimensions of size 1, up to the greatest number of dimensions."""
@@ -170,7 +175,7 @@ class TupleIndexed(Operator):
 
     def shapes(self) -> tuple[Sizes, Sizes, int]:
         """The input's sizes, the indices', and how many of them are batches; OperatorError if these are wrong."""
-        batches: int = getattr(self, "batch_dimension_count", 0)
+        batches = self.batch_dimension_count
         for tensor in ("input", "indices"):
             count = self._count(tensor)
             if count <= batches:
@@ -247,6 +252,7 @@ nodes:
   y: {op: gather_nd, input: x, indices: indices, input_dimension_count: 2, indices_dimension_count: 2}
 outputs: [y]
 """
+    batch_dimension_count: ClassVar = 0
 
     input_dimension_count: Annotated[UInt, RankOf("input")] = inferred()
     indices_dimension_count: Annotated[UInt, RankOf("indices")] = inferred()
@@ -351,6 +357,7 @@ nodes:
     indices_dimension_count: 2
 outputs: [y]
 """
+    batch_dimension_count: ClassVar = 0
 
     updates: Input
     output: Output = inferred()

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from dmlgraph.operators.common.element_wise import Binary, Unary
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import IsInfinityMode
-from dmlgraph.operators.element_wise import Binary, Unary
 from dmlgraph.tensor import DataType
 
 

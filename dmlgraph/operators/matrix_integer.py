@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.operators.common.numerics import convert
-from dmlgraph.operators.common.scales import clamp_steps, with_rank
+from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair, with_rank
 from dmlgraph.operators.declaration.fields import Input, NumberType, OptionalInput, Output, ScaleInput, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -172,20 +172,11 @@ outputs: [y]
             return self.output_zero_point.dtype
         return given["output"].dtype or self.a.dtype
 
-    def evaluate(
-        self,
-        a: Array,
-        a_scale: Array,
-        a_zero: Array | None,
-        b: Array,
-        b_scale: Array,
-        b_zero: Array | None,
-        scale: Array,
-        zero: Array | None,
-    ) -> tuple[Array, ...]:
+    @of_quantized_pair
+    def evaluate(self, a: Quantized, b: Quantized, scale: Array, zero: Array | None) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
-            # The order of the products is DirectML's: it decides which steps are exact halves.
-            steps = _sums(a, a_zero, b, b_zero).astype(np.float32) * (b_scale * (a_scale / scale))
+            sums = _sums(a.steps, a.zero_point, b.steps, b.zero_point).astype(np.float32)
+            steps = sums * (b.scale * (a.scale / scale))  # DirectML's order: it decides which steps are exact halves
         return (clamp_steps(steps, np.zeros(1) if zero is None else zero, self.output.dtype),)
 
 
@@ -232,18 +223,10 @@ outputs: [y]
     def output_dtype(self, given: Given) -> DataType:
         return self.a_scale.dtype
 
-    def evaluate(
-        self,
-        a: Array,
-        a_scale: Array,
-        a_zero: Array | None,
-        b: Array,
-        b_scale: Array,
-        b_zero: Array | None,
-        bias: Array | None,
-    ) -> tuple[Array, ...]:
+    @of_quantized_pair
+    def evaluate(self, a: Quantized, b: Quantized, bias: Array | None) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
-            left = from_steps(a, a_scale, a_zero, self.output.dtype).astype(np.float64)
-            right = from_steps(b, b_scale, b_zero, self.output.dtype).astype(np.float64)
+            left = from_steps(*a, self.output.dtype).astype(np.float64)
+            right = from_steps(*b, self.output.dtype).astype(np.float64)
             result = left @ right
             return (convert(result if bias is None else result + bias, self.output.dtype),)

@@ -273,6 +273,11 @@ def or_infinite(window: Windows, x: Array, greatest: Array) -> Array:
 class Maxima(Pooling):
     """Base of the max poolings."""
 
+    @property
+    def indices_desc(self) -> TensorDesc | None:
+        """The description of the second output; None where it is left out; MAX_POOLING has none."""
+        return next(iter(self.output_descs[1:]), None)
+
     def infer(self, given: Given) -> Outcome:
         tensor: TensorDesc = self.input
         output = tensor.like(sizes=self.pooled(tensor))
@@ -284,7 +289,7 @@ class Maxima(Pooling):
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         greatest, indices = maxima(self.window, x)
-        asked: TensorDesc | None = getattr(self, "output_indices", None)
+        asked = self.indices_desc
         output = convert(greatest, DataType.parse(x.dtype))
         if asked is None:
             return (or_infinite(self.window, x, output),)

@@ -9,8 +9,9 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.common.element_wise import ElementWise
 from dmlgraph.operators.common.numerics import convert
-from dmlgraph.operators.common.scales import clamp_steps, single_problems, with_rank
+from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair, single_problems, with_rank
 from dmlgraph.operators.declaration.fields import (
     Count,
     Input,
@@ -24,7 +25,6 @@ from dmlgraph.operators.declaration.fields import (
 from dmlgraph.operators.declaration.operator import Array, Operator, broadcast_inputs
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import QuantizationType
-from dmlgraph.operators.element_wise import ElementWise
 from dmlgraph.tensor import DataType, TensorDesc
 
 
@@ -201,22 +201,10 @@ outputs: [y]
             if field not in ("a", "b"):
                 yield from single_problems(field, getattr(self, field))
 
-    def evaluate(
-        self,
-        a: Array,
-        a_scale: Array,
-        a_zero: Array | None,
-        b: Array,
-        b_scale: Array,
-        b_zero: Array | None,
-        scale: Array,
-        zero: Array | None,
-    ) -> tuple[Array, ...]:
-        left, right = (
-            from_steps(term, by, origin, DataType.FLOAT32)
-            for term, by, origin in ((a, a_scale, a_zero), (b, b_scale, b_zero))
-        )
-        return (to_steps(left + right, scale, zero, self.output.dtype),)
+    @of_quantized_pair
+    def evaluate(self, a: Quantized, b: Quantized, scale: Array, zero: Array | None) -> tuple[Array, ...]:
+        total = from_steps(*a, DataType.FLOAT32) + from_steps(*b, DataType.FLOAT32)
+        return (to_steps(total, scale, zero, self.output.dtype),)
 
 
 class DynamicQuantizeLinear(Operator, dml="DYNAMIC_QUANTIZE_LINEAR"):

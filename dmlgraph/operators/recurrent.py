@@ -22,6 +22,7 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem, listing
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.common.element_wise import Unary
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import (
     Bool,
@@ -37,7 +38,6 @@ from dmlgraph.operators.declaration.fused import Activations
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
-from dmlgraph.operators.element_wise import Unary
 from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.tensor import DataType, TensorDesc
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dmlgraph.operators.declaration.fields import Kind, Missing, Number, Role
 from dmlgraph.operators.declaration.number_types import describe_sources
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.declaration.struct import Member
+from dmlgraph.operators.declaration.struct import FieldMember
 from dmlgraph.operators.examples import example
 from dmlgraph.operators.registry import REGISTRY
 
@@ -77,8 +77,7 @@ def _level_lines(operator: type[Operator]) -> Iterator[str]:
         yield from (f"    {tensors}: {ranks}: {dtypes}" for _, tensors, ranks, dtypes in rows)
 
 
-def _takes(operator: type[Operator], member: Member) -> str:
-    assert member.field is not None
+def _takes(operator: type[Operator], member: FieldMember) -> str:
     if member.role is not None:
         several = "tensors" if member.kind is Kind.TENSORS else "tensor"
         numbers = describe_sources(operator, member.field)
@@ -92,8 +91,8 @@ def _takes(operator: type[Operator], member: Member) -> str:
     return member.kind.form.takes
 
 
-def _default(operator: type[Operator], member: Member) -> str:
-    info = operator.model_fields[member.field or ""]
+def _default(operator: type[Operator], member: FieldMember) -> str:
+    info = operator.model_fields[member.field]
     if member.role is Role.OUTPUT and not member.optional:
         return "requested by dtype and sizes" if operator.is_source() else "inferred"
     if info.is_required():
@@ -106,7 +105,7 @@ def _default(operator: type[Operator], member: Member) -> str:
     return f"default {default.value if isinstance(default, Number) else default}"
 
 
-def _declared_default(member: Member) -> str | None:
+def _declared_default(member: FieldMember) -> str | None:
     """The default of a field that follows from its declaration, if it has one."""
     if member.entries is not None and member.entries.default is not None:
         return f"{member.entries.default} everywhere"

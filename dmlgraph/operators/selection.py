@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,11 @@ class Top(Operator):
     axis: Axis
     k: UInt
 
+    if TYPE_CHECKING:  # a field of some subclasses, a constant of the others
+
+        @property
+        def axis_direction(self) -> AxisDirection: ...
+
     def infer(self, given: Given) -> Outcome:
         size = self.input.sizes[self.axis]
         if not 1 <= self.k <= size:
@@ -46,8 +51,7 @@ class Top(Operator):
         }
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
-        direction: AxisDirection = getattr(self, "axis_direction", AxisDirection.DECREASING)
-        if direction is AxisDirection.INCREASING:
+        if self.axis_direction is AxisDirection.INCREASING:
             order = np.argsort(x, self.axis, stable=True)
         else:  # the reversed ascending order of the reversed elements, so that equal elements keep their order
             backwards = np.argsort(np.flip(x, self.axis), self.axis, stable=True)
@@ -71,6 +75,7 @@ nodes:
   y: {op: top_k, input: x, axis: 3, k: 2}
 outputs: {values: y.output_value, indices: y.output_index}
 """
+    axis_direction: ClassVar = AxisDirection.DECREASING
 
 
 class TopK1(Top, dml="TOP_K1"):

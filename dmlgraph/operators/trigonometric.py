@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from dmlgraph.operators.common import shader
+from dmlgraph.operators.common.element_wise import Binary, ScaledUnary
 from dmlgraph.operators.common.numerics import accurately
 from dmlgraph.operators.declaration.operator import Array
-from dmlgraph.operators.element_wise import Binary, ScaledUnary
 
 
 class Sin(ScaledUnary, dml="ELEMENT_WISE_SIN"):

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph.operators.activation import ActivationRelu
+from dmlgraph.operators.common.element_wise import finite_bound
 from dmlgraph.operators.declaration.fields import ScaleBias
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Clip, Clip1, Max, Min, Threshold, finite_bound
+from dmlgraph.operators.element_wise import Clip, Clip1, Max, Min, Threshold
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import NUMBERS, Declined, Differs, New, Operand, Outcome, Rewrite, rule
 from dmlgraph.scalar import Scalar

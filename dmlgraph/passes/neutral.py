@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dmlgraph.operators.bitwise import BitAnd, BitNot, BitOr, BitShiftLeft, BitShiftRight, BitXor
+from dmlgraph.operators.bitwise import BitAnd, BitOr, BitShiftLeft, BitShiftRight, BitXor
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Add, Divide, If, Max, Min, Multiply, Negate, Subtract
+from dmlgraph.operators.element_wise import Add, Divide, If, Max, Min, Multiply, Subtract
 from dmlgraph.operators.logical import LogicalAnd, LogicalOr
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.fills import fill
@@ -118,18 +118,4 @@ def same_operands(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(fill(draft, node, 0, Scalar(dtype, 0)), "both operands are the same")
 
 
-@rule(Negate, BitNot, after=(Negate, BitNot), effect="bit-exact")
-def double_negation(draft: Draft, node: DraftNode) -> Outcome:
-    """−(−x), ~~x → x; not −(−x) of 8-bit integers, whose least number becomes the greatest (measured)."""
-    inner = draft.made_by(node.operand("input"), type(node.computation))
-    if inner is None:
-        return None
-    dtype = node.output_desc().dtype
-    if isinstance(node.operator, Negate) and not dtype.is_float and dtype.bits == 8:
-        return None
-    outer, operand = node.needed("input"), inner.needed("input")
-    seen = draft.around(outer, draft.produced(outer), operand)
-    return None if seen is None else instead(draft, node, seen, "it undoes the previous one")
-
-
-RULES = (remove_neutral, decide, same_operands, double_negation)
+RULES = (remove_neutral, decide, same_operands)

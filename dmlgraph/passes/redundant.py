@@ -68,16 +68,16 @@ def remove_copy(draft: Draft, node: DraftNode) -> Outcome:
 
 
 @rule(*_INVOLUTIONS, after=_INVOLUTIONS, effect="bit-exact")
-def remove_twice(draft: Draft, node: DraftNode) -> Outcome:
-    """−(−x) → x, and the same for bit_not."""
-    first = _same_before(draft, node)
+def double_negation(draft: Draft, node: DraftNode) -> Outcome:
+    """−(−x), ~~x → x; not −(−x) of int8, whose least number becomes the greatest (measured)."""
+    operand = node.needed("input")
+    first = draft.made_by(operand, type(node.computation))
     if first is None:
         return None
-    operand = node.needed("input")
-    if not any(type(node.operator) is each and safe(operand.desc.dtype) for each, safe in _INVOLUTIONS.items()):
+    if not _INVOLUTIONS[type(node.computation)](operand.desc.dtype):
         return Declined(f"in {operand.desc.dtype} it does not restore every number")
-    source = first.needed("input")
-    return instead(draft, node, source, f"undoes '{first.name}'")
+    seen = draft.around(operand, draft.produced(operand), first.needed("input"))
+    return None if seen is None else instead(draft, node, seen, f"undoes '{first.name}'")
 
 
 @rule(*_IDEMPOTENT, after=_IDEMPOTENT, effect="bit-exact")
@@ -144,4 +144,4 @@ _HOLDS: dict[DataType, list[DataType]] = {
     DataType.INT8: _wider("int16 int32 int64 float16 float32 float64"),
 }
 
-RULES = (remove_copy, remove_twice, remove_again, join_casts)
+RULES = (remove_copy, double_negation, remove_again, join_casts)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.operators.activation import ActivationIdentity, ActivationLinear, ActivationRelu, ActivationTanh
+from dmlgraph.operators.common.element_wise import ScaledUnary
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, ScaledUnary, Subtract, Threshold
+from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, Subtract, Threshold
 from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, Affine, AffineMap, affine, affine_map_of, compose, compose_as_reals

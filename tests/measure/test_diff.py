@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ import dmlgraph as dg
 from dmlgraph import devices
 from dmlgraph.compile import compile_graph
 from dmlgraph.devices import choose
+from dmlgraph.devices.device import Family
 from dmlgraph.devices.executable import Array, Executable
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.lowering import GraphDesc, OperatorDescNode
@@ -54,7 +57,10 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[Fault], str]:
                 )
                 return super().compile(dataclasses.replace(graph, nodes=nodes), reason=reason, debug=debug)
 
-        monkeypatch.setitem(devices._EMBEDDED, "broken", Broken)
+        broken = types.ModuleType("dmlgraph.devices.broken")
+        broken.FAMILY = Family.of(Broken)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, broken.__name__, broken)
+        monkeypatch.setattr(devices, "_FAMILIES", (*devices._FAMILIES, "broken"))
         return "broken"
 
     return make

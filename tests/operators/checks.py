@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.operators.element_wise import Unary
+from dmlgraph.operators.common.element_wise import Unary
 
 from .harness import (
     LAYOUTS,

@@ -16,8 +16,8 @@ import yaml
 from agreement import LIBRARY_LEVEL
 
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.common.element_wise import Unary
 from dmlgraph.operators.declaration.fields import Kind
-from dmlgraph.operators.element_wise import Unary
 from dmlgraph.tensor import DataType
 
 from .harness import INF, NAN, Array, bits_of, run, ulps

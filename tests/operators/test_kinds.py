@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import pathlib
 import pickle
 
 import pytest
 
+import dmlgraph
 from dmlgraph import _native
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.declaration.fields import Kind
@@ -38,3 +40,9 @@ def test_one_number_stands_for_all_entries_where_the_kind_says_what_an_entry_is(
         for member in operator.members:
             if member.entries is not None:
                 assert member.kind.form.schema["items"] == member.kind.form.entry
+
+
+def test_the_kind_that_contributing_follows_is_in_no_other_place() -> None:
+    package = pathlib.Path(dmlgraph.__file__).parent
+    places = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if "SIZE_2D" in path.read_text()}
+    assert places == {"operators/declaration/fields.py", "dxdispatch/fields.py", "dxdispatch/descs.py"}

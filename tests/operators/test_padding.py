@@ -111,7 +111,9 @@ class PaddingTests(ShapedTests):
         if level >= dg.FeatureLevel.parse(since):
             add_node(graph, self.operator, [x], **fields)
             return
-        with pytest.raises(dg.OperatorError, match=f"not there at feature level {level}; legal from {since}") as caught:
+        with pytest.raises(
+            dg.OperatorError, match=f"does not exist at feature level {level}; legal from {since}"
+        ) as caught:
             add_node(graph, self.operator, [x], **fields)
         assert (caught.value.field, caught.value.got) == ("padding_mode", mode)
 

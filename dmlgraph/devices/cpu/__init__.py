@@ -7,7 +7,7 @@ a strided copy, or costs nothing.  An operator without a native step runs its `e
 from __future__ import annotations
 
 from dmlgraph.devices.cpu.threads import checked_threads
-from dmlgraph.devices.device import Device, native_needed
+from dmlgraph.devices.device import Device, Family, native_needed
 from dmlgraph.devices.executable import Executable
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import GraphDesc
@@ -28,6 +28,9 @@ class CpuDevice(Device):
     def __init__(self, threads: int | None = None) -> None:
         self.threads = None if threads is None else checked_threads(threads)
 
+    def with_threads(self, threads: int) -> Device:
+        return CpuDevice(threads)
+
     def objection(self, made: Operator, instead_of: Operator | None) -> str | None:
         with native_needed():
             from dmlgraph.devices.cpu.absorption import objection
@@ -37,3 +40,6 @@ class CpuDevice(Device):
         with native_needed():
             from dmlgraph.devices.cpu.executable import CpuExecutable
         return CpuExecutable(graph, self.name, reason, threads=checked_threads(self.threads))
+
+
+FAMILY = Family.of(CpuDevice)

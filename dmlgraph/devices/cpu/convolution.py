@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.operators.common.numerics import convert
-from dmlgraph.operators.common.scales import along
+from dmlgraph.operators.common.scales import Quantized, along, of_quantized_pair
 from dmlgraph.operators.common.windows import Sizes, Windows
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.directml_enums import ConvolutionMode
@@ -28,10 +28,7 @@ _BLOCK = 1 << 19  # numbers in a block of windows: 2 MiB of float32
 Box = tuple[range, ...]  # a range of windows along each dimension
 
 
-def convolution(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    x, weights, bias = inputs
-    assert x is not None
-    assert weights is not None
+def convolution(operator: Any, x: Array, weights: Array, bias: Array | None) -> tuple[Array, ...]:
     x, weights = single(x), single(weights)
     if operator.mode is ConvolutionMode.CONVOLUTION:
         weights = np.flip(weights, tuple(range(2, weights.ndim)))
@@ -50,32 +47,30 @@ def convolution(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
     return (convert(activated(operator.fused_activation, result, dtype), dtype),)
 
 
-def convolution_integer(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    sums = _correlate_centred(operator, *inputs)
+def convolution_integer(
+    operator: Any, x: Array, x_zero: Array | None, weights: Array, weights_zero: Array | None
+) -> tuple[Array, ...]:
+    sums = _correlate_centred(operator, x, x_zero, weights, weights_zero)
     # Converted through int64, so that a sum beyond 32 bits wraps.
     return ((sums if sums.dtype == np.float32 else sums.astype(np.int64)).astype(np.int32),)
 
 
-def quantized_linear_convolution(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    x, x_scale, x_zero, weights, weights_scale, weights_zero, bias, scale, zero = inputs
-    assert x is not None
-    assert x_scale is not None
-    assert weights_scale is not None
-    assert scale is not None
-    sums = _correlate_centred(operator, x, x_zero, weights, weights_zero)
+@of_quantized_pair
+def quantized_linear_convolution(
+    operator: Any, x: Quantized, weights: Quantized, bias: Array | None, scale: Array, zero: Array | None
+) -> tuple[Array, ...]:
+    sums = _correlate_centred(operator, x.steps, x.zero_point, weights.steps, weights.zero_point)
     if bias is not None:
         sums = sums + bias.astype(np.float64)  # exact; it is rounded to float32 once
-    rank = x.ndim
-    step = along(x_scale, 1, rank) * along(weights_scale, 1, rank) / along(scale, 1, rank)
+    rank = x.steps.ndim
+    step = along(x.scale, 1, rank) * along(weights.scale, 1, rank) / along(scale, 1, rank)
     return (clamped(single(sums) * step, along(zero, 1, rank), operator.output.dtype),)
 
 
 def _correlate_centred(
-    operator: Any, x: Array | None, x_zero: Array | None, weights: Array | None, weights_zero: Array | None
+    operator: Any, x: Array, x_zero: Array | None, weights: Array, weights_zero: Array | None
 ) -> Array:
     """Sums of products of 8-bit integers minus their zero points: exact, in float32 if that is wide enough."""
-    assert x is not None
-    assert weights is not None
     x = centred(x, None if x_zero is None else along(x_zero, 1, x.ndim))
     weights = centred(weights, None if weights_zero is None else along(weights_zero, 0, weights.ndim))
     sums = np.abs(weights).reshape(len(weights), -1).sum(1, dtype=np.float64)

@@ -16,9 +16,9 @@ import numpy as np
 
 from dmlgraph._native import cpu_kernels
 from dmlgraph.operators import activation, bitwise, element_wise, gradient, logical, quantization, trigonometric
+from dmlgraph.operators.common.numerics import FLOAT16_MAX
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import IsInfinityMode, RoundingMode
-from dmlgraph.operators.element_wise import FLOAT16_MAX
 from dmlgraph.operators.fill import FillValueSequence
 from dmlgraph.tensor import DataType
 
@@ -54,7 +54,7 @@ def instructions(operator: Operator) -> tuple[Instruction, ...] | None:
     result = writer(code, operator)
     if result is None:
         return None
-    dtype = operator.__dict__[operator.output_fields[0]].dtype
+    dtype = operator.first_output.dtype
     if dtype.bits == 4:
         return None
     code.convert(result, dtype)
@@ -118,7 +118,7 @@ def _function(opcode: str, *attributes: str) -> Function:
 
 def _attribute(operator: Any, name: str, x: Value) -> float:
     """A FLOAT attribute, rounded to float16 for a float16 tensor."""
-    number: float = operator.__dict__[name]
+    number: float = getattr(operator, name)
     if _tensor_type(operator, x) is not DataType.FLOAT16:
         return number
     with np.errstate(over="ignore"):
@@ -325,7 +325,7 @@ def activate(code: Code, operator: Operator, x: Value, dtype: DataType) -> Value
 
 def _inputs(operator: Operator) -> list[Value]:
     """The operator's inputs, none of which may be absent."""
-    return [Value(port, operator.__dict__[field].dtype) for port, field in enumerate(operator.input_fields)]
+    return [Value(port, getattr(operator, field).dtype) for port, field in enumerate(operator.input_fields)]
 
 
 def _binary(opcode: str) -> Writer:

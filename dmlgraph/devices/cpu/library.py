@@ -6,7 +6,7 @@ A function takes the operator and its arrays in binding order, absent ones as No
 
 from __future__ import annotations
 
-from dmlgraph.operators import find
+from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.declaration.operator import Operator
 
 from . import attention, convolution, matrix, pooling, recurrent, resampling
@@ -34,12 +34,4 @@ _FUNCTIONS: dict[str, Evaluate] = {
 }
 
 
-def _operator(name: str) -> type[Operator]:
-    operator = find(name)
-    assert operator is not None, name
-    return operator
-
-
-FAST: dict[type[Operator], Evaluate] = {
-    _operator(name): or_reference(function) for name, function in _FUNCTIONS.items()
-}
+FAST: dict[type[Operator], Evaluate] = {REGISTRY[name]: or_reference(function) for name, function in _FUNCTIONS.items()}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.operators.common.numerics import convert
-from dmlgraph.operators.common.scales import clamp_steps
+from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.directml_enums import MatrixTransform
 from dmlgraph.operators.quantization import from_steps
@@ -16,10 +16,7 @@ from dmlgraph.tensor import DataType
 from .single import activated, exact_type, finite, product, single
 
 
-def gemm(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    a, b, c = inputs
-    assert a is not None
-    assert b is not None
+def gemm(operator: Any, a: Array, b: Array, c: Array | None) -> tuple[Array, ...]:
     result = product(_transformed(a, operator.trans_a), _transformed(b, operator.trans_b))
     if operator.alpha != 1:
         result *= np.float32(operator.alpha)
@@ -33,39 +30,36 @@ def _transformed(matrix: Array, transform: MatrixTransform) -> Array:
     return matrix.swapaxes(-1, -2) if transform is MatrixTransform.TRANSPOSE else matrix
 
 
-def matrix_multiply_integer(_: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    sums = _sums(*inputs)
+def matrix_multiply_integer(
+    _: Any, a: Array, a_zero: Array | None, b: Array, b_zero: Array | None
+) -> tuple[Array, ...]:
+    sums = _sums(a, a_zero, b, b_zero)
     # Converted through int64, so that a sum beyond 32 bits wraps.
     return ((sums if sums.dtype == np.float32 else sums.astype(np.int64)).astype(np.int32),)
 
 
-def quantized_linear_matrix_multiply(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = inputs
-    assert a_scale is not None
-    assert b_scale is not None
-    assert scale is not None
+@of_quantized_pair
+def quantized_linear_matrix_multiply(
+    operator: Any, a: Quantized, b: Quantized, scale: Array, zero: Array | None
+) -> tuple[Array, ...]:
     # The order of the products decides which steps are exact halves.
-    steps = single(_sums(a, a_zero, b, b_zero)) * (b_scale * (a_scale / scale))
+    steps = single(_sums(a.steps, a.zero_point, b.steps, b.zero_point)) * (b.scale * (a.scale / scale))
     return (clamped(steps, np.zeros(1) if zero is None else zero, operator.output.dtype),)
 
 
-def matrix_multiply_integer_to_float(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    a, a_scale, a_zero, b, b_scale, b_zero, bias = inputs
-    assert a is not None
-    assert a_scale is not None
-    assert b is not None
-    assert b_scale is not None
+@of_quantized_pair
+def matrix_multiply_integer_to_float(
+    operator: Any, a: Quantized, b: Quantized, bias: Array | None
+) -> tuple[Array, ...]:
     dtype = operator.output.dtype
-    result = product(from_steps(a, a_scale, a_zero, dtype), from_steps(b, b_scale, b_zero, dtype))
+    result = product(from_steps(*a, dtype), from_steps(*b, dtype))
     if bias is not None:
         result += single(bias)
     return (convert(finite(result), dtype),)
 
 
-def _sums(a: Array | None, a_zero: Array | None, b: Array | None, b_zero: Array | None) -> Array:
+def _sums(a: Array, a_zero: Array | None, b: Array, b_zero: Array | None) -> Array:
     """Σ (a − a_zero_point) · (b − b_zero_point) of 8-bit integers: exact, in float32 if that is wide enough."""
-    assert a is not None
-    assert b is not None
     left, right = centred(a, a_zero), centred(b, b_zero)
     most = np.abs(left).max() * np.abs(right).sum(-2, dtype=np.float64).max()
     dtype = exact_type(most)

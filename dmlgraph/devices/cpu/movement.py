@@ -18,7 +18,7 @@ import numpy as np
 
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import DepthSpaceOrder, PaddingMode
-from dmlgraph.operators.image import DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
+from dmlgraph.operators.image import BlockMove, DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
 from dmlgraph.operators.padding import Padding, Padding1
 from dmlgraph.operators.shape import Join, Split, Tile
 from dmlgraph.operators.slicing import Slice, Slice1
@@ -122,10 +122,9 @@ def _pad(operator: Padding | Padding1) -> Movement | None:
     return "move", (np.asarray(operator.constant(), operator.input.dtype.numpy).tobytes(), tuple(pieces))
 
 
-def _blocks(operator: Operator, image: TensorDesc, deep: TensorDesc) -> tuple[tuple[int, ...], Map, Map] | None:
+def _blocks(operator: BlockMove, image: TensorDesc, deep: TensorDesc) -> tuple[tuple[int, ...], Map, Map] | None:
     """Sizes {N…, B, B, C, H, W} of blocks of pixels, and their affine maps onto the image and onto the channels."""
-    block: int = operator.__dict__["block_size"]
-    order = operator.__dict__.get("order", DepthSpaceOrder.DEPTH_COLUMN_ROW)
+    block, order = operator.block_size, operator.order
     batch = image.sizes[:-3]
     lead, channels = len(batch), image.sizes[-3]
     if lead + 5 > MAX_RANK or not _whole_bytes(image):

@@ -46,7 +46,8 @@ class Parts:
     def compute(self, code: Code, *operands: Tensor, output: TensorDesc) -> Tensor:
         """Adds instructions whose input ports are the operands; an operand is repeated where its size is 1."""
         written = code.finish()
-        assert written is not None, "the kernels that parts use exist"
+        if written is None:
+            raise LookupError("a part needs a kernel that does not exist")
         inputs = tuple([_repeated(each.desc, output.sizes) for each in operands])
         return self._add(Part("element_wise", tuple([each.source for each in operands]), inputs, output, written))
 

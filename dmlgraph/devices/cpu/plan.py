@@ -162,9 +162,7 @@ def _with_activation_apart(operator: Operator, name: str, threads: int) -> Paylo
     activation = operator.__dict__.get("fused_activation")
     if activation is None or type(operator) not in FAST:
         return None
-    (output,) = operator.output_descs
-    assert output is not None
-    code = Code()
+    code, output = Code(), operator.first_output
     activated = activate(code, activation, Value(0, DataType.FLOAT32), output.dtype)
     if activated is None:  # a softmax fused into GEMM: `evaluate` computes it
         return None

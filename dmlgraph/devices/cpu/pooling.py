@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import along, centred
 from dmlgraph.operators.common.windows import Sizes, Windows
 from dmlgraph.operators.declaration.operator import Array
@@ -26,17 +26,14 @@ from .single import UnfitError, finite, single
 _BLOCK = 1 << 18  # elements of a tensor that are pooled together: they and their results fit into the cache
 
 
-def average_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    (x,) = required(inputs)
+def average_pooling(operator: Any, x: Array) -> tuple[Array, ...]:
     sums = finite(combined(np.add, single(x), operator.window, 0))
     return (_averages(sums, operator, x),)
 
 
-def quantized_linear_average_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    x, x_scale, x_zero, scale, zero = inputs
-    assert x is not None
-    assert x_scale is not None
-    assert scale is not None
+def quantized_linear_average_pooling(
+    operator: Any, x: Array, x_scale: Array, x_zero: Array | None, scale: Array, zero: Array | None
+) -> tuple[Array, ...]:
     numbers = (centred(x, x_zero) * along(x_scale, 1, x.ndim)).astype(np.float32)
     # In float64, where sums of such numbers are exact: whether a mean is above or below a half decides the result.
     sums = combined(np.add, numbers.astype(np.float64), operator.window, 0)
@@ -63,8 +60,7 @@ def _inside_counts(windows: Windows, sizes: Sizes) -> Iterator[Array]:
         yield inside
 
 
-def lp_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    (x,) = required(inputs)
+def lp_pooling(operator: Any, x: Array) -> tuple[Array, ...]:
     powers = _POWERS.get(operator.p)
     if powers is None:
         sums = combined(np.add, np.abs(x.astype(np.float64)) ** operator.p, operator.window, 0)
@@ -82,10 +78,9 @@ _POWERS: dict[int, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = 
 }
 
 
-def max_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    (x,) = required(inputs)
+def max_pooling(operator: Any, x: Array) -> tuple[Array, ...]:
     dtype = DataType.parse(x.dtype)
-    asked: TensorDesc | None = operator.__dict__.get("output_indices")
+    asked: TensorDesc | None = operator.indices_desc
     if asked is None:
         if dtype.is_float and (x.view(f"i{x.itemsize}") == np.iinfo(f"i{x.itemsize}").min).any():
             # Of zeros of different signs the first counts; fmax returns either.
@@ -98,8 +93,7 @@ def max_pooling(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
     return _stored(greatest, operator.window, x), np.maximum(indices, 0).astype(asked.dtype.numpy)
 
 
-def max_pooling_grad(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    x, gradient = required(inputs)
+def max_pooling_grad(operator: Any, x: Array, gradient: Array) -> tuple[Array, ...]:
     _, indices = maxima(x, operator.window)
     total = np.zeros(x.size, x.dtype)
     inside = indices.ravel() >= 0  # a window of nothing but padding has no maximum

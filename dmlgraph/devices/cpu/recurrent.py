@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,16 +19,22 @@ from dmlgraph.operators.recurrent import Gru, Lstm, Rnn
 from .blas import multiply
 from .single import activated, finite, product, single
 
-Given = Mapping[str, Array | None]
 State = tuple[Array, ...]  # the hidden state first, each {B, H}
 Step = Callable[[Array, State], State]  # a step's W · x + biases {B, gates · H}, which is overwritten
 
 
-def recurrent(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    given = dict(zip(operator.input_fields, inputs, strict=True))
-    x, recurrence, lengths = given["input"], given["recurrence"], given["sequence_lengths"]
-    assert x is not None
-    assert recurrence is not None
+class Given(NamedTuple):
+    """The arrays of an operator: what every one has, and the others by field, absent ones as None."""
+
+    x: Array
+    weight: Array
+    recurrence: Array
+    others: Mapping[str, Array | None]
+
+
+def recurrent(operator: Any, x: Array, weight: Array, recurrence: Array, *others: Array | None) -> tuple[Array, ...]:
+    given = Given(x, weight, recurrence, dict(zip(operator.input_fields[3:], others, strict=True)))
+    lengths = given.others["sequence_lengths"]
     steps, batch = x.shape[-3:-1]
     ends = None if lengths is None else lengths.reshape(batch, 1).astype(np.int64)
     directions, hidden = recurrence.shape[1], recurrence.shape[-1]
@@ -38,7 +44,7 @@ def recurrent(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
     for index, backward in enumerate(operator.backward):
         state = tuple(
             np.zeros((batch, hidden), np.float32) if part is None else single(part[0, index])
-            for part in (given[field] for field in operator.initial)
+            for part in (given.others[field] for field in operator.initial)
         )
         step = make_step(operator, given, index)
         projected = _projected(operator, given, index)
@@ -53,16 +59,13 @@ def recurrent(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
                 sequence[time] = np.where(lasts, state[0], 0)
         for field, part in zip(operator.final, state, strict=True):
             outputs[field][0, index] = finite(part)
-    present = [(outputs[field], operator.__dict__[field]) for field in operator.output_fields]
+    present = [(outputs[field], getattr(operator, field)) for field in operator.output_fields]
     return tuple(convert(array, desc.dtype) for array, desc in present if desc is not None)
 
 
 def _projected(operator: Any, given: Given, direction: int) -> Array:
     """W · x of every step, plus the biases that are added to it, {T, B, gates · H}."""
-    x, weight = given["input"], given["weight"]
-    assert x is not None
-    assert weight is not None
-    result = product(x[0], weight[0, direction].T)
+    result = product(given.x[0], given.weight[0, direction].T)
     bias = _bias(given, direction)
     if bias is not None:
         result += bias[0]
@@ -75,7 +78,7 @@ def _projected(operator: Any, given: Given, direction: int) -> Array:
 
 def _bias(given: Given, direction: int) -> Array | None:
     """Wb and Rb, {2, gates · H}."""
-    bias = given["bias"]
+    bias = given.others["bias"]
     return None if bias is None else single(bias[0, 0, direction]).reshape(2, -1)
 
 
@@ -85,9 +88,7 @@ def _resets_bias(operator: Any) -> bool:
 
 def _recurrence(given: Given, direction: int) -> Array:
     """R transposed, {H, gates · H}: packed, because every step multiplies by it."""
-    recurrence = given["recurrence"]
-    assert recurrence is not None
-    return np.ascontiguousarray(single(recurrence[0, direction]).T)
+    return np.ascontiguousarray(single(given.recurrence[0, direction]).T)
 
 
 def _functions(operator: Any, direction: int) -> list[Callable[[Array], Array]]:
@@ -111,7 +112,7 @@ def _rnn(operator: Any, given: Given, direction: int) -> Step:
 def _lstm(operator: Any, given: Given, direction: int) -> Step:
     weights = _recurrence(given, direction)
     f, g, h = _functions(operator, direction)
-    peephole = given["peephole"]
+    peephole = given.others["peephole"]
     peepholes = [None] * 3 if peephole is None else single(peephole[0, 0, direction]).reshape(3, -1)
     to_input, to_output, to_forget = peepholes
     bound = np.float32(operator.clip_threshold) if operator.use_clip_threshold else None

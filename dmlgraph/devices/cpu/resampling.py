@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.common.numerics import convert, required
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.resampling import Taps
 
@@ -21,8 +21,7 @@ from .single import UnfitError, finite, product, single
 _LONGEST = 512  # a dense matrix pays for up to so many elements along a dimension
 
 
-def resample(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    (x,) = required(inputs)
+def resample(operator: Any, x: Array) -> tuple[Array, ...]:
     along = list(operator.taps(x.shape, operator.output.sizes))
     # Integers are truncated, so the smallest error would show.  Elements that are only copied have no weights.
     weighed = [taps for _, taps in along if taps.weights.shape[1] > 1]
@@ -37,8 +36,7 @@ def resample(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
     return (convert(finite(result), operator.output.dtype),)
 
 
-def resample_gradient(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    (gradient,) = required(inputs)
+def resample_gradient(operator: Any, gradient: Array) -> tuple[Array, ...]:
     sizes = operator.output_gradient.sizes
     along = list(operator.taps(sizes, gradient.shape))
     if max((sizes[axis] for axis, _ in along), default=0) > _LONGEST:

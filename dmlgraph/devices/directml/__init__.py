@@ -4,3 +4,46 @@
 works.  `faults` works around DirectML's faults, `refusal` finds the nodes it refuses, and `software` is the adapter
 that it runs on if there is no other.
 """
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from dmlgraph.devices.device import Device, Family, Listing, native_needed
+from dmlgraph.errors import DeviceError
+
+_INDICES = 4  # adapters whose names are completed; there may be more
+_NAMES = {
+    "directml": "DirectML on the first adapter",
+    "directml:software": "DirectML on the processor",
+    **{f"directml:{index}": f"DirectML on the adapter with the index {index}" for index in range(_INDICES)},
+}
+
+
+def device_module() -> ModuleType:
+    """The module `device`, imported on first use because it needs the native module.
+
+    Raises:
+        DeviceError: the native module cannot be loaded.
+    """
+    with native_needed():
+        return importlib.import_module("dmlgraph.devices.directml.device")
+
+
+def _make(adapter: str) -> Device | None:
+    if adapter not in ("", "software") and not adapter.isdecimal():
+        return None
+    device: Device = device_module().DirectMLDevice(adapter)
+    return device
+
+
+def _find() -> list[Listing]:
+    try:
+        adapters = device_module().list_adapters()
+    except DeviceError as error:
+        return [Listing("directml", "DirectML", str(error))]
+    return [Listing(each.name, each.description, each.missing) for each in adapters]
+
+
+FAMILY = Family(_NAMES, _make, _find)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,7 @@ from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType
 
 Array = np.ndarray[Any, Any]
-
-
-def required(inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    """The inputs of an operator none of whose tensors may be left out."""
-    return tuple(array for array in inputs if array is not None)
+FLOAT16_MAX = 65504.0
 
 
 def working(array: Array) -> Array:

@@ -5,14 +5,42 @@ Scales and zero points are tensors of one number, or of one per channel: {1, C, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.operators.common.numerics import Array
 from dmlgraph.tensor import DataType, TensorDesc
+
+
+class Quantized(NamedTuple):
+    """A quantized tensor's arrays.
+
+    Attributes:
+        steps: the integers.
+        scale: what one step stands for.
+        zero_point: the integer that stands for 0; where it is None, it is 0.
+    """
+
+    steps: Array
+    scale: Array
+    zero_point: Array | None
+
+
+def of_quantized_pair(function: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
+    """An `evaluate` whose inputs are a, a_scale, a_zero_point, b, b_scale, b_zero_point, and others.
+
+    The function takes the operator, the two quantized tensors, and the others one by one.
+    """
+
+    @functools.wraps(function)
+    def evaluate(operator: Any, *inputs: Any) -> tuple[Array, ...]:
+        return function(operator, Quantized(*inputs[:3]), Quantized(*inputs[3:6]), *inputs[6:])
+
+    return evaluate
 
 
 def as_channels(inputs: dict[str, Any], fields: Sequence[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ the outputs (`output={"strides": …}`; a few operators also take members of tha
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -106,16 +107,9 @@ def _too_many(operator: type[Operator], tensors: Sequence[Any], keywords: Mappin
     return f"{text}: everything except tensors is given by name: {name}({written})"
 
 
+@functools.cache
 def make_function(operator: type[Operator]) -> Callable[..., Any]:
-    """The function of an operator; made once and kept on the class."""
-    made = operator.__dict__.get("_as_function")
-    if made is None:
-        made = _make_function(operator)
-        operator._as_function = made  # type: ignore[attr-defined]
-    return made
-
-
-def _make_function(operator: type[Operator]) -> Callable[..., Any]:
+    """The function of an operator, made once."""
     name = operator.function_name()
 
     def function(*tensors: Any, name: str | None = None, **keywords: Any) -> Any:

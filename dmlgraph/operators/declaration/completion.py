@@ -34,8 +34,8 @@ def counts(operator: type[Operator], descs: Mapping[str, Any], attributes: Mappi
     """Counts that are left out and default to a tensor's number of dimensions, from the tensors as given."""
     return {
         member.field: descs[member.rank_of.field].rank
-        for member in operator.members
-        if member.rank_of and member.field and attributes.get(member.field) is None and descs.get(member.rank_of.field)
+        for member in operator.field_members
+        if member.rank_of and attributes.get(member.field) is None and descs.get(member.rank_of.field)
     }
 
 
@@ -52,8 +52,7 @@ def completed(operator: Operator, given: Given) -> dict[str, Any]:
     problems: list[Problem] = []
     rank = operator.input_rank
     for member in members:
-        assert member.field is not None
-        value = operator.__dict__[member.field]
+        given_value = value = getattr(operator, member.field)
         if member.entries is not None:
             tensor, dimensions = operator.entries_of(given)
             if dimensions is None:
@@ -62,10 +61,10 @@ def completed(operator: Operator, given: Given) -> dict[str, Any]:
             found = _entry_problems(member.field, value, member.entries, tensor, dimensions)
             problems += [problem for problem in found if problem not in problems]
         elif member.rank_of is not None:
-            value = operator.__dict__[member.rank_of.field].rank if value is None else value
+            value = getattr(operator, member.rank_of.field).rank if value is None else value
         elif rank is not None:
             value = _from_start(member, value, rank)
-            problems += _axis_problems(member.field, operator.__dict__[member.field], value, rank)
+            problems += _axis_problems(member.field, given_value, value, rank)
         fields[member.field] = value
     if problems:
         raise OperatorError(problems)
@@ -131,15 +130,19 @@ def _axis_problems(field: str, given: Any, value: Any, rank: int) -> Iterator[Pr
         seen.add(axis)
 
 
-def complete_scalars(operator: Operator) -> None:
-    """Gives scalar fields their data type: that of the first output, and no other may be given."""
+def typed_scalars(operator: Operator) -> dict[str, Any]:
+    """The scalar fields and their data types, by name: that of the first output, which is the only one allowed.
+
+    Raises:
+        OperatorError: another data type is given, or a number that does not fit in the data type.
+    """
+    fields: dict[str, Any] = {}
     problems: list[Problem] = []
-    for member in operator.members:
-        if member.typed_by is None or member.field is None:
+    for member in operator.field_members:
+        if member.typed_by is None:
             continue
-        output = operator.output_descs[0]
-        assert output is not None
-        said: DataType = operator.__dict__[member.typed_by] or output.dtype
+        output = operator.first_output
+        said: DataType = getattr(operator, member.typed_by) or output.dtype
         if said is not output.dtype:
             raise OperatorError(
                 "must be the output's data type",
@@ -148,24 +151,26 @@ def complete_scalars(operator: Operator) -> None:
                 got=str(said),
                 allowed=str(output.dtype),
             )
-        operator.__dict__[member.typed_by] = said
-        number = operator.__dict__[member.field]
+        fields[member.typed_by] = said
+        number = getattr(operator, member.field)
         try:
             value = number.value if isinstance(number, Number) else number
-            operator.__dict__[member.field] = Scalar.of(value, said)
+            fields[member.field] = Scalar.of(value, said)
         except ScalarError as error:
             problems += [problem.within(member.field) for problem in error.problems]
     if problems:
         raise OperatorError(problems)
+    return fields
 
 
 def check_array_lengths(operator: Operator) -> None:
     """Checks that arrays that share a count have the same length."""
     lengths: dict[str, tuple[str, int]] = {}
-    for member in operator.members:
-        if member.count is None or member.field is None or operator.__dict__[member.field] is None:
+    for member in operator.field_members:
+        array = None if member.count is None else getattr(operator, member.field)
+        if array is None or member.count is None:
             continue
-        length = len(operator.__dict__[member.field])
+        length = len(array)
         first, expected = lengths.setdefault(member.count, (member.field, length))
         if length != expected:
             raise OperatorError(

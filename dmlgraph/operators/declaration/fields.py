@@ -70,6 +70,7 @@ class Form:
         parameter: the type of the Python function's parameter.
         schema: the JSON Schema in a graph file.
         entry: the schema of an array's entry, which may be given once for all entries.
+        entry_for_all: whether every field of the kind allows that; else a field's annotation does (`Entries`).
         convert: the field's value → the native module's argument; None: the value itself.
         names_dims: whether a file may use names of dims as its whole numbers.
     """
@@ -79,6 +80,7 @@ class Form:
     parameter: str = ""
     schema: Schema = dataclasses.field(default_factory=dict)
     entry: Schema = dataclasses.field(default_factory=dict)
+    entry_for_all: bool = False
     convert: Callable[[Any], object] | None = None
     names_dims: bool = False
 
@@ -132,6 +134,7 @@ class Kind(enum.Enum):
         "Sequence[int | str]",
         _array(_INTEGER, minItems=2, maxItems=2),
         _INTEGER,
+        entry_for_all=True,
         names_dims=True,
     )
     # const DML_OPERATOR_DESC*, null when absent, or to an array.

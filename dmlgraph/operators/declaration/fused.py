@@ -70,10 +70,8 @@ def activation_problems(host: Operator, activation: Operator | None, like: str |
         )
     elif activation is not None:
         # Its attributes were checked without a tensor; some, such as axes, must fit the host's output.
-        output = host.output_descs[0]
-        assert output is not None
         try:
-            activation.on(output)
+            activation.on(host.first_output)
         except OperatorError as error:
             yield from (problem.within("fused_activation") for problem in error.problems)
     if getattr(activation, "scale_bias", None) is not None:

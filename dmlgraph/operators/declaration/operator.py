@@ -25,11 +25,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dmlgraph.errors import Gathered, OperatorError, Problem, TensorError
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.declaration.bindings import Binding, bindings, by_field
-from dmlgraph.operators.declaration.completion import check_array_lengths, complete_scalars, completed, left_out
+from dmlgraph.operators.declaration.completion import check_array_lengths, completed, left_out, typed_scalars
 from dmlgraph.operators.declaration.enumeration import Enumeration
 from dmlgraph.operators.declaration.fields import Kind, Missing, Role
 from dmlgraph.operators.declaration.outputs import Given, Outcome, complete, take_given
-from dmlgraph.operators.declaration.struct import Member, members_of
+from dmlgraph.operators.declaration.struct import FieldMember, Member, members_of
 from dmlgraph.operators.declaration.support import OperatorSupport, level_problem, support
 from dmlgraph.operators.registry import function_name
 from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc, broadcast_sizes, problems_of
@@ -48,12 +48,14 @@ class Operator(BaseModel):
     dml: ClassVar[str]  # the name without DML_OPERATOR_
     name: ClassVar[str]  # in Python and YAML: without ELEMENT_WISE_, lower case
     members: ClassVar[tuple[Member, ...]]
+    field_members: ClassVar[tuple[FieldMember, ...]]  # the members that are not counts
     input_fields: ClassVar[tuple[str, ...]]
     output_fields: ClassVar[tuple[str, ...]]
     input_arrays: ClassVar[Mapping[str, bool]]  # input field → whether it is an array of inputs
     output_arrays: ClassVar[Mapping[str, bool]]  # output field → whether it is an array of outputs
     attribute_fields: ClassVar[tuple[str, ...]]
-    members_to_complete: ClassVar[tuple[Member, ...]]  # see dmlgraph.operators.declaration.completion
+    activation_fields: ClassVar[tuple[str, ...]]  # each of them one fused activation
+    members_to_complete: ClassVar[tuple[FieldMember, ...]]  # see dmlgraph.operators.declaration.completion
     family: ClassVar[str]
     broadcasts: ClassVar[bool] = False  # element-wise: input sizes are broadcast together
     takes_owned: ClassVar[bool] = True  # whether inputs may be DML_TENSOR_FLAG_OWNED_BY_DML
@@ -77,13 +79,15 @@ class Operator(BaseModel):
         cls.name = dml.removeprefix("ELEMENT_WISE_").lower()
         cls.family = cls.__module__.rpartition(".")[2]
         cls.members = tuple(members_of(cls.model_fields))
-        by_role = {role: tuple(m.field for m in cls.members if m.role is role and m.field) for role in Role}
+        cls.field_members = tuple(m for m in cls.members if isinstance(m, FieldMember))
+        by_role = {role: tuple(m.field for m in cls.field_members if m.role is role) for role in Role}
         cls.input_fields, cls.output_fields = by_role[Role.INPUT], by_role[Role.OUTPUT]
-        cls.input_arrays = {m.field: m.count is not None for m in cls.members if m.role is Role.INPUT and m.field}
-        cls.output_arrays = {m.field: m.count is not None for m in cls.members if m.role is Role.OUTPUT and m.field}
+        cls.input_arrays = {m.field: m.count is not None for m in cls.field_members if m.role is Role.INPUT}
+        cls.output_arrays = {m.field: m.count is not None for m in cls.field_members if m.role is Role.OUTPUT}
+        cls.activation_fields = tuple(m.field for m in cls.field_members if m.kind is Kind.OPERATOR)
         tensors = cls.input_fields + cls.output_fields
         cls.attribute_fields = tuple(name for name in cls.model_fields if name not in tensors)
-        cls.members_to_complete = tuple(m for m in cls.members if m.entries or m.axes or m.rank_of)
+        cls.members_to_complete = tuple(m for m in cls.field_members if m.entries or m.axes or m.rank_of)
 
     def __init__(self, /, **data: Any) -> None:
         """All fields by name.  Outputs may be left out or given in part (`{"strides": …}`).
@@ -102,7 +106,7 @@ class Operator(BaseModel):
         self.__dict__.update(complete(outcome, given))
         self.__dict__.update(self.derive())
         self.__dict__.update(self._fitted_activations())
-        complete_scalars(self)
+        self.__dict__.update(typed_scalars(self))
         problems = [*self._unequal_tensors(), *self._overlapping_outputs(), *self._owned_inputs(), *self.constraints()]
         if problems:
             raise OperatorError(problems)
@@ -179,16 +183,16 @@ class Operator(BaseModel):
         return support(cls.dml)
 
     @classmethod
-    def members_by_field(cls) -> dict[str, Member]:
-        return {member.field: member for member in cls.members if member.field}
+    def members_by_field(cls) -> dict[str, FieldMember]:
+        return {member.field: member for member in cls.field_members}
 
     @classmethod
     def enumeration(cls, field: str) -> type[Enumeration]:
         """The enumeration of an enum field."""
         annotation = cls.model_fields[field].annotation
-        assert isinstance(annotation, type)
-        assert issubclass(annotation, Enumeration)
-        return annotation
+        if isinstance(annotation, type) and issubclass(annotation, Enumeration):
+            return annotation
+        raise TypeError(f"{cls.name}.{field} is not an enumeration")
 
     @classmethod
     def function_name(cls) -> str:
@@ -208,11 +212,9 @@ class Operator(BaseModel):
         """
         placeholder = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,) * MAX_RANK)
         activation = cls(**dict.fromkeys(cls.input_fields, placeholder), **attributes)
+        axes = {member.field: attributes.get(member.field) for member in cls.members_to_complete}
         activation.__dict__.update(dict.fromkeys(cls.input_fields + cls.output_fields))
-        for member in cls.members_to_complete:
-            if member.field is not None:
-                axes = attributes.get(member.field)
-                activation.__dict__[member.field] = None if axes is None else tuple(axes)
+        activation.__dict__.update({field: None if each is None else tuple(each) for field, each in axes.items()})
         return activation
 
     def on(self, output: TensorDesc) -> Self:
@@ -226,7 +228,7 @@ class Operator(BaseModel):
     @property
     def input_rank(self) -> int | None:
         """The number of dimensions of the first input; None if there is no input."""
-        first = self.__dict__[self.input_fields[0]] if self.input_fields else None
+        first = getattr(self, self.input_fields[0]) if self.input_fields else None
         if isinstance(first, tuple):
             first = first[0] if first else None
         return None if first is None else first.rank
@@ -253,10 +255,22 @@ class Operator(BaseModel):
         """The output descriptions in binding order."""
         return self._descs(self.output_fields)
 
+    @property
+    def first_output(self) -> TensorDesc:
+        """The first output's description.
+
+        Raises:
+            LookupError: it is left out.
+        """
+        first = self.output_descs[0]
+        if first is None:
+            raise LookupError(f"{self.name} is without its first output")
+        return first
+
     def _descs(self, fields: Iterable[str]) -> tuple[TensorDesc | None, ...]:
         values: list[TensorDesc | None] = []
         for name in fields:
-            value = self.__dict__[name]
+            value = getattr(self, name)
             if isinstance(value, tuple):
                 values.extend(value)
             else:
@@ -266,18 +280,17 @@ class Operator(BaseModel):
     @property
     def tensors(self) -> dict[str, Any]:
         """Every tensor field's value by field name."""
-        return {name: self.__dict__[name] for name in self.input_fields + self.output_fields}
+        return {name: getattr(self, name) for name in self.input_fields + self.output_fields}
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Every field that is not a tensor, by name."""
-        return {name: self.__dict__[name] for name in self.attribute_fields}
+        return {name: getattr(self, name) for name in self.attribute_fields}
 
     def struct_values(self) -> Iterator[tuple[Member, Any]]:
         """The members of the C struct in order with their values; a count's value is its array's length."""
         for member in self.members:
-            value = self.__dict__[member.field or member.counts or ""]
-            yield member, value if member.field else len(value)
+            yield member, len(getattr(self, member.counts)) if member.counts else getattr(self, member.field or "")
 
     def native(self, buffers: Mapping[int, int] | None = None) -> _native.OperatorDesc:
         """The operator in the form from which the native module makes the C struct.
@@ -353,12 +366,11 @@ class Operator(BaseModel):
     def _fitted_activations(self) -> dict[str, Operator]:
         """The fused activations that have axes, with the axes counted in this operator's output."""
         fitted: dict[str, Operator] = {}
-        for member in self.members:
-            activation = self.__dict__[member.field] if member.kind is Kind.OPERATOR and member.field else None
-            output = self.output_descs[0]
+        for field in self.activation_fields:
+            activation, output = getattr(self, field), self.output_descs[0]
             if activation is not None and activation.members_to_complete and output is not None:
                 with contextlib.suppress(OperatorError):  # `constraints` reports it
-                    fitted[str(member.field)] = activation.fused(**activation.on(output).attributes)
+                    fitted[field] = activation.fused(**activation.on(output).attributes)
         return fitted
 
     def _overlapping_outputs(self) -> Iterator[Problem]:
@@ -402,7 +414,7 @@ _CODES = {"DataType": "dtype", "DimensionCount": "rank", "Sizes": "sizes"}
 @functools.cache
 def _same_rules(cls: type[Operator]) -> tuple[tuple[frozenset[str], tuple[str, ...]], ...]:
     """The data file's `same` rules with fields in place of struct members."""
-    fields = {member.name: member.field for member in cls.members if member.field}
+    fields = {member.name: member.field for member in cls.field_members}
     return tuple(
         (frozenset(fields[tensor] for tensor in tensors), properties) for tensors, properties in cls.support().same
     )

@@ -13,10 +13,10 @@ from dmlgraph.operators.declaration.fields import Axes, Count, Entries, Kind, Mi
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Member:
-    """One member of an operator's C struct.
+    """One member of an operator's C struct: a `FieldMember`, or a count, which has no field.
 
-    `field` is the class's field; None for a count, whose value is the length of the array field `counts`.  The markers
-    in the field's annotation are attributes: `entries`, `axes`, `rank_of`, `number_type`, `missing`.
+    A count's value is the length of the array field `counts`.  The markers in the field's annotation are attributes:
+    `entries`, `axes`, `rank_of`, `number_type`, `missing`.
     """
 
     name: str
@@ -32,6 +32,13 @@ class Member:
     rank_of: RankOf | None = None
     number_type: NumberType | None = None
     missing: Missing | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FieldMember(Member):
+    """A member that is the class's field `field`."""
+
+    field: str
 
 
 def struct_name(field: str, kind: Kind) -> str:
@@ -55,7 +62,7 @@ def members_of(fields: Mapping[str, FieldInfo]) -> Iterator[Member]:
         if count and count.member not in counted:
             counted.add(count.member)
             yield Member(count.member, Kind.UINT, None, counts=name)
-        yield Member(
+        yield FieldMember(
             struct_name(name, kind),
             kind,
             name,

@@ -21,7 +21,7 @@ from dmlgraph.cli import main
 from dmlgraph.lowering import OperatorDescNode
 from dmlgraph.measure.inputs import complete
 from dmlgraph.operators import REGISTRY, Operator
-from dmlgraph.operators.element_wise import ScaledUnary
+from dmlgraph.operators.common.element_wise import ScaledUnary
 from dmlgraph.passes.activations import is_fusable
 
 Array = np.ndarray[Any, Any]

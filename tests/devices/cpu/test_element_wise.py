@@ -15,7 +15,7 @@ from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value, activate
 from dmlgraph.errors import OperatorError
 from dmlgraph.levels import NEWEST
 from dmlgraph.operators import REGISTRY, Operator
-from dmlgraph.operators.element_wise import ElementWise
+from dmlgraph.operators.common.element_wise import ElementWise
 from dmlgraph.operators.fill import Fill
 from dmlgraph.tensor import DataType, TensorDesc
 

@@ -11,17 +11,9 @@ ties to even.  Transcendental functions are those of the C library, within 2 ULP
 
 from __future__ import annotations
 
-import dataclasses
+from dmlgraph.devices.directml.software.opcodes import Opcode
 
 INFINITY = "0x7FF0000000000000"
-
-
-@dataclasses.dataclass(frozen=True)
-class Operation:
-    """`name` as in DXIL's list of operation codes."""
-
-    name: str
-    body: str
 
 
 def _llvm(name: str, operands: int = 1) -> str:
@@ -148,112 +140,107 @@ def _dot_bytes(extend: str) -> str:
         %r = add i32 %a, %sum"""
 
 
-OPERATIONS = {
-    6: Operation("FAbs", _llvm("fabs")),
+OPERATIONS: dict[int, str] = {
+    Opcode.FAbs: _llvm("fabs"),
     # NaN becomes 0, as Direct3D requires.
-    7: Operation("Saturate", "%x = call $A @llvm.maxnum($A %a, $A 0.0)\n%r = call $A @llvm.minnum($A %x, $A 1.0)"),
-    8: Operation("IsNaN", "%r = fcmp uno $A %a, %a"),
-    9: Operation("IsInf", _MAGNITUDE + f"%r = fcmp oeq $A %magnitude, {INFINITY}"),
-    10: Operation("IsFinite", _MAGNITUDE + f"%r = fcmp olt $A %magnitude, {INFINITY}"),
-    11: Operation("IsNormal", f"%r = call i1 @llvm.is.fpclass($A %a, i32 {_NORMAL_CLASS})"),
-    12: Operation("Cos", _llvm("cos")),
-    13: Operation("Sin", _llvm("sin")),
-    14: Operation("Tan", _llvm("tan")),
-    15: Operation("Acos", _llvm("acos")),
-    16: Operation("Asin", _llvm("asin")),
-    17: Operation("Atan", _llvm("atan")),
-    18: Operation("Hcos", _llvm("cosh")),
-    19: Operation("Hsin", _llvm("sinh")),
-    20: Operation("Htan", _llvm("tanh")),
-    21: Operation("Exp", _llvm("exp2")),
-    22: Operation("Frc", "%floor = call $A @llvm.floor($A %a)\n%r = fsub $A %a, %floor"),
-    23: Operation("Log", _llvm("log2")),
-    24: Operation("Sqrt", _llvm("sqrt")),
-    25: Operation("Rsqrt", "%root = call $A @llvm.sqrt($A %a)\n%r = fdiv $A 1.0, %root"),
-    26: Operation("Round_ne", _llvm("roundeven")),
-    27: Operation("Round_ni", _llvm("floor")),
-    28: Operation("Round_pi", _llvm("ceil")),
-    29: Operation("Round_z", _llvm("trunc")),
-    30: Operation("Bfrev", _llvm("bitreverse")),
-    31: Operation("Countbits", "%count = call $A @llvm.ctpop($A %a)\n" + _to_i32("zext", "%count")),
-    32: Operation("FirstbitLo", _first_bit("cttz")),
-    33: Operation("FirstbitHi", _first_bit("ctlz")),
+    Opcode.Saturate: "%x = call $A @llvm.maxnum($A %a, $A 0.0)\n%r = call $A @llvm.minnum($A %x, $A 1.0)",
+    Opcode.IsNaN: "%r = fcmp uno $A %a, %a",
+    Opcode.IsInf: _MAGNITUDE + f"%r = fcmp oeq $A %magnitude, {INFINITY}",
+    Opcode.IsFinite: _MAGNITUDE + f"%r = fcmp olt $A %magnitude, {INFINITY}",
+    Opcode.IsNormal: f"%r = call i1 @llvm.is.fpclass($A %a, i32 {_NORMAL_CLASS})",
+    Opcode.Cos: _llvm("cos"),
+    Opcode.Sin: _llvm("sin"),
+    Opcode.Tan: _llvm("tan"),
+    Opcode.Acos: _llvm("acos"),
+    Opcode.Asin: _llvm("asin"),
+    Opcode.Atan: _llvm("atan"),
+    Opcode.Hcos: _llvm("cosh"),
+    Opcode.Hsin: _llvm("sinh"),
+    Opcode.Htan: _llvm("tanh"),
+    Opcode.Exp: _llvm("exp2"),
+    Opcode.Frc: "%floor = call $A @llvm.floor($A %a)\n%r = fsub $A %a, %floor",
+    Opcode.Log: _llvm("log2"),
+    Opcode.Sqrt: _llvm("sqrt"),
+    Opcode.Rsqrt: "%root = call $A @llvm.sqrt($A %a)\n%r = fdiv $A 1.0, %root",
+    Opcode.Round_ne: _llvm("roundeven"),
+    Opcode.Round_ni: _llvm("floor"),
+    Opcode.Round_pi: _llvm("ceil"),
+    Opcode.Round_z: _llvm("trunc"),
+    Opcode.Bfrev: _llvm("bitreverse"),
+    Opcode.Countbits: "%count = call $A @llvm.ctpop($A %a)\n" + _to_i32("zext", "%count"),
+    Opcode.FirstbitLo: _first_bit("cttz"),
+    Opcode.FirstbitHi: _first_bit("ctlz"),
     # The first bit that differs from the sign.
-    34: Operation(
-        "FirstbitSHi",
+    Opcode.FirstbitSHi: (
         _first_bit(
             "ctlz",
             "%x",
             "%negative = icmp slt $A %a, 0\n%not = xor $A %a, -1\n%x = select i1 %negative, $A %not, $A %a",
-        ),
+        )
     ),
     # If one operand is NaN, the other one is the result.
-    35: Operation("FMax", _llvm("maxnum", 2)),
-    36: Operation("FMin", _llvm("minnum", 2)),
-    37: Operation("IMax", _llvm("smax", 2)),
-    38: Operation("IMin", _llvm("smin", 2)),
-    39: Operation("UMax", _llvm("umax", 2)),
-    40: Operation("UMin", _llvm("umin", 2)),
-    41: Operation("IMul", _multiply_wide("sext")),
-    42: Operation("UMul", _multiply_wide("zext")),
-    43: Operation("UDiv", _DIVIDE),
-    44: Operation("UAddc", _with_carry("uadd")),
-    45: Operation("USubb", _with_carry("usub")),
-    46: Operation("FMad", _FLOAT_MULTIPLY_ADD),
-    47: Operation("Fma", _llvm("fma", 3)),
-    48: Operation("IMad", _MULTIPLY_ADD),
-    49: Operation("UMad", _MULTIPLY_ADD),
-    51: Operation("Ibfe", _extract_bits("ashr")),
-    52: Operation("Ubfe", _extract_bits("lshr")),
-    53: Operation("Bfi", _INSERT_BITS),
-    54: Operation("Dot2", _dot(2)),
-    55: Operation("Dot3", _dot(3)),
-    56: Operation("Dot4", _dot(4)),
-    101: Operation(
-        "MakeDouble",
+    Opcode.FMax: _llvm("maxnum", 2),
+    Opcode.FMin: _llvm("minnum", 2),
+    Opcode.IMax: _llvm("smax", 2),
+    Opcode.IMin: _llvm("smin", 2),
+    Opcode.UMax: _llvm("umax", 2),
+    Opcode.UMin: _llvm("umin", 2),
+    Opcode.IMul: _multiply_wide("sext"),
+    Opcode.UMul: _multiply_wide("zext"),
+    Opcode.UDiv: _DIVIDE,
+    Opcode.UAddc: _with_carry("uadd"),
+    Opcode.USubb: _with_carry("usub"),
+    Opcode.FMad: _FLOAT_MULTIPLY_ADD,
+    Opcode.Fma: _llvm("fma", 3),
+    Opcode.IMad: _MULTIPLY_ADD,
+    Opcode.UMad: _MULTIPLY_ADD,
+    Opcode.Ibfe: _extract_bits("ashr"),
+    Opcode.Ubfe: _extract_bits("lshr"),
+    Opcode.Bfi: _INSERT_BITS,
+    Opcode.Dot2: _dot(2),
+    Opcode.Dot3: _dot(3),
+    Opcode.Dot4: _dot(4),
+    Opcode.MakeDouble: (
         """
         %low = zext i32 %a to i64
         %wide = zext i32 %b to i64
         %high = shl i64 %wide, 32
         %bits = or i64 %low, %high
-        %r = bitcast i64 %bits to double""",
+        %r = bitcast i64 %bits to double"""
     ),
-    102: Operation(
-        "SplitDouble",
+    Opcode.SplitDouble: (
         """
         %bits = bitcast double %a to i64
         %shifted = lshr i64 %bits, 32
         %low = trunc i64 %bits to i32
         %high = trunc i64 %shifted to i32"""
-        + _pair("%low", "%high"),
+        + _pair("%low", "%high")
     ),
-    124: Operation("BitcastI16toF16", _BITCAST),
-    125: Operation("BitcastF16toI16", _BITCAST),
-    126: Operation("BitcastI32toF32", _BITCAST),
-    127: Operation("BitcastF32toI32", _BITCAST),
-    128: Operation("BitcastI64toF64", _BITCAST),
-    129: Operation("BitcastF64toI64", _BITCAST),
-    130: Operation(
-        "LegacyF32ToF16",
-        "%half = fptrunc float %a to half\n%bits = bitcast half %half to i16\n%r = zext i16 %bits to i32",
+    Opcode.BitcastI16toF16: _BITCAST,
+    Opcode.BitcastF16toI16: _BITCAST,
+    Opcode.BitcastI32toF32: _BITCAST,
+    Opcode.BitcastF32toI32: _BITCAST,
+    Opcode.BitcastI64toF64: _BITCAST,
+    Opcode.BitcastF64toI64: _BITCAST,
+    Opcode.LegacyF32ToF16: (
+        "%half = fptrunc float %a to half\n%bits = bitcast half %half to i16\n%r = zext i16 %bits to i32"
     ),
-    131: Operation(
-        "LegacyF16ToF32",
-        "%bits = trunc i32 %a to i16\n%half = bitcast i16 %bits to half\n%r = fpext half %half to float",
+    Opcode.LegacyF16ToF32: (
+        "%bits = trunc i32 %a to i16\n%half = bitcast i16 %bits to half\n%r = fpext half %half to float"
     ),
-    132: Operation("LegacyDoubleToFloat", "%r = fptrunc double %a to float"),
-    133: Operation("LegacyDoubleToSInt32", "%r = call i32 @llvm.fptosi.sat(double %a)"),
-    134: Operation("LegacyDoubleToUInt32", "%r = call i32 @llvm.fptoui.sat(double %a)"),
-    162: Operation("Dot2AddHalf", _DOT_HALVES),
-    163: Operation("Dot4AddI8Packed", _dot_bytes("sext")),
-    164: Operation("Dot4AddU8Packed", _dot_bytes("zext")),
+    Opcode.LegacyDoubleToFloat: "%r = fptrunc double %a to float",
+    Opcode.LegacyDoubleToSInt32: "%r = call i32 @llvm.fptosi.sat(double %a)",
+    Opcode.LegacyDoubleToUInt32: "%r = call i32 @llvm.fptoui.sat(double %a)",
+    Opcode.Dot2AddHalf: _DOT_HALVES,
+    Opcode.Dot4AddI8Packed: _dot_bytes("sext"),
+    Opcode.Dot4AddU8Packed: _dot_bytes("zext"),
 }
 
 
 def body(code: int, result: str, operands: list[str]) -> str | None:
     """The body of an operation for these types; None for a code that is not in the table."""
-    if code not in OPERATIONS:
+    text = OPERATIONS.get(code)
+    if text is None:
         return None
     first, second = (*operands, "", "")[:2]
-    text = OPERATIONS[code].body
     return text.replace("$R", result).replace("$A", first).replace("$B", second)

@@ -12,6 +12,7 @@ from dmlgraph.devices.directml.software.container import Module
 from dmlgraph.devices.directml.software.errors import ShaderError
 from dmlgraph.devices.directml.software.formats import format_of
 from dmlgraph.devices.directml.software.metadata import UNBOUNDED, Description, ResourceClass, ResourceRange, Shape
+from dmlgraph.devices.directml.software.opcodes import Opcode
 
 _TYPES = {"f16": "half", "f32": "float", "f64": "double"}
 
@@ -21,7 +22,7 @@ _OPERAND = re.compile(r"(?:[^,{\s]|\{[^}]*\})(?:[^,{]|\{[^}]*\})*")
 _COMPONENT = re.compile(r"extractvalue \S+ (%[\w.$-]+), (\d+)")
 _CALLEE = re.compile(r" call \S+ @([\w.]+)\(")
 _OPERATION = re.compile(r"  (?:%\S+ = )?(?:tail )?([a-z]+) ")
-_BARRIER = re.compile(r"@dx\.op\.barrier\(i32 80, i32 (\d+)\)")
+_BARRIER = re.compile(rf"@dx\.op\.barrier\(i32 {Opcode.Barrier:d}, i32 (\d+)\)")
 
 SYNC_THREAD_GROUP = 1  # barrier mode: the threads of a group wait for one another
 
@@ -419,27 +420,27 @@ def _axis(source: str) -> Callable[[Translation, Call], Lines]:
     return handler
 
 
-# By operation code; operations that only compute are in intrinsics.OPERATIONS.  Wave operations are missing on
-# purpose: the adapter reports that it has no waves, and shaders that use waves rely on their width.
+# Operations that only compute are in intrinsics.OPERATIONS.  Wave operations are missing on purpose: the adapter
+# reports that it has no waves, and shaders that use waves rely on their width.
 _HANDLERS: dict[int, Callable[[Translation, Call], Lines]] = {
-    0: Translation._temporary_load,
-    1: Translation._temporary_store,
-    57: Translation._create_handle,
-    58: Translation._constants,
-    59: Translation._constants,
-    68: Translation._load,
-    69: Translation._store,
-    71: Translation._is_mapped,
-    72: Translation._dimensions,
-    78: Translation._atomic,
-    79: Translation._compare_exchange,
-    80: Translation._barrier,
-    93: _axis("dispatch"),
-    94: _axis("group"),
-    95: _axis("thread"),
-    96: lambda _, call: [f"  {call.value} = bitcast i32 %sw.index to i32"],
-    139: Translation._load,
-    140: Translation._store,
-    216: Translation._annotate_handle,
-    217: Translation._create_handle_from_binding,
+    Opcode.TempRegLoad: Translation._temporary_load,
+    Opcode.TempRegStore: Translation._temporary_store,
+    Opcode.CreateHandle: Translation._create_handle,
+    Opcode.CBufferLoad: Translation._constants,
+    Opcode.CBufferLoadLegacy: Translation._constants,
+    Opcode.BufferLoad: Translation._load,
+    Opcode.BufferStore: Translation._store,
+    Opcode.CheckAccessFullyMapped: Translation._is_mapped,
+    Opcode.GetDimensions: Translation._dimensions,
+    Opcode.AtomicBinOp: Translation._atomic,
+    Opcode.AtomicCompareExchange: Translation._compare_exchange,
+    Opcode.Barrier: Translation._barrier,
+    Opcode.ThreadId: _axis("dispatch"),
+    Opcode.GroupId: _axis("group"),
+    Opcode.ThreadIdInGroup: _axis("thread"),
+    Opcode.FlattenedThreadIdInGroup: lambda _, call: [f"  {call.value} = bitcast i32 %sw.index to i32"],
+    Opcode.RawBufferLoad: Translation._load,
+    Opcode.RawBufferStore: Translation._store,
+    Opcode.AnnotateHandle: Translation._annotate_handle,
+    Opcode.CreateHandleFromBinding: Translation._create_handle_from_binding,
 }

@@ -6,7 +6,8 @@ import dxil
 import numpy as np
 import pytest
 
-from dmlgraph.devices.directml.software.intrinsics import OPERATIONS
+from dmlgraph.devices.directml.software import intrinsics, translate
+from dmlgraph.devices.directml.software.opcodes import Opcode
 
 INF, NAN = np.inf, np.nan
 TINY = 1e-45  # the least denormal float32
@@ -54,7 +55,7 @@ EXACT_FLOAT = {
 
 
 @pytest.mark.parametrize("values", [FLOATS, HALVES], ids=["float", "half"])
-@pytest.mark.parametrize("opcode", EXACT_FLOAT, ids=lambda code: OPERATIONS[code].name)
+@pytest.mark.parametrize("opcode", EXACT_FLOAT, ids=lambda code: Opcode(code).name)
 def test_exact_functions_of_one_number(opcode, values):
     with np.errstate(all="ignore"):
         want = EXACT_FLOAT[opcode](values)
@@ -108,7 +109,7 @@ def ulps(got, want):
     return np.abs(ordered(got) - ordered(want))
 
 
-@pytest.mark.parametrize(("opcode", "function", "values", "limit"), CLOSE, ids=[OPERATIONS[c[0]].name for c in CLOSE])
+@pytest.mark.parametrize(("opcode", "function", "values", "limit"), CLOSE, ids=[Opcode(c[0]).name for c in CLOSE])
 def test_transcendental_functions(opcode, function, values, limit):
     with np.errstate(all="ignore"):
         want = function(values.astype(np.float64)).astype(np.float32)
@@ -118,7 +119,7 @@ def test_transcendental_functions(opcode, function, values, limit):
     assert ulps(got[numbers], want[numbers]).max() <= limit
 
 
-@pytest.mark.parametrize("opcode", [12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 23, 25], ids=lambda c: OPERATIONS[c].name)
+@pytest.mark.parametrize("opcode", [12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 23, 25], ids=lambda c: Opcode(c).name)
 def test_transcendental_functions_of_halves(opcode):
     function = next(entry[1] for entry in CLOSE if entry[0] == opcode)
     values = np.array([0.1, 0.5, 0.9, 1.0, 0.001], np.float16)
@@ -331,4 +332,10 @@ def test_every_operation_of_the_table_is_tested():
     tested |= {8, 9, 10, 11, 30, 31, 32, 33, 34, 41, 42, 43, 44, 45, 46, 47, 48, 49, 51, 52, 53, 54, 55, 56}
     tested |= {101, 102, 126, 127, 130, 131, 133, 134, 162, 163, 164}
     same_as_others = {124, 125, 128, 129, 132}  # bits of 16 and 64, in test_instructions.py
-    assert set(OPERATIONS) == tested | same_as_others
+    assert set(intrinsics.OPERATIONS) == tested | same_as_others
+
+
+def test_every_code_has_a_name_and_one_translation() -> None:
+    codes = [*intrinsics.OPERATIONS, *translate._HANDLERS]
+    assert all(isinstance(code, Opcode) for code in codes)
+    assert sorted(codes) == sorted(Opcode)

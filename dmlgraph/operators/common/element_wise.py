@@ -1,0 +1,124 @@
+"""Bases of the element-wise operators: one array in, or two, one out; and what several families of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import Problem
+from dmlgraph.operators.common.numerics import FLOAT16_MAX, convert, working
+from dmlgraph.operators.declaration.fields import Input, OptionalScaleBias, Output, ScaleBias, inferred
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.tensor import DataType, TensorDesc
+
+
+class ElementWise(Operator):
+    """Base: the output has the first input's sizes (all inputs have them) and the data type of the values."""
+
+    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
+        output: TensorDesc
+
+    broadcasts: ClassVar = True
+
+    def infer(self, given: Given) -> Outcome:
+        values = getattr(self, self.input_fields[-1])
+        return {"output": values.like()}
+
+    def evaluate(self, *inputs: Any, **_: Any) -> tuple[Array, ...]:  # typed so, others may have tensors of their own
+        arrays = [working(array) for array in inputs if array is not None]
+        with np.errstate(all="ignore"):
+            return (convert(self.apply(*arrays), self.output.dtype),)
+
+    def apply(self, *arrays: Array) -> Array:
+        """The function on arrays in the type it is computed in."""
+        raise NotImplementedError
+
+
+class Unary(ElementWise):
+    """Base of f(x).
+
+    Attributes:
+        half_type: what DirectML computes the function of a float16 tensor in (measured).
+    """
+
+    half_type: ClassVar[type[np.floating[Any]]] = np.float16
+
+    input: Input
+    output: Output = inferred()
+
+    def apply(self, *arrays: Array) -> Array:
+        x = arrays[0]
+        return self.half(x.astype(self.half_type)) if self.of_half else self.function(x)
+
+    @property
+    def of_half(self) -> bool:
+        """Whether the input is a float16 tensor.  A fused activation has none: it works on its host's float result."""
+        tensor: TensorDesc | None = self.input
+        return tensor is not None and tensor.dtype is DataType.FLOAT16
+
+    def function(self, x: Array) -> Array:
+        raise NotImplementedError
+
+    def half(self, x: Array) -> Array:
+        """The function of a float16 tensor, given in `half_type`, as DirectML computes it; by default in float32."""
+        return convert(self.function(x.astype(np.float32)), DataType.FLOAT32)
+
+    def bound(self, value: float, x: Array) -> Array:
+        """A FLOAT attribute as `finite_bound` in the tensor's type, which x is computed from."""
+        tensor: TensorDesc | None = self.input
+        if tensor is None:  # a fused activation's
+            return convert(np.float32(value), DataType.parse(x.dtype))
+        return finite_bound(value, tensor.dtype)
+
+
+def finite_bound(value: float, dtype: DataType) -> Array:
+    """A FLOAT attribute as the nearest number of a type, toward zero for integers.
+
+    Measured for float16: its bounds end at ±65504, infinite ones too.
+    """
+    if dtype is DataType.FLOAT16:
+        value = min(max(value, -FLOAT16_MAX), FLOAT16_MAX)
+    return working(convert(np.float32(value), dtype))
+
+
+class ScaledUnary(Unary):
+    """Base of f(x · scale + bias); of float16 that is in the function's `half_type` (measured)."""
+
+    scale_bias: OptionalScaleBias = None
+
+    def apply(self, *arrays: Array) -> Array:
+        return super().apply(arrays[0] if self.scale_bias is None else self.scale_bias.apply(arrays[0]))
+
+    def constraints(self) -> Iterator[Problem]:
+        return scale_bias_problems(self.scale_bias, self.input)
+
+
+def scale_bias_problems(scale_bias: ScaleBias | None, tensor: TensorDesc) -> Iterator[Problem]:
+    """Measured: DirectML creates no operator with a scale and bias for 64-bit types, but for one that does nothing."""
+    if scale_bias is not None and not scale_bias.changes_nothing and tensor.dtype.bits == 64:
+        message = "cannot be given for 64-bit types"
+        yield Problem(
+            message, code="dtype", field="scale_bias", got=str(tensor.dtype), allowed="types of at most 32 bits"
+        )
+
+
+class Binary(ElementWise):
+    """Base of f(a, b)."""
+
+    a: Input
+    b: Input
+    output: Output = inferred()
+
+    def apply(self, *arrays: Array) -> Array:
+        return self.function(*arrays)
+
+    def function(self, a: Array, b: Array) -> Array:
+        raise NotImplementedError
+
+
+def for_typed_store(x: Array) -> Array:
+    """8-bit integers widened, so that results beyond their range reach the store that saturates them."""
+    return x.astype(np.int32) if x.dtype == np.int8 else x

@@ -1,0 +1,203 @@
+"""The gradient of regions of interest: what reaches the image, and the corners of the regions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.fields import (
+    AskedOutput,
+    Bool,
+    CountInput,
+    Float,
+    Input,
+    OptionalInput,
+    UInt,
+    inferred,
+)
+from dmlgraph.operators.declaration.operator import Array
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.directml_enums import InterpolationMode, ReduceFunction
+from dmlgraph.operators.roi import Aligning, Samples, beside
+
+
+class RoiAlignGrad(Aligning, dml="ROI_ALIGN_GRAD"):
+    """The gradient of ROI_ALIGN1: for its input (`output_gradient`), for its regions (`output_roi_gradient`), or both.
+
+    An element of `input_gradient` is shared by its samples, equally (average) or all to the first greatest (max),
+    and each share goes to the elements the sample was interpolated from, by their weights.  A region's corners get,
+    for each share g of an output element, with (dx, dy) the slope of the image where the sample is, w and h the image's
+    width and height, less 1 if regions are aligned to corners, and (x, y) the element's column times w over the steps
+    of all samples, and its row times h: g · dx · (w − x), g · dy · (h − y), g · dx · x and g · dy · y.  All this is
+    measured; also, that a sample outside counts as 0 where the greatest is looked for.
+
+    Ask for an output with `true`, or its sizes: `output_gradient: {sizes: [N, C, H, W]}` where `input` is left out.
+    `input` must be given for `output_roi_gradient`, and for max.
+    """
+
+    example: ClassVar = """
+inputs:
+  x: {dtype: float32, sizes: [1, 1, 4, 4]}
+  dy: {dtype: float32, sizes: [1, 1, 2, 2]}
+constants:
+  regions: {dtype: float32, sizes: [1, 4], data: [1, 1, 3, 3]}
+  batches: {dtype: uint32, sizes: [1], data: [0]}
+nodes:
+  y:
+    op: roi_align_grad
+    input: x
+    input_gradient: dy
+    roi: regions
+    batch_indices: batches
+    output_gradient: true
+    output_roi_gradient: true
+    reduction_function: average
+    interpolation_mode: linear
+    spatial_scale_x: 1
+    spatial_scale_y: 1
+    input_pixel_offset: 0.5
+    output_pixel_offset: -0.5
+    minimum_samples_per_output: 1
+    maximum_samples_per_output: 4
+    align_regions_to_corners: false
+outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
+"""
+
+    input: OptionalInput = None
+    input_gradient: Input
+    roi: Input
+    batch_indices: CountInput
+    output_gradient: AskedOutput = inferred()
+    output_roi_gradient: AskedOutput = inferred()
+    reduction_function: ReduceFunction
+    interpolation_mode: InterpolationMode
+    spatial_scale_x: Float
+    spatial_scale_y: Float
+    input_pixel_offset: Float
+    output_pixel_offset: Float
+    minimum_samples_per_output: UInt
+    maximum_samples_per_output: UInt
+    align_regions_to_corners: Bool
+
+    def infer(self, given: Given) -> Outcome:
+        problems = list(self.fits())
+        if problems:
+            raise OperatorError(problems)
+        corners = self.wants(given, "output_roi_gradient")
+        image = None
+        if self.wants(given, "output_gradient"):
+            sizes = given["output_gradient"].sizes or (self.input and self.input.sizes)
+            if sizes is None:
+                raise OperatorError(
+                    "must be given where there is no input", code="missing", field="output_gradient.sizes"
+                )
+            image = self.input_gradient.like(sizes=sizes)
+        elif not corners:
+            raise OperatorError(
+                "must be asked for, or output_roi_gradient",
+                code="missing",
+                field="output_gradient",
+                allowed="true, or its sizes",
+            )
+        return {"output_gradient": image, "output_roi_gradient": self.roi.like() if corners else None}
+
+    def constraints(self) -> Iterator[Problem]:
+        yield from super().constraints()
+        if self.input is None and (
+            self.output_roi_gradient is not None or self.reduction_function is ReduceFunction.MAX
+        ):
+            yield Problem(
+                "must be given for output_roi_gradient, and for the reduction max", code="missing", field="input"
+            )
+        image = self.output_gradient
+        if image is not None and self.input is not None and image.sizes != self.input.sizes:
+            yield Problem(
+                "must have the sizes of 'input'",
+                code="sizes",
+                field="output_gradient.sizes",
+                got=list(image.sizes),
+                allowed=str(list(self.input.sizes)),
+            )
+        described = image or self.input
+        regions = (self.roi.sizes[-2], *(described.sizes[1:2] if described else ()))
+        if self.input_gradient.sizes[: len(regions)] != regions:
+            yield Problem(
+                "must have a batch for each region, and the channels of the image",
+                code="sizes",
+                field="input_gradient.sizes",
+                got=list(self.input_gradient.sizes),
+                allowed=f"[{', '.join(map(str, regions))}, …]",
+            )
+
+    @np.errstate(all="ignore")
+    def evaluate(self, x: Array | None, gradient: Array, regions: Array, batches: Array) -> tuple[Array, ...]:
+        sizes = self.first_output.sizes if x is None else x.shape
+        height, width = gradient.shape[2:]
+        image, moved = np.zeros(sizes), np.zeros((len(gradient), 4))
+        for index, (rows, columns, batch) in enumerate(self.regions(regions, batches, sizes, (height, width))):
+            inside = rows.inside[:, None] & columns.inside
+            read = None if x is None else x[min(batch, len(x) - 1)]
+            shares = self._shares(gradient[index].astype(np.float64), rows, columns, inside, read)
+            # Measured: what goes to a batch beyond the last is dropped.
+            for i, j in itertools.product(rows.taps, columns.taps) if batch < sizes[0] else ():
+                weights = rows.weights[:, i, None] * columns.weights[:, j]
+                place: Any = (slice(None), rows.indices[:, i, None], columns.indices[:, j])
+                np.add.at(image[batch], place, shares * weights)
+            if read is not None:
+                moved[index] = self._moved(shares, rows, columns, read.astype(np.float64))
+        results = {"output_gradient": image, "output_roi_gradient": moved}
+        return tuple(
+            convert(results[field].reshape(desc.sizes), desc.dtype)
+            for field, desc in zip(self.output_fields, self.output_descs, strict=True)
+            if desc is not None
+        )
+
+    def _shares(self, gradient: Array, rows: Samples, columns: Samples, inside: Array, image: Array | None) -> Array:
+        """What of the gradient each sample takes."""
+        channels, height, width = gradient.shape
+        per_row, per_column = len(rows.places) // height, len(columns.places) // width
+        spread = gradient.repeat(per_row, 1).repeat(per_column, 2)
+        if self.reduction_function is ReduceFunction.AVERAGE or image is None:  # the greatest is sought in the image
+            return np.where(inside, spread / (per_row * per_column), 0)
+        values = np.where(inside, rows.interpolate(image, columns), 0)  # a sample outside counts as 0
+        cells = values.reshape(channels, height, per_row, width, per_column).transpose(0, 1, 3, 2, 4)
+        winner = cells.reshape(channels, height, width, -1).argmax(-1)
+        chosen = np.arange(per_row * per_column) == winner[..., None]
+        chosen = chosen.reshape(channels, height, width, per_row, per_column).transpose(0, 1, 3, 2, 4)
+        return np.where(inside & chosen.reshape(spread.shape), spread, 0)
+
+    def _moved(self, shares: Array, rows: Samples, columns: Samples, image: Array) -> list[float]:
+        """The gradient of a region's corners (x1, y1, x2, y2); the slope is bilinear in both modes (measured)."""
+
+        def corner(i: int, j: int) -> Array:
+            return image[
+                :, beside(rows.places, image.shape[1])[:, i, None], beside(columns.places, image.shape[2])[:, j]
+            ]
+
+        y, x = (rows.places - np.floor(rows.places))[:, None], columns.places - np.floor(columns.places)
+        along_y = (1 - x) * (corner(1, 0) - corner(0, 0)) + x * (corner(1, 1) - corner(0, 1))
+        along_x = (1 - y) * (corner(0, 1) - corner(0, 0)) + y * (corner(1, 1) - corner(1, 0))
+
+        def reach(samples: Samples, count: int, size: int) -> tuple[Array, Array]:
+            """The weights of a region's end and start: an output element's place, counted in steps of samples."""
+            length, steps = float(size), len(samples.places)
+            if self.align_regions_to_corners:
+                length, steps = length - 1, max(steps - 1, 1)
+            to_end = np.arange(len(samples.places)) // (len(samples.places) // count) * (length / steps)
+            return to_end, length - to_end
+
+        height, width = self.input_gradient.sizes[2:]
+        (bottom, top), (right, left) = reach(rows, height, image.shape[1]), reach(columns, width, image.shape[2])
+        inside = rows.inside[:, None] & columns.inside
+        along_x, along_y = (np.where(inside, along * shares, 0) for along in (along_x, along_y))
+        return [
+            (along_x * left).sum(),
+            (along_y * top[:, None]).sum(),
+            (along_x * right).sum(),
+            (along_y * bottom[:, None]).sum(),
+        ]
