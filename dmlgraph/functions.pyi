@@ -307,7 +307,7 @@ def abs(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """|x|; the least integer stays as it is, since its opposite does not exist, but −128 in int8 becomes 127."""
+    """|x|; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
 
 def acos(
     input: Tensor,
@@ -325,7 +325,7 @@ def acosh(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The inverse of cosh, ln(x + √(x² − 1)), NaN below 1: by this formula in float32 as it stands (measured)."""
+    """The inverse of cosh, ln(x + √(x² − 1)), NaN below 1, evaluated literally in float32 (measured)."""
 
 def activation_celu(
     input: Tensor,
@@ -334,7 +334,7 @@ def activation_celu(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """max(0, x) + min(0, alpha · (e^(x / alpha) − 1)); for NaN 0 (measured)."""
+    """max(0, x) + min(0, alpha · (e^(x / alpha) − 1)); 0 for NaN (measured)."""
 
 def activation_elu(
     input: Tensor,
@@ -343,7 +343,7 @@ def activation_elu(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """x, but alpha · (e^x − 1) below zero."""
+    """x; alpha · (e^x − 1) below zero."""
 
 def activation_gelu(
     input: Tensor,
@@ -361,7 +361,7 @@ def activation_hard_sigmoid(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """max(0, min(alpha · x + beta, 1)); for NaN 0 (measured)."""
+    """max(0, min(alpha · x + beta, 1)); 0 for NaN (measured)."""
 
 def activation_hard_swish(
     input: Tensor,
@@ -371,7 +371,7 @@ def activation_hard_swish(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """x times a hard sigmoid of it: x · max(0, min(alpha · x + beta, 1))."""
+    """x times a hard sigmoid of x: x · max(0, min(alpha · x + beta, 1))."""
 
 def activation_hardmax(
     input: Tensor,
@@ -388,7 +388,7 @@ def activation_hardmax1(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """1 at the first greatest element over all of `axes` together (the last, if left out), row-major, else 0."""
+    """1 at the first greatest element over all of `axes` together (by default the last), row-major, else 0."""
 
 def activation_identity(
     input: Tensor,
@@ -396,7 +396,7 @@ def activation_identity(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The input as it is."""
+    """The input, unchanged."""
 
 def activation_leaky_relu(
     input: Tensor,
@@ -405,7 +405,7 @@ def activation_leaky_relu(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """x, but alpha · x below zero."""
+    """x; alpha · x below zero."""
 
 def activation_linear(
     input: Tensor,
@@ -432,7 +432,7 @@ def activation_log_softmax1(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """ln(e^x / Σ e^x), the sum over all of `axes` together; along the last axis, if left out."""
+    """ln(e^x / Σ e^x); the sum is over all of `axes` together, by default over the last axis."""
 
 def activation_parameterized_relu(
     input: Tensor,
@@ -441,7 +441,7 @@ def activation_parameterized_relu(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """x, but slope · x below zero; the slope is a tensor that broadcasts to the input."""
+    """x; slope · x below zero.  The slope is a tensor that broadcasts to the input."""
 
 def activation_parametric_softplus(
     input: Tensor,
@@ -451,7 +451,7 @@ def activation_parametric_softplus(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """A softplus of any slope and height: alpha · ln(1 + e^(beta · x))."""
+    """A softplus with any slope and height: alpha · ln(1 + e^(beta · x))."""
 
 def activation_relu(
     input: Tensor,
@@ -478,7 +478,7 @@ def activation_scaled_elu(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """gamma · x, but gamma · alpha · (e^x − 1) below zero."""
+    """gamma · x; gamma · alpha · (e^x − 1) below zero."""
 
 def activation_scaled_tanh(
     input: Tensor,
@@ -498,7 +498,7 @@ def activation_shrink(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """x − bias above the threshold, x + bias below its opposite, else 0."""
+    """x − bias above the threshold, x + bias below −threshold, else 0."""
 
 def activation_sigmoid(
     input: Tensor,
@@ -523,7 +523,7 @@ def activation_softmax1(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """e^x / Σ e^x, the sum over all of `axes` together; along the last axis, if left out."""
+    """e^x / Σ e^x; the sum is over all of `axes` together, by default over the last axis."""
 
 def activation_softplus(
     input: Tensor,
@@ -540,7 +540,7 @@ def activation_softsign(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """x brought between −1 and 1: x / (1 + |x|)."""
+    """x mapped to numbers between −1 and 1: x / (1 + |x|)."""
 
 def activation_swish(
     input: Tensor,
@@ -549,7 +549,7 @@ def activation_swish(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """x times a sigmoid of it: x / (1 + e^(−sigmoid_input_scale · x))."""
+    """x times a sigmoid of x: x / (1 + e^(−sigmoid_input_scale · x))."""
 
 def activation_tanh(
     input: Tensor,
@@ -584,7 +584,7 @@ def adam_optimizer(
     output_second_moment: Output | None = None,
     name: str | None = None,
 ) -> AdamOptimizerOutputs:
-    """One step of Adam: parameters, first and second moment from their old values and the gradient G."""
+    """One step of Adam: new parameters, first and second moment from their old values and the gradient G."""
 
 def add(
     a: Tensor,
@@ -643,7 +643,7 @@ def asinh(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The inverse of sinh, ln(x + √(x² + 1)): by this formula in float32 as it stands (measured)."""
+    """The inverse of sinh, ln(x + √(x² + 1)), evaluated literally in float32 (measured)."""
 
 def atan(
     input: Tensor,
@@ -697,7 +697,7 @@ def average_pooling1(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """AVERAGE_POOLING of windows whose elements lie `dilations` apart."""
+    """AVERAGE_POOLING of windows whose elements are `dilations` apart."""
 
 def average_pooling_grad(
     input_gradient: Tensor,
@@ -726,7 +726,7 @@ def batch_normalization(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """Normalization by the mean and variance that are given."""
+    """Normalization by a given mean and variance."""
 
 def batch_normalization_grad(
     input: Tensor,
@@ -741,7 +741,7 @@ def batch_normalization_grad(
     output_bias_gradient: Output | None = None,
     name: str | None = None,
 ) -> BatchNormalizationGradOutputs:
-    """The gradients of BATCH_NORMALIZATION, mean and variance being constants."""
+    """The gradients of BATCH_NORMALIZATION; mean and variance are constants."""
 
 def batch_normalization_training(
     input: Tensor,
@@ -756,7 +756,7 @@ def batch_normalization_training(
     output_variance: Output | None = None,
     name: str | None = None,
 ) -> BatchNormalizationTrainingOutputs:
-    """Normalization by the input's own mean and variance, which are outputs, too."""
+    """Normalization by the input's own mean and variance, which are also outputs."""
 
 def batch_normalization_training_grad(
     input: Tensor,
@@ -789,7 +789,7 @@ def bit_count(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """How many bits are set; the output is uint8 unless uint32 is asked for."""
+    """How many bits are set; the output is uint8 unless uint32 is requested."""
 
 def bit_not(
     input: Tensor,
@@ -797,7 +797,7 @@ def bit_not(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """Every bit turned over."""
+    """Every bit inverted."""
 
 def bit_or(
     a: Tensor,
@@ -824,7 +824,7 @@ def bit_shift_right(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """a / 2^b, cut: zeros move in.  Of b counts what BIT_SHIFT_LEFT says."""
+    """⌊a / 2^b⌋: zeros are shifted in.  The same bits of b count as in BIT_SHIFT_LEFT."""
 
 def bit_xor(
     a: Tensor,
@@ -862,7 +862,7 @@ def clip(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """max(min, min(x, max)): where min > max, min wins."""
+    """max(min, min(x, max)): if min > max, min wins."""
 
 def clip1(
     input: Tensor,
@@ -874,7 +874,7 @@ def clip1(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """max(min, min(x, max)), the bounds being of the tensor's own type: where min > max, min wins."""
+    """max(min, min(x, max)); the bounds have the tensor's type, and if min > max, min wins."""
 
 def clip_grad(
     input: Tensor,
@@ -897,7 +897,7 @@ def clip_grad1(
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The gradient where the input is strictly between the bounds, which are of its own type; not for NaN."""
+    """The gradient where the input is strictly between the bounds, which have its type; 0 for NaN."""
 
 def constant_pow(
     input: Tensor,
@@ -1040,7 +1040,7 @@ def divide(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The quotient: a / b; integers cut the fraction."""
+    """The quotient: a / b; integers truncate the fraction."""
 
 def dynamic_quantize_linear(
     input: Tensor,
@@ -1051,7 +1051,7 @@ def dynamic_quantize_linear(
     output_zero_point: Output | None = None,
     name: str | None = None,
 ) -> DynamicQuantizeLinearOutputs:
-    """Quantizes to the input's own range, and gives the scale and zero point it took."""
+    """Quantizes to the input's own range, and gives the scale and zero point that it used."""
 
 def erf(
     input: Tensor,
@@ -1103,7 +1103,7 @@ def gather(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The slices of the input along `axis` that the indices name."""
+    """The slices of the input along `axis` at the indices."""
 
 def gather_elements(
     input: Tensor,
@@ -1113,7 +1113,7 @@ def gather_elements(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """output[c] = input[c, but along `axis` at indices[c]]; the output has the indices' sizes."""
+    """output[c] = input[c, except along `axis` at indices[c]]; the output has the indices' sizes."""
 
 def gather_nd(
     input: Tensor,
@@ -1151,7 +1151,7 @@ def gemm(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """activation(alpha · A · B + beta · C), A and B transposed first where asked."""
+    """activation(alpha · A · B + beta · C); A and B are first transposed if requested."""
 
 @overload
 def gru(
@@ -1169,7 +1169,7 @@ def gru(
     output_single: Literal[True] | Output = ...,
     name: str | None = None,
 ) -> GruOutputs:
-    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+    """Gated recurrent unit: hidden state H, along time forward, backward or both."""
 
 @overload
 def gru(
@@ -1187,7 +1187,7 @@ def gru(
     output_single: Output | bool | None = None,
     name: str | None = None,
 ) -> Value:
-    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+    """Gated recurrent unit: hidden state H, along time forward, backward or both."""
 
 @overload
 def gru(
@@ -1205,7 +1205,7 @@ def gru(
     output_single: Literal[False],
     name: str | None = None,
 ) -> Value:
-    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+    """Gated recurrent unit: hidden state H, along time forward, backward or both."""
 
 @overload
 def gru(
@@ -1223,7 +1223,7 @@ def gru(
     output_single: Output | bool | None = None,
     name: str | None = None,
 ) -> GruOutputs | Value:
-    """Gated recurrent unit: hidden numbers H, along time forward, backward or both."""
+    """Gated recurrent unit: hidden state H, along time forward, backward or both."""
 
 def identity(
     input: Tensor,
@@ -1253,7 +1253,7 @@ def is_infinity(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """Whether x is infinite: with either sign, or the one the mode says."""
+    """Whether x is infinite: with any sign, or with the mode's."""
 
 def is_nan(
     input: Tensor,
@@ -1271,7 +1271,7 @@ def join(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The inputs one after the other along `axis`; their other sizes agree."""
+    """The inputs one after another along `axis`; their other sizes are equal."""
 
 def local_response_normalization(
     input: Tensor,
@@ -1284,7 +1284,7 @@ def local_response_normalization(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """input / (bias + alpha / local_size · Σ x²)^beta, the sum being over the element's neighbourhood."""
+    """input / (bias + alpha / local_size · Σ x²)^beta; the sum is over the element's neighbourhood."""
 
 def local_response_normalization_grad(
     input: Tensor,
@@ -1403,7 +1403,7 @@ def lp_normalization(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """input / √(norm² + epsilon), the norm along the axis being Σ |x| for p = 1 and √Σ x² for p = 2."""
+    """input / √(norm² + epsilon); the norm along the axis is Σ |x| for p = 1 and √Σ x² for p = 2."""
 
 def lp_pooling(
     input: Tensor,
@@ -1416,7 +1416,7 @@ def lp_pooling(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The p-norm of each window: (Σ |x|^p)^(1/p), p being 1 or 2 as a rule."""
+    """The p-norm of each window: (Σ |x|^p)^(1/p); p is usually 1 or 2."""
 
 def lp_pooling1(
     input: Tensor,
@@ -1430,7 +1430,7 @@ def lp_pooling1(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """LP_POOLING of windows whose elements lie `dilations` apart."""
+    """LP_POOLING of windows whose elements are `dilations` apart."""
 
 @overload
 def lstm(
@@ -1453,7 +1453,7 @@ def lstm(
     output_cell_single: Literal[True] | Output = ...,
     name: str | None = None,
 ) -> LstmOutputs:
-    """Long short-term memory: hidden numbers H and cells C, along time forward, backward or both."""
+    """Long short-term memory: hidden state H and cells C, along time forward, backward or both."""
 
 @overload
 def lstm(
@@ -1476,7 +1476,7 @@ def lstm(
     output_cell_single: Output | bool | None = None,
     name: str | None = None,
 ) -> LstmOutputs | Value:
-    """Long short-term memory: hidden numbers H and cells C, along time forward, backward or both."""
+    """Long short-term memory: hidden state H and cells C, along time forward, backward or both."""
 
 def matrix_multiply_integer(
     a: Tensor,
@@ -1501,7 +1501,7 @@ def matrix_multiply_integer_to_float(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The matrix product of quantized tensors, in the floats they stand for."""
+    """The matrix product of quantized tensors, as floats."""
 
 def max(
     a: Tensor,
@@ -1510,7 +1510,7 @@ def max(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The greater of a and b; where one is NaN, the other."""
+    """The greater of a and b; if one is NaN, the other."""
 
 def max_pooling(
     input: Tensor,
@@ -1522,7 +1522,7 @@ def max_pooling(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The greatest element of each window.  A NaN is passed over, and −infinity counts as the least finite number."""
+    """The greatest element of each window.  NaN is ignored, and −infinity counts as the least finite number."""
 
 @overload
 def max_pooling1(
@@ -1536,7 +1536,7 @@ def max_pooling1(
     output_indices: Literal[False] = ...,
     name: str | None = None,
 ) -> Value:
-    """The greatest element of each window and, where asked for, its index in the input."""
+    """The greatest element of each window and, if requested, its index in the input."""
 
 @overload
 def max_pooling1(
@@ -1550,7 +1550,7 @@ def max_pooling1(
     output_indices: Literal[True] | Output,
     name: str | None = None,
 ) -> MaxPooling1Outputs:
-    """The greatest element of each window and, where asked for, its index in the input."""
+    """The greatest element of each window and, if requested, its index in the input."""
 
 @overload
 def max_pooling1(
@@ -1564,7 +1564,7 @@ def max_pooling1(
     output_indices: Output | bool | None = None,
     name: str | None = None,
 ) -> MaxPooling1Outputs | Value:
-    """The greatest element of each window and, where asked for, its index in the input."""
+    """The greatest element of each window and, if requested, its index in the input."""
 
 @overload
 def max_pooling2(
@@ -1579,7 +1579,7 @@ def max_pooling2(
     output_indices: Literal[False] = ...,
     name: str | None = None,
 ) -> Value:
-    """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
+    """MAX_POOLING1 of windows whose elements are `dilations` apart."""
 
 @overload
 def max_pooling2(
@@ -1594,7 +1594,7 @@ def max_pooling2(
     output_indices: Literal[True] | Output,
     name: str | None = None,
 ) -> MaxPooling2Outputs:
-    """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
+    """MAX_POOLING1 of windows whose elements are `dilations` apart."""
 
 @overload
 def max_pooling2(
@@ -1609,7 +1609,7 @@ def max_pooling2(
     output_indices: Output | bool | None = None,
     name: str | None = None,
 ) -> MaxPooling2Outputs | Value:
-    """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
+    """MAX_POOLING1 of windows whose elements are `dilations` apart."""
 
 def max_pooling_grad(
     input: Tensor,
@@ -1623,7 +1623,7 @@ def max_pooling_grad(
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The gradient of MAX_POOLING2: each element of `input_gradient` goes where the maximum of its window is."""
+    """The gradient of MAX_POOLING2: each element of `input_gradient` is added at the maximum of its window."""
 
 def max_unpooling(
     input: Tensor,
@@ -1633,7 +1633,7 @@ def max_unpooling(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """Zeros, with each element of the input at the row-major index of the output that `indices` says."""
+    """Zeros, with each element of the input at its row-major index in the output, from `indices`."""
 
 def mean(
     a: Tensor,
@@ -1642,7 +1642,7 @@ def mean(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The mean: (a + b) / 2; integers wrap in the sum and cut the fraction of the half."""
+    """The mean: (a + b) / 2; the sum of integers wraps, and its half is truncated."""
 
 def mean_variance_normalization(
     input: Tensor,
@@ -1656,7 +1656,7 @@ def mean_variance_normalization(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """Normalization of each image, by its own mean and variance."""
+    """Normalization of each image by its own mean and variance."""
 
 def mean_variance_normalization1(
     input: Tensor,
@@ -1694,7 +1694,7 @@ def min(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The lesser of a and b; where one is NaN, the other."""
+    """The lesser of a and b; if one is NaN, the other."""
 
 def modulus_floor(
     a: Tensor,
@@ -1703,7 +1703,7 @@ def modulus_floor(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """a − b · floor(a / b): what is left has the sign of b, as in Python."""
+    """a − b · floor(a / b): the remainder has the sign of b, as in Python."""
 
 def modulus_truncate(
     a: Tensor,
@@ -1712,7 +1712,7 @@ def modulus_truncate(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """a − b · trunc(a / b): what is left has the sign of a, as in C."""
+    """a − b · trunc(a / b): the remainder has the sign of a, as in C."""
 
 @overload
 def multihead_attention(
@@ -1937,7 +1937,7 @@ def negate(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """−x; the least integer stays as it is, since its opposite does not exist, but −128 in int8 becomes 127."""
+    """−x; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
 
 def nonzero_coordinates(
     input: Tensor,
@@ -1946,7 +1946,7 @@ def nonzero_coordinates(
     output_coordinates: Output | None = None,
     name: str | None = None,
 ) -> NonzeroCoordinatesOutputs:
-    """How many elements are not zero, and the coordinates of each, one a row in row-major order."""
+    """How many elements are not zero, and the coordinates of each, one per row in row-major order."""
 
 def one_hot(
     indices: Tensor,
@@ -1957,7 +1957,7 @@ def one_hot(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """output[c] = on where the index at c is c's place along `axis`, else off."""
+    """output[c] = on if c's position along `axis` is the index at c, else off."""
 
 def padding(
     input: Tensor,
@@ -1969,7 +1969,7 @@ def padding(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The input with `start_padding` elements before and `end_padding` behind it, in every dimension."""
+    """The input with `start_padding` elements before it and `end_padding` after it, in every dimension."""
 
 def padding1(
     input: Tensor,
@@ -2097,7 +2097,7 @@ def random_generator(
     output_state: Literal[True] | Output = ...,
     name: str | None = None,
 ) -> RandomGeneratorOutputs:
-    """Random bits, evenly distributed, and the state to go on from."""
+    """Random bits, evenly distributed, and the next state."""
 
 @overload
 def random_generator(
@@ -2109,7 +2109,7 @@ def random_generator(
     output_state: Literal[False],
     name: str | None = None,
 ) -> Value:
-    """Random bits, evenly distributed, and the state to go on from."""
+    """Random bits, evenly distributed, and the next state."""
 
 @overload
 def random_generator(
@@ -2121,7 +2121,7 @@ def random_generator(
     output_state: Output | bool | None = None,
     name: str | None = None,
 ) -> RandomGeneratorOutputs | Value:
-    """Random bits, evenly distributed, and the state to go on from."""
+    """Random bits, evenly distributed, and the next state."""
 
 def recip(
     input: Tensor,
@@ -2152,7 +2152,7 @@ def resample(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The input stretched by `scales`, one for each dimension; the middles of elements are what is resampled."""
+    """The input stretched by `scales`, one for each dimension; the middles of elements are aligned."""
 
 def resample1(
     input: Tensor,
@@ -2165,7 +2165,7 @@ def resample1(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """RESAMPLE with the pixel offsets given."""
+    """RESAMPLE with given pixel offsets."""
 
 def resample2(
     input: Tensor,
@@ -2179,7 +2179,7 @@ def resample2(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """RESAMPLE1, except that `nearest_neighbor` rounds up (`increasing`) or down (`decreasing`) where it reads."""
+    """RESAMPLE1, but `nearest_neighbor` rounds the position where it reads up (`increasing`) or down (`decreasing`)."""
 
 def resample3(
     input: Tensor,
@@ -2194,7 +2194,7 @@ def resample3(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """RESAMPLE2 and, if `antialiased`, a wider filter where `linear` shrinks a dimension to less than half."""
+    """RESAMPLE2 with, if `antialiased`, a wider filter if `linear` shrinks a dimension to less than half."""
 
 def resample_grad(
     input_gradient: Tensor,
@@ -2207,7 +2207,7 @@ def resample_grad(
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The gradient of RESAMPLE1: each element is added, times its weight, to the elements it was made of."""
+    """The gradient of RESAMPLE1: each element, times its weight, is added to the elements that it was computed from."""
 
 def resample_grad1(
     input_gradient: Tensor,
@@ -2221,7 +2221,7 @@ def resample_grad1(
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The gradient of RESAMPLE2: each element is added, times its weight, to the elements it was made of."""
+    """The gradient of RESAMPLE2: each element, times its weight, is added to the elements that it was computed from."""
 
 def reverse_subsequences(
     input: Tensor,
@@ -2231,7 +2231,7 @@ def reverse_subsequences(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The first `sequence_lengths` elements along `axis` in reverse order, the others where they are."""
+    """The first `sequence_lengths` elements along `axis` in reverse order; the others are unchanged."""
 
 @overload
 def rnn(
@@ -2338,7 +2338,7 @@ def roi_align1(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """Regions of images, each brought to one height and width by sampling it, and reducing its samples."""
+    """Regions of images, all resized to the same height and width by sampling and reducing the samples."""
 
 def roi_align_grad(
     input: Tensor | None = None,
@@ -2370,7 +2370,7 @@ def roi_pooling(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The greatest element of each cell of each region, a region being cut into `pooled_size` cells."""
+    """The greatest element of each cell of each region; a region is divided into `pooled_size` cells."""
 
 def round(
     input: Tensor,
@@ -2390,7 +2390,7 @@ def scatter_elements(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The input, but output[c, along `axis` at indices[c]] = updates[c]."""
+    """The input, except output[c, along `axis` at indices[c]] = updates[c]."""
 
 def scatter_nd(
     input: Tensor,
@@ -2402,7 +2402,7 @@ def scatter_nd(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The input, but output[indices[k…, 0], indices[k…, 1], …, slice…] = updates[k…, slice…]."""
+    """The input, except output[indices[k…, 0], indices[k…, 1], …, slice…] = updates[k…, slice…]."""
 
 def sign(
     input: Tensor,
@@ -2410,7 +2410,7 @@ def sign(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """−1 below zero, 1 above, else 0: also for NaN."""
+    """−1 below zero, 1 above, else 0, also for NaN."""
 
 def sin(
     input: Tensor,
@@ -2462,7 +2462,7 @@ def slice_grad(
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The gradient of slice1: the output is zero but for output[start + stride · i] = input[i]."""
+    """The gradient of slice1: the output is zero, except output[start + stride · i] = input[i]."""
 
 def space_to_depth(
     input: Tensor,
@@ -2490,7 +2490,7 @@ def split(
     outputs: int | str | Sequence[int | str | Output] | None = None,
     name: str | None = None,
 ) -> tuple[Value, ...]:
-    """The input cut along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's."""
+    """The input split along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's."""
 
 def sqrt(
     input: Tensor,
@@ -2536,7 +2536,7 @@ def threshold(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """max(x, min): the bound is converted to the tensor's type first, toward zero for integers."""
+    """max(x, min); the bound is first converted to the tensor's type, toward zero for integers."""
 
 def tile(
     input: Tensor,
@@ -2545,7 +2545,7 @@ def tile(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The input `repeats` times one behind the other, in every dimension."""
+    """The input repeated `repeats` times in every dimension."""
 
 def top_k(
     input: Tensor,
@@ -2581,7 +2581,7 @@ def unfold(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The patches a sliding window sees of an image: {N, C, spatial…} becomes {N, C · window elements, blocks}."""
+    """The patches that a sliding window covers: {N, C, spatial…} becomes {N, C · window elements, blocks}."""
 
 def upsample_2d(
     input: Tensor,
@@ -2591,7 +2591,7 @@ def upsample_2d(
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
-    """The last two dimensions, height and width, stretched by whole numbers, as RESAMPLE does it."""
+    """The last two dimensions, height and width, stretched by whole numbers, as in RESAMPLE."""
 
 def value_scale_2d(
     input: Tensor,

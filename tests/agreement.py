@@ -1,7 +1,7 @@
 """How much was compared with the real DirectML: the lines about it at the end of a test run.
 
-A pair is an operator and the data type of its first tensor.  It agreed when some test of the operator with that
-type ran on DirectML and none failed.
+A pair is an operator and the data type of its first tensor.  It agreed if at least one test of the operator with that
+type ran on DirectML, and none failed.
 """
 
 from __future__ import annotations

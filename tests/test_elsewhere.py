@@ -107,7 +107,7 @@ def x() -> dg.Value:
         (
             lambda x: dg.cast(x, "int32"),
             "cast() takes 1 tensor (input); got 2: "
-            "all that is no tensor is given by its name: cast(input, dtype='int32')",
+            "everything except tensors is given by name: cast(input, dtype='int32')",
         ),
         (lambda x: dg.join(x, x), "join() takes 1 tensor (inputs); got 2: write them as a list: join([inputs…])"),
         (
@@ -117,7 +117,7 @@ def x() -> dg.Value:
         (lambda x: dg.multiply(x, x, x), "multiply() takes 2 tensors (a, b); got 3"),
         (
             lambda x: x.graph.fill_value_constant([2], "float32", 1),
-            "fill_value_constant() takes no tensors; got 3: all that is no tensor is given by its name: "
+            "fill_value_constant() takes no tensors; got 3: everything except tensors is given by name: "
             "fill_value_constant(sizes=[2], dtype='float32', value=1)",
         ),
     ],

@@ -50,13 +50,13 @@ def index() -> str:
     lines = ["# The operators of each family, in DirectML's order.", "FAMILIES = {"]
     for family, members in families:
         lines += _entry(f'    "{family}": ', [each.name for each in members])
-    lines += ["}", "", "# Names of operators by other names they are known by.", "ALIASES = {"]
+    lines += ["}", "", "# Names of operators by their other names.", "ALIASES = {"]
     lines += [f'    "{alias}": "{each.name}",' for each in operators for alias in each.aliases]
-    lines += ["}", "", "# Operators that need no tensors: methods of Graph, where others are functions.", "SOURCES = ("]
+    lines += ["}", "", "# Operators that need no tensors: methods of Graph; the others are functions.", "SOURCES = ("]
     lines += [f'    "{each.name}",' for each in operators if each.is_source()]
-    lines += [")", "", "# Operators of several outputs, for which there are named tuples."]
+    lines += [")", "", "# Operators with several outputs, for which there are named tuples."]
     lines += _entry("SEVERAL_OUTPUTS = ", [each.name for each in operators if len(each.output_fields) > 1])
-    return HEADER.format("Which operators there are, by family.") + "\n".join(lines) + "\n"
+    return HEADER.format("All operators, by family.") + "\n".join(lines) + "\n"
 
 
 def _entry(head: str, names: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""DirectML's operators: one class each, one module a family.
+"""DirectML's operators: one class per operator, one module per family.
 
-A name is imported from its family when it is first used; __init__.pyi says to type checkers what there is.
+A name is imported from its family when it is first used; __init__.pyi lists all names for type checkers.
 """
 
 import importlib

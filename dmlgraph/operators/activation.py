@@ -1,4 +1,4 @@
-"""Activations: functions of one tensor, element by element, that close a layer."""
+"""Activations: element-wise functions of one tensor, used at the end of a layer."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.tensor import DataType
 
-_LINE = 88.0  # softplus of more is a line: e^89 is infinite in float32
+_LINE = 88.0  # softplus is linear from here on: e^89 is infinite in float32
 
 
 class ActivationIdentity(Unary, dml="ACTIVATION_IDENTITY"):
-    """The input as it is."""
+    """The input, unchanged."""
 
     def function(self, x: Array) -> Array:
         return x
@@ -51,7 +51,7 @@ class ActivationRelu(Unary, dml="ACTIVATION_RELU"):
 
 
 class ActivationLeakyRelu(Unary, dml="ACTIVATION_LEAKY_RELU"):
-    """x, but alpha · x below zero."""
+    """x; alpha · x below zero."""
 
     alpha: Float = 0.01
 
@@ -78,7 +78,7 @@ class ActivationThresholdedRelu(Unary, dml="ACTIVATION_THRESHOLDED_RELU"):
         return self.above(x, dtype)
 
     def above(self, x: Array, dtype: DataType) -> Array:
-        """The function on x, which is computed for a tensor of this data type."""
+        """The function of x for a tensor of this data type."""
         passes = x > self.alpha if dtype is DataType.FLOAT16 else ~(x <= self.alpha)
         return np.where(passes, x, x.dtype.type(0))
 
@@ -87,7 +87,7 @@ class ActivationThresholdedRelu(Unary, dml="ACTIVATION_THRESHOLDED_RELU"):
 
 
 class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_RELU"):
-    """x, but slope · x below zero; the slope is a tensor that broadcasts to the input."""
+    """x; slope · x below zero.  The slope is a tensor that broadcasts to the input."""
 
     input: Input
     slope: Input
@@ -102,7 +102,7 @@ class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_REL
 
 
 class ActivationElu(Unary, dml="ACTIVATION_ELU"):
-    """x, but alpha · (e^x − 1) below zero."""
+    """x; alpha · (e^x − 1) below zero."""
 
     alpha: Float = 1.0
 
@@ -114,7 +114,7 @@ class ActivationElu(Unary, dml="ACTIVATION_ELU"):
 
 
 class ActivationCelu(Unary, dml="ACTIVATION_CELU"):
-    """max(0, x) + min(0, alpha · (e^(x / alpha) − 1)); for NaN 0 (measured)."""
+    """max(0, x) + min(0, alpha · (e^(x / alpha) − 1)); 0 for NaN (measured)."""
 
     alpha: Float = 1.0
 
@@ -132,7 +132,7 @@ class ActivationCelu(Unary, dml="ACTIVATION_CELU"):
 
 
 class ActivationScaledElu(Unary, dml="ACTIVATION_SCALED_ELU"):
-    """gamma · x, but gamma · alpha · (e^x − 1) below zero."""
+    """gamma · x; gamma · alpha · (e^x − 1) below zero."""
 
     alpha: Float = 1.6732631921768188
     gamma: Float = 1.0507010221481323
@@ -156,7 +156,7 @@ class ActivationSigmoid(Unary, dml="ACTIVATION_SIGMOID"):
 
 
 class ActivationHardSigmoid(Unary, dml="ACTIVATION_HARD_SIGMOID"):
-    """max(0, min(alpha · x + beta, 1)); for NaN 0 (measured)."""
+    """max(0, min(alpha · x + beta, 1)); 0 for NaN (measured)."""
 
     alpha: Float = 0.2
     beta: Float = 0.5
@@ -213,7 +213,7 @@ class ActivationSoftplus(Unary, dml="ACTIVATION_SOFTPLUS"):
 
 
 class ActivationParametricSoftplus(Unary, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
-    """A softplus of any slope and height: alpha · ln(1 + e^(beta · x))."""
+    """A softplus with any slope and height: alpha · ln(1 + e^(beta · x))."""
 
     half_type: ClassVar = np.float32
 
@@ -233,7 +233,7 @@ class ActivationParametricSoftplus(Unary, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
 
 
 class ActivationSoftsign(Unary, dml="ACTIVATION_SOFTSIGN"):
-    """x brought between −1 and 1: x / (1 + |x|)."""
+    """x mapped to numbers between −1 and 1: x / (1 + |x|)."""
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide / (1 + np.abs(wide)), x)
@@ -243,10 +243,10 @@ class ActivationSoftsign(Unary, dml="ACTIVATION_SOFTSIGN"):
 
 
 class ActivationShrink(Unary, dml="ACTIVATION_SHRINK"):
-    """x − bias above the threshold, x + bias below its opposite, else 0.
+    """x − bias above the threshold, x + bias below −threshold, else 0.
 
-    Integers are computed in float32 and rounded to nearest even; beyond the type's range 8 and 32 bits take the nearest
-    bound, 16 bits the low half of a 32-bit integer (measured).
+    Integers are computed in float32 and rounded to nearest even.  Beyond the type's range 8 and 32 bits saturate, and
+    16 bits keep the low half of a 32-bit integer (measured).
     """
 
     bias: Float = 0.0
@@ -278,7 +278,7 @@ class ActivationGelu(Unary, dml="ACTIVATION_GELU"):
 
 
 class ActivationSwish(Unary, dml="ACTIVATION_SWISH"):
-    """x times a sigmoid of it: x / (1 + e^(−sigmoid_input_scale · x))."""
+    """x times a sigmoid of x: x / (1 + e^(−sigmoid_input_scale · x))."""
 
     example_attributes: ClassVar = {"sigmoid_input_scale": "1"}
 
@@ -292,7 +292,7 @@ class ActivationSwish(Unary, dml="ACTIVATION_SWISH"):
 
 
 class ActivationHardSwish(Unary, dml="ACTIVATION_HARD_SWISH"):
-    """x times a hard sigmoid of it: x · max(0, min(alpha · x + beta, 1))."""
+    """x times a hard sigmoid of x: x · max(0, min(alpha · x + beta, 1))."""
 
     example_attributes: ClassVar = {"alpha": "0.16666667", "beta": "0.5"}
 
@@ -311,7 +311,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _unit(x: Array) -> Array:
-    """x between 0 and 1; NaN becomes 0."""
+    """x clamped to [0, 1]; NaN becomes 0."""
     return np.asarray(np.where(x > 0, np.minimum(x, 1), 0))
 
 

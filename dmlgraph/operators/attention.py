@@ -1,7 +1,7 @@
-"""Attention of many heads: every query weighs the values by how well their keys fit it.
+"""Attention of many heads: every query weights the values by how well their keys fit it.
 
-B sequences, S queries, K new keys after P past ones, T = P + K; D numbers a head of queries and keys, V of values.
-Everything is computed in float64 and rounded once.
+There are B sequences, S queries, K new keys after P past ones, T = P + K.  A head has D numbers in queries and keys,
+and V in values.  Everything is computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dmlgraph.operators.directml_enums import MultiheadAttentionMaskType
 from dmlgraph.operators.matrix import broadcast_field
 from dmlgraph.tensor import DataType, TensorDesc
 
-# Where queries, keys and values may come from: field → place in the stack, None in a tensor of their own.
+# Where queries, keys and values may come from: field → index in the stack, or None in a separate tensor.
 _SOURCES: dict[str, dict[str, int | None]] = {
     "query": {"query": None, "stacked_query_key": 0, "stacked_query_key_value": 0},
     "key": {"key": None, "stacked_query_key": 1, "stacked_key_value": 0, "stacked_query_key_value": 1},
     "value": {"value": None, "stacked_key_value": 1, "stacked_query_key_value": 2},
 }
 _STACKED = {"stacked_query_key": 2, "stacked_key_value": 2, "stacked_query_key_value": 3}
-# How many dimensions a tensor has, ones in front of it aside.
+# How many dimensions a tensor has, not counting leading dimensions of size 1.
 _RANKS = {
     **dict.fromkeys(("query", "key", "value"), 3),
     **dict.fromkeys(_STACKED, 5),
@@ -43,11 +43,11 @@ Arrays = Mapping[str, Array | None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Dimensions:
-    """The sizes that all the tensors' sizes are made of."""
+    """The sizes of which all tensors' sizes consist."""
 
     batch: int
     queries: int
-    new: int  # keys and values that are not past; 0 where the past ones stand for all
+    new: int  # keys and values that are not past; 0 if there are only past ones
     past: int
     query_heads: int
     key_heads: int
@@ -56,10 +56,10 @@ class Dimensions:
 
     @classmethod
     def of(cls, descs: Descs, query_heads: int, key_heads: int) -> Dimensions:
-        """From the descriptions of the inputs, each of which has all its dimensions and comes from one source.
+        """From the descriptions of the inputs, which have all their dimensions and come from one source each.
 
         Raises:
-            OperatorError: the tensors do not allow to tell.
+            OperatorError: the tensors do not determine the sizes.
         """
         for field, heads in (("query_head_count", query_heads), ("key_value_head_count", key_heads)):
             if heads < 1:
@@ -91,7 +91,7 @@ class Dimensions:
         return self.batch, self.query_heads, self.queries, self.total
 
     def sizes(self, field: str) -> tuple[int, ...] | None:
-        """What an input's last sizes must be; None for the mask, which follows its type."""
+        """The required last sizes of an input; None for the mask, whose sizes depend on its type."""
         return {
             "query": (self.batch, self.queries, self.query_heads * self.head),
             "key": (self.batch, self.new, self.key_heads * self.head),
@@ -108,7 +108,7 @@ class Dimensions:
 
     @property
     def hidden(self) -> tuple[int, int, int]:
-        """Numbers of all heads in a query, a key and a value: the parts of the bias."""
+        """How many numbers a query, a key and a value have in all heads: the parts of the bias."""
         return self.query_heads * self.head, self.key_heads * self.head, self.key_heads * self.value_head
 
 
@@ -116,7 +116,7 @@ Found = tuple[str, TensorDesc]  # a source and its description
 
 
 def _check_rank(field: str, desc: TensorDesc) -> None:
-    """OperatorError where a tensor has too few dimensions."""
+    """Raises an OperatorError if a tensor has too few dimensions."""
     if desc.rank < _RANKS[field]:
         raise OperatorError(
             f"must have at least {_RANKS[field]} dimensions", code="rank", field=f"{field}.sizes", got=list(desc.sizes)
@@ -124,7 +124,7 @@ def _check_rank(field: str, desc: TensorDesc) -> None:
 
 
 def _source(descs: Descs, role: str) -> Found:
-    """Where queries, keys or values come from; OperatorError where nothing gives them, or two tensors do."""
+    """Where queries, keys or values come from; OperatorError if no tensor gives them, or two do."""
     present = [(field, desc) for field in _SOURCES[role] if (desc := descs.get(field)) is not None]
     if not present:
         raise OperatorError("must be given, by itself or stacked with others", code="missing", field=role)
@@ -144,14 +144,14 @@ def _new_source(descs: Descs, role: str) -> Found | None:
 
 
 def _rows(found: Found) -> tuple[int, int]:
-    """Sequences, and queries or keys in each."""
+    """The number of sequences, and of queries or keys in each."""
     field, desc = found
     front = desc.sizes[-_RANKS[field] :]
     return front[0], front[1]
 
 
 def _head(found: Found, heads: int) -> int:
-    """Numbers a head has."""
+    """How many numbers a head has."""
     field, desc = found
     if field in _STACKED:
         return desc.sizes[-1]
@@ -167,7 +167,7 @@ def _head(found: Found, heads: int) -> int:
 
 
 def _implied_heads(descs: Descs, query_heads: int | None, key_heads: int | None) -> tuple[int | None, int | None]:
-    """Heads of queries and of keys: those given, else what the tensors say; None where they do not."""
+    """Heads of queries and of keys: as given, else as the tensors determine; None if they do not."""
 
     def size(axis: int, *fields: str) -> int | None:
         found = (desc for desc in (descs.get(field) for field in fields) if desc is not None and desc.rank >= 4)
@@ -240,7 +240,7 @@ _FILTERED: dict[MultiheadAttentionMaskType, Callable[[Array, Dimensions], Array]
 
 
 class Attention(Operator):
-    """Base: where queries, keys and values come from, and what is made of them."""
+    """Base: where queries, keys and values come from, and the function of them."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         bias: TensorDesc | None
@@ -273,11 +273,11 @@ class Attention(Operator):
 
     @classmethod
     def is_source(cls) -> bool:
-        return False  # no input is required by itself, but some are
+        return False  # no single input is required, but some inputs are
 
     @classmethod
     def _heads(cls, descs: Descs, query_heads: int | None, key_heads: int | None) -> tuple[int, int]:
-        """Heads of queries and keys, as given or as the tensors say; OperatorError where neither does."""
+        """Heads of queries and keys, as given or as the tensors determine; OperatorError if neither does."""
         query_heads, key_heads = _implied_heads(descs, query_heads, key_heads)
         query_field, key_field = cls.head_fields
         if query_field == key_field:  # one count for both
@@ -285,19 +285,19 @@ class Attention(Operator):
         if query_heads is None or key_heads is None:
             field = query_field if query_heads is None else key_field
             raise OperatorError(
-                "must be given: the tensors do not say how many heads there are", code="undetermined", field=field
+                "must be given: the tensors do not determine the number of heads", code="undetermined", field=field
             )
         return query_heads, key_heads
 
     def fill_in(self) -> Mapping[str, Any]:
         if self.mask is not None and self.mask_filter_value is None:
-            raise OperatorError("must be given where there is a mask", code="missing", field="mask_filter_value")
+            raise OperatorError("must be given with a mask", code="missing", field="mask_filter_value")
         heads = self._heads(self.tensors, *(getattr(self, field) for field in self.head_fields))
         return dict(zip(self.head_fields, heads, strict=True)) | {"mask_filter_value": self.mask_filter_value or 0.0}
 
     @property
     def dimensions(self) -> Dimensions:
-        """The sizes the tensors are made of; OperatorError where they do not allow to tell."""
+        """The sizes of which the tensors' sizes consist; OperatorError if the tensors do not determine them."""
         query_heads, key_heads = (getattr(self, field) for field in self.head_fields)
         return Dimensions.of(self.tensors, query_heads, key_heads)
 
@@ -316,13 +316,13 @@ class Attention(Operator):
         sizes, mask, kind = self.dimensions, self.mask, self.mask_type
         if (self.past_key is None) != (self.past_value is None):
             missing = "past_key" if self.past_key is None else "past_value"
-            yield Problem("past keys and values go together", code="conflict", field=missing)
+            yield Problem("past keys and past values must be given together", code="conflict", field=missing)
         wanted = {field: sizes.sizes(field) for field in self.input_fields} | {"mask": _mask_sizes(kind, sizes)}
         for field, last in wanted.items():
             desc = getattr(self, field)
             if desc is not None and last and desc.sizes != (1,) * (desc.rank - len(last)) + last:
                 yield Problem(
-                    "has other sizes, ones in front aside",
+                    "has other sizes, not counting leading sizes of 1",
                     code="sizes",
                     field=f"{field}.sizes",
                     got=list(desc.sizes),
@@ -340,7 +340,7 @@ class Attention(Operator):
             else:
                 yield Problem(f"must be given for mask_type {kind}", code="missing", field="mask")
         if self.bias is not None and sizes.new == 0:
-            yield Problem("cannot be given where past keys and values stand for all", code="conflict", field="bias")
+            yield Problem("cannot be given if there are only past keys and values", code="conflict", field="bias")
         if sizes.query_heads % sizes.key_heads:
             yield Problem(
                 "must be a multiple of key_value_head_count",
@@ -366,13 +366,13 @@ class Attention(Operator):
         return self.outputs(attended.swapaxes(1, 2), keys, values)
 
     def outputs(self, attended: Array, keys: Array, values: Array) -> tuple[Array, ...]:
-        """The outputs that are wanted, from {B, S, heads, V} and all keys and values."""
+        """The requested outputs, from {B, S, heads, V} and all keys and values."""
         outputs = {"output": attended, "output_present_key": keys, "output_present_value": values}
         present = [(outputs[field], getattr(self, field)) for field in self.output_fields]
         return tuple(convert(array.reshape(desc.sizes), desc.dtype) for array, desc in present if desc is not None)
 
     def parts(self, given: Arrays, sizes: Dimensions, dtype: type[np.floating[Any]]) -> tuple[Array, Array, Array]:
-        """Queries, keys and values with their biases, past ones in front: {B, heads, S or T, D or V} in `dtype`."""
+        """Queries, keys and values with their biases, past ones first: {B, heads, S or T, D or V} in `dtype`."""
         parts: list[Array | None] = []
         start = 0
         for (role, sources), hidden in zip(_SOURCES.items(), sizes.hidden, strict=True):
@@ -391,7 +391,7 @@ class Attention(Operator):
         return query, key, value
 
     def added_scores(self, given: Arrays, sizes: Dimensions) -> Iterator[Array]:
-        """What is added to the scores of the products: arrays that broadcast to {B, heads, S, T}."""
+        """The addends of the products' scores: arrays that broadcast to {B, heads, S, T}."""
         bias, mask = given["relative_position_bias"], given["mask"]
         if bias is not None:
             yield bias.reshape(sizes.scores)
@@ -401,12 +401,12 @@ class Attention(Operator):
             yield np.where(times == 0, 0.0, times * self.mask_filter_value)
 
     def counted_keys(self, given: Arrays, sizes: Dimensions) -> Array | None:
-        """Which keys have a weight at all, as an array that broadcasts to {B, heads, S, T}; None: all of them."""
+        """Which keys have a weight, as an array that broadcasts to {B, heads, S, T}; None if all have one."""
         return None
 
 
 def _split(tensor: Array, place: int | None, heads: int, dtype: type[np.floating[Any]]) -> Array:
-    """A tensor of its own, or a place in a stack, by heads: {B, heads, S, D}."""
+    """A separate tensor, or a part of a stack, by heads: {B, heads, S, D}."""
     if place is not None:
         return tensor[..., place, :].astype(dtype, copy=False).swapaxes(-2, -3)
     *_, batch, rows, hidden = tensor.shape
@@ -414,7 +414,7 @@ def _split(tensor: Array, place: int | None, heads: int, dtype: type[np.floating
 
 
 def _joined(past: Array | None, new: Array | None, dtype: type[np.floating[Any]]) -> Array:
-    """Past keys or values with the new ones behind them; one of them may be left out."""
+    """Past keys or values, then the new ones; either may be absent."""
     parts = [] if past is None else [past.astype(dtype, copy=False).reshape(past.shape[-4:])]
     parts += [] if new is None else [new]
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
@@ -426,19 +426,19 @@ class MultiheadAttention(Attention, dml="MULTIHEAD_ATTENTION"):
     Shapes, with H = head_count: query {B, S, H·D}, key {B, K, H·D}, value {B, K, H·V}, or stacked: query and key
     {B, S, H, 2, D}, key and value {B, K, H, 2, D}, all three {B, S, H, 3, D}; each of Q, K and V comes from one
     of them.  bias {H·D + H·D + H·V} is added to Q, K and V.  past_key {B, H, P, D} and past_value {B, H, P, V}
-    come before the new keys and values, or stand alone for them; the present outputs, given when asked for (`true`),
-    are both together, {B, H, T, D} and {B, H, T, V}.  relative_position_bias {B, H, S, T}, as which fewer
-    numbers are broadcast.  output {B, S, H·V}.  Sizes of 1 may stand in front of all these.
+    come before the new keys and values, or replace them; the present outputs, which must be requested (`true`),
+    are past and new ones together, {B, H, T, D} and {B, H, T, V}.  relative_position_bias broadcasts to
+    {B, H, S, T}.  output {B, S, H·V}.  All tensors may have leading sizes of 1.
 
-    Left out, `head_count` is what stacked or past tensors, or the position bias, have.
+    If `head_count` is left out, stacked or past tensors, or the position bias, determine it.
 
-    `mask_filter_value` is added to the scores of keys that the int32 mask rules out, by `mask_type`:
+    `mask_filter_value` is added to the scores of keys that the int32 mask excludes, by `mask_type`:
     `boolean`, {B, H, S, T}: where the mask is 0; in full (1 − mask) times (measured).
     `key_sequence_length`, {1, B}: from that key on.
     `key_sequence_end_start`, {2, B}: from the end in row 0 on and before the start in row 1.
     `key_query_sequence_length_start_end`, {3·B + 2}: B lengths of keys, B + 1 bounds of queries and B + 1 of keys,
-    places counted through the whole batch.  For the queries from bound b to bound b + 1 of sequence b the keys from
-    bound b on, as many as length b, are left as they are; all else is ruled out (measured).
+    positions counted through the whole batch.  For the queries from bound b to bound b + 1 of sequence b the keys from
+    bound b on, as many as length b, are unchanged; all others are excluded (measured).
     """
 
     head_fields: ClassVar = ("head_count", "head_count")
@@ -478,13 +478,13 @@ outputs: {y: y.output}
 class MultiheadAttention1(Attention, dml="MULTIHEAD_ATTENTION1"):
     """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past.
 
-    Shapes are those of MULTIHEAD_ATTENTION with `key_value_head_count` for the heads of keys, values and past, of
-    which query_head_count is a multiple: as many query heads in a row share one.  past_sequence_lengths {B}, int32,
-    tells how many of the past keys count for each sequence.
+    Shapes are those of MULTIHEAD_ATTENTION with `key_value_head_count` for the heads of keys, values and past.
+    query_head_count is a multiple of it: that many consecutive query heads share one.  past_sequence_lengths {B},
+    int32, says how many of the past keys count for each sequence.
 
-    The documentation leaves the lengths open, and gives them the other tensors' type by mistake; chosen here, as
-    ONNX Runtime relies on it: they are int32, and where they are given, attention is causal (the last query sees
-    every new key, the one before it all but the last, and so on), and a key that does not count has no weight.
+    The documentation does not define the lengths, and gives them the other tensors' type by mistake.  Here they are as
+    ONNX Runtime uses them: they are int32, and if they are given, attention is causal (the last query sees every new
+    key, the one before it all except the last, and so on), and a key that does not count has no weight.
     """
 
     head_fields: ClassVar = ("query_head_count", "key_value_head_count")

@@ -1,4 +1,4 @@
-"""Operators on the raw bits of the elements: the data type only says how many there are."""
+"""Operators on the raw bits of the elements: the data type only determines how many there are."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class BitXor(BitwiseBinary, dml="ELEMENT_WISE_BIT_XOR"):
 class BitShiftLeft(BitwiseBinary, dml="ELEMENT_WISE_BIT_SHIFT_LEFT"):
     """a · 2^b modulo 2^N.
 
-    Of b the lowest 5 bits count (measured); so 8- and 16-bit types shift to zero by their width up to 31.  64-bit
-    types are shifted as two words: where the low word of b is 32 or more, it counts as 32 and its lowest 5 bits.
+    Only the lowest 5 bits of b count (measured), so shifts of 8- and 16-bit types by their width to 31 give zero.
+    64-bit types are shifted as two words: if the low word of b is 32 or more, it counts as 32 and its lowest 5 bits.
     """
 
     def function(self, a: Array, b: Array) -> Array:
@@ -60,7 +60,7 @@ class BitShiftLeft(BitwiseBinary, dml="ELEMENT_WISE_BIT_SHIFT_LEFT"):
 
 
 class BitShiftRight(BitwiseBinary, dml="ELEMENT_WISE_BIT_SHIFT_RIGHT"):
-    """a / 2^b, cut: zeros move in.  Of b counts what BIT_SHIFT_LEFT says."""
+    """⌊a / 2^b⌋: zeros are shifted in.  The same bits of b count as in BIT_SHIFT_LEFT."""
 
     def function(self, a: Array, b: Array) -> Array:
         wide, count = _for_shift(a, b)
@@ -68,7 +68,7 @@ class BitShiftRight(BitwiseBinary, dml="ELEMENT_WISE_BIT_SHIFT_RIGHT"):
 
 
 def _for_shift(a: Array, b: Array) -> tuple[Array, Array]:
-    """Shaders shift words of 32 bits and mask the count by that width; narrow types are cut afterwards."""
+    """Shaders shift words of 32 bits and mask the count by that width; narrow types are truncated afterwards."""
     if a.dtype.itemsize == 8:
         count = b.astype(np.uint32)
         return a, np.where(count < 32, count, 32 + count % 32).astype(np.uint64)
@@ -76,14 +76,14 @@ def _for_shift(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 class BitNot(Unary, dml="ELEMENT_WISE_BIT_NOT"):
-    """Every bit turned over."""
+    """Every bit inverted."""
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (np.invert(bits_of(x)).view(self.output.dtype.numpy),)
 
 
 class BitCount(Unary, dml="ELEMENT_WISE_BIT_COUNT"):
-    """How many bits are set; the output is uint8 unless uint32 is asked for."""
+    """How many bits are set; the output is uint8 unless uint32 is requested."""
 
     output_keywords: ClassVar = ("dtype",)
 

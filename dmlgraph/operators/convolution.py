@@ -1,6 +1,6 @@
 """Convolutions of float and of quantized tensors.
 
-Sums are made in float64: exact for integers, rounded once for floats.
+Sums are computed in float64: exact for integers, rounded once for floats.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from dmlgraph.tensor import DataType, TensorDesc
 class FilteredWindows(Windowed):
     """Base of the convolutions: windows as large as the filter, and channels in groups.
 
-    Left out, `group_count` is what the tensors have it be forward: the input's channels over the filter's.
+    If `group_count` is left out, the tensors determine it: forward it is the input's channels over the filter's.
     """
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
@@ -63,7 +63,7 @@ class FilteredWindows(Windowed):
         return {"group_count": self._inferred_groups()} if self.group_count is None else {}
 
     def _inferred_groups(self) -> int:
-        """The groups that make the filter's channels as many as the input's; 1 where none do, which is told later."""
+        """The input's channels over the filter's; 1 if that is not a whole number, which is an error later."""
         tensor: TensorDesc = self.input
         if tensor.rank < 2 or self.filter.rank < 2:
             return 1
@@ -78,7 +78,7 @@ class FilteredWindows(Windowed):
         return f"filter.sizes.{dimension + 2}"
 
     def check_tensors(self) -> None:
-        """Raises an OperatorError where input, filter and groups do not fit one another; `input` says why."""
+        """Raises an OperatorError if input, filter and groups do not fit together."""
         unequal = list(self._unequal_tensors())
         if unequal:
             raise OperatorError(unequal)
@@ -100,7 +100,7 @@ class FilteredWindows(Windowed):
             )
         if filter_desc.sizes[1] != channels // groups:
             raise OperatorError(
-                "must be the input's channels over the groups",
+                "must be the input's channels divided by the groups",
                 code="sizes",
                 field="filter.sizes.1",
                 got=filter_desc.sizes[1],
@@ -118,13 +118,13 @@ class FilteredWindows(Windowed):
         return (tensor.sizes[0], filter_desc.sizes[0], *window.counts(tensor.sizes[2:]))
 
     def correlate_centred(self, x: Array, x_zero: Array | None, weights: Array, weights_zero: Array | None) -> Array:
-        """The forward sums of integers less their zero points: exact, a float64 holds every one."""
+        """The forward sums of integers minus their zero points: exact, because float64 holds every one."""
         x, weights = (each.astype(np.float64) for each in (centred(x, x_zero), centred(weights, weights_zero, axis=0)))
         return correlate(x, weights, self.window, self.group_count)
 
 
 def correlate(x: Array, weights: Array, windows: Windows, groups: int) -> Array:
-    """Each window's products with the filter, added up over taps and channels.
+    """Each window's products with the filter, summed over taps and channels.
 
     x {N, IC, …} and weights {OC, IC / groups, taps…}, in float64, give {N, OC, counts…}.
     """
@@ -139,7 +139,7 @@ def correlate(x: Array, weights: Array, windows: Windows, groups: int) -> Array:
 
 
 def scatter(x: Array, weights: Array, windows: Windows, groups: int, sizes: Sizes) -> Array:
-    """The transpose of `correlate`: each element puts its multiple of the filter over its window.
+    """The transpose of `correlate`: each element adds its multiple of the filter to its window.
 
     x {N, IC, …} and weights {IC, OC / groups, taps…}, in float64, give {N, OC, sizes…}.
     """
@@ -157,16 +157,16 @@ class Convolution(FilteredWindows, dml="CONVOLUTION"):
     """activation(convolution + bias), in one to three spatial dimensions.
 
     Forward: output[o] = Σ over channels c and taps k of input[c, o · stride + k · dilation − start_padding] ·
-    filter[o's channel, c, k], zero being outside; a spatial size is (padded − extent) / stride + 1, cut, with an
+    filter[o's channel, c, k], with zeros outside; a spatial size is ⌊(padded − extent) / stride⌋ + 1, with an
     extent of 1 + (taps − 1) · dilation.  Backward, the transposed convolution: every input element i adds
     input[i] · filter[k] to output[i · stride + k · dilation − start_padding]; a spatial size is
-    (size − 1) · stride + extent − start_padding − end_padding.  In both directions `output_padding` more elements
-    follow at the end of each dimension, which are zero, without a bias, before the activation (measured).
-    Mode `convolution` mirrors the filter in every spatial dimension, `cross_correlation` takes it as it is.
+    (size − 1) · stride + extent − start_padding − end_padding.  In both directions each dimension has `output_padding`
+    more elements at its end, which are zero, without a bias, before the activation (measured).
+    Mode `convolution` mirrors the filter in every spatial dimension, `cross_correlation` does not.
 
     Shapes: input {N, IC, …}, filter {OC, IC / group_count, …} forward and {IC, OC / group_count, …} backward,
-    bias {1, OC, 1, …}; a bias of one dimension is read so.  A `group_count` that is left out is 1 backward, and forward
-    the input's channels over those of the filter.
+    bias {1, OC, 1, …}; a bias of one dimension is read in this way.  If `group_count` is left out, it is 1 backward,
+    and forward the input's channels over those of the filter.
     """
 
     example: ClassVar = """
@@ -222,7 +222,7 @@ outputs: [y]
         window = self.window
         if self.filter.sizes[0] != self.input.sizes[1]:
             raise OperatorError(
-                "must be the input's channels, the direction being backward",
+                "must be the input's channels if the direction is backward",
                 code="sizes",
                 field="filter.sizes.0",
                 got=self.filter.sizes[0],
@@ -282,9 +282,9 @@ outputs: [y]
 class ConvolutionInteger(FilteredWindows, dml="CONVOLUTION_INTEGER"):
     """The convolution of quantized tensors, as int32: Σ (input − input_zero_point) · (filter − filter_zero_point).
 
-    Sums wrap modulo 2^32.  A forward cross-correlation: windows and shapes are those of CONVOLUTION, padding adds
-    nothing to a sum.  A zero point that is left out is 0; the input's is one number, the filter's one number or
-    {1, OC, 1, …}, one for each output channel, as which a tensor of one dimension is read.
+    Sums wrap modulo 2^32.  It is a forward cross-correlation: windows and shapes are those of CONVOLUTION, and padding
+    adds nothing to a sum.  A zero point that is left out is 0.  The input's is one number, the filter's one number or
+    {1, OC, 1, …}, one for each output channel; a tensor of one dimension is read in this way.
     """
 
     example: ClassVar = """
@@ -329,9 +329,9 @@ class QuantizedLinearConvolution(FilteredWindows, dml="QUANTIZED_LINEAR_CONVOLUT
 
     output = clamp(round((Σ (input − input_zero_point) · (filter − filter_zero_point) + bias) · (input_scale ·
     filter_scale / output_scale)) + output_zero_point), halves to even, in float32 (the order of the steps is
-    measured).  The bias is int32 {1, OC, 1, …}; it counts in units of input_scale · filter_scale.  A forward
-    cross-correlation: windows and shapes are those of CONVOLUTION.  A zero point that is left out is 0; scales and
-    zero points are one number each, the filter's also {1, OC, 1, …}, as which a tensor of one dimension is read.
+    measured).  The bias is int32 {1, OC, 1, …}, in units of input_scale · filter_scale.  It is a forward
+    cross-correlation: windows and shapes are those of CONVOLUTION.  A zero point that is left out is 0.  Scales and
+    zero points are one number each, the filter's also {1, OC, 1, …}; a tensor of one dimension is read in this way.
     """
 
     example: ClassVar = """

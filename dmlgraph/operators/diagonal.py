@@ -27,7 +27,7 @@ from dmlgraph.tensor import TensorDesc
 
 
 class DiagonalFill(Fill):
-    """Base: the last two dimensions are the matrix, those before it batches."""
+    """Base: the last two dimensions are the matrix, the ones before them batches."""
 
     def constraints(self) -> Iterator[Problem]:
         output: TensorDesc = self.output
@@ -37,15 +37,15 @@ class DiagonalFill(Fill):
             )
 
     def _diagonal(self) -> Array:
-        """The number of the diagonal every element is on: 0 the main one, positive above it."""
+        """The number of every element's diagonal: 0 for the main one, positive above it."""
         *_, rows, columns = self.output.sizes
         return np.asarray(np.arange(columns) - np.arange(rows)[:, None])
 
 
 class DiagonalMatrix(DiagonalFill, dml="DIAGONAL_MATRIX"):
-    """`value` on the diagonal `offset` places above the main one (below it, if negative), else zero.
+    """`value` on the diagonal that is `offset` above the main one (below it if negative), else zero.
 
-    An integer matrix cuts the value's fraction and keeps its low bits.
+    An integer matrix truncates the value's fraction and keeps its low bits.
     """
 
     example: ClassVar = """
@@ -65,9 +65,9 @@ outputs: [y]
 
 
 class DiagonalMatrix1(DiagonalFill, dml="DIAGONAL_MATRIX1"):
-    """`value` on the diagonals from `diagonal_fill_begin` up to but without `diagonal_fill_end`, else the input.
+    """`value` on the diagonals from `diagonal_fill_begin` up to, excluding, `diagonal_fill_end`, else the input.
 
-    Diagonals count from the main one, 0, upwards.  Where the end is below the begin, `value` stands everywhere but
+    Diagonals are counted from the main one, 0, upwards.  If the end is below the begin, `value` is everywhere except
     on the diagonals from the end up to the begin.  Without an input the rest is zero, and the output's data type
     and sizes must be given.
     """

@@ -51,7 +51,7 @@ class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
 
 
 class Abs(ScaledUnary, dml="ELEMENT_WISE_ABS"):
-    """|x|; the least integer stays as it is, since its opposite does not exist, but −128 in int8 becomes 127."""
+    """|x|; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
 
     def function(self, x: Array) -> Array:
         return np.abs(for_typed_store(x))
@@ -87,9 +87,9 @@ class Sqrt(ScaledUnary, dml="ELEMENT_WISE_SQRT"):
 
 
 class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
-    """max(min, min(x, max)): where min > max, min wins.
+    """max(min, min(x, max)): if min > max, min wins.
 
-    The bounds are converted to the tensor's type first, toward zero for integers.
+    The bounds are first converted to the tensor's type, toward zero for integers.
     """
 
     example_attributes: ClassVar = {"min": "0", "max": "6"}
@@ -137,9 +137,9 @@ class Ceil(ScaledUnary, dml="ELEMENT_WISE_CEIL"):
 class Round(Unary, dml="ELEMENT_WISE_ROUND"):
     """The nearest whole number, or the one toward zero.
 
-    `halves_to_nearest_even` takes the even one from the middle between two, `toward_infinity` the one farther
-    from zero; `toward_zero` cuts the fraction.  `toward_infinity` is sign(x) · ⌊|x| + ½⌋ in float32 (measured): a sum
-    that is rounded up, such as that of 0.49999997, gives the next whole number.
+    For halves `halves_to_nearest_even` takes the even number, and `toward_infinity` the one farther from zero;
+    `toward_zero` truncates the fraction.  `toward_infinity` is sign(x) · ⌊|x| + ½⌋ in float32 (measured): a sum that is
+    rounded up, such as that of 0.49999997, gives the next whole number.
     """
 
     rounding_mode: RoundingMode = RoundingMode.HALVES_TO_NEAREST_EVEN
@@ -160,16 +160,16 @@ _ROUNDINGS: dict[RoundingMode, Callable[[Array], Array]] = {
 
 
 class Sign(Unary, dml="ELEMENT_WISE_SIGN"):
-    """−1 below zero, 1 above, else 0: also for NaN."""
+    """−1 below zero, 1 above, else 0, also for NaN."""
 
     def function(self, x: Array) -> Array:
         return np.where(x > 0, 1, np.where(x < 0, -1, 0)).astype(x.dtype)
 
 
 class Threshold(ScaledUnary, dml="ELEMENT_WISE_THRESHOLD"):
-    """max(x, min): the bound is converted to the tensor's type first, toward zero for integers.
+    """max(x, min); the bound is first converted to the tensor's type, toward zero for integers.
 
-    16-bit integers are compared as 32-bit ones (measured): a bound beyond their range leaves its low bits.
+    16-bit integers are compared as 32-bit ones (measured): of a bound beyond their range the low bits are stored.
     """
 
     example_attributes: ClassVar = {"min": "0"}
@@ -184,8 +184,8 @@ class Threshold(ScaledUnary, dml="ELEMENT_WISE_THRESHOLD"):
 class ConstantPow(ScaledUnary, dml="ELEMENT_WISE_CONSTANT_POW"):
     """x ^ exponent; NaN for a negative x unless the exponent is a whole number.
 
-    It is 2 ^ (exponent · log2 |x|), with x's sign where the exponent is odd (measured).  So 0 and ±∞ to the power of
-    0, and 1 to the power of ±∞ are NaN, and −0 counts as 0.
+    It is 2 ^ (exponent · log2 |x|), with x's sign if the exponent is odd (measured).  So 0 and ±∞ to the power of 0,
+    and 1 to the power of ±∞, are NaN, and −0 counts as 0.
     """
 
     half_type: ClassVar = np.float32
@@ -202,7 +202,7 @@ class ConstantPow(ScaledUnary, dml="ELEMENT_WISE_CONSTANT_POW"):
 
 
 class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
-    """max(min, min(x, max)), the bounds being of the tensor's own type: where min > max, min wins."""
+    """max(min, min(x, max)); the bounds have the tensor's type, and if min > max, min wins."""
 
     example_attributes: ClassVar = {"min": "0", "max": "6"}
 
@@ -215,7 +215,7 @@ class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
 
 
 class Negate(Unary, dml="ELEMENT_WISE_NEGATE"):
-    """−x; the least integer stays as it is, since its opposite does not exist, but −128 in int8 becomes 127."""
+    """−x; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
 
     def function(self, x: Array) -> Array:
         return np.negative(for_typed_store(x))
@@ -224,8 +224,8 @@ class Negate(Unary, dml="ELEMENT_WISE_NEGATE"):
 class Cast(Operator, dml="CAST"):
     """The input's values in the output's data type, which must be given.
 
-    A float becomes an integer by cutting its fraction; beyond the type's range it becomes the nearest bound,
-    NaN becomes zero.  An integer becomes a narrower one by its low bits.  Floats round to nearest even.
+    From float to integer the fraction is truncated, a number beyond the type's range becomes the nearest bound, and NaN
+    becomes zero.  A narrower integer keeps the low bits.  Floats round to nearest even.
     """
 
     output_keywords: ClassVar = ("dtype",)
@@ -236,7 +236,7 @@ class Cast(Operator, dml="CAST"):
 
     def infer(self, given: Given) -> Outcome:
         if given["output"].dtype is None:
-            raise OperatorError("must be given: it says what to cast to", code="undetermined", field="output.dtype")
+            raise OperatorError("must be given: it is the type to cast to", code="undetermined", field="output.dtype")
         return {"output": self.input.like(dtype=given["output"].dtype)}
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
@@ -282,7 +282,7 @@ class Multiply(Binary, dml="ELEMENT_WISE_MULTIPLY"):
 
 
 class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
-    """The quotient: a / b; integers cut the fraction.
+    """The quotient: a / b; integers truncate the fraction.
 
     Measured: an integer divided by zero is 2^N − 1 if unsigned and −1 if signed, but 1 for a negative int8 or int32.
     """
@@ -290,28 +290,28 @@ class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
     def function(self, a: Array, b: Array) -> Array:
         if a.dtype.kind == "f":
             return a / b
-        # Floor division rounds down where the signs differ and something is left over; division cuts.
+        # Floor division rounds down if the signs differ and there is a remainder; division truncates.
         quotient = a // b
         quotient += ((a < 0) != (b < 0)) & (quotient * b != a)
         return np.where(b == 0, _without_quotient(a), quotient)
 
 
 class Max(Binary, dml="ELEMENT_WISE_MAX"):
-    """The greater of a and b; where one is NaN, the other."""
+    """The greater of a and b; if one is NaN, the other."""
 
     def function(self, a: Array, b: Array) -> Array:
         return greater(a, b)
 
 
 class Min(Binary, dml="ELEMENT_WISE_MIN"):
-    """The lesser of a and b; where one is NaN, the other."""
+    """The lesser of a and b; if one is NaN, the other."""
 
     def function(self, a: Array, b: Array) -> Array:
         return lesser(a, b)
 
 
 class Mean(Binary, dml="ELEMENT_WISE_MEAN"):
-    """The mean: (a + b) / 2; integers wrap in the sum and cut the fraction of the half."""
+    """The mean: (a + b) / 2; the sum of integers wraps, and its half is truncated."""
 
     def function(self, a: Array, b: Array) -> Array:
         total = a + b
@@ -330,9 +330,9 @@ class DifferenceSquare(Binary, dml="ELEMENT_WISE_DIFFERENCE_SQUARE"):
 class Modulus(Binary):
     """Base of a − b · whole(a / b).
 
-    Floats are computed by this formula in float32 as it stands, but for the quotient: it is moved on by one float
-    (measured).  So where a is a multiple of b but for rounding, what is left is about 0, not about b; it may have the
-    other sign.  Modulo zero and infinity it is NaN.
+    Floats are computed literally by this formula in float32, except that the quotient is replaced by the next float
+    (measured).  So if a is a multiple of b except for rounding, the remainder is near 0, not near b, and it may have
+    the wrong sign.  Modulo zero and infinity it is NaN.
     """
 
     whole: ClassVar[np.ufunc]
@@ -347,18 +347,18 @@ class Modulus(Binary):
         return np.where(b == 0, self.by_zero(a), self.remainder(a, b))
 
     def beyond(self, quotient: Array) -> Array:
-        """Where a float's quotient is moved to."""
+        """The direction in which the float after the quotient is taken."""
         raise NotImplementedError
 
     def by_zero(self, a: Array) -> Array:
-        """What integers give modulo zero."""
+        """The result for integers modulo zero."""
         raise NotImplementedError
 
 
 class ModulusTruncate(Modulus, dml="ELEMENT_WISE_MODULUS_TRUNCATE"):
-    """a − b · trunc(a / b): what is left has the sign of a, as in C.
+    """a − b · trunc(a / b): the remainder has the sign of a, as in C.
 
-    Integers modulo zero have all bits set, but int8 and int32 give a (measured).
+    Integers modulo zero have all bits set, except that int8 and int32 give a (measured).
     """
 
     whole: ClassVar = np.trunc
@@ -372,9 +372,9 @@ class ModulusTruncate(Modulus, dml="ELEMENT_WISE_MODULUS_TRUNCATE"):
 
 
 class ModulusFloor(Modulus, dml="ELEMENT_WISE_MODULUS_FLOOR"):
-    """a − b · floor(a / b): what is left has the sign of b, as in Python.
+    """a − b · floor(a / b): the remainder has the sign of b, as in Python.
 
-    Integers modulo zero have all bits set, but a negative int8 or int32 gives 1 (measured).
+    Integers modulo zero have all bits set, except that a negative int8 or int32 gives 1 (measured).
     """
 
     whole: ClassVar = np.floor
@@ -387,13 +387,13 @@ class ModulusFloor(Modulus, dml="ELEMENT_WISE_MODULUS_FLOOR"):
         return _without_quotient(a)
 
 
-# DirectML divides the magnitudes of these and gives the result its sign afterwards; of the other signed types it
-# divides the numbers themselves, which Direct3D leaves undefined where the divisor is zero.
+# DirectML divides the magnitudes of these types and sets the sign afterwards.  For other signed types it divides the
+# numbers themselves, which Direct3D leaves undefined if the divisor is zero.
 _DIVIDED_BY_MAGNITUDE = (np.int8, np.int32)
 
 
 def _without_quotient(a: Array) -> Array:
-    """What Direct3D's division by zero gives: all bits set, with the sign of a where its magnitude was divided."""
+    """The result of Direct3D's division by zero: all bits set, with the sign of a if its magnitude was divided."""
     all_set = np.invert(np.zeros_like(a))
     return np.where(a < 0, -all_set, all_set) if a.dtype in _DIVIDED_BY_MAGNITUDE else all_set
 
@@ -401,12 +401,12 @@ def _without_quotient(a: Array) -> Array:
 class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     """input ^ exponent; the output has the input's data type.
 
-    Two integers give an exact power modulo 2^32, stored in the output's type: 16 bits keep the low ones, 8 bits
-    saturate.  Otherwise it is 2^(exponent · log2 |input|), with the sign of a negative input where the exponent is
-    odd, and NaN where it is not whole.  So 0^0, NaN^0, infinity^0 and 1^NaN are NaN.  The scale and bias go to
-    both the input and the exponent; what comes of a 16-bit type is that type again, integers saturating.  Where one of
-    the two has 8 bits, it is not: then 16-bit results saturate.  All this is measured.  Below feature level 3.0 the
-    exponent must have the input's data type.
+    Two integers give an exact power modulo 2^32, stored in the output's type: 16 bits keep the low bits, 8 bits
+    saturate.  Otherwise it is 2^(exponent · log2 |input|), with the sign of a negative input if the exponent is odd,
+    and NaN if it is not whole.  So 0^0, NaN^0, infinity^0 and 1^NaN are NaN.  Scale and bias apply to both the input
+    and the exponent.  A scaled 16-bit tensor has its own type again, and integers saturate, unless the other tensor has
+    8 bits: then the power saturates instead.  All this is measured.  Below feature level 3.0 the exponent must have the
+    input's data type.
     """
 
     input: Annotated[Input, NumberType("exponent")]
@@ -436,17 +436,17 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
             return half_power(x, exponent.astype(np.float32))
         if x.dtype.kind == "f" or exponent.dtype.kind == "f":
             result = power(x.astype(np.float64), exponent.astype(np.float64))
-            return result if x.dtype.kind == "f" else result.astype(np.float32)  # rounded before it is cut
+            return result if x.dtype.kind == "f" else result.astype(np.float32)  # rounded before it is truncated
         result = integer_power(x, exponent)
         return np.clip(result, *self.input.dtype.range) if self.typed and self.input.dtype.bits == 16 else result
 
     @property
     def typed(self) -> bool:
-        """Whether one of the tensors has 8 bits: DirectML then reads and writes all through typed views (measured)."""
+        """Whether one tensor has 8 bits: then DirectML reads and writes all tensors through typed views (measured)."""
         return 8 in (self.input.dtype.bits, self.exponent.dtype.bits)
 
     def _scaled(self, scale_bias: ScaleBias, x: Array, dtype: DataType) -> Array:
-        """x · scale + bias, of 16-bit types in the type itself."""
+        """x · scale + bias, for 16-bit types in the type itself."""
         if dtype.bits != 16 or self.typed:
             return scale_bias.apply(x)
         return working(convert(scale_bias.apply(x.astype(np.float32)), dtype))

@@ -1,7 +1,7 @@
-"""A small graph file for every operator: shown by `dmlgraph operators NAME`, and run by the tests.
+"""A small graph file for every operator: `dmlgraph operators NAME` shows it, and the tests run it.
 
-A class says its own in `example`: everything below the header, the operator's node being called `y`.  For
-operators of plain tensors it is made here: one input a tensor, and `example_attributes`.
+A class gives its own in `example`: everything below the header; the operator's node is called `y`.  For operators of
+plain tensors it is made here, from one input per tensor and `example_attributes`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import DataType
 
 SIZES = "[1, 1, 2, 3]"
-_WIDTH = 100  # beyond it a node's fields get lines of their own
+_WIDTH = 100  # a longer node has one field per line
 
 
 def example(operator: type[Operator]) -> str:
@@ -26,10 +26,10 @@ def _of_plain_tensors(operator: type[Operator]) -> str:
     for field in operator.input_fields:
         member = operator.members_by_field()[field]
         if member.kind is not Kind.TENSOR:
-            raise NotImplementedError(f"{operator.name} has an array of tensors, and no example of its own")
+            raise NotImplementedError(f"{operator.name} has an array of tensors, and no `example`")
         row = None if member.optional else operator.support().rows(member.name, NEWEST)
         if row is not None:
-            dtype = next(dtype for dtype in DataType if dtype in row.dtypes)  # float32 where it is allowed
+            dtype = next(dtype for dtype in DataType if dtype in row.dtypes)  # float32 if it is allowed
             inputs.append(f"  {field}: {{dtype: {dtype}, sizes: {SIZES}}}")
             fields.append(f"{field}: {field}")
     fields += [f"{name}: {value}" for name, value in operator.example_attributes.items()]

@@ -14,7 +14,7 @@ from dmlgraph.tensor import TensorDesc
 
 
 class Fill(Operator):
-    """Base of the fills: the output is what was asked for, since nothing determines it."""
+    """Base of the fills: the output is as requested, because nothing determines it."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         output: TensorDesc
@@ -26,7 +26,9 @@ class Fill(Operator):
         for member in ("dtype", "sizes"):
             if getattr(asked, member) is None:
                 raise OperatorError(
-                    "must be given: a fill has no input to take it from", code="undetermined", field=f"output.{member}"
+                    "must be given: a fill has no input that determines it",
+                    code="undetermined",
+                    field=f"output.{member}",
                 )
         return {"output": TensorDesc(dtype=asked.dtype, sizes=asked.sizes)}
 
@@ -53,14 +55,14 @@ outputs: [y]
 
 
 class FillValueSequence(Fill, dml="FILL_VALUE_SEQUENCE"):
-    """Element i is `value_start + i * value_delta`, i counting the elements row-major whatever the strides.
+    """Element i is `value_start + i * value_delta`; i counts the elements row-major, for any strides.
 
-    Never accumulated.  Integers wrap modulo 2^N.  Floats are computed in the output's own type: the index is
+    Nothing is accumulated.  Integers wrap modulo 2^N.  Floats are computed in the output's own type: the index is
     rounded to it, then the product, then the sum; there is no fused multiply-add.  So float16 is exact for the
     first 2,049 elements, from 65,520 on the index is infinite, and infinity times a delta of zero is NaN.
 
-    Source: DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC (the closed form of its current page); the rounding is measured
-    on DirectML 1.13, bit for bit, over all it computes at once: 2^18 elements in float32, 2^19 in float16.
+    Source: DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC (the closed form of its current page); the rounding is measured on
+    DirectML 1.13, bit for bit, over the most elements it computes at once: 2^18 in float32, 2^19 in float16.
     """
 
     example: ClassVar = """
@@ -84,6 +86,6 @@ outputs: [y]
         with np.errstate(all="ignore"):
             if self.output.dtype.is_float:
                 return np.asarray(self.value_start.value + index.astype(dtype) * self.value_delta.value)
-            # Bit patterns added modulo 2^64 and cut to N bits are the sum modulo 2^N, signed or not.
+            # Bit patterns added modulo 2^64 and truncated to N bits are the sum modulo 2^N, signed or not.
             bits = np.uint64(self.value_start.bits) + index * np.uint64(self.value_delta.bits)
             return bits.astype(f"u{dtype.itemsize}").view(dtype)

@@ -1,4 +1,4 @@
-"""Gradients of element-wise operators: what reaches the input, from the input and the output's gradient."""
+"""Gradients of element-wise operators: the input's gradient, from the input and the output's gradient."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 
 
 class Gradient(ElementWise):
-    """Base: the gradient passes where the input lets it, and is 0 elsewhere."""
+    """Base: the gradient passes where a condition on the input holds, and is 0 elsewhere."""
 
     input: Input
     input_gradient: Input
@@ -41,7 +41,7 @@ class ActivationReluGrad(Gradient, dml="ACTIVATION_RELU_GRAD"):
 class ClipGrad(Gradient, dml="ELEMENT_WISE_CLIP_GRAD"):
     """The gradient where the input is strictly between the bounds, which are converted to its type first.
 
-    NaN lets nothing pass, and float16 bounds are at most ±65504, so that its infinities and extremes never pass
+    For NaN nothing passes.  Bounds of float16 are clamped to ±65504, so nothing passes for its infinities and extremes
     (measured).
     """
 
@@ -56,7 +56,7 @@ class ClipGrad(Gradient, dml="ELEMENT_WISE_CLIP_GRAD"):
 
 
 class ClipGrad1(Gradient, dml="ELEMENT_WISE_CLIP_GRAD1"):
-    """The gradient where the input is strictly between the bounds, which are of its own type; not for NaN."""
+    """The gradient where the input is strictly between the bounds, which have its type; 0 for NaN."""
 
     example_attributes: ClassVar = {"min": "0", "max": "6"}
 

@@ -14,7 +14,7 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import DepthSpaceOrder
 from dmlgraph.tensor import TensorDesc
 
-# Where the axes (y in the block, x in the block, channel) stand in the channels of the deep image.
+# The order of the axes (y in the block, x in the block, channel) in the channels of the deep image.
 _BLOCK_AXES = {
     DepthSpaceOrder.DEPTH_COLUMN_ROW: "yxc",
     DepthSpaceOrder.COLUMN_ROW_DEPTH: "cyx",
@@ -24,8 +24,8 @@ _BLOCK_AXES = {
 class BlockMove(Operator):
     """Base of the operators that turn blocks of `block_size` · `block_size` pixels into channels and back.
 
-    `order` says how: of B² · C channels, (y · B + x) · C + c is pixel {y, x} of a block's channel c in
-    depth_column_row, c · B² + y · B + x in column_row_depth.
+    `order` says how: pixel {y, x} of a block's channel c is channel (y · B + x) · C + c of B² · C in depth_column_row,
+    and c · B² + y · B + x in column_row_depth.
     """
 
     input: Input
@@ -210,7 +210,7 @@ outputs: [y]
 
 
 def _check_image(tensor: TensorDesc) -> None:
-    """Raises that a tensor has too few dimensions to be told channels, height and width; levels ask for 4."""
+    """Raises an OperatorError if a tensor has fewer dimensions than channels, height and width; levels require 4."""
     if tensor.rank < 4:
         raise OperatorError(
             "an image has batch, channels, height and width", code="rank", field="input.sizes", got=list(tensor.sizes)

@@ -1,4 +1,4 @@
-"""Which operators there are, by family.
+"""All operators, by family.
 
 Made by tools/generate_operator_index.py from the operators' classes: change those, not this file.
 """
@@ -64,12 +64,12 @@ FAMILIES = {
     "trigonometric": "acos asin atan cos sin tan sinh cosh tanh asinh acosh atanh atan_yx",
 }
 
-# Names of operators by other names they are known by.
+# Names of operators by their other names.
 ALIASES = {
     "scatter": "scatter_elements",
 }
 
-# Operators that need no tensors: methods of Graph, where others are functions.
+# Operators that need no tensors: methods of Graph; the others are functions.
 SOURCES = (
     "diagonal_matrix",
     "diagonal_matrix1",
@@ -77,7 +77,7 @@ SOURCES = (
     "fill_value_sequence",
 )
 
-# Operators of several outputs, for which there are named tuples.
+# Operators with several outputs, for which there are named tuples.
 SEVERAL_OUTPUTS = (
     "multihead_attention multihead_attention1 nonzero_coordinates batch_normalization_training "
     "batch_normalization_grad batch_normalization_training_grad adam_optimizer max_pooling1 max_pooling2 "

@@ -1,7 +1,7 @@
-"""Gather and scatter: elements read from, or written to, places that a tensor of indices names.
+"""Gather and scatter: elements read from, or written to, the positions in a tensor of indices.
 
-Negative indices of signed types count from the end, from feature level 3.0.  Indices beyond the ends are no error
-for DirectML, and what comes of them is undefined; here the nearest element is read, and nothing is written.
+From feature level 3.0 on, negative indices of signed types count from the end.  Indices beyond the ends are not an
+error in DirectML, and their results are undefined; here the nearest element is read, and nothing is written.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ def from_start(indices: Array, size: int) -> Array:
 
 
 def nearest(indices: Array, size: int) -> Array:
-    """Indices counted from the start, and clamped to the `size` elements there are."""
+    """Indices counted from the start, and clamped to the `size` elements."""
     return from_start(indices, size).clip(0, size - 1).astype(np.intp)
 
 
 def effective(sizes: Sizes, count: int, field: str, count_field: str) -> Sizes:
-    """The last `count` of a tensor's sizes; those before must be 1.
+    """The last `count` of a tensor's sizes; the ones before must be 1.
 
     Raises:
-        OperatorError: the count is not of this tensor.
+        OperatorError: the count does not fit the tensor.
     """
     if not 0 <= count <= len(sizes):
         raise OperatorError(
@@ -49,7 +49,7 @@ def effective(sizes: Sizes, count: int, field: str, count_field: str) -> Sizes:
     ignored, kept = sizes[: len(sizes) - count], sizes[len(sizes) - count :]
     if any(size != 1 for size in ignored):
         raise OperatorError(
-            f"the dimensions in front of the last {count} must be 1",
+            f"the dimensions before the last {count} must be 1",
             code="sizes",
             field=f"{field}.sizes",
             got=list(sizes),
@@ -59,10 +59,10 @@ def effective(sizes: Sizes, count: int, field: str, count_field: str) -> Sizes:
 
 
 def right_aligned(sizes: Sizes, rank: int, field: str, droppable: int = 0) -> Sizes:
-    """The sizes with as many dimensions of 1 in front as make up the rank; of too many, `droppable` ones are dropped.
+    """The sizes with leading dimensions of 1 up to the rank; if there are too many, up to `droppable` are dropped.
 
     Raises:
-        OperatorError: there are more that are too many, or they are not of size 1.
+        OperatorError: more dimensions would have to be dropped, or they are not of size 1.
     """
     extra = max(len(sizes) - rank, 0)
     if extra > droppable or any(size != 1 for size in sizes[:extra]):
@@ -72,19 +72,19 @@ def right_aligned(sizes: Sizes, rank: int, field: str, droppable: int = 0) -> Si
             field=field,
             got=list(sizes),
             allowed=plural(rank, "dimension"),
-            hint="give all tensors more dimensions of size 1 in front",
+            hint="give all tensors more leading dimensions of size 1",
         )
     return (1,) * (rank - len(sizes)) + sizes[extra:]
 
 
 class Gather(Operator, dml="GATHER"):
-    """The slices of the input along `axis` that the indices name.
+    """The slices of the input along `axis` at the indices.
 
-    The last `index_dimensions` dimensions of the indices, {K…}, stand in the output in place of the axis:
-    {before…, K…, after…}, with dimensions of size 1 in front to the number of dimensions all tensors have.  Where it
-    has more, dimensions of size 1 before the axis are dropped; only those: where K itself would have to lose one,
-    DirectML corrupts its memory (measured).  Left out, `index_dimensions` is how many the indices are given with; ones
-    are put in front of them to the input's number of dimensions.
+    In the output the last `index_dimensions` dimensions of the indices, {K…}, replace the axis: {before…, K…, after…},
+    with leading dimensions of size 1 up to the number of dimensions of all tensors.  If that is too many, dimensions of
+    size 1 before the axis are dropped, but no others: if one of K had to be dropped, DirectML would corrupt its memory
+    (measured).  If `index_dimensions` is left out, it is the indices' number of dimensions as they are given; they get
+    leading dimensions of size 1 up to the input's number.
     """
 
     example: ClassVar = """
@@ -122,9 +122,9 @@ outputs: [y]
 
 
 class GatherElements(Operator, dml="GATHER_ELEMENTS"):
-    """output[c] = input[c, but along `axis` at indices[c]]; the output has the indices' sizes.
+    """output[c] = input[c, except along `axis` at indices[c]]; the output has the indices' sizes.
 
-    The indices have the input's sizes but for the axis.
+    The indices have the input's sizes, except along the axis.
     """
 
     example: ClassVar = """
@@ -154,9 +154,9 @@ outputs: [y]
 class TupleIndexed(Operator):
     """Base of the operators whose indices are tuples, the last dimension of the indices tensor.
 
-    Of the input count the last `input_dimension_count` dimensions, of the indices the last
-    `indices_dimension_count`: {batch…, K…, T}.  A tuple of T indices names an element or a slice of the input,
-    whose sizes are {batch…, T sizes that are indexed…, slice…}.  Counts left out are those the tensors are given with.
+    Only the last `input_dimension_count` dimensions of the input count, and the last `indices_dimension_count` of the
+    indices: {batch…, K…, T}.  A tuple of T indices is the position of an element or a slice of the input, whose sizes
+    are {batch…, T indexed sizes…, slice…}.  A count that is left out is the tensor's number of dimensions as given.
     """
 
     input: Input
@@ -169,12 +169,12 @@ class TupleIndexed(Operator):
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """Every tensor with ones in front, as many dimensions as the one with the most."""
+        """All tensors with leading dimensions of size 1, up to the greatest number of dimensions."""
         rank = max((desc.rank for desc in inputs.values() if desc is not None), default=1)
         return {field: desc and with_rank(desc, rank) for field, desc in inputs.items()}
 
     def shapes(self) -> tuple[Sizes, Sizes, int]:
-        """The input's sizes, the indices' and how many of them are batches; what is wrong with them is raised."""
+        """The input's sizes, the indices', and how many of them are batches; OperatorError if these are wrong."""
         batches = self.batch_dimension_count
         for tensor in ("input", "indices"):
             count = self._count(tensor)
@@ -208,7 +208,7 @@ class TupleIndexed(Operator):
         return count
 
     def _result_sizes(self) -> Sizes:
-        """{batch…, K…, slice…}: the sizes of what the tuples name, with the tensors' number of dimensions."""
+        """{batch…, K…, slice…}: the sizes of the indexed slices, with the tensors' number of dimensions."""
         source, indices, batches = self.shapes()
         named = (*indices[:-1], *source[batches + indices[-1] :])
         return right_aligned(named, self.input.rank, "indices_dimension_count")
@@ -240,8 +240,8 @@ class GatherNd(GatherTuples, dml="GATHER_ND"):
     """output[k…, slice…] = input[indices[k…, 0], indices[k…, 1], …, slice…].
 
     The last dimension of the indices is the tuple.  Only the last `input_dimension_count` and
-    `indices_dimension_count` dimensions count; left out, all the tensor is given with.  The output, and a tensor of
-    fewer dimensions than the others, have ones in front to the same number.
+    `indices_dimension_count` dimensions count; by default all dimensions of the tensor as given.  The output, and a
+    tensor of fewer dimensions than the others, have leading dimensions of size 1 up to the same number.
     """
 
     example: ClassVar = """
@@ -286,10 +286,10 @@ outputs: [y]
 
 
 class ScatterElements(Operator, dml="SCATTER_ELEMENTS"):
-    """The input, but output[c, along `axis` at indices[c]] = updates[c].
+    """The input, except output[c, along `axis` at indices[c]] = updates[c].
 
-    The indices have the input's sizes, at most, along the axis, and just those elsewhere (measured); the updates have
-    the indices' sizes.  Which of several updates of one element wins is not defined; here the last.
+    The indices have at most the input's size along the axis, and exactly the input's sizes elsewhere (measured); the
+    updates have the indices' sizes.  Which of several updates of one element wins is not defined; here it is the last.
     """
 
     aliases: ClassVar = ("scatter",)
@@ -335,11 +335,11 @@ outputs: [y]
 
 
 class ScatterNd(TupleIndexed, dml="SCATTER_ND"):
-    """The input, but output[indices[k…, 0], indices[k…, 1], …, slice…] = updates[k…, slice…].
+    """The input, except output[indices[k…, 0], indices[k…, 1], …, slice…] = updates[k…, slice…].
 
     The last dimension of the indices is the tuple; their strides cannot be zero (measured).  Only the last
     `input_dimension_count` and `indices_dimension_count` dimensions count.  Which of several updates of one element
-    wins is not defined; here the last.
+    wins is not defined; here it is the last.
     """
 
     example: ClassVar = """
@@ -368,7 +368,7 @@ outputs: [y]
         return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
-        yield from _update_problems(self.updates, self._result_sizes(), "those of what the indices name")
+        yield from _update_problems(self.updates, self._result_sizes(), "those of the indexed slices")
         strides = self.indices.effective_strides
         if any(size > 1 and stride == 0 for size, stride in zip(self.indices.sizes, strides, strict=True)):
             yield Problem(
@@ -386,11 +386,11 @@ outputs: [y]
 
 
 class OneHot(Operator, dml="ONE_HOT"):
-    """output[c] = on where the index at c is c's place along `axis`, else off.
+    """output[c] = on if c's position along `axis` is the index at c, else off.
 
-    The indices have size 1 along the axis; the output's size there must be given: `output: {sizes: …}`.  Of the
-    values tensor, off is the first element along the last dimension and on the second (measured: DirectML does not
-    find them in another dimension, as its documentation has it).  Indices beyond the axis give off everywhere.
+    The indices have size 1 along the axis; the output's size there must be given: `output: {sizes: …}`.  In the values
+    tensor off is the first element along the last dimension, and on the second (measured: DirectML does not find them
+    in another dimension, although its documentation says so).  Indices beyond the axis give off everywhere.
     """
 
     output_keywords: ClassVar = ("sizes",)
@@ -438,12 +438,11 @@ outputs: [y]
 
 
 class NonzeroCoordinates(Operator, dml="NONZERO_COORDINATES"):
-    """How many elements are not zero, and the coordinates of each, one a row in row-major order.
+    """How many elements are not zero, and the coordinates of each, one per row in row-major order.
 
-    The count has sizes {1, …}, the coordinates {1, …, M, N}, M being the number of elements of the input; rows from
-    the count on are undefined, here zero.  N is the input's number of dimensions unless fewer are asked for, which
-    may leave out dimensions of size 1 in front.  Both outputs have as many dimensions as the input, unless asked for
-    otherwise.
+    The count has sizes {1, …}, the coordinates {1, …, M, N}, where M is the number of elements of the input; rows from
+    the count on are undefined, here zero.  N is the input's number of dimensions unless fewer are requested, which may
+    leave out leading dimensions of size 1.  By default both outputs have as many dimensions as the input.
     """
 
     example: ClassVar = """
@@ -469,7 +468,7 @@ outputs: {count: y.output_count, coordinates: y.output_coordinates}
     def constraints(self) -> Iterator[Problem]:
         if self.output_count.element_count != 1:
             yield Problem(
-                "holds one number: all sizes are 1",
+                "must hold one number: all sizes are 1",
                 code="sizes",
                 field="output_count.sizes",
                 got=list(self.output_count.sizes),
@@ -494,7 +493,7 @@ outputs: {count: y.output_count, coordinates: y.output_coordinates}
 
 
 def _along_axis_problems(source: TensorDesc, indices: TensorDesc, axis: int) -> Iterator[Problem]:
-    """Indices along an axis have the sizes of the tensor they name elements of, but for the axis."""
+    """Indices along an axis have the sizes of the indexed tensor, except along the axis."""
     if indices.rank == source.rank:
         expected = with_size(source.sizes, axis, indices.sizes[axis])
         if indices.sizes != expected:

@@ -15,7 +15,7 @@ from dmlgraph.tensor import DataType
 
 
 class Comparison(Binary):
-    """Base of the comparisons; comparing with NaN is false.  The output is uint8 unless uint32 is asked for."""
+    """Base of the comparisons; comparing with NaN is false.  The output is uint8 unless uint32 is requested."""
 
     output_keywords: ClassVar = ("dtype",)
 
@@ -87,7 +87,7 @@ class LogicalNot(Unary, dml="ELEMENT_WISE_LOGICAL_NOT"):
 
 
 class Predicate(Unary):
-    """Base of questions about a float; the output is uint8 unless another type is asked for."""
+    """Base of predicates of a float; the output is uint8 unless another type is requested."""
 
     output_keywords: ClassVar = ("dtype",)
 
@@ -103,7 +103,7 @@ class IsNan(Predicate, dml="ELEMENT_WISE_IS_NAN"):
 
 
 class IsInfinity(Predicate, dml="ELEMENT_WISE_IS_INFINITY"):
-    """Whether x is infinite: with either sign, or the one the mode says."""
+    """Whether x is infinite: with any sign, or with the mode's."""
 
     infinity_mode: IsInfinityMode = IsInfinityMode.EITHER
 

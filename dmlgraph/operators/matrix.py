@@ -24,9 +24,9 @@ from dmlgraph.tensor import TensorDesc, broadcast_sizes
 
 
 class Gemm(Operator, dml="GEMM"):
-    """activation(alpha · A · B + beta · C), A and B transposed first where asked.
+    """activation(alpha · A · B + beta · C); A and B are first transposed if requested.
 
-    Shapes: A {…, M, K}, B {…, K, N}, C and the output {…, M, N}, the dimensions in front being batches.  Batches
+    Shapes: A {…, M, K}, B {…, K, N}, C and the output {…, M, N}; the leading dimensions are batches.  Batches
     broadcast, and C broadcasts to the output, by zero strides.
     """
 
@@ -103,14 +103,14 @@ def _transposed(transform: object) -> bool:
 
 
 def check_matrices(a: TensorDesc, b: TensorDesc) -> None:
-    """Raises that a or b has fewer than 2 dimensions."""
+    """Raises an OperatorError if a or b has fewer than 2 dimensions."""
     for field, matrix in (("a", a), ("b", b)):
         if matrix.rank < 2:
             raise OperatorError("a matrix has at least 2 dimensions", code="rank", field=field, got=f"{matrix.rank}")
 
 
 def broadcast_batches(a: TensorDesc, b: TensorDesc) -> tuple[TensorDesc, TensorDesc]:
-    """Two matrices with the dimensions in front broadcast together, by zero strides.
+    """Two matrices with their leading dimensions broadcast together, by zero strides.
 
     Raises:
         OperatorError: one has fewer than 2 dimensions.
@@ -122,13 +122,13 @@ def broadcast_batches(a: TensorDesc, b: TensorDesc) -> tuple[TensorDesc, TensorD
 
 
 def broadcast_field(field: str, desc: TensorDesc, sizes: tuple[int, ...]) -> TensorDesc:
-    """A field's description read as `sizes`, by zero strides; OperatorError if it cannot be."""
+    """A field's description broadcast to `sizes`, by zero strides; OperatorError if that is impossible."""
     with Within(field=field, kind=OperatorError):
         return desc.broadcast_to(sizes)
 
 
 def check_inner_sizes(columns: int, rows: int, b: TensorDesc, *, transposed: bool = False) -> None:
-    """Raises that a's columns are not as many as b's rows."""
+    """Raises an OperatorError if a does not have as many columns as b has rows."""
     if columns != rows:
         raise OperatorError(
             "the inner sizes of a and b differ",

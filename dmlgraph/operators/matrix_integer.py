@@ -1,4 +1,4 @@
-"""Matrix products of integers that stand for numbers: q for (q − zero_point) · scale."""
+"""Matrix products of quantized tensors: an integer q stands for (q − zero_point) · scale."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LAST, _BUT_LAST = -1, -2
 
 
 class IntegerProduct(Operator):
-    """Base: A {…, M, K} times B {…, K, N}; A's and the output's parameters are by row, B's by column."""
+    """Base: A {…, M, K} times B {…, K, N}; parameters of A and the output are per row, those of B per column."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         a: TensorDesc
@@ -83,7 +83,7 @@ def _vector(count: int, axis: int, rank: int) -> tuple[int, ...]:
 
 
 def _along(desc: TensorDesc, axis: int, rank: int) -> TensorDesc:
-    """A parameter of one dimension read along the axis; one of more with ones in front, up to the matrices' rank."""
+    """A parameter of one dimension read along the axis; one of more with leading ones up to the matrices' rank."""
     if desc.rank == 1:
         stride = desc.effective_strides[0]
         strides = None if desc.strides is None else tuple(stride if size != 1 else 0 for size in _vector(2, axis, rank))
@@ -104,8 +104,8 @@ class MatrixMultiplyInteger(IntegerProduct, dml="MATRIX_MULTIPLY_INTEGER"):
     """The matrix product of quantized tensors: Σ (a − a_zero_point) · (b − b_zero_point), as int32, modulo 2^32.
 
     Shapes: a {…, M, K}, b {…, K, N}, output {…, M, N}; batches broadcast by zero strides.  A zero point is one
-    number, or one for each row of a, {1, …, M, 1}, or column of b, {1, …, 1, N}; a tensor of one dimension is read
-    so.  One that is left out is 0.
+    number, or one for each row of a, {1, …, M, 1}, or column of b, {1, …, 1, N}; a tensor of one dimension is read in
+    this way.  One that is left out is 0.
     """
 
     example: ClassVar = """
@@ -137,10 +137,10 @@ class QuantizedLinearMatrixMultiply(IntegerProduct, dml="QUANTIZED_LINEAR_MATRIX
 
     It is clamp(round(Σ (a − a_zero_point) · (b − b_zero_point) · a_scale · b_scale / output_scale) +
     output_zero_point).  Halves round to even; the range is that of the output's data type, which is the output zero
-    point's, or the one asked for, or else that of a.  Shapes: a {…, M, K}, b {…, K, N}, output {…, M, N}; batches
+    point's, or the requested one, or else that of a.  Shapes: a {…, M, K}, b {…, K, N}, output {…, M, N}; batches
     broadcast by zero strides.  A scale or zero point is one number, or one for each row of a or the output,
-    {1, …, M, 1}, or column of b, {1, …, 1, N}; a tensor of one dimension is read so.  A zero point that is left out
-    is 0.
+    {1, …, M, 1}, or column of b, {1, …, 1, N}; a tensor of one dimension is read in this way.  A zero point that is
+    left out is 0.
     """
 
     output_keywords: ClassVar = ("dtype",)
@@ -176,18 +176,18 @@ outputs: [y]
     def evaluate(self, a: Quantized, b: Quantized, scale: Array, zero: Array | None) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
             sums = _sums(a.steps, a.zero_point, b.steps, b.zero_point).astype(np.float32)
-            steps = sums * (b.scale * (a.scale / scale))  # DirectML's order: it decides what rounds to a half
+            steps = sums * (b.scale * (a.scale / scale))  # DirectML's order: it decides which steps are exact halves
         return (clamp_steps(steps, np.zeros(1) if zero is None else zero, self.output.dtype),)
 
 
 class MatrixMultiplyIntegerToFloat(IntegerProduct, dml="MATRIX_MULTIPLY_INTEGER_TO_FLOAT"):
-    """The matrix product of quantized tensors, in the floats they stand for.
+    """The matrix product of quantized tensors, as floats.
 
-    It is Σ (a − a_zero_point) · a_scale · (b − b_zero_point) · b_scale + bias, in the scales' data type.  What a
-    and b stand for is rounded to that type before the product (measured); the sum is rounded once.  Shapes: a
+    It is Σ (a − a_zero_point) · a_scale · (b − b_zero_point) · b_scale + bias, in the scales' data type.  The
+    dequantized a and b are rounded to that type before the product (measured); the sum is rounded once.  Shapes: a
     {…, M, K}, b {…, K, N}, bias and output {…, M, N}; batches, and the bias to the output, broadcast by zero
     strides.  A scale or zero point is one number, or one for each row of a, {1, …, M, 1}, or column of b,
-    {1, …, 1, N}; a tensor of one dimension is read so.  A zero point that is left out is 0.
+    {1, …, 1, N}; a tensor of one dimension is read in this way.  A zero point that is left out is 0.
     """
 
     example: ClassVar = """

@@ -1,4 +1,4 @@
-"""Hints for names that are no operators here, by what they mean elsewhere or what they are near to."""
+"""Hints for names that are not operators here, by their meaning elsewhere or by similar names."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _PREFIX = "activation_"
 _ENTRIES = {
     name: entry
     for name, entry in entries().items()
-    if full_name(name) is None and _PREFIX + name not in OPERATORS  # which mean our own
+    if full_name(name) is None and _PREFIX + name not in OPERATORS  # these mean our own operator
 }
 
-# Names of other libraries, without case and underscores, whose operator is called quite differently here.
+# Names of other libraries, without case and underscores, whose operator has a very different name here.
 ELSEWHERE = {name: entry.operator for name, entry in _ENTRIES.items() if entry.operator}
 
 
 def meant(name: str) -> Entry | None:
-    """What a name that is no operator's stands for, or is likely a misspelling of."""
+    """The operator that an unknown name means elsewhere, or is probably a misspelling of."""
     short = name.lower().removeprefix("dml_operator_").removeprefix("element_wise_").removeprefix("elementwise_")
     own = full_name(short) or full_name(_PREFIX + short)
     if own is not None:
@@ -35,7 +35,7 @@ def meant(name: str) -> Entry | None:
 
 
 def operator_hint(name: object) -> str:
-    """What to write in a graph file instead of a name that is no operator."""
+    """What to write in a graph file instead of a name that is not an operator."""
     entry = meant(name) if isinstance(name, str) else None
     if entry is None:
         return "'dmlgraph operators' lists them"
@@ -46,7 +46,7 @@ def operator_hint(name: object) -> str:
 
 
 def function_hint(name: str) -> str | None:
-    """What to write in Python instead of `dg.NAME`; None where nothing is near."""
+    """What to write in Python instead of `dg.NAME`; None if no name is similar."""
     entry = meant(name)
     if entry is None:
         return None
@@ -56,7 +56,7 @@ def function_hint(name: str) -> str | None:
 
 
 def call(operator: type[Operator], **fields: object) -> str:
-    """A call of the operator's function as it is written: its tensors, and what is asked of it."""
+    """A call of the operator's function in Python: its tensors and its required fields."""
     values = [] if operator.is_source() else list(operator.input_fields)
     tensors = [field for field in values if operator.model_fields[field].is_required()]
     arrays = {member.field for member in operator.members if member.count is not None}
@@ -66,7 +66,7 @@ def call(operator: type[Operator], **fields: object) -> str:
         required = [*operator.output_keywords, *required]
     shown += [f"{field}={value!r}" for field, value in fields.items()]
     shown += [f"{field}=…" for field in required if field not in (*fields, "strides")]
-    # Sources are methods of the graph: there is no tensor to know it by.
+    # Sources are methods of the graph, because they have no tensor that belongs to one.
     return f"{'graph' if operator.is_source() else 'dg'}.{operator.function_name()}({', '.join(shown)})"
 
 
@@ -75,11 +75,11 @@ def _more(entry: Entry) -> str:
 
 
 def attribute_hint(name: str, known: Collection[str]) -> str | None:
-    """What to write instead of `dg.NAME`; None where nothing is near.
+    """What to write instead of `dg.NAME`; None if no name is similar.
 
     Args:
-        name: no attribute of the package.
-        known: those that it has.
+        name: not an attribute of the package.
+        known: the package's attributes.
     """
     if name in {str(dtype) for dtype in DataType}:
         return f"data types are written as text, as in dtype='{name}'"

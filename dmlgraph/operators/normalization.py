@@ -1,4 +1,4 @@
-"""Normalizations: elements less a mean, over a deviation or a norm, then scaled and shifted.
+"""Normalizations: elements minus a mean, divided by a deviation or a norm, then scaled and shifted.
 
 Everything is computed in float64 and rounded once.
 """
@@ -37,17 +37,17 @@ from dmlgraph.tensor import DataType, TensorDesc
 
 
 def wide(*arrays: Array) -> tuple[Array, ...]:
-    """The arrays in float64, to which they bring what they are combined with."""
+    """The arrays in float64, so that results with them are float64 too."""
     return tuple(array.astype(np.float64) for array in arrays)
 
 
 def parameter_problems(operator: Operator, fields: Sequence[str]) -> Iterator[Problem]:
-    """Parameters of a size that is neither 1 nor the input's along some dimension."""
+    """Problems of parameters whose size along some dimension is neither 1 nor the input's."""
     sizes = operator.tensors["input"].sizes
     for field in fields:
         desc = getattr(operator, field)
         if desc is None or desc.rank != len(sizes):
-            continue  # absent, or told already: all have as many dimensions
+            continue  # absent, or already reported: all must have as many dimensions
         for axis, (size, whole) in enumerate(zip(desc.sizes, sizes, strict=True)):
             if size not in (1, whole):
                 yield Problem(
@@ -85,7 +85,7 @@ class Normalization(Operator):
         yield from activation_level_problems(self.fused_activation, level)
 
     def finish(self, normalized: Array, scale: Array | None, bias: Array | None) -> Array:
-        """activation(normalized · scale + bias), what is absent left out, in the output's data type."""
+        """activation(normalized · scale + bias), without absent parts, in the output's data type."""
         result = normalized if scale is None else normalized * scale
         result = result if bias is None else result + bias
         dtype = self.output.dtype
@@ -93,12 +93,12 @@ class Normalization(Operator):
 
 
 class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
-    """Normalization by the mean and variance that are given.
+    """Normalization by a given mean and variance.
 
     The output is activation(scale · (input − mean) / √(variance + epsilon) + bias).  Mean, variance, scale and bias
-    have size 1 or the input's in each dimension, {1, C, 1, …} as a rule; a tensor of one dimension is read so.
-    `spatial` has no effect from feature level 4.0; below it, false forbids mean and variance to have size 1 where
-    height and width do not.
+    have size 1 or the input's in each dimension, usually {1, C, 1, …}; a tensor of one dimension is read in this way.
+    `spatial` has no effect from feature level 4.0 on.  Below 4.0, if it is false, mean and variance must not have size
+    1 where height and width do not.
     """
 
     parameters: ClassVar = ("mean", "variance", "scale", "bias")
@@ -135,7 +135,7 @@ outputs: [y]
                 size, whole = getattr(self, field).sizes[axis], self.input.sizes[axis]
                 if size != whole:
                     yield Problem(
-                        f"must be the input's size at feature level {level}, spatial being false; 1 is legal from 4.0",
+                        f"must be the input's size at feature level {level} if spatial is false; 1 is legal from 4.0",
                         code="level",
                         field=f"{field}.sizes.{axis}",
                         got=size,
@@ -151,11 +151,11 @@ outputs: [y]
 
 
 class BatchNormalizationTraining(Normalization, dml="BATCH_NORMALIZATION_TRAINING"):
-    """Normalization by the input's own mean and variance, which are outputs, too.
+    """Normalization by the input's own mean and variance, which are also outputs.
 
     The output is activation(scale · (input − mean) / √(variance + epsilon) + bias + fused_add).  Mean and variance
     (Σ (x − mean)² / n) are those of the input over the dimensions in which scale and bias have size 1; in the
-    others they have the input's.  A scale or bias of one dimension is read as {1, C, 1, …}.
+    other dimensions they have the input's size.  A scale or bias of one dimension is read as {1, C, 1, …}.
     """
 
     example: ClassVar = """
@@ -199,7 +199,7 @@ outputs: {y: y.output, mean: y.output_mean, variance: y.output_variance}
 
 
 def reduced_axes(parameter_sizes: Sequence[int]) -> tuple[int, ...]:
-    """The dimensions that a parameter has one number for: those its mean, variance or gradient runs over."""
+    """The dimensions in which a parameter has size 1: its mean, variance or gradient is computed over them."""
     return tuple(axis for axis, size in enumerate(parameter_sizes) if size == 1)
 
 
@@ -215,13 +215,13 @@ class MeanVariance(Normalization):
 
     @property
     def reduced(self) -> tuple[int, ...]:
-        """The axes mean and variance run over."""
+        """The axes over which mean and variance are computed."""
         axes: tuple[int, ...] = self.axes
         return axes
 
     @property
     def uses(self) -> tuple[bool, bool]:
-        """Whether the mean is subtracted, and whether the deviation divides."""
+        """Whether the mean is subtracted, and whether the result is divided by the deviation."""
         return True, self.normalize_variance
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
@@ -230,7 +230,7 @@ class MeanVariance(Normalization):
         if level < FeatureLevel.V5_2 and (scale is None) != (bias is None):
             yield Problem(
                 f"must be given where '{'scale' if bias is None else 'bias'}' is, at feature level {level}; "
-                "each is legal by itself from 5.2",
+                "each is legal alone from 5.2",
                 code="level",
                 field="bias" if bias is None else "scale",
             )
@@ -247,12 +247,12 @@ class MeanVariance(Normalization):
 
 
 class MeanVarianceNormalization(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION"):
-    """Normalization of each image, by its own mean and variance.
+    """Normalization of each image by its own mean and variance.
 
     The output is activation(scale · (input − mean) / √(variance + epsilon) + bias).  Mean and variance
-    (Σ (x − mean)² / n) are those of each image and channel, over height and width; with `cross_channel` of each
-    image, over channels, too.  `normalize_variance` false leaves the division out.  Scale and bias have size 1 or
-    the input's in each dimension; a tensor of one dimension is read as {1, C, 1, 1}.
+    (Σ (x − mean)² / n) are those of each image and channel, over height and width; with `cross_channel` those of each
+    image, over channels too.  If `normalize_variance` is false, nothing is divided.  Scale and bias have size 1 or the
+    input's in each dimension; a tensor of one dimension is read as {1, C, 1, 1}.
     """
 
     example: ClassVar = """
@@ -281,9 +281,9 @@ class MeanVarianceNormalization1(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION1
     """Normalization by the input's own mean and variance over `axes`.
 
     The output is activation(scale · (input − mean) / √(variance + epsilon) + bias).  The variance is
-    Σ (x − mean)² / n.  `normalize_variance` false leaves the division out.  Scale and bias have size 1 or the
-    input's in each dimension, below feature level 4.0 the input's in that of the channels; a tensor of one
-    dimension is read as {1, C, 1, …}.
+    Σ (x − mean)² / n.  If `normalize_variance` is false, nothing is divided.  Scale and bias have size 1 or the
+    input's in each dimension; below feature level 4.0 they have the input's size in the channels' dimension.  A tensor
+    of one dimension is read as {1, C, 1, …}.
     """
 
     example: ClassVar = """
@@ -327,9 +327,9 @@ class MeanVarianceNormalization2(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION2
     """Normalization by the input's own mean, variance or both over `axes`.
 
     The output is activation(scale · (input − mean) / √(variance + epsilon) + bias).  The variance is
-    Σ (x − mean)² / n.  The documentation does not say what `use_mean` and `use_variance` do; chosen here: without
-    `use_mean` the mean is taken for zero in both places, so that the division is by the root of the mean square
-    (RMS normalization); without `use_variance` there is no division.  Nor does it list the activations: they are
+    Σ (x − mean)² / n.  The documentation does not say what `use_mean` and `use_variance` do.  Here, without `use_mean`
+    zero replaces the mean in both formulas, so the division is by the root of the mean square (RMS normalization);
+    without `use_variance` there is no division.  The documentation does not list the activations either; here they are
     those of MEAN_VARIANCE_NORMALIZATION1.  Scale and bias, each optional, have size 1 or the input's in each
     dimension; a tensor of one dimension is read as {1, C, 1, …}.
     """
@@ -371,7 +371,7 @@ class LocalResponse(Operator):
 
     @property
     def neighbourhood(self) -> tuple[int, ...]:
-        """The axes the neighbourhood extends along."""
+        """The axes along which the neighbourhood extends."""
         return (1,) if self.cross_channel else (2, 3)
 
     def constraints(self) -> Iterator[Problem]:
@@ -395,15 +395,15 @@ class LocalResponse(Operator):
 
     @property
     def alpha_share(self) -> float:
-        """What alpha is for one of the neighbours."""
+        """alpha for one of the neighbours."""
         return float(self.alpha / self.local_size)
 
 
 class LocalResponseNormalization(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZATION"):
-    """input / (bias + alpha / local_size · Σ x²)^beta, the sum being over the element's neighbourhood.
+    """input / (bias + alpha / local_size · Σ x²)^beta; the sum is over the element's neighbourhood.
 
     With `cross_channel` the neighbourhood is the channels c − ⌊(local_size − 1) / 2⌋ to c + ⌈(local_size − 1) / 2⌉
-    as far as they exist; else it is those rows and columns of the same channel.
+    that exist; otherwise it is the same range of rows and of columns in the same channel.
     """
 
     example: ClassVar = """
@@ -430,15 +430,15 @@ outputs: [y]
         (x,) = wide(x)
         with np.errstate(all="ignore"):
             bases = self.bases(x, DataType.FLOAT32)
-            # Measured: powers are made by logarithms, which a base below 0 has none of.
+            # Measured: powers are computed by logarithms, which a base below 0 does not have.
             powers = np.where(bases > 0, bases**self.beta, np.exp2(self.beta * np.log2(bases)))
             return (convert(x / powers, self.output.dtype),)
 
 
 class LpNormalization(Operator, dml="LP_NORMALIZATION"):
-    """input / √(norm² + epsilon), the norm along the axis being Σ |x| for p = 1 and √Σ x² for p = 2.
+    """input / √(norm² + epsilon); the norm along the axis is Σ |x| for p = 1 and √Σ x² for p = 2.
 
-    The documentation has no formula; this one is measured.  The sum and, for p = 1, its square are each kept in the
+    The documentation has no formula; this one is measured.  The sum and, for p = 1, its square are each stored in the
     tensor's type: rounded to float16, infinite beyond float32.
     """
 
@@ -461,7 +461,7 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         if self.p not in (1, 2):
-            yield Problem("is not a norm DirectML has", code="range", field="p", got=self.p, allowed="1 or 2")
+            yield Problem("is not a norm of DirectML", code="range", field="p", got=self.p, allowed="1 or 2")
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         (x,) = wide(x)

@@ -1,4 +1,4 @@
-"""Gradients of normalizations: what reaches the input, and the parameters, from the gradient of the output.
+"""Gradients of normalizations: the gradients of the input and the parameters, from the gradient of the output.
 
 Everything is computed in float64 and rounded once.
 """
@@ -63,12 +63,12 @@ class BatchGradient(Operator):
         return tuple(convert(result, dtype) for result in results)
 
     def passed(self, centred: Array, gradient: Array, variance: Array, axes: tuple[int, ...]) -> Array:
-        """The gradient less what goes into mean and variance, from input − mean."""
+        """The gradient minus its parts through mean and variance, from input − mean."""
         raise NotImplementedError
 
 
 class BatchNormalizationGrad(BatchGradient, dml="BATCH_NORMALIZATION_GRAD"):
-    """The gradients of BATCH_NORMALIZATION, mean and variance being constants.
+    """The gradients of BATCH_NORMALIZATION; mean and variance are constants.
 
     output_gradient = input_gradient · scale / √(variance + epsilon); output_scale_gradient =
     Σ input_gradient · (input − mean) / √(variance + epsilon); output_bias_gradient = Σ input_gradient; the sums
@@ -100,8 +100,8 @@ class BatchNormalizationTrainingGrad(BatchGradient, dml="BATCH_NORMALIZATION_TRA
     output_gradient = scale / √(variance + epsilon) · (input_gradient − average(input_gradient) − (input − mean) ·
     average(input_gradient · (input − mean)) / (variance + epsilon)); output_scale_gradient = Σ input_gradient ·
     (input − mean) / √(variance + epsilon); output_bias_gradient = Σ input_gradient; averages and sums are over the
-    dimensions in which mean, variance and scale have size 1.  Where the documentation takes the input's own
-    average, the mean that is given is used (measured).  A parameter of one dimension is read as {1, C, 1, …}.
+    dimensions in which mean, variance and scale have size 1.  The documentation uses the input's own average, but
+    DirectML uses the given mean (measured).  A parameter of one dimension is read as {1, C, 1, …}.
     """
 
     example: ClassVar = BatchNormalizationGrad.example.replace("_grad,", "_training_grad,")
@@ -116,8 +116,8 @@ class LocalResponseNormalizationGrad(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZ
 
     With s = bias + alpha / local_size · Σ x² over an element's neighbourhood: output_gradient = input_gradient ·
     s^−beta − 2 · alpha · beta / local_size · input · Σ input_gradient · input · s^(−beta − 1).  The last sum is over
-    the neighbourhood, too (measured); so for an even local_size, whose neighbourhoods are lopsided, it is not the
-    exact derivative, which sums over the elements in whose neighbourhoods the element lies.
+    the neighbourhood too (measured).  So for an even local_size, whose neighbourhoods are not symmetric, it is not the
+    exact derivative, which sums over the elements whose neighbourhoods contain the element.
     """
 
     example: ClassVar = """

@@ -15,16 +15,16 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 
 
 class AdamOptimizer(Operator, dml="ADAM_OPTIMIZER"):
-    """One step of Adam: parameters, first and second moment from their old values and the gradient G.
+    """One step of Adam: new parameters, first and second moment from their old values and the gradient G.
 
         M = beta1 · M + (1 − beta1) · G
         V = beta2 · V + (1 − beta2) · G²
         alpha = learning_rate · √(1 − beta2^T) / (1 − beta1^T)
         X = X − alpha · M / (√V + epsilon)
 
-    T is the training step, one element, which the first step has as 1; at 0 alpha is the learning rate (measured).
+    T is the training step, one element; the first step is 1, and at 0 alpha is the learning rate (measured).
 
-    Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2014), in the form of section 2's end.
+    Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2014), in the form at the end of section 2.
     """
 
     example: ClassVar = """
@@ -68,7 +68,7 @@ outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_m
     def constraints(self) -> Iterator[Problem]:
         if self.training_step.element_count != 1:
             yield Problem(
-                "is one number: all sizes are 1",
+                "must be one number: all sizes are 1",
                 code="sizes",
                 field="training_step.sizes",
                 got=list(self.training_step.sizes),
@@ -79,7 +79,7 @@ outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_m
         with np.errstate(all="ignore"):
             first = self.beta1 * first + (1 - self.beta1) * gradient
             second = self.beta2 * second + (1 - self.beta2) * gradient**2
-            # Powers are made by logarithms (measured): a negative beta has none.
+            # Powers are computed by logarithms (measured), which a negative beta does not have.
             powers = [beta**step if beta >= 0 else np.nan for beta in (self.beta1, self.beta2)]
             correction = np.sqrt(1 - powers[1]) / (1 - powers[0])
             alpha = self.learning_rate * np.where(step == 0, 1, correction)

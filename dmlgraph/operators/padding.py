@@ -42,7 +42,7 @@ def _mirrored(i: Array, size: int) -> Array:
     return np.where(i < size, i, 2 * size - 1 - i)
 
 
-# Which of the input's `size` elements stands at index i, which is negative before the first.
+# By mode: the index, in an input of `size` elements, of the element at index i; i is negative before the first.
 _SOURCE: dict[PaddingMode, Callable[[Array, int], Array]] = {
     PaddingMode.EDGE: lambda i, size: i.clip(0, size - 1),
     PaddingMode.REFLECTION: _reflected,
@@ -52,7 +52,7 @@ _SOURCE: dict[PaddingMode, Callable[[Array, int], Array]] = {
 
 
 class Pad(Operator):
-    """Base: the fields from `padding_value` on, `start_padding` and `end_padding` among them, are the subclass's."""
+    """Base: subclasses have the fields from `padding_value` on, including `start_padding` and `end_padding`."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         start_padding: tuple[int, ...]
@@ -73,7 +73,7 @@ class Pad(Operator):
         since = _SINCE.get(self.padding_mode)
         if since is not None and level < since:
             yield Problem(
-                f"is not there at feature level {level}; legal from {since}",
+                f"does not exist at feature level {level}; legal from {since}",
                 code="level",
                 field="padding_mode",
                 got=str(self.padding_mode),
@@ -98,12 +98,12 @@ class Pad(Operator):
 
 
 class Padding(Pad, dml="PADDING"):
-    """The input with `start_padding` elements before and `end_padding` behind it, in every dimension.
+    """The input with `start_padding` elements before it and `end_padding` after it, in every dimension.
 
-    They are `padding_value` (constant), the element at the end (edge), the elements inside it mirrored without it
+    They are `padding_value` (constant), the element at the edge (edge), the elements mirrored at the edge without it
     (reflection) or with it (symmetric, from feature level 3.0), or those at the other end (wrap, from 6.4).
-    Padding wider than the tensor folds back again and again.  An integer tensor cuts the value's fraction
-    and keeps its low bits.
+    Padding wider than the tensor repeats this.  An integer tensor truncates the value's fraction and keeps its low
+    bits.
     """
 
     example_attributes: ClassVar = {

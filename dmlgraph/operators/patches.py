@@ -1,4 +1,4 @@
-"""Fold and unfold: images as matrices of the patches a sliding window sees, and back."""
+"""Fold and unfold: images as matrices of the patches that a sliding window covers, and back."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Patches(Operator):
     """Base: an image {N, C, spatial…} and its patches {N, C · window elements, blocks}.
 
     In each of the D spatial dimensions a window of `window_sizes` elements, `dilations` apart, moves by `strides` over
-    the image with `start_padding` and `end_padding` zeros around it; it stands at
+    the image with `start_padding` and `end_padding` zeros around it; it has
 
         blocks = (size + start + end − dilation · (window − 1) − 1) / stride + 1
 
-    places.  Patches are in row-major order of the places, a patch's elements in row-major order of the window.
+    positions.  Patches are in row-major order of the positions, a patch's elements in row-major order of the window.
     """
 
     input: Input
@@ -43,7 +43,7 @@ class Patches(Operator):
                     raise OperatorError("must be at least 1", code="range", field=f"{field}.{axis}", got=value)
 
     def _blocks(self, image: Sizes) -> Sizes:
-        """At how many places the window stands, by spatial dimension of an image {N, C, spatial…}.
+        """The number of the window's positions, by spatial dimension of an image {N, C, spatial…}.
 
         Raises:
             OperatorError: the window is larger than the image.
@@ -65,7 +65,7 @@ class Patches(Operator):
         return tuple(blocks)
 
     def _padded(self, image: Sizes) -> Sizes:
-        """The spatial sizes with the padding."""
+        """The spatial sizes including the padding."""
         return tuple(
             start + size + end for start, size, end in zip(self.start_padding, image[2:], self.end_padding, strict=True)
         )
@@ -76,7 +76,7 @@ class Patches(Operator):
         return (..., *inside)
 
     def _taps(self, blocks: Sizes) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """For every element of the window its number, and NumPy's index of where it meets the padded image."""
+        """For every element of the window its number, and NumPy's index of its positions in the padded image."""
         for number, tap in enumerate(np.ndindex(*self.window_sizes)):
             starts = (element * dilation for element, dilation in zip(tap, self.dilations, strict=True))
             yield number, (..., *(
@@ -86,14 +86,14 @@ class Patches(Operator):
 
 
 class Unfold(Patches, dml="UNFOLD"):
-    """The patches a sliding window sees of an image: {N, C, spatial…} becomes {N, C · window elements, blocks}.
+    """The patches that a sliding window covers: {N, C, spatial…} becomes {N, C · window elements, blocks}.
 
     In each spatial dimension a window of `window_sizes` elements, `dilations` apart, moves by `strides` over the image
-    with `start_padding` and `end_padding` zeros around it.  Output[n, c · window elements + element, block] is what
-    the element of the window meets in the block; both are counted row-major.
+    with `start_padding` and `end_padding` zeros around it.  Output[n, c · window elements + element, block] is the
+    image's element at this element of the window in the block; both are counted row-major.
 
-    The documentation names no data types and demands equal numbers of dimensions, which its own examples have not;
-    every type is taken here, and the examples hold.  Feature level 6.4: no library for Linux has it.
+    The documentation names no data types, and demands equal numbers of dimensions, although its own examples do not
+    have them.  Every type is accepted here, and the examples work.  Feature level 6.4: no library for Linux has it.
     """
 
     example: ClassVar = """
@@ -128,13 +128,13 @@ outputs: [y]
 class Fold(Patches, dml="FOLD"):
     """An image from the patches of a sliding window, added where they overlap: the transpose of unfold.
 
-    {N, C · window elements, blocks} becomes {N, C, spatial…}, whose sizes must be given, since several fit.  In each
+    {N, C · window elements, blocks} becomes {N, C, spatial…}, whose sizes must be given, because several fit.  In each
     spatial dimension a window of `window_sizes` elements, `dilations` apart, moves by `strides` over the image with
-    `start_padding` and `end_padding` around it; what falls into the padding is dropped.
+    `start_padding` and `end_padding` around it; elements in the padding are dropped.
 
-    Floats are added in float64 and rounded once, integers wrap.  The documentation names no data types and demands
-    equal numbers of dimensions, which its own examples have not; every type is taken here, and the examples hold.
-    Feature level 6.4: no library for Linux has it.
+    Floats are added in float64 and rounded once, integers wrap.  The documentation names no data types, and demands
+    equal numbers of dimensions, although its own examples do not have them.  Every type is accepted here, and the
+    examples work.  Feature level 6.4: no library for Linux has it.
     """
 
     output_keywords: ClassVar = ("sizes",)

@@ -1,7 +1,7 @@
-"""Pooling: one number for each window that slides over the spatial dimensions, and the gradients of that.
+"""Pooling: one number for each window that slides over the spatial dimensions, and the gradients.
 
-Padding counts as zero in sums and is passed over by maxima.  A sum is rounded to the tensor's type before it is
-divided, or its root taken: DirectML keeps it in a buffer of that type (measured), so that a float16 sum overflows.
+Padding counts as zero in sums, and maxima ignore it.  A sum is rounded to the tensor's type before the division or the
+root: DirectML stores it in a buffer of that type (measured), so a float16 sum overflows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dmlgraph.tensor import DataType, TensorDesc
 
 
 class Window(Windowed):
-    """Base: the window of a pooling operator, an entry for each spatial dimension."""
+    """Base: the window of a pooling operator, with one entry per spatial dimension."""
 
     strides: OnePerSpatial = inferred()
     window_size: UIntPerSpatial
@@ -48,27 +48,27 @@ class Window(Windowed):
         return self.windows(self.window_size)
 
     def pooled(self, tensor: TensorDesc) -> Sizes:
-        """The sizes of what a tensor is pooled to: (padded − extent) / stride + 1, cut to an integer."""
+        """The sizes of the pooled tensor: ⌊(padded − extent) / stride⌋ + 1."""
         window = self.window
         self.check_fits(window, tensor.sizes[2:])
         return tensor.sizes[:2] + window.counts(tensor.sizes[2:])
 
 
 class DilatedWindow(Window):
-    """Base: a window whose taps lie `dilations` apart; its extent is 1 + (window_size − 1) · dilation."""
+    """Base: a window whose taps are `dilations` apart; its extent is 1 + (window_size − 1) · dilation."""
 
     dilations: OnePerSpatial = inferred()
 
 
 class Pooled(Operator):
-    """Base: the tensors of an operator that pools one to another."""
+    """Base: the tensors of an operator that pools one into another."""
 
     input: Input
     output: Output = inferred()
 
 
 class Pooling(Window):
-    """Base of the operators that pool one tensor to another, {N, C, (D,) H, W} each."""
+    """Base of the operators that pool one tensor into another, {N, C, (D,) H, W} each."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         input: TensorDesc
@@ -96,7 +96,7 @@ outputs: [y]
 
 
 def sums(window: Windows, x: Array, dtype: np.dtype[Any]) -> Array:
-    """The sum of each window of x, rounded to the type it is kept in before more is done to it (measured)."""
+    """The sum of each window of x, rounded to the type in which it is stored in between (measured)."""
     return np.asarray(window.over(window.pad(x.astype(np.float64), 0)).sum(window.tap_axes).astype(dtype))
 
 
@@ -107,7 +107,7 @@ def averages(window: Windows, x: Array, include_padding: bool) -> Array:
 
 
 def _divisors(window: Windows, sizes: Sizes, include_padding: bool) -> Array:
-    """What the sum of each window is divided by: its taps, or those of them that lie inside the tensor."""
+    """The divisor of each window's sum: the number of its taps, or of those inside the tensor."""
     if include_padding:
         return np.array(window.tap_count)
     return np.asarray(window.over(window.pad(np.ones((1, 1, *sizes)), 0)).sum(window.tap_axes))
@@ -126,14 +126,14 @@ class Averages(Pooling):
 class AveragePooling(Averages, Pooled, dml="AVERAGE_POOLING"):
     """The mean of each window: of all its elements if `include_padding`, else of those inside the input.
 
-    Shapes: {N, C, (D,) H, W}; a spatial size of the output is (padded − window) / stride + 1, cut to an integer.
+    Shapes: {N, C, (D,) H, W}; a spatial size of the output is ⌊(padded − window) / stride⌋ + 1.
     """
 
     example: ClassVar = _example("average_pooling", "include_padding: false")
 
 
 class AveragePooling1(Averages, DilatedWindow, Pooled, dml="AVERAGE_POOLING1"):
-    """AVERAGE_POOLING of windows whose elements lie `dilations` apart."""
+    """AVERAGE_POOLING of windows whose elements are `dilations` apart."""
 
     example: ClassVar = _example("average_pooling1", "include_padding: false")
 
@@ -152,11 +152,11 @@ class QuantizedPooled(Operator):
 class QuantizedLinearAveragePooling(Averages, DilatedWindow, QuantizedPooled, dml="QUANTIZED_LINEAR_AVERAGE_POOLING"):
     """The mean of each window of a quantized tensor, quantized: q stands for (q − zero_point) · scale.
 
-    output = clamp(round(mean / output_scale) + output_zero_point), halves to even, the mean being that of
+    output = clamp(round(mean / output_scale) + output_zero_point), halves to even, where the mean is that of
     AVERAGE_POOLING1 of (input − input_zero_point) · input_scale; each step is rounded to float32 (measured).
-    Padding counts as the number zero.  The mean of nothing but padding, where that is not included, is the greatest
-    number without an output_zero_point, and the least with one (measured).  A zero point that is left out is 0; scales
-    and zero points are one number or {1, C, 1, …}, as which a tensor of one dimension is read.
+    Padding counts as the number zero.  If padding is not included, the mean of a window of only padding is the greatest
+    number without an output_zero_point, and the least with one (measured).  A zero point that is left out is 0.  Scales
+    and zero points are one number or {1, C, 1, …}; a tensor of one dimension is read in this way.
     """
 
     example: ClassVar = """
@@ -224,26 +224,26 @@ class LpNorms(Pooling):
 
 
 class LpPooling(LpNorms, Pooled, dml="LP_POOLING"):
-    """The p-norm of each window: (Σ |x|^p)^(1/p), p being 1 or 2 as a rule.
+    """The p-norm of each window: (Σ |x|^p)^(1/p); p is usually 1 or 2.
 
-    Shapes: {N, C, (D,) H, W}; a spatial size of the output is (padded − window) / stride + 1, cut to an integer.
+    Shapes: {N, C, (D,) H, W}; a spatial size of the output is ⌊(padded − window) / stride⌋ + 1.
     """
 
     example: ClassVar = _example("lp_pooling", "p: 2")
 
 
 class LpPooling1(LpNorms, DilatedWindow, Pooled, dml="LP_POOLING1"):
-    """LP_POOLING of windows whose elements lie `dilations` apart."""
+    """LP_POOLING of windows whose elements are `dilations` apart."""
 
     example: ClassVar = _example("lp_pooling1", "p: 2", "dilations: [2, 1]")
 
 
 def maxima(window: Windows, x: Array) -> tuple[Array, Array]:
-    """The greatest element of each window of x, and its row-major index in x: of several the first, of none −1.
+    """The greatest element of each window of x, and its row-major index in x: the first of several, −1 if none.
 
-    Measured: a maximum starts from the least number of the type (finite, or of 32 bits where the type has fewer)
-    and is replaced by what is greater.  So −infinity becomes the least number, a NaN is passed over, and nothing
-    but padding gives the least number, of 32 bits stored as CAST stores it: −128 in int8, 0 in int16.
+    Measured: a maximum starts from the least number of the type (the least finite one; for integers of fewer bits the
+    least of 32 bits), and every greater element replaces it.  So −infinity becomes the least number, NaN is ignored,
+    and a window of only padding gives the least number, of 32 bits stored as CAST does: −128 in int8, 0 in int16.
     """
     if x.dtype.kind == "f":
         least = np.finfo(x.dtype).min
@@ -259,9 +259,9 @@ def maxima(window: Windows, x: Array) -> tuple[Array, Array]:
 
 
 def or_infinite(window: Windows, x: Array, greatest: Array) -> Array:
-    """The maxima, but −infinity where one window is all of x, in which nothing is greater.
+    """The maxima, but −infinity if one window is all of x and no element is greater.
 
-    Measured, of poolings that are not asked for indices: DirectML runs them as REDUCE.
+    Measured for poolings without indices: DirectML runs them as REDUCE.
     """
     whole = window.taps == x.shape[2:] and not any((*window.start, *window.end))
     if not whole or x.dtype.kind != "f":
@@ -297,17 +297,17 @@ class Maxima(Pooling):
 
 
 class MaxPooling(Maxima, Pooled, dml="MAX_POOLING"):
-    """The greatest element of each window.  A NaN is passed over, and −infinity counts as the least finite number.
+    """The greatest element of each window.  NaN is ignored, and −infinity counts as the least finite number.
 
-    Where one window is the whole input, −infinity stays, and is what NaN alone gives (measured).
-    Shapes: {N, C, (D,) H, W}; a spatial size of the output is (padded − window) / stride + 1, cut to an integer.
+    If one window is the whole input, −infinity stays, and is the result for only NaN (measured).
+    Shapes: {N, C, (D,) H, W}; a spatial size of the output is ⌊(padded − window) / stride⌋ + 1.
     """
 
     example: ClassVar = _example("max_pooling")
 
 
 class PooledWithIndices(Operator):
-    """Base: the tensors of a max pooling that can tell where the maxima are."""
+    """Base: the tensors of a max pooling that can give the indices of the maxima."""
 
     input: Input
     output: Output = inferred()
@@ -315,10 +315,10 @@ class PooledWithIndices(Operator):
 
 
 class MaxPooling1(Maxima, PooledWithIndices, dml="MAX_POOLING1"):
-    """The greatest element of each window and, where asked for, its index in the input.
+    """The greatest element of each window and, if requested, its index in the input.
 
-    `output_indices: true` (or a `dtype`: uint32, or uint64) asks for the indices: row-major, counted over the
-    whole input, of the first maximum of each window.  Else as MAX_POOLING.
+    `output_indices: true` (or a `dtype`: uint32, or uint64) requests the indices: row-major, counted over the
+    whole input, of the first maximum of each window.  Otherwise it is the same as MAX_POOLING.
     """
 
     example: ClassVar = _example("max_pooling1", "output_indices: true").replace(
@@ -327,7 +327,7 @@ class MaxPooling1(Maxima, PooledWithIndices, dml="MAX_POOLING1"):
 
 
 class MaxPooling2(Maxima, DilatedWindow, PooledWithIndices, dml="MAX_POOLING2"):
-    """MAX_POOLING1 of windows whose elements lie `dilations` apart."""
+    """MAX_POOLING1 of windows whose elements are `dilations` apart."""
 
     example: ClassVar = """
 inputs:
@@ -348,8 +348,8 @@ class AveragePoolingGradTensors(Operator):
 class AveragePoolingGrad(Window, AveragePoolingGradTensors, dml="AVERAGE_POOLING_GRAD"):
     """The gradient of AVERAGE_POOLING: each element of the input is spread over its window in equal parts.
 
-    Shapes: the input is as large as the output of AVERAGE_POOLING, the output as its input; `output_gradient`
-    must say its sizes, since several are pooled to the same.
+    Shapes: the input has the sizes of AVERAGE_POOLING's output, the output those of its input; `output_gradient` must
+    give its sizes, because inputs of several sizes are pooled to the same size.
     """
 
     output_keywords: ClassVar = ("sizes",)
@@ -373,7 +373,7 @@ outputs: [y]
         sizes = given["output_gradient"].sizes
         if sizes is None:
             raise OperatorError(
-                "must be given: several are pooled to the same",
+                "must be given: inputs of several sizes are pooled to the same size",
                 code="undetermined",
                 field="output_gradient.sizes",
                 allowed="4 or 5 sizes",
@@ -388,7 +388,7 @@ outputs: [y]
         with np.errstate(all="ignore"):
             parts = gradient / _divisors(window, sizes[2:], self.include_padding).astype(gradient.dtype)
             total = np.zeros(sizes[:2] + window.padded(sizes[2:]), gradient.dtype)
-            # From the last tap to the first: an element's windows in their order, which the rounding shows.
+            # From the last tap to the first, so that an element's windows are in order, which affects the rounding.
             for _, place in reversed(list(window.places(gradient.shape[2:]))):
                 total[place] += parts
             return (window.crop(total),)
@@ -403,10 +403,10 @@ class MaxPoolingGradTensors(Operator):
 
 
 class MaxPoolingGrad(DilatedWindow, MaxPoolingGradTensors, dml="MAX_POOLING_GRAD"):
-    """The gradient of MAX_POOLING2: each element of `input_gradient` goes where the maximum of its window is.
+    """The gradient of MAX_POOLING2: each element of `input_gradient` is added at the maximum of its window.
 
-    Of several maxima the first takes it.  What several windows give one element is added up; the others are zero.
-    Shapes: `input` and the output as the input of MAX_POOLING2, `input_gradient` as its output.
+    If there are several maxima, it is added at the first.  Elements that are not a maximum have gradient zero.
+    Shapes: `input` and the output have the sizes of MAX_POOLING2's input, `input_gradient` those of its output.
     """
 
     example: ClassVar = """
@@ -429,16 +429,16 @@ outputs: [y]
     def evaluate(self, x: Array, gradient: Array) -> tuple[Array, ...]:
         _, indices = maxima(self.window, x)
         total = np.zeros(x.size, x.dtype)
-        inside = indices.ravel() >= 0  # a window of nothing but padding has no maximum
+        inside = indices.ravel() >= 0  # a window of only padding has no maximum
         np.add.at(total, indices.ravel()[inside], gradient.ravel()[inside])
         return (total.reshape(x.shape),)
 
 
 def check_pooled_sizes(gradient: TensorDesc, pooled: Sizes) -> None:
-    """Raises an OperatorError where `input_gradient` has not the sizes of the forward operator's output."""
+    """Raises an OperatorError if `input_gradient` does not have the sizes of the forward operator's output."""
     if gradient.sizes != pooled:
         raise OperatorError(
-            "must have the sizes of what is pooled",
+            "must have the sizes of the pooled tensor",
             code="sizes",
             field="input_gradient.sizes",
             got=list(gradient.sizes),
@@ -447,10 +447,10 @@ def check_pooled_sizes(gradient: TensorDesc, pooled: Sizes) -> None:
 
 
 class MaxUnpooling(Operator, dml="MAX_UNPOOLING"):
-    """Zeros, with each element of the input at the row-major index of the output that `indices` says.
+    """Zeros, with each element of the input at its row-major index in the output, from `indices`.
 
-    The inverse of MAX_POOLING1: `indices` has the input's sizes, and `output` must say its own.  An index beyond
-    the output is passed over; of equal indices the last element in row-major order is kept, which DirectML leaves
+    It is the inverse of MAX_POOLING1: `indices` has the input's sizes, and `output` must give its own.  An index beyond
+    the output is ignored.  If indices are equal, the last element in row-major order is kept; DirectML leaves that
     undefined.
     """
 
@@ -473,7 +473,7 @@ outputs: [y]
         sizes = given["output"].sizes
         if sizes is None:
             raise OperatorError(
-                "must be given: the indices say nothing of it", code="undetermined", field="output.sizes"
+                "must be given: the indices do not determine them", code="undetermined", field="output.sizes"
             )
         return {"output": self.input.like(sizes=sizes)}
 

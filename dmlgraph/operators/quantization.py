@@ -29,10 +29,10 @@ from dmlgraph.tensor import DataType, TensorDesc
 
 
 def quantized_dtype(zero_point: TensorDesc | None, given: Given) -> DataType:
-    """The data type of a quantized output: its zero point's, else what is asked for.
+    """The data type of a quantized output: its zero point's, else the requested one.
 
     Raises:
-        OperatorError: neither says it.
+        OperatorError: neither is given.
     """
     dtype = given["output"].dtype if zero_point is None else zero_point.dtype
     if dtype is None:
@@ -44,7 +44,7 @@ def quantized_dtype(zero_point: TensorDesc | None, given: Given) -> DataType:
 
 
 def to_steps(x: Array, scale: Array, zero_point: Array | None, dtype: DataType) -> Array:
-    """clamp(round(x / scale) + zero_point), halves to even, of arrays that broadcast; the quotient is a float32."""
+    """clamp(round(x / scale) + zero_point), halves to even, of arrays that broadcast; the quotient is float32."""
     with np.errstate(all="ignore"):
         quotient = x.astype(np.float32) / scale.astype(np.float32)
     return clamp_steps(quotient, np.zeros(1) if zero_point is None else zero_point, dtype)
@@ -77,9 +77,9 @@ class Linear(ElementWise):
 class QuantizeLinear(Linear, dml="ELEMENT_WISE_QUANTIZE_LINEAR"):
     """The integers that stand for numbers: clamp(round(input / scale) + zero_point), halves to even.
 
-    They are clamped to the range of the output's data type.  Scale and zero point, 0 if it is left out, broadcast
-    like NumPy's: one for all, or {C, 1, 1} for one a channel.  The output has the zero point's data type, or the
-    one asked for.  A scale of zero is undefined.
+    They are clamped to the range of the output's data type.  Scale and zero point (0 if it is left out) broadcast as in
+    NumPy: one for all, or {C, 1, 1} for one per channel.  The output has the zero point's data type, or the requested
+    one.  A scale of zero is undefined.
     """
 
     output_keywords: ClassVar = ("dtype",)
@@ -120,7 +120,7 @@ outputs: [y]
 class DequantizeLinear(Linear, dml="ELEMENT_WISE_DEQUANTIZE_LINEAR"):
     """The numbers that integers stand for: (input − zero_point) · scale.
 
-    Scale and zero point, 0 if it is left out, broadcast like NumPy's: one for all, or {C, 1, 1} for one a channel.
+    Scale and zero point (0 if it is left out) broadcast as in NumPy: one for all, or {C, 1, 1} for one per channel.
     The output has the scale's data type.
     """
 
@@ -152,7 +152,7 @@ class QuantizedLinearAdd(Operator, dml="ELEMENT_WISE_QUANTIZED_LINEAR_ADD"):
 
     It is clamp(round(((a − a_zero_point) · a_scale + (b − b_zero_point) · b_scale) / output_scale) +
     output_zero_point).  Halves round to even; the range is that of the output's data type, which is the output zero
-    point's, or the one asked for, or else that of a.  a and b broadcast like NumPy's.  Scales and zero points are
+    point's, or the requested one, or else that of a.  a and b broadcast as in NumPy.  Scales and zero points are
     tensors of one element; a zero point that is left out is 0.  A scale of zero is undefined.
     """
 
@@ -208,9 +208,9 @@ outputs: [y]
 
 
 class DynamicQuantizeLinear(Operator, dml="DYNAMIC_QUANTIZE_LINEAR"):
-    """Quantizes to the input's own range, and gives the scale and zero point it took.
+    """Quantizes to the input's own range, and gives the scale and zero point that it used.
 
-    With low and high the bounds of the output's data type: output_scale = (max − min) / (high − low);
+    low and high are the bounds of the output's data type: output_scale = (max − min) / (high − low);
     output_zero_point = clamp(round(low − min / output_scale)); output = clamp(round(input / output_scale) +
     output_zero_point), halves to even.  The output's data type, int8 or uint8, must be given.
     """
@@ -289,7 +289,7 @@ class ByBlocks(Operator):
         parameters = self.quantizations
         if len(parameters) != _PARAMETERS[kind]:
             yield Problem(
-                f"must be as many as quantization_type {kind} has: {_PARAMETERS[kind]}",
+                f"must be those of quantization_type {kind}: {_PARAMETERS[kind]}",
                 code="count",
                 field="quantizations",
                 got=len(parameters),
@@ -341,9 +341,9 @@ class Quantize(ByBlocks, dml="QUANTIZE"):
 
     They are clamped to the range of the output's data type.  `quantizations` holds the scale, of the input's data
     type, and for `scale_zero_point` the zero point, of the output's; for `none` it is empty and the scale is 1.
-    Along each dimension their sizes divide the input's into blocks that share a number; missing dimensions in front
-    are of size 1.  The output's data type is the zero point's, or must be given.  The documentation leaves the
-    meaning open: this is ELEMENT_WISE_QUANTIZE_LINEAR's, with blocks as ONNX Runtime uses them.
+    Along each dimension their sizes divide the input's into blocks that share a number; missing leading dimensions
+    have size 1.  The output's data type is the zero point's, or must be given.  The documentation does not define the
+    meaning: here it is ELEMENT_WISE_QUANTIZE_LINEAR's, with blocks as ONNX Runtime uses them.
     """
 
     output_keywords: ClassVar = ("dtype",)
@@ -380,8 +380,8 @@ class Dequantize(ByBlocks, dml="DEQUANTIZE"):
 
     `quantizations` holds the scale, of the output's data type, and for `scale_zero_point` the zero point, of the
     input's; for `none` it is empty, the scale is 1 and the output's data type must be given.  Along each dimension
-    their sizes divide the input's into blocks that share a number; missing dimensions in front are of size 1.  The
-    documentation leaves the meaning open: this is ELEMENT_WISE_DEQUANTIZE_LINEAR's, with blocks as ONNX Runtime
+    their sizes divide the input's into blocks that share a number; missing leading dimensions have size 1.  The
+    documentation does not define the meaning: here it is ELEMENT_WISE_DEQUANTIZE_LINEAR's, with blocks as ONNX Runtime
     uses them.
     """
 

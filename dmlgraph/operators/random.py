@@ -22,12 +22,12 @@ _LOW, _WORD = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 class RandomGenerator(Operator, dml="RANDOM_GENERATOR"):
-    """Random bits, evenly distributed, and the state to go on from.
+    """Random bits, evenly distributed, and the next state.
 
-    The state holds six uint32, {1, …, 6}: a 128-bit counter, its lowest word first, and a 64-bit key.  Philox 4x32-10
-    makes four words of each count: output[4i … 4i + 3] are those of counter + i, in row-major order.  The new state's
-    counter is the old one and ⌈elements / 4⌉ more; `output_state: false` leaves it out.  The output's sizes must be
-    given, since nothing determines them.
+    The state has six uint32, {1, …, 6}: a 128-bit counter, its lowest word first, and a 64-bit key.  Philox 4x32-10
+    makes four words from each count: output[4i … 4i + 3] are those of counter + i, in row-major order.  The new state's
+    counter is the old one plus ⌈elements / 4⌉; `output_state: false` leaves it out.  The output's sizes must be given,
+    because nothing determines them.
 
     Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
@@ -81,7 +81,7 @@ def _philox(counter: int, key: list[int], blocks: int) -> Array:
     c0, c1, c2, c3 = _counts(counter, blocks)
     k0, k1 = (np.uint64(word) for word in key)
     for _ in range(_ROUNDS):
-        # Products of two words fit in 64 bits: the upper half is the word that is mixed, the lower the one that stays.
+        # Products of two words fit in 64 bits: the upper half is the word that is mixed, the lower half is kept.
         left, right = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
         c0, c1, c2, c3 = right >> _WORD ^ c1 ^ k0, right & _LOW, left >> _WORD ^ c3 ^ k1, left & _LOW
         k0, k1 = k0 + _KEY_STEPS[0] & _LOW, k1 + _KEY_STEPS[1] & _LOW

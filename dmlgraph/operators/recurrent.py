@@ -1,14 +1,14 @@
 """Recurrent networks of one layer: a state for each sequence, carried from one time step to the next.
 
-T time steps, B sequences, D directions (2 if bidirectional), I numbers a step, H hidden numbers; tensors have 4
-dimensions.  Everything is computed in float64, and rounded once when an output is stored.
+T is the number of time steps, B of sequences, D of directions (2 if bidirectional), I of input numbers per step, and H
+the hidden size; tensors have 4 dimensions.  Everything is computed in float64, and rounded once, when it is stored.
 
-Sequence lengths are 1 to T.  Others are undefined: here a length of 0 leaves the initial state, and one beyond T counts
-as T.  Forward, DirectML takes output_single from the step before the end wherever that lies, and gives 0 there; and
-output_cell_single after one step where the length is 0 (measured).
+Sequence lengths are 1 to T.  Others are undefined: here a length of 0 gives the initial state, and one beyond T counts
+as T.  Forward, DirectML reads output_single at the step before the length, which is 0 if there is no such step; for a
+length of 0, output_cell_single is that after one step (measured).
 
-RNN and LSTM clip what f and g are given to ± the greatest float32, or to the threshold, so that NaN is the least of
-that; of float16 the bound is infinite (measured).  GRU keeps NaN.
+RNN and LSTM clip the arguments of f and g to ± the greatest float32, or to the threshold; NaN becomes the lower bound.
+For float16 the bound is infinite (measured).  GRU keeps NaN.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
 from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.tensor import DataType, TensorDesc
 
-State = tuple[Array, ...]  # what one step hands to the next, each {B, H}; the hidden numbers first
+State = tuple[Array, ...]  # the state after a step, each {B, H}; the hidden state first
 Function = Callable[[Array], Array]
 Step = Callable[[Array, State], State]  # a step's W · x + Wb by gate, {gates, B, H}, and the state → the next state
 
@@ -65,7 +65,7 @@ outputs: {{sequence: y.output_sequence, last: y.output_single}}
 
 
 class Recurrent(Operator):
-    """Base: the sizes of everything, the parts of the weights, and the walk along time."""
+    """Base: the sizes of all tensors, the parts of the weights, and the loop over time."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         input: TensorDesc
@@ -81,7 +81,7 @@ class Recurrent(Operator):
 
     @property
     def backward(self) -> tuple[bool, ...]:
-        """Of each direction, whether it walks from the last step to the first."""
+        """For each direction, whether it goes from the last step to the first."""
         return {
             RecurrentNetworkDirection.FORWARD: (False,),
             RecurrentNetworkDirection.BACKWARD: (True,),
@@ -117,7 +117,9 @@ class Recurrent(Operator):
                     allowed=str(list(sizes)),
                 )
         if not any(getattr(self, field) is not None for field in self.output_fields):
-            yield Problem("at least one output must be wanted", code="missing", field=self.output_fields[0], got=False)
+            yield Problem(
+                "at least one output must be requested", code="missing", field=self.output_fields[0], got=False
+            )
         yield from self._activation_problems()
 
     def _activation_problems(self) -> Iterator[Problem]:
@@ -149,7 +151,7 @@ class Recurrent(Operator):
                 yield Problem(message, code="level", field=f"activation_descs.{index}", got=activation.name)
 
     def _sizes(self) -> dict[str, tuple[int, ...]]:
-        """What the sizes of the tensors must be; the input's and the last of recurrence are free."""
+        """The required sizes of the tensors; the input's, and the last one of recurrence, are free."""
         tensor, hidden = self.input, self.recurrence.sizes[-1]
         front, directions = (1,) * (tensor.rank - 3), len(self.backward)
         batch, numbers = tensor.sizes[-2:]
@@ -204,7 +206,7 @@ class Recurrent(Operator):
         recurrence = given["recurrence"]
         hidden = recurrence.shape[-1]
         by_gate = recurrence[0, direction].astype(np.float64).reshape(self.gates, hidden, hidden)
-        # Copied, since it is multiplied by at every step: a matrix in order is much faster.
+        # Copied, because every step multiplies by it, and a packed matrix is much faster.
         return by_gate.swapaxes(-1, -2).copy(), self._biases(given, direction)[1]
 
     def _functions(self, direction: int) -> list[Function]:
@@ -215,12 +217,12 @@ class Recurrent(Operator):
         return [functools.partial(each.apply_fused, dtype=dtype) for each in chosen]
 
     def _step(self, given: Mapping[str, Any], direction: int) -> Step:
-        """What happens in one time step of a direction."""
+        """The function of one time step of a direction."""
         raise NotImplementedError
 
 
 def _clipped(function: Function, bound: float) -> Function:
-    """The function of a number clipped to ±bound, where NaN becomes −bound; a bound that is NaN bounds nothing."""
+    """The function of a number clipped to ±bound; NaN becomes −bound.  A bound that is NaN has no effect."""
     return lambda x: function(np.fmin(np.fmax(x, -bound), bound))
 
 
@@ -230,14 +232,14 @@ def _largest(dtype: DataType) -> float:
 
 
 def _is_function(operator: type[Operator]) -> bool:
-    """Whether a recurrent network takes it: the activations of one number, not those along axes (measured)."""
+    """Whether a recurrent network accepts it: activations of one number, not those along axes (measured)."""
     return operator.dml.startswith("ACTIVATION_") and issubclass(operator, Unary)
 
 
 def walk(inputs: Array, step: Step, state: State, ends: Array, backward: bool) -> tuple[Array, State]:
-    """Carries a state along time; gives the hidden numbers of every step, {T, B, H}, and the last state.
+    """Carries a state along time; returns the hidden state of every step, {T, B, H}, and the last state.
 
-    A sequence of the batch has `ends` steps: beyond them its hidden numbers are 0 and its state stays.
+    Each sequence of the batch has `ends` steps: beyond them its output is 0 and its state stays.
     """
     hidden = np.zeros((len(inputs), *state[0].shape))
     for time in reversed(range(len(inputs))) if backward else range(len(inputs)):
@@ -254,7 +256,7 @@ class Rnn(Recurrent, dml="RNN"):
     hidden_init {1, D, B, H} (H_0, zeros if left out), sequence_lengths {1, 1, 1, B} (T each if left out),
     output_sequence {T, D, B, H} (every H_t), output_single {1, D, B, H} (the last).  `activation_descs` names f
     for each direction, forward first.  Beyond its length a sequence gives zeros, and output_single is its state at
-    the last step inside; backward, its first step is the last one inside.
+    its last step; backward, it begins at its last step.
     """
 
     gates: ClassVar = 1
@@ -280,26 +282,25 @@ class Rnn(Recurrent, dml="RNN"):
 
 
 class Lstm(Recurrent, dml="LSTM"):
-    """Long short-term memory: hidden numbers H and cells C, along time forward, backward or both.
+    """Long short-term memory: hidden state H and cells C, along time forward, backward or both.
 
-    With · a product of matrices and ∘ one of elements:
+    · is a product of matrices and ∘ one of elements:
     i = f(Wi · X_t + Ri · H_(t−1) + Pi ∘ C_(t−1) + Wbi + Rbi)
     F = f(Wf · X_t + Rf · H_(t−1) + Pf ∘ C_(t−1) + Wbf + Rbf), or 1 − i with `couple_input_forget`
     c = g(Wc · X_t + Rc · H_(t−1) + Wbc + Rbc)
     C_t = F ∘ C_(t−1) + i ∘ c
     o = f(Wo · X_t + Ro · H_(t−1) + Po ∘ C_t + Wbo + Rbo)
     H_t = o ∘ h(C_t)
-    With `use_clip_threshold` (if left out: where `clip_threshold` is given) what f and g are given is clipped to
-    ±`clip_threshold` first; what h is given is not (measured).  NaN becomes the lower bound.  Where the documentation
-    has Po ∘ C_(t−1), it is Po ∘ C_t (measured).
+    With `use_clip_threshold` (by default true if `clip_threshold` is given) the arguments of f and g are clipped to
+    ±`clip_threshold`, that of h is not (measured).  NaN becomes the lower bound.  The documentation has Po ∘ C_(t−1),
+    but DirectML computes Po ∘ C_t (measured).
 
     Shapes: input {1, T, B, I}, weight {1, D, 4H, I} and recurrence {1, D, 4H, H} (gates i, o, F, c), bias
     {1, 1, D, 8H} (Wb, then Rb), hidden_init and cell_mem_init {1, D, B, H} (zeros if left out), sequence_lengths
     {1, 1, 1, B} (T each if left out), peephole {1, 1, D, 3H} (Pi, Po, Pf; zeros if left out), output_sequence
     {T, D, B, H} (every H_t), output_single and output_cell_single {1, D, B, H} (the last H and C).
     `activation_descs` names f, g and h for each direction, forward first.  Beyond its length a sequence gives
-    zeros, and the single outputs are its state at the last step inside; backward, its first step is the last one
-    inside.
+    zeros, and the single outputs are its state at its last step; backward, it begins at its last step.
     """
 
     gates: ClassVar = 4
@@ -334,9 +335,7 @@ class Lstm(Recurrent, dml="LSTM"):
         bound: float | None = self.clip_threshold
         clips: bool | None = self.use_clip_threshold
         if bound is None and clips:
-            raise OperatorError(
-                "must be given where use_clip_threshold is true", code="missing", field="clip_threshold"
-            )
+            raise OperatorError("must be given if use_clip_threshold is true", code="missing", field="clip_threshold")
         return {
             "clip_threshold": 0.0 if bound is None else bound,
             "use_clip_threshold": bound is not None if clips is None else clips,
@@ -373,9 +372,9 @@ class Lstm(Recurrent, dml="LSTM"):
 
 
 class Gru(Recurrent, dml="GRU"):
-    """Gated recurrent unit: hidden numbers H, along time forward, backward or both.
+    """Gated recurrent unit: hidden state H, along time forward, backward or both.
 
-    With · a product of matrices and ∘ one of elements:
+    · is a product of matrices and ∘ one of elements:
     z = f(Wz · X_t + Rz · H_(t−1) + Wbz + Rbz)
     r = f(Wr · X_t + Rr · H_(t−1) + Wbr + Rbr)
     h = g(Wh · X_t + Rh · (r ∘ H_(t−1)) + Wbh + Rbh), or with `linear_before_reset`
@@ -386,7 +385,7 @@ class Gru(Recurrent, dml="GRU"):
     {1, 1, D, 6H} (Wb, then Rb), hidden_init {1, D, B, H} (H_0, zeros if left out), sequence_lengths {1, 1, 1, B}
     (T each if left out), output_sequence {T, D, B, H} (every H_t), output_single {1, D, B, H} (the last).
     `activation_descs` names f and g for each direction, forward first.  Beyond its length a sequence gives zeros,
-    and output_single is its state at the last step inside; backward, its first step is the last one inside.
+    and output_single is its state at its last step; backward, it begins at its last step.
     """
 
     gates: ClassVar = 3

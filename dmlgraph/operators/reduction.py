@@ -1,4 +1,4 @@
-"""Reductions: one number for many, along some axes."""
+"""Reductions: one number for the elements along some axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlgraph.tensor import DataType
 
 _INDEX_FUNCTIONS = (ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
 
-# On an array whose last axis holds the elements to reduce, in their order; floats arrive as float64.
+# Functions of an array whose last axis has the elements to reduce, in order; floats arrive as float64.
 _FUNCTIONS: dict[ReduceFunction, Callable[[Array], Array]] = {
     ReduceFunction.ARGMAX: lambda x: index_of(np.argmax, x, -np.inf),
     ReduceFunction.ARGMIN: lambda x: index_of(np.argmin, x, np.inf),
@@ -35,15 +35,15 @@ _FUNCTIONS: dict[ReduceFunction, Callable[[Array], Array]] = {
 
 
 def _extreme(find: Callable[..., Array], x: Array, start: float) -> Array:
-    """The extreme along the last axis: of NaN alone `start`, of zeros of either sign the first."""
+    """The extreme along the last axis: `start` if all are NaN, and the first of zeros of different signs."""
     numbers = np.where(np.isnan(x), start, x) if x.dtype.kind == "f" else x
     return np.take_along_axis(numbers, find(numbers, axis=-1)[..., None], -1)[..., 0]
 
 
 def index_of(find: Callable[..., Array], x: Array, last_choice: float) -> Array:
-    """Where the extreme along the last axis is; NaN is passed over, but keeps the place where it comes first.
+    """The index of the extreme along the last axis; NaN is ignored, unless it comes first: then it is the extreme.
 
-    Measured: DirectML starts from the first element, and no other is greater or less than NaN.
+    Measured: DirectML starts from the first element, and no element is greater or less than NaN.
     """
     if x.dtype.kind != "f":
         return find(x, axis=-1)
@@ -52,16 +52,16 @@ def index_of(find: Callable[..., Array], x: Array, last_choice: float) -> Array:
 
 
 def _terms(x: Array) -> Array:
-    """Terms of a sum, infinite beyond float32's range: they are computed in float32 (measured)."""
+    """Terms of a sum, infinite beyond float32's range, because they are computed in float32 (measured)."""
     return x.astype(np.float32).astype(np.float64) if x.dtype.kind == "f" else x
 
 
 class Reduce(Operator, dml="REDUCE"):
     """Reduces the elements along `axes` (all axes, if left out) to one, whose sizes become 1.
 
-    argmin and argmax give the row-major index inside the reduced axes, of the first if there are several; their
-    output is uint32 unless another integer type is asked for.  max and min pass NaN over; of zeros of either sign they
-    give the first, DirectML one or the other.  Integers wrap modulo 2^N.
+    argmin and argmax give the row-major index inside the reduced axes, that of the first if there are several; their
+    output is uint32 unless another integer type is requested.  max and min ignore NaN; of zeros of different signs they
+    give the first, DirectML either.  Integers wrap modulo 2^N.
     """
 
     output_keywords: ClassVar = ("dtype",)

@@ -54,7 +54,7 @@ def field_rows(operator: type[Operator]) -> Iterator[tuple[str, str, str]]:
 
 
 def level_rows(operator: type[Operator]) -> Iterator[tuple[str, str, str, str]]:
-    """(from level, tensors, dimensions, data types); tensors for which a level says the same share a row."""
+    """(from level, tensors, dimensions, data types); tensors with the same rules at a level share a row."""
     fields = {member.name: member.field for member in operator.members}
     for level, rows in operator.support().levels.items():
         said: dict[tuple[str, str], list[str]] = {}
@@ -94,11 +94,11 @@ def _takes(operator: type[Operator], member: FieldMember) -> str:
 def _default(operator: type[Operator], member: FieldMember) -> str:
     info = operator.model_fields[member.field]
     if member.role is Role.OUTPUT and not member.optional:
-        return "asked for by dtype and sizes" if operator.is_source() else "inferred"
+        return "requested by dtype and sizes" if operator.is_source() else "inferred"
     if info.is_required():
         return ""
     if member.missing is not None:
-        return "there unless false" if member.missing is Missing.THERE else "there if asked for"
+        return "present unless false" if member.missing is Missing.THERE else "present if requested"
     default = _declared_default(member) if info.default is None else info.default
     if default is None:
         return "optional" if member.optional or member.role is not None else "inferred"
@@ -106,7 +106,7 @@ def _default(operator: type[Operator], member: FieldMember) -> str:
 
 
 def _declared_default(member: FieldMember) -> str | None:
-    """What a field is that is left out and has no value of its own."""
+    """The default of a field that follows from its declaration, if it has one."""
     if member.entries is not None and member.entries.default is not None:
         return f"{member.entries.default} everywhere"
     if member.axes is not None and member.axes.default is not None:

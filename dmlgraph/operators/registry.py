@@ -1,6 +1,6 @@
 """The operators by name: a class is imported, with its family, when it is first looked up.
 
-Which names there are, and where, is in the index: to ask for a name, or to list them, imports nothing.
+The index has the names and their modules, so looking for a name, or listing all, imports nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OPERATORS = {name: (family, class_name(name)) for family, names in FAMILIES.item
 
 
 class Registry(Mapping[str, "type[Operator]"]):
-    """Every operator's class by the operator's name, in order of family and then in DirectML's own."""
+    """Every operator's class by the operator's name, in the order of families, then in DirectML's."""
 
     def __init__(self) -> None:
         self._imported: dict[str, type[Operator]] = {}
@@ -52,16 +52,16 @@ REGISTRY = Registry()
 
 
 def function_name(name: str) -> str:
-    """An operator's name in Python: with an underscore behind it where Python reserves the word."""
+    """An operator's name in Python: with a trailing underscore if Python reserves the word."""
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
-# The names of operators by those of their functions; sources are methods of Graph instead.
+# The names of operators by the names of their functions; sources are methods of Graph instead.
 FUNCTIONS = {function_name(name): name for name in OPERATORS if name not in SOURCES}
 
 
 def full_name(name: str) -> str | None:
-    """The operator's name of one that YAML may have: `multiply`, `element_wise_multiply`, or an alias; else None."""
+    """The operator's name for a name in YAML: `multiply`, `element_wise_multiply`, or an alias; None if unknown."""
     for each in (name, name.removeprefix("element_wise_")):
         if each in OPERATORS:
             return each
@@ -69,6 +69,6 @@ def full_name(name: str) -> str | None:
 
 
 def find(name: str) -> type[Operator] | None:
-    """The operator class of a name as YAML has it: `multiply`, `element_wise_multiply`, or an alias."""
+    """The operator class for a name in YAML: `multiply`, `element_wise_multiply`, or an alias; None if unknown."""
     known = full_name(name)
     return None if known is None else REGISTRY[known]

@@ -1,8 +1,9 @@
-"""Resampling: tensors stretched or shrunk along their dimensions, and the gradients of that.
+"""Resampling: tensors stretched or shrunk along their dimensions, and the gradients.
 
-Along each dimension, input element i stands at (i + input_pixel_offset) · scale + output_pixel_offset of the
-output.  So output element o reads the input at c = (o − output_pixel_offset) · (1 / scale) − input_pixel_offset;
-every step of that is rounded to float32 (measured).  Elements beyond the input's edges are those at the edges.
+Along each dimension, input element i is at the output's position (i + input_pixel_offset) · scale +
+output_pixel_offset.  So output element o reads the input at c = (o − output_pixel_offset) · (1 / scale) −
+input_pixel_offset; every step of that is rounded to float32 (measured).  Beyond the input's edges the elements at the
+edges are repeated.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import AxisDirection, InterpolationMode
 from dmlgraph.tensor import TensorDesc
 
-_MIDDLES = (0.5, -0.5)  # the pixel offsets of input and output that make elements stand at the middle of their place
+_MIDDLES = (0.5, -0.5)  # the pixel offsets of input and output for positions at the middles of elements
 InputOffsets = Annotated[FloatPerDimension, Entries(default=_MIDDLES[0])]
 OutputOffsets = Annotated[FloatPerDimension, Entries(default=_MIDDLES[1])]
 _ANTIALIASED_FROM = 2.0  # 1 / scale above which a dimension is antialiased
@@ -41,20 +42,20 @@ _LEAST_SCALE = 2.0**-23  # DirectML refuses less (measured)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Taps:
-    """What each output element along a dimension is made of: Σ over t of weights[o, t] · input[indices[o, t]]."""
+    """The weights of each output element along a dimension: it is Σ over t of weights[o, t] · input[indices[o, t]]."""
 
     indices: Array
     weights: Array
 
     def copies(self, size: int) -> bool:
-        """Whether the output is the input, `size` elements long."""
+        """Whether the output equals an input of `size` elements."""
         return self.indices.shape == (size, 1) and bool((self.indices[:, 0] == np.arange(size)).all())
 
     def gather(self, x: Array, axis: int, dtype: type[np.floating[Any]]) -> Array:
         """The resampled array, computed in a float type."""
-        if self.weights.shape[1] == 1:  # nothing is weighed: elements are copied, whatever they are
+        if self.weights.shape[1] == 1:  # without weights elements are copied, also infinite ones
             return x.take(self.indices[:, 0], axis)
-        # The weights add up to one.  Written so, as DirectML has it, an infinite element makes its neighbours NaN.
+        # The weights add up to one.  With DirectML's formula an infinite element makes its neighbours NaN.
         first = x.take(self.indices[:, 0], axis).astype(dtype)
         result = first
         for indices, weights in zip(self.indices.T[1:], self.weights.T[1:].astype(dtype), strict=True):
@@ -62,7 +63,7 @@ class Taps:
         return np.asarray(result)
 
     def scatter(self, gradient: Array, axis: int, size: int) -> Array:
-        """The transpose: each element added, times its weight, to what it is made of; the axis has `size`."""
+        """The transpose: each element, times its weight, is added to its input elements; the axis has `size`."""
         rows = np.moveaxis(gradient, axis, 0)
         total = np.zeros((size, *rows.shape[1:]))
         for indices, weights in zip(self.indices.T, self.weights.T, strict=True):
@@ -71,17 +72,17 @@ class Taps:
 
 
 def coordinates(count: int, scale: float, offset: float) -> Array:
-    """Where each of `count` output elements stands in the input, but for its pixel offset, in float32."""
+    """The position of each of `count` output elements in the input, without the input's pixel offset, in float32."""
     return (np.arange(count, dtype=np.float32) - np.float32(offset)) * (1 / np.float32(scale))
 
 
 def elements(places: Array, size: int) -> Array:
-    """Whole places as indices, beyond the ends those at the ends; NaN is the first (measured)."""
+    """Whole positions as indices, clamped to the ends; NaN becomes the first (measured)."""
     return np.clip(np.where(np.isnan(places), 0, places), 0, size - 1).astype(np.int64)
 
 
 def nearest(where: Array, size: int, direction: AxisDirection | None) -> Taps:
-    """The element at a coordinate rounded up, down, or (None) to the nearest, halves up."""
+    """The element at a coordinate that is rounded up, down, or (None) to the nearest, halves up."""
     if direction is AxisDirection.INCREASING:
         rounded = np.ceil(where)
     else:
@@ -90,7 +91,7 @@ def nearest(where: Array, size: int, direction: AxisDirection | None) -> Taps:
 
 
 def linear(where: Array, size: int) -> Taps:
-    """The two elements beside a coordinate, by their nearness."""
+    """The two elements beside a coordinate, weighted by their nearness."""
     where = np.clip(where, 0, size - 1).astype(np.float64)
     below = np.floor(where)
     part = where - below
@@ -98,11 +99,11 @@ def linear(where: Array, size: int) -> Taps:
 
 
 def extrapolated(places: Array, offset: float, size: int, *, copied: bool) -> Taps:
-    """Two elements by their nearness to a coordinate, which is the place less the offset.
+    """Two elements, weighted by their nearness to a coordinate, which is the position minus the offset.
 
-    Measured: the forward operators take those beside the place less the offset clipped to 0 to 1.  So with an offset
-    beyond, they are not beside the coordinate, and are extrapolated; or, along a dimension that is copied, the first of
-    them is taken.
+    Measured: the forward operators take the two elements beside the position minus the offset clipped to [0, 1].  So
+    with an offset beyond that, they are not beside the coordinate, and are extrapolated.  Along a dimension that is
+    copied the first of them is taken.
     """
     below = np.floor(places - np.float32(min(max(offset, 0), 1)))
     part = (places - np.float32(offset)).astype(np.float64) - below
@@ -114,7 +115,7 @@ def extrapolated(places: Array, offset: float, size: int, *, copied: bool) -> Ta
 
 
 def antialiased(where: Array, size: int, scale: float) -> Taps:
-    """All elements nearer to a coordinate than 1 / scale, by their nearness; weights add up to one."""
+    """All elements nearer to a coordinate than 1 / scale, weighted by their nearness; weights add up to one."""
     reach = 1 / scale
     first = np.floor(where - reach) + 1
     indices = first[:, None] + np.arange(int(np.ceil(2 * reach)))
@@ -123,7 +124,7 @@ def antialiased(where: Array, size: int, scale: float) -> Taps:
 
 
 class Resampling(Operator):
-    """Base of the operators that resample, and of their gradients: by the fields of the subclass."""
+    """Base of the operators that resample, and of their gradients; the subclass's fields determine how."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         interpolation_mode: InterpolationMode
@@ -131,10 +132,10 @@ class Resampling(Operator):
 
     output_keywords: ClassVar[tuple[str, ...]] = ("sizes",)
     offset_fields: ClassVar = ("input_pixel_offsets", "output_pixel_offsets")  # of the forward input, output
-    extrapolates: ClassVar = True  # where an offset is below 0 or above 1 (measured)
+    extrapolates: ClassVar = True  # if an offset is below 0 or above 1 (measured)
 
     def taps(self, sizes: Sizes, counts: Sizes) -> Iterator[tuple[int, Taps]]:
-        """(axis, taps) along every dimension that is not just copied, from tensors of `sizes` to `counts`."""
+        """(axis, taps) for every dimension that is not only copied, from tensors of `sizes` to `counts`."""
         offsets = [
             getattr(self, field, (middle,) * len(sizes))
             for field, middle in zip(self.offset_fields, _MIDDLES, strict=True)
@@ -157,7 +158,7 @@ class Resampling(Operator):
 
     @property
     def direction(self) -> AxisDirection | None:
-        """Which way nearest_neighbor rounds; None: to the nearest."""
+        """The direction in which nearest_neighbor rounds; None means to the nearest."""
         # Measured: RESAMPLE and RESAMPLE1 round 8-bit tensors down.
         is_float = getattr(self, self.input_fields[0]).dtype.is_float
         direction: AxisDirection | None = getattr(self, "rounding_direction", None)
@@ -169,7 +170,7 @@ class Resampling(Operator):
         return scales
 
     def check_scales(self) -> None:
-        """Raises an OperatorError where there are scales, and one of them is too small."""
+        """Raises an OperatorError if a scale is too small."""
         if self.scales is None:
             return
         problems = list(self.constraints())
@@ -205,11 +206,11 @@ class ForwardResampling(Resampling):
         sizes = given["output"].sizes
         if sizes is None:
             if scales is None:
-                raise OperatorError("must be given, or else the scales", code="missing", field="output.sizes")
-            # In float32, where 10 times the nearest to 0.7 is 7 and no less.
+                raise OperatorError("must be given, unless the scales are", code="missing", field="output.sizes")
+            # In float32, where 10 times the number nearest to 0.7 is 7 and not less.
             stretched = np.array(tensor.sizes, np.float32) * np.array(scales, np.float32)
             if np.isinf(stretched).any():
-                raise OperatorError("must be given where a scale is infinite", code="missing", field="output.sizes")
+                raise OperatorError("must be given if a scale is infinite", code="missing", field="output.sizes")
             sizes = tuple(max(1, int(size)) for size in stretched)
         return {"output": tensor.like(sizes=sizes)}
 
@@ -222,7 +223,7 @@ class ForwardResampling(Resampling):
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         output: TensorDesc = self.output
         result = x
-        wide = np.float64 if output.dtype.is_float else np.float32  # what is cut in the end shows how it is rounded
+        wide = np.float64 if output.dtype.is_float else np.float32  # truncation at the end would show another rounding
         with np.errstate(all="ignore"):
             for axis, taps in self.taps(x.shape, output.sizes):
                 result = taps.gather(result, axis, wide)
@@ -230,12 +231,13 @@ class ForwardResampling(Resampling):
 
 
 class Resample(ForwardResampling, Resampled, dml="RESAMPLE"):
-    """The input stretched by `scales`, one for each dimension; the middles of elements are what is resampled.
+    """The input stretched by `scales`, one for each dimension; the middles of elements are aligned.
 
-    `linear` weighs the two elements beside the place an output element stands at, along every dimension;
-    `nearest_neighbor` takes the nearest one, of two the one behind; of integers the one at or before the place.
-    Interpolated integers are cut (both measured).  A size of the output is the input's times the scale, cut to an
-    integer, unless `output` says its sizes: then the result is cropped, or goes on with the input's last element.
+    Along every dimension, `linear` interpolates between the two elements beside an output element's position.
+    `nearest_neighbor` takes the nearest one, at halves the latter; for integers it takes the one at or before the
+    position.  Interpolated integers are truncated (both measured).  A size of the output is the input's times the
+    scale, truncated, unless `output` gives its sizes: then the result is cropped, or continued with the input's last
+    element.
     """
 
     example: ClassVar = """
@@ -250,10 +252,10 @@ outputs: [y]
 
 
 class Resample1(ForwardResampling, Resampled, dml="RESAMPLE1"):
-    """RESAMPLE with the pixel offsets given.
+    """RESAMPLE with given pixel offsets.
 
-    Input element i stands at (i + input_pixel_offset) · scale + output_pixel_offset of the output.  Scales left out
-    are the output's sizes over the input's; offsets left out are 0.5 and −0.5, the middles.
+    Input element i is at the output's position (i + input_pixel_offset) · scale + output_pixel_offset.  By default the
+    scales are the output's sizes over the input's, and the offsets 0.5 and −0.5, which aligns the middles.
     """
 
     example: ClassVar = """
@@ -270,13 +272,13 @@ outputs: [y]
 
 
 class DirectedResampled(Resampled):
-    """Base: the tensors of RESAMPLE2 and 3, and which way nearest_neighbor rounds."""
+    """Base: the tensors of RESAMPLE2 and 3, and the direction in which nearest_neighbor rounds."""
 
     rounding_direction: AxisDirection = AxisDirection.INCREASING
 
 
 class Resample2(ForwardResampling, DirectedResampled, dml="RESAMPLE2"):
-    """RESAMPLE1, except that `nearest_neighbor` rounds up (`increasing`) or down (`decreasing`) where it reads.
+    """RESAMPLE1, but `nearest_neighbor` rounds the position where it reads up (`increasing`) or down (`decreasing`).
 
     To take the nearest element, shift `input_pixel_offsets` by half an element: by 0.5 for `increasing`, where
     halves go down, by −0.5 for `decreasing`, where they go up.
@@ -303,10 +305,10 @@ outputs: [y]
 
 
 class Resample3(ForwardResampling, DirectedResampled, dml="RESAMPLE3"):
-    """RESAMPLE2 and, if `antialiased`, a wider filter where `linear` shrinks a dimension to less than half.
+    """RESAMPLE2 with, if `antialiased`, a wider filter if `linear` shrinks a dimension to less than half.
 
-    The filter then weighs all elements nearer than 1 / scale to the place, by their nearness; weights add up to
-    one, and elements beyond the edges are those at the edges.
+    The filter weights all elements nearer than 1 / scale to the position by their nearness; the weights add up to one,
+    and beyond the edges the elements at the edges are repeated.
     """
 
     example: ClassVar = """
@@ -324,7 +326,7 @@ outputs: [y]
 
 
 class Upsample2d(ForwardResampling, dml="UPSAMPLE_2D"):
-    """The last two dimensions, height and width, stretched by whole numbers, as RESAMPLE does it.
+    """The last two dimensions, height and width, stretched by whole numbers, as in RESAMPLE.
 
     `scale_size` is [width, height].  RESAMPLE can do more.
     """
@@ -390,7 +392,7 @@ class BackwardResampling(Resampling):
         input_gradient: TensorDesc
         output_gradient: TensorDesc
 
-    # Measured: an offset belongs to the tensor that has its name, the input gradient being the forward output.
+    # Measured: an offset belongs to the tensor with its name; the input gradient is the forward output.
     offset_fields: ClassVar = ("output_pixel_offsets", "input_pixel_offsets")
     extrapolates: ClassVar = False
 
@@ -399,7 +401,9 @@ class BackwardResampling(Resampling):
         sizes = given["output_gradient"].sizes
         if sizes is None:
             raise OperatorError(
-                "must be given: several are resampled to the same", code="undetermined", field="output_gradient.sizes"
+                "must be given: inputs of several sizes are resampled to the same size",
+                code="undetermined",
+                field="output_gradient.sizes",
             )
         return {"output_gradient": self.input_gradient.like(sizes=sizes)}
 
@@ -419,11 +423,11 @@ class BackwardResampling(Resampling):
 
 
 class ResampleGrad(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD"):
-    """The gradient of RESAMPLE1: each element is added, times its weight, to the elements it was made of.
+    """The gradient of RESAMPLE1: each element, times its weight, is added to the elements that it was computed from.
 
-    Shapes: `input_gradient` as the output of RESAMPLE1, `output_gradient`, which must say its sizes, as its input.
-    The pixel offsets belong to the tensors of their names (measured): the gradient of RESAMPLE1 with its offsets of
-    0.5 and −0.5 has −0.5 and 0.5.  Those left out are 0.5 and −0.5 here too, as in DirectMLX.
+    Shapes: `input_gradient` has the sizes of RESAMPLE1's output; `output_gradient`, whose sizes must be given, those of
+    its input.  The pixel offsets belong to the tensors with their names (measured): the gradient of RESAMPLE1 with
+    offsets of 0.5 and −0.5 has −0.5 and 0.5.  The defaults are 0.5 and −0.5 here too, as in DirectMLX.
     """
 
     example: ClassVar = """
@@ -444,11 +448,11 @@ outputs: [y]
 
 
 class ResampleGrad1(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD1"):
-    """The gradient of RESAMPLE2: each element is added, times its weight, to the elements it was made of.
+    """The gradient of RESAMPLE2: each element, times its weight, is added to the elements that it was computed from.
 
-    Shapes: `input_gradient` as the output of RESAMPLE2, `output_gradient`, which must say its sizes, as its input.
-    The pixel offsets belong to the tensors of their names (measured): what is `output_pixel_offsets` of RESAMPLE2
-    is `input_pixel_offsets` here, and the other way round.
+    Shapes: `input_gradient` has the sizes of RESAMPLE2's output; `output_gradient`, whose sizes must be given, those of
+    its input.  The pixel offsets belong to the tensors with their names (measured): RESAMPLE2's `output_pixel_offsets`
+    are `input_pixel_offsets` here, and the reverse.
     """
 
     example: ClassVar = """

@@ -1,4 +1,4 @@
-"""Regions of interest: crops of a tensor, each brought to one size."""
+"""Regions of interest: crops of a tensor, all resized to the same size."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ outputs: [y]
 
 
 class RoiPooling(Operator, dml="ROI_POOLING"):
-    """The greatest element of each cell of each region, a region being cut into `pooled_size` cells.
+    """The greatest element of each cell of each region; a region is divided into `pooled_size` cells.
 
-    roi {1, 1, regions, 5} holds (batch, x1, y1, x2, y2), corners inclusive; they are multiplied by
-    `spatial_scale` and rounded.  With a region's height h = y2 − y1 + 1, cell row i reaches from
-    y1 + i · h / rows, cut, to before y1 + (i + 1) · h / rows, rounded up; columns likewise.  Cells are clamped to
-    the input; one that is empty gives zero.  `pooled_size` is [width, height].
+    roi {1, 1, regions, 5} has (batch, x1, y1, x2, y2), corners inclusive; they are multiplied by `spatial_scale` and
+    rounded.  With a region's height h = y2 − y1 + 1, cell row i is the rows from y1 + ⌊i · h / rows⌋ up to, excluding,
+    y1 + ⌈(i + 1) · h / rows⌉; columns are divided in the same way.  Cells are clamped to the input; an empty cell gives
+    zero.  `pooled_size` is [width, height].
 
     Shapes: input {N, C, H, W}, output {regions, C, height, width}.
     """
@@ -104,7 +104,7 @@ outputs: [y]
     def constraints(self) -> Iterator[Problem]:
         if any(size != 1 for size in self.roi.sizes[:-2]):
             yield Problem(
-                "must have sizes of 1 in front of the regions",
+                "must have sizes of 1 before the regions",
                 code="sizes",
                 field="roi.sizes",
                 got=list(self.roi.sizes),
@@ -131,7 +131,7 @@ outputs: [y]
 
 
 def _cells(start: int, length: int, count: int, size: int) -> Iterator[slice]:
-    """A stretch of `length` from `start` in `count` cells, clamped to 0 to `size`."""
+    """The range of `length` elements from `start` in `count` cells, clamped to [0, `size`]."""
     for cell in range(count):
         first = start + cell * length // count
         behind = start + -(-(cell + 1) * length // count)
@@ -147,10 +147,10 @@ class Samples:
     """Where a region is sampled along one dimension.
 
     Attributes:
-        places: coordinates in the input, those that make one output element one after the other.
-        indices: {places, taps}: the elements below and above each place, or the nearest.
-        weights: {places, taps}: how much each of them counts.
-        inside: whether a place is inside the input; NaN is, at the first element (measured).
+        places: coordinates in the input; those of one output element are adjacent.
+        indices: {places, taps}: the elements below and above each coordinate, or the nearest.
+        weights: {places, taps}: the weight of each of them.
+        inside: whether a coordinate is inside the input; NaN is, at the first element (measured).
     """
 
     places: Array
@@ -160,11 +160,11 @@ class Samples:
 
     @property
     def taps(self) -> range:
-        """The elements that a sample is interpolated from: the nearest, or the two beside it."""
+        """The elements from which a sample is interpolated: the nearest, or the two beside it."""
         return range(self.indices.shape[1])
 
     def interpolate(self, image: Array, columns: Samples) -> Array:
-        """The samples {C, rows, columns} of an image {C, H, W}, these being the rows."""
+        """The samples {C, rows, columns} of an image {C, H, W}; `self` are the rows."""
         corners = itertools.product(self.taps, columns.taps)
         return np.asarray(
             sum(
@@ -176,13 +176,13 @@ class Samples:
 
 
 def beside(places: Array, size: int) -> Array:
-    """{places, 2}: the elements below and above each place; NaN stands at the first."""
+    """{places, 2}: the elements below and above each coordinate; NaN is at the first element."""
     below = np.where(np.isnan(places), 0, np.floor(places))
     return np.asarray(np.clip(below[:, None] + [0, 1], 0, size - 1), np.int64)
 
 
 class Aligning(Operator):
-    """Base of ROI_ALIGN, ROI_ALIGN1 and their gradient: by the fields of the subclass."""
+    """Base of ROI_ALIGN, ROI_ALIGN1 and their gradient; the subclass's fields determine how they sample."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         roi: TensorDesc
@@ -203,7 +203,7 @@ class Aligning(Operator):
         def align_regions_to_corners(self) -> bool: ...
 
     def fits(self) -> Iterator[Problem]:
-        """What keeps the outputs from being inferred."""
+        """The problems because of which the outputs cannot be inferred."""
         roi, batches = self.roi, self.batch_indices
         for field in ("input", "input_gradient"):
             if getattr(self, field, None) is not None and getattr(self, field).rank < 4:
@@ -235,7 +235,7 @@ class Aligning(Operator):
         function = self.reduction_function
         if function not in (ReduceFunction.AVERAGE, ReduceFunction.MAX):
             yield Problem(
-                "is not for regions",
+                "is not a reduction for regions",
                 code="conflict",
                 field="reduction_function",
                 got=str(function),
@@ -266,7 +266,7 @@ class Aligning(Operator):
     def regions(
         self, regions: Array, batches: Array, image: Sizes, outputs: Sizes
     ) -> Iterator[tuple[Samples, Samples, int]]:
-        """(rows, columns, batch) sampled for each region."""
+        """(samples of rows, samples of columns, batch) for each region."""
         scales = np.array([self.spatial_scale_x, self.spatial_scale_y] * 2)
         for corners, batch in zip(regions.reshape(-1, 4), batches.ravel(), strict=True):
             left, top, right, bottom = corners.astype(np.float64) * scales
@@ -288,7 +288,7 @@ class Aligning(Operator):
             places = steps * (length / (total - 1)) + start - into
         else:
             places = np.array([start + length / 2 - into])
-        # Aligned to corners, the edges are the outermost elements; else they go on for less than one element.
+        # Aligned to corners, the edges are the outermost elements; else they extend for less than one element.
         outside = (places < 0) | (places > size - 1) if aligned else (places <= -1) | (places >= size)
         if self.interpolation_mode is InterpolationMode.NEAREST_NEIGHBOR:
             return Samples(places, beside(places + 0.5, size)[:, :1], np.ones((total, 1)), ~outside)
@@ -329,13 +329,13 @@ class AligningForward(Aligning):
         height, width = output.sizes[2:]
         result = np.zeros(output.sizes)
         for index, (rows, columns, batch) in enumerate(self.regions(regions, batches, x.shape, (height, width))):
-            # A batch beyond the last is the last.
+            # A batch beyond the last one reads the last.
             values = rows.interpolate(x[min(batch, len(x) - 1)].astype(np.float64), columns)
             values = np.where(rows.inside[:, None] & columns.inside, values, outside)
             cells = values.reshape(len(values), height, -1, width, len(columns.places) // width)
             if function is ReduceFunction.AVERAGE:
                 result[index] = cells.mean((2, 4))
-            else:  # measured: a maximum starts from the least number, and passes NaN over
+            else:  # measured: a maximum starts from the least number, and ignores NaN
                 result[index] = np.fmax.reduce(cells, (2, 4), initial=np.finfo(output.dtype.numpy).min)
         return (convert(result, output.dtype),)
 
@@ -343,8 +343,8 @@ class AligningForward(Aligning):
 class RoiAlign(AligningForward, dml="ROI_ALIGN"):
     """ROI_ALIGN1 with pixel offsets of 0.5 and −0.5, the middles of elements, and regions not aligned to corners.
 
-    Shapes: input {N, C, H, W}, roi {regions, 4}, batch_indices {regions}, output {regions, C, height, width}, which
-    `output` must say.
+    Shapes: input {N, C, H, W}, roi {regions, 4}, batch_indices {regions}, output {regions, C, height, width}, whose
+    sizes must be given.
     """
 
     example: ClassVar = _EXAMPLE.format(op="roi_align", more="")
@@ -366,18 +366,18 @@ class RoiAlign(AligningForward, dml="ROI_ALIGN"):
 
 
 class RoiAlign1(AligningForward, dml="ROI_ALIGN1"):
-    """Regions of images, each brought to one height and width by sampling it, and reducing its samples.
+    """Regions of images, all resized to the same height and width by sampling and reducing the samples.
 
-    roi holds (x1, y1, x2, y2), which are multiplied by the spatial scales.  Along a dimension, a region `length` long
+    roi has (x1, y1, x2, y2), which are multiplied by the spatial scales.  Along a dimension, a region of size `length`
     is sampled n = clamp(⌈|length| / count⌉, minimum, maximum) times for each of `count` output elements (the
     rounding is measured), at (s − output_pixel_offset) · length / (count · n) + start − input_pixel_offset for s
-    from 0 to count · n − 1; with `align_regions_to_corners` count · n − 1 divides, and a single sample is taken in
-    the middle (measured).  A sample is interpolated between the elements beside it, those at the edge going on for
-    less than one element, or not at all if aligned (measured); beyond, it is `out_of_bounds_input_value`.  An output
-    element is the average or max of its samples.  Inverted regions are mirrored, empty ones repeat one point.
+    from 0 to count · n − 1.  With `align_regions_to_corners` the divisor is count · n − 1, and a single sample is in
+    the middle (measured).  A sample is interpolated between the elements beside it.  The elements at the edges extend
+    for less than one element, or not at all if aligned (measured); beyond, a sample is `out_of_bounds_input_value`.  An
+    output element is the average or max of its samples.  Inverted regions are mirrored, empty ones repeat one point.
 
-    Shapes: input {N, C, H, W}, roi {regions, 4}, batch_indices {regions}, output {regions, C, height, width}, which
-    `output` must say; roi and batch_indices may have sizes of 1 in front.
+    Shapes: input {N, C, H, W}, roi {regions, 4}, batch_indices {regions}, output {regions, C, height, width}, whose
+    sizes must be given; roi and batch_indices may have leading sizes of 1.
     """
 
     example: ClassVar = _EXAMPLE.format(

@@ -13,7 +13,7 @@ from dmlgraph.operators.directml_enums import AxisDirection
 
 
 class Scan(Operator):
-    """Base: what the elements along `axis` up to each one come to under a NumPy function.
+    """Base: the elements along `axis` up to each one, accumulated with a NumPy function.
 
     Floats are accumulated one by one and rounded to the tensor's type each time (measured); integers wrap modulo 2^N.
     """
@@ -43,14 +43,14 @@ class Scan(Operator):
 
     @property
     def _is_exclusive(self) -> bool:
-        """Whether each element's total leaves out the element itself."""
+        """Whether each element's total excludes the element itself."""
         raise NotImplementedError
 
 
 class CumulativeSummation(Scan, dml="CUMULATIVE_SUMMATION"):
     """The sum of the elements along `axis` up to each one, from the first on (increasing) or the last (decreasing).
 
-    With `has_exclusive_sum` each sum leaves out the element itself, so that the first is 0.
+    With `has_exclusive_sum` each sum excludes the element itself, so the first is 0.
     """
 
     accumulate: ClassVar = np.add
@@ -66,7 +66,7 @@ class CumulativeSummation(Scan, dml="CUMULATIVE_SUMMATION"):
 class CumulativeProduct(Scan, dml="CUMULATIVE_PRODUCT"):
     """The product of the elements along `axis` up to each one, from the first on (increasing) or the last (decreasing).
 
-    With `has_exclusive_product` each product leaves out the element itself, so that the first is 1.
+    With `has_exclusive_product` each product excludes the element itself, so the first is 1.
     """
 
     accumulate: ClassVar = np.multiply

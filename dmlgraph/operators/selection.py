@@ -1,4 +1,4 @@
-"""Selection: the greatest and least elements and where they are."""
+"""Selection: the greatest and least elements and their indices."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dmlgraph.tensor import DataType
 
 
 class Top(Operator):
-    """Base: the first `k` elements along `axis` once they are sorted, and their indices along it.
+    """Base: the first `k` elements along `axis` after sorting, and their indices along it.
 
-    Equal elements stand by ascending index.  The indices are uint32 unless uint64 is asked for.
+    Equal elements are in ascending order of index.  The indices are uint32 unless uint64 is requested.
     """
 
     input: Input
@@ -37,7 +37,11 @@ class Top(Operator):
         size = self.input.sizes[self.axis]
         if not 1 <= self.k <= size:
             raise OperatorError(
-                "is not a number of the axis's elements", code="range", field="k", got=self.k, allowed=f"1 to {size}"
+                "is not a possible number of elements along the axis",
+                code="range",
+                field="k",
+                got=self.k,
+                allowed=f"1 to {size}",
             )
         sizes = with_size(self.input.sizes, self.axis, self.k)
         index_type = given["output_index"].dtype or DataType.UINT32
@@ -49,7 +53,7 @@ class Top(Operator):
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         if self.axis_direction is AxisDirection.INCREASING:
             order = np.argsort(x, self.axis, stable=True)
-        else:  # the reverse of the ascending order of the reverse: so equal elements keep their order
+        else:  # the reversed ascending order of the reversed elements, so that equal elements keep their order
             backwards = np.argsort(np.flip(x, self.axis), self.axis, stable=True)
             order = x.shape[self.axis] - 1 - np.flip(backwards, self.axis)
         first = np.take(order, range(self.k), self.axis)
@@ -60,8 +64,8 @@ class Top(Operator):
 class TopK(Top, dml="TOP_K"):
     """The `k` greatest elements along `axis`, greatest first, and their indices along it.
 
-    Equal elements stand by ascending index; where NaNs stand is undefined.  The indices are uint32 unless uint64 is
-    asked for: `output_index: {dtype: uint64}`.
+    Equal elements are in ascending order of index; the position of NaNs is undefined.  The indices are uint32 unless
+    uint64 is requested: `output_index: {dtype: uint64}`.
     """
 
     example: ClassVar = """
@@ -77,9 +81,9 @@ outputs: {values: y.output_value, indices: y.output_index}
 class TopK1(Top, dml="TOP_K1"):
     """The `k` greatest (decreasing) or least (increasing) elements along `axis`, in that order, and their indices.
 
-    Left out, `axis_direction` is decreasing: the greatest, as TOP_K gives them.
-    Equal elements stand by ascending index in either direction; where NaNs stand is undefined.  The indices are uint32
-    unless uint64 is asked for: `output_index: {dtype: uint64}`.
+    By default `axis_direction` is decreasing: the greatest elements, as in TOP_K.
+    Equal elements are in ascending order of index in either direction; the position of NaNs is undefined.  The indices
+    are uint32 unless uint64 is requested: `output_index: {dtype: uint64}`.
     """
 
     example: ClassVar = """
@@ -96,11 +100,11 @@ outputs: {values: y.output_value, indices: y.output_index}
 class ArgExtreme(Operator):
     """Base: the row-major index of an extreme element inside the reduced axes, whose sizes become 1.
 
-    Of several the first (increasing) or the last (decreasing).  The output is uint32 unless another integer type of
-    32 or 64 bits is asked for.
+    If there are several, it is the first (increasing) or the last (decreasing).  The output is uint32 unless another
+    integer type of 32 or 64 bits is requested.
     """
 
-    extreme: ClassVar[np.ufunc]  # the extreme of two elements, the other one where one is NaN
+    extreme: ClassVar[np.ufunc]  # the extreme of two elements; if one is NaN, the other
     output_keywords: ClassVar = ("dtype",)
     example_attributes: ClassVar = {"axes": "[2, 3]", "axis_direction": "increasing"}
 
@@ -120,16 +124,16 @@ class ArgExtreme(Operator):
             index = is_extreme.argmax(-1)
         else:
             index = rows.shape[-1] - 1 - is_extreme[..., ::-1].argmax(-1)
-        index = np.where(np.isnan(rows[..., 0]), 0, index)  # no element compares with NaN
+        index = np.where(np.isnan(rows[..., 0]), 0, index)  # comparisons with NaN are false
         return (convert(index, self.output.dtype).reshape(self.output.sizes),)
 
 
 class Argmin(ArgExtreme, dml="ARGMIN"):
     """The row-major index of the least element inside `axes` (all axes, if left out), whose sizes become 1.
 
-    Of several the first (axis_direction increasing) or the last (decreasing).  The output is uint32 unless another
-    integer type is asked for.  NaNs are passed over, unless the first element is one: then the index is 0 (measured;
-    not so of 1024 elements or more, which DirectML compares part by part).
+    If there are several, it is the first (axis_direction increasing) or the last (decreasing).  The output is uint32
+    unless another integer type is requested.  NaNs are ignored, unless the first element is NaN: then the index is 0
+    (measured; not for 1024 elements or more, which DirectML compares part by part).
     """
 
     extreme: ClassVar = np.fmin
@@ -138,9 +142,9 @@ class Argmin(ArgExtreme, dml="ARGMIN"):
 class Argmax(ArgExtreme, dml="ARGMAX"):
     """The row-major index of the greatest element inside `axes` (all axes, if left out), whose sizes become 1.
 
-    Of several the first (axis_direction increasing) or the last (decreasing).  The output is uint32 unless another
-    integer type is asked for.  NaNs are passed over, unless the first element is one: then the index is 0 (measured;
-    not so of 1024 elements or more, which DirectML compares part by part).
+    If there are several, it is the first (axis_direction increasing) or the last (decreasing).  The output is uint32
+    unless another integer type is requested.  NaNs are ignored, unless the first element is NaN: then the index is 0
+    (measured; not for 1024 elements or more, which DirectML compares part by part).
     """
 
     extreme: ClassVar = np.fmax

@@ -26,7 +26,7 @@ from dmlgraph.tensor import TensorDesc
 
 
 class Join(Operator, dml="JOIN"):
-    """The inputs one after the other along `axis`; their other sizes agree."""
+    """The inputs one after another along `axis`; their other sizes are equal."""
 
     example: ClassVar = """
 inputs:
@@ -57,9 +57,9 @@ outputs: [y]
 
 
 class Split(Operator, dml="SPLIT"):
-    """The input cut along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's.
+    """The input split along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's.
 
-    One number instead of the list is how many equal parts there are.
+    A single number instead of the list is the number of equal parts.
     """
 
     example: ClassVar = """
@@ -133,7 +133,7 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
 
 
 class Tile(Operator, dml="TILE"):
-    """The input `repeats` times one behind the other, in every dimension."""
+    """The input repeated `repeats` times in every dimension."""
 
     example_attributes: ClassVar = {"repeats": "[1, 1, 2, 2]"}
 
@@ -153,11 +153,11 @@ class Tile(Operator, dml="TILE"):
 
 
 class ReverseSubsequences(Operator, dml="REVERSE_SUBSEQUENCES"):
-    """The first `sequence_lengths` elements along `axis` in reverse order, the others where they are.
+    """The first `sequence_lengths` elements along `axis` in reverse order; the others are unchanged.
 
-    The lengths have the input's sizes but 1 along the axis.  output[i] = input[length − 1 − i] for i below the length;
-    a length beyond the axis's size reads the last element in place of those that do not exist (measured; the
-    documentation would have such a length count as the size).
+    The lengths have the input's sizes, except 1 along the axis.  output[i] = input[length − 1 − i] for i below the
+    length.  A length beyond the axis's size reads the last element instead of elements that do not exist (measured; in
+    the documentation such a length counts as the size).
     """
 
     example: ClassVar = """
@@ -191,7 +191,7 @@ outputs: [y]
 
     def evaluate(self, x: Array, lengths: Array) -> tuple[Array, ...]:
         size = x.shape[self.axis]
-        length = np.minimum(lengths, 2 * size).astype(np.intp)  # from there on all read the last element
+        length = np.minimum(lengths, 2 * size).astype(np.intp)  # from this length on all elements read the last one
         place = np.arange(size).reshape([size if axis == self.axis else 1 for axis in range(x.ndim)])
         source = np.where(place < length, np.minimum(length - 1 - place, size - 1), place)
         return (np.take_along_axis(x, source, self.axis),)

@@ -1,4 +1,4 @@
-"""Slices: elements taken out of a window of a tensor at regular steps, and the gradient of that."""
+"""Slices: elements of a tensor's window at regular steps, and the gradient."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ outputs: [y]
 class Windowed(Operator):
     """Base of the operators with a window: its `input_window_offsets`, `_sizes` and `_strides` in a tensor.
 
-    A positive stride starts at the window's first element, a negative one at its last and walks back.
+    A positive stride starts at the window's first element, a negative one at its last element.
     """
 
     @property
@@ -73,7 +73,7 @@ class Windowed(Operator):
         return tuple(1 + (size - 1) // abs(stride) for size, stride in zip(sizes, strides, strict=True))
 
     def _check_window(self) -> None:
-        """The rules that inference depends on."""
+        """Checks the rules on which inference depends."""
         _, sizes, strides = self._window
         for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
             if size < 1:
@@ -82,7 +82,7 @@ class Windowed(Operator):
                 raise OperatorError("must not be zero", code="range", field=f"input_window_strides.{axis}", got=stride)
 
     def _window_problems(self, outer: TensorDesc, inner: TensorDesc, inner_field: str) -> Iterator[Problem]:
-        """The window must lie in the outer tensor, and what is taken of it in the window."""
+        """The window must be inside the outer tensor, and the elements inside the window."""
         offsets, sizes, _ = self._window
         for axis, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
             if offset + size > outer.sizes[axis]:
@@ -104,7 +104,7 @@ class Windowed(Operator):
                 )
 
     def _elements(self, inner: TensorDesc) -> tuple[Array, ...]:
-        """Where the elements of the inner tensor are in the outer one, as NumPy's indices."""
+        """NumPy's indices of the inner tensor's elements in the outer tensor."""
         offsets, sizes, strides = self._window
         starts = tuple(
             offset if stride > 0 else offset + size - 1
@@ -116,8 +116,8 @@ class Windowed(Operator):
 class Slice1(Windowed, dml="SLICE1"):
     """output[i] = input[start + input_window_strides · i] in every dimension.
 
-    The start is the window's first element, or its last where the stride is negative.  The output has as many
-    elements as the strides reach in the window; fewer may be asked for: `output: {sizes: …}`.
+    The start is the window's first element, or its last if the stride is negative.  The output has as many elements as
+    the strides reach in the window; fewer may be requested: `output: {sizes: …}`.
     """
 
     example: ClassVar = """
@@ -151,9 +151,9 @@ outputs: [y]
 
 
 class SliceGrad(Windowed, dml="SLICE_GRAD"):
-    """The gradient of slice1: the output is zero but for output[start + stride · i] = input[i].
+    """The gradient of slice1: the output is zero, except output[start + stride · i] = input[i].
 
-    The output has the sizes of slice1's input; they must be given, since nothing determines them.
+    The output has the sizes of slice1's input; they must be given, because nothing determines them.
     """
 
     output_keywords: ClassVar = ("sizes",)

@@ -1,7 +1,7 @@
-"""Softmax and its kin: functions of the elements along some axes together.
+"""Softmax and its variants: functions of all elements along some axes.
 
-The operators without a 1 in their name work along the last axis of tensors that are matrices but for leading
-ones.
+The operators without a 1 in their name work along the last axis of matrices, which may have leading dimensions of
+size 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 
 
 class AlongAxes(Operator):
-    """Base: the output has the input's sizes and data type; `over` says which axes go together."""
+    """Base: the output has the input's sizes and data type; `over` returns the axes of the function."""
 
     input: Input
     output: Output = inferred()
@@ -33,7 +33,7 @@ class AlongAxes(Operator):
             return (convert(self.apply(working(x)), self.output.dtype),)
 
     def over(self, rank: int) -> tuple[int, ...]:
-        """The axes that go together, of a tensor with so many dimensions."""
+        """The axes of the function, for a tensor of this number of dimensions."""
         raise NotImplementedError
 
     def apply(self, *arrays: Array) -> Array:
@@ -54,7 +54,7 @@ class LastAxis(AlongAxes):
         sizes = self.input.sizes
         if any(size != 1 for size in sizes[:-2]):
             yield Problem(
-                "all sizes but the last two must be 1",
+                "all sizes except the last two must be 1",
                 code="sizes",
                 field="input.sizes",
                 got=list(sizes),
@@ -63,7 +63,7 @@ class LastAxis(AlongAxes):
 
 
 class ChosenAxes(AlongAxes):
-    """Base of the operators that are told their axes: the last one, if left out."""
+    """Base of the operators with a field for their axes; by default the last one."""
 
     example_attributes: ClassVar = {"axes": "[3]"}
 
@@ -74,7 +74,7 @@ class ChosenAxes(AlongAxes):
 
 
 def softmax(x: Array, axes: tuple[int, ...]) -> Array:
-    """e^x / Σ e^x, the greatest element being subtracted first, so that nothing overflows."""
+    """e^x / Σ e^x; the greatest element is subtracted first, so that nothing overflows."""
     powers = np.exp(x - x.max(axis=axes, keepdims=True))
     return np.asarray(powers / powers.sum(axis=axes, keepdims=True))
 
@@ -88,8 +88,8 @@ def log_softmax(x: Array, axes: tuple[int, ...]) -> Array:
 def hardmax(x: Array, axes: tuple[int, ...]) -> Array:
     """1 at the first greatest element in row-major order over the axes, else 0.
 
-    NaN is not greater than anything, and nothing is greater than a NaN that comes first (measured on less than 1024
-    elements; more DirectML compares part by part).
+    NaN is not greater than any number, and no number is greater than a NaN that comes first (measured on less than
+    1024 elements; DirectML compares more part by part).
     """
     flat = reduced_last(x, axes)
     ranks = np.where(np.isnan(flat), -np.inf, flat)
@@ -121,21 +121,21 @@ class ActivationHardmax(LastAxis, dml="ACTIVATION_HARDMAX"):
 
 
 class ActivationSoftmax1(ChosenAxes, dml="ACTIVATION_SOFTMAX1"):
-    """e^x / Σ e^x, the sum over all of `axes` together; along the last axis, if left out."""
+    """e^x / Σ e^x; the sum is over all of `axes` together, by default over the last axis."""
 
     def function(self, x: Array, axes: tuple[int, ...]) -> Array:
         return softmax(x, axes)
 
 
 class ActivationLogSoftmax1(ChosenAxes, dml="ACTIVATION_LOG_SOFTMAX1"):
-    """ln(e^x / Σ e^x), the sum over all of `axes` together; along the last axis, if left out."""
+    """ln(e^x / Σ e^x); the sum is over all of `axes` together, by default over the last axis."""
 
     def function(self, x: Array, axes: tuple[int, ...]) -> Array:
         return log_softmax(x, axes)
 
 
 class ActivationHardmax1(ChosenAxes, dml="ACTIVATION_HARDMAX1"):
-    """1 at the first greatest element over all of `axes` together (the last, if left out), row-major, else 0."""
+    """1 at the first greatest element over all of `axes` together (by default the last), row-major, else 0."""
 
     def function(self, x: Array, axes: tuple[int, ...]) -> Array:
         return hardmax(x, axes)

@@ -56,7 +56,7 @@ class Acos(ScaledUnary, dml="ELEMENT_WISE_ACOS"):
 class Atan(ScaledUnary, dml="ELEMENT_WISE_ATAN"):
     """The angle in radians whose tangent is x.
 
-    Measured: DirectML approximates it in float32, within 2e-5, and makes 0.7854096 of NaN.
+    Measured: DirectML approximates it in float32, within 2e-5, and gives 0.7854096 for NaN.
     """
 
     def function(self, x: Array) -> Array:
@@ -94,9 +94,9 @@ class Tanh(ScaledUnary, dml="ELEMENT_WISE_TANH"):
 
 
 class Asinh(ScaledUnary, dml="ELEMENT_WISE_ASINH"):
-    """The inverse of sinh, ln(x + √(x² + 1)): by this formula in float32 as it stands (measured).
+    """The inverse of sinh, ln(x + √(x² + 1)), evaluated literally in float32 (measured).
 
-    So digits cancel out below zero, −infinity gives NaN, and the square overflows beyond 1.8e19.
+    So digits cancel below zero, −infinity gives NaN, and the square overflows beyond 1.8e19.
     """
 
     half_type: ClassVar = np.float32
@@ -109,9 +109,9 @@ class Asinh(ScaledUnary, dml="ELEMENT_WISE_ASINH"):
 
 
 class Acosh(ScaledUnary, dml="ELEMENT_WISE_ACOSH"):
-    """The inverse of cosh, ln(x + √(x² − 1)), NaN below 1: by this formula in float32 as it stands (measured).
+    """The inverse of cosh, ln(x + √(x² − 1)), NaN below 1, evaluated literally in float32 (measured).
 
-    So the square overflows beyond 1.8e19, and where x² − 1 rounds to x², the result below zero is −infinity.
+    So the square overflows beyond 1.8e19, and if x² − 1 rounds to x², the result below zero is −infinity.
     """
 
     half_type: ClassVar = np.float32
@@ -126,7 +126,7 @@ class Acosh(ScaledUnary, dml="ELEMENT_WISE_ACOSH"):
 class Atanh(ScaledUnary, dml="ELEMENT_WISE_ATANH"):
     """The inverse of tanh, ½ ln((1 + x) / (1 − x)): ±infinity at ±1, NaN beyond.
 
-    It is computed by this formula in float32 as it stands (measured).
+    This formula is evaluated literally in float32 (measured).
     """
 
     half_type: ClassVar = np.float32

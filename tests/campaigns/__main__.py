@@ -1,10 +1,10 @@
-"""Campaigns: random cases by the thousand, more than a test run has time for.
+"""Campaigns: thousands of random cases, more than a test run has time for.
 
     python tests/campaigns                                  # lists them
     python tests/campaigns documents --seconds 60 --seed 0  # one; `all` runs each for that long
     python tests/campaigns documents --seed 4711 --cases 1  # a case again, in this process
 
-Exit status 1 if a case failed.  A failed case is told with the seed that makes it again.
+Exit status 1 if a case failed.  A failed case is printed with its seed, which repeats it.
 """
 
 from __future__ import annotations

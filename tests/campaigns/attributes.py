@@ -1,4 +1,4 @@
-"""Every operator with random attributes: what dmlgraph takes DirectML takes, and the devices agree on what it gives."""
+"""Every operator with random attributes: DirectML accepts what dmlgraph accepts, and the devices' results agree."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OPERATORS = [each for each in REGISTRY.values() if each.support().introduced <= 
 
 
 class Attributes(Sketch):
-    """A sketch of an operator's example in some data type, with other attributes."""
+    """A sketch of an operator's example with another data type and other attributes."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(Dice(random.Random(seed)), str(LIBRARY_LEVEL))
@@ -52,7 +52,7 @@ class Attributes(Sketch):
         return self.pick(EXTREMES if self.extreme and self.chance(1, 2) else FLOATS)
 
     def value(self, operator: type[Operator], field: str, given: Any) -> Any:
-        """Another value of an attribute, as it is given to functions."""
+        """Another value for an attribute, as functions take it."""
         kind = operator.members_by_field()[field].kind
         if kind is Kind.FLOAT:
             return self.number_of()
@@ -71,7 +71,7 @@ class Attributes(Sketch):
         return given
 
     def draw(self) -> tuple[dg.Value, ...]:
-        """The example's nodes once more; raises a DmlGraphError where what was drawn is not legal."""
+        """The example's nodes with drawn attributes; raises a DmlGraphError if these are not legal."""
         operator = self.pick(OPERATORS)
         text = example(operator)
         main = re.search(r"dtype: (\w+)", text)
@@ -88,7 +88,7 @@ class Attributes(Sketch):
                 indices = node.name in others and not node.desc.dtype.is_float
                 data = self.array(node.desc.dtype, node.desc.sizes)
                 if indices:
-                    # As lengths and training steps they are at least 1, as indices at most.
+                    # Lengths and training steps are at least 1, indices at most 1.
                     least = node.name in ("lengths", "step")
                     data = self.random().integers(least, 2, node.desc.sizes).astype(node.desc.dtype.numpy)
                 values[node.name] = (self.input(node.desc.dtype, node.desc.sizes, data),)
@@ -101,7 +101,7 @@ class Attributes(Sketch):
         return values[next(reversed(values))]
 
     def changed(self, graph: dg.Graph, node: OperatorNode, values: dict[str, Any]) -> tuple[dg.Value, ...]:
-        """The node with some of its attributes drawn anew."""
+        """The node with random values for some of its attributes."""
         operator = type(node.operator)
         attributes = dict(node.attributes)
         for field in operator.attribute_fields:
@@ -120,7 +120,7 @@ class Attributes(Sketch):
 
 
 def case(seed: int) -> Sample | None:
-    """The graph of a seed; None where what was drawn is not legal."""
+    """The graph of a seed; None if it is not legal."""
     sketch = Attributes(seed)
     with contextlib.suppress(dg.DmlGraphError):
         for index, value in enumerate(sketch.draw()):

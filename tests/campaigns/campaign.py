@@ -1,11 +1,11 @@
-"""What campaigns share: cases by seed, in a process of their own, so that one that crashes or hangs is a failure, too.
+"""What campaigns share: cases by seed, in a separate process, so that a crash or a hang is a failure like any other.
 
 A campaign is a module of this folder with
 
     CAMPAIGN = Campaign("documents", "damaged graph files: a message each", one_case, hang_seconds=60)
 
-where `one_case(seed)` makes and checks the case that follows from the seed.  It returns None, or raises, or returns
-what is wrong.
+where `one_case(seed)` makes and checks the case of the seed.  It returns None if all is right; otherwise it raises, or
+returns a text that says what is wrong.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
-MOST_FAILURES = 20  # after which a campaign ends: more would tell nothing new
+MOST_FAILURES = 20  # a campaign ends after so many: more would show nothing new
 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
     """Attributes:
-    one_case: makes and checks the case of a seed; returns or raises what is wrong.
-    hang_seconds: a case that takes longer, on however busy a machine, hangs.
+    one_case: makes and checks the case of a seed; returns what is wrong, or raises.
+    hang_seconds: a case that takes longer counts as hanging, however busy the machine is.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """When a campaign ends: after some seconds, or some cases."""
+    """When a campaign ends: after a number of seconds, or of cases."""
 
     seconds: float
     cases: int | None = None
@@ -45,14 +45,14 @@ class Limit:
 
 @dataclass(slots=True)
 class Report:
-    """How a campaign went: the number of cases, and what failed by seed."""
+    """The result of a campaign: the number of cases, and the failures by seed."""
 
     cases: int = 0
     failures: dict[int, str] = field(default_factory=dict)
 
 
 def known() -> dict[str, Campaign]:
-    """Every campaign of this folder by name."""
+    """The campaigns of this folder by name."""
     modules = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("*.py"))
     found = [
         importlib.import_module(f"campaigns.{module}").CAMPAIGN
@@ -63,10 +63,10 @@ def known() -> dict[str, Campaign]:
 
 
 def run(campaign: Campaign, seed: int, limit: Limit, *, here: bool = False, quiet: bool = False) -> Report:
-    """Runs the cases from a seed on, and prints how it went.
+    """Runs the cases from a seed on, and prints the result.
 
     Args:
-        here: in this process, which a crash ends and a hang stops.
+        here: run them in this process, which a crash ends and a hang blocks.
         quiet: print nothing.
     """
     report = Report()
@@ -109,7 +109,7 @@ def _here(campaign: Campaign, first: int, limit: Limit) -> Iterator[tuple[int, s
 
 
 def _apart(campaign: Campaign, first: int, limit: Limit) -> Iterator[tuple[int, str | None]]:
-    """The cases in a process beside this one; a new one where it ends or hangs."""
+    """Runs the cases in another process; starts a new one when that ends or hangs."""
     context = multiprocessing.get_context("spawn")
     worker: _Worker | None = None
     try:
@@ -136,7 +136,7 @@ class _Worker:
         theirs.close()
 
     def attempt(self, seed: int) -> tuple[str | None, bool]:
-        """What is wrong with a case, and whether the process is still there."""
+        """What is wrong with a case, and whether the process still runs."""
         try:
             self._pipe.send(seed)
             if not self._pipe.poll(self._campaign.hang_seconds):

@@ -1,8 +1,8 @@
-"""Damaged documents: graph files, models of DxDispatch and .npy files, broken as accidents and hands break them.
+"""Damaged documents: graph files, models of DxDispatch and .npy files, broken as accidents and people break them.
 
-Each ends as a legal graph, or as an error all of whose problems have a place in the file: never as another
-exception, and never in more time or memory than its length allows.  A case is a batch of documents; a failure names
-the document's number in it, and `document(seed, number)` makes it again.
+Reading one gives a legal graph, or an error all of whose problems have a location in the file: never another
+exception, and never in more time or memory than the document's length allows.  A case is a batch of documents; a
+failure names the document's number in it, and `document(seed, number)` makes it again.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from dmlgraph.errors import Problem, Within
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.examples import example
 
-BATCH = 100  # documents of a case
-LONGEST = 6000  # characters of a document that is damaged
-SECONDS = 1.0  # of processor time for a document of no length
-SECONDS_PER_MEGABYTE = 2.0  # a second, on a processor that is shared
-MEGABYTES = 400  # that a document of no length may take at its most
+BATCH = 100  # documents in a case
+LONGEST = 6000  # the most characters of a damaged document
+SECONDS = 1.0  # processor time that an empty document may take
+SECONDS_PER_MEGABYTE = 2.0  # a second, doubled for a shared processor
+MEGABYTES = 400  # the peak of memory for an empty document
 MEGABYTES_PER_MEGABYTE = 1500
 
 _TESTS = pathlib.Path(__file__).parent.parent
@@ -47,7 +47,7 @@ _EXAMPLES = _TESTS.parent / "examples"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Document:
-    """A document's text or bytes, how it is read, and what was done to it."""
+    """A document's text or bytes, how it is read, and how it was damaged."""
 
     kind: str  # "graph", "model" or "array"
     content: str | bytes
@@ -59,7 +59,7 @@ class Document:
 
 @functools.cache
 def graph_files() -> tuple[str, ...]:
-    """The graph files of the examples, of every operator, and of the files broken by hand."""
+    """The graph files of the examples and of every operator, and the files broken by hand."""
     files = [*_EXAMPLES.rglob("*.yaml"), *(_TESTS / "documents" / "broken").glob("*.yaml")]
     texts = [path.read_text("utf-8") for path in sorted(files)]
     operators = [dumps(dg.loads(example(each))) for each in REGISTRY.values()]
@@ -68,7 +68,7 @@ def graph_files() -> tuple[str, ...]:
 
 @functools.cache
 def models() -> tuple[str, ...]:
-    """A model of every graph that has one."""
+    """The model of every graph that can be exported."""
     made = []
     for text in graph_files():
         try:
@@ -166,7 +166,7 @@ def replace(chance: random.Random, text: str) -> str:
 
 
 def replace_word(chance: random.Random, text: str) -> str:
-    """A number or name becomes something else."""
+    """A number or name is replaced."""
     words = list(re.finditer(r"[\w.+-]+", text))
     if not words:
         return text
@@ -202,7 +202,7 @@ def truncate(chance: random.Random, text: str) -> str:
 
 
 def shuffle_lines(chance: random.Random, text: str) -> str:
-    """A line is moved, doubled, removed, or indented by another number of spaces."""
+    """A line is moved, doubled, removed, or indented differently."""
     lines = text.splitlines(keepends=True) or [""]
     line = lines.pop(chance.randrange(len(lines)))
     at = _place(chance, lines)
@@ -218,7 +218,7 @@ def nest(chance: random.Random, text: str) -> str:
 
 
 def repeat(chance: random.Random, text: str) -> str:
-    """A piece many times over."""
+    """A part is repeated many times."""
     start, stop = _span(chance, text, 30)
     count = chance.choice((100, 1000, 10_000))
     return text[:stop] + text[start:stop] * count + text[stop:]
@@ -229,7 +229,7 @@ _RARE = (truncate, nest, insert)
 
 
 def damaged_bytes(chance: random.Random, content: bytes) -> bytes:
-    """Bytes flipped, cut out, put in, doubled or cut off."""
+    """Bytes are flipped, removed, inserted, doubled or cut off."""
     data = bytearray(content)
     for _ in range(chance.randint(1, 4)):
         start, stop = _span(chance, data, 12)
@@ -253,7 +253,7 @@ def damaged_bytes(chance: random.Random, content: bytes) -> bytes:
 
 
 def _strange(chance: random.Random) -> Any:
-    """A value that is seldom right."""
+    """A value that is rarely legal."""
     return chance.choice(
         (
             *(None, True, False, 0, 1, 2, -1, 8, 9, 255, 2**31, 2**32, 2**63, 2**64, -(2**63) - 1, 10**40, 0.5, -0.0),
@@ -273,11 +273,11 @@ def _strange(chance: random.Random) -> Any:
     )
 
 
-_Slot = tuple[Any, Any]  # a list or dict and the index or key in it
+_Slot = tuple[Any, Any]  # a list or dict, and an index or key of it
 
 
 def _slots(tree: Any) -> list[_Slot]:
-    """Every place of a tree that holds a value."""
+    """Every slot of a tree that holds a value."""
     found: list[_Slot] = []
     waiting = [tree]
     while waiting:
@@ -295,7 +295,7 @@ _CHANGES = (
 
 
 def _change_tree(chance: random.Random, tree: Any) -> str:
-    """One change; says which."""
+    """Makes one change, and returns its name."""
     slots = _slots(tree)
     if not slots:
         return "nothing"
@@ -388,7 +388,7 @@ def _to_yaml(tree: Any) -> str:
 
 
 def document(seed: int, number: int) -> Document:
-    """The document of a batch."""
+    """Makes a document of the batch of a seed."""
     chance = random.Random(f"{seed}/{number}")
     kind = chance.choices(("graph", "model", "array"), (70, 25, 5))[0]
     if kind == "array":
@@ -428,7 +428,7 @@ def one_case(seed: int) -> str | None:
 
 
 def check(each: Document, folder: pathlib.Path) -> str | None:
-    """What is wrong with how a document is read, if anything is."""
+    """Reads a document; returns what is wrong with that, or None."""
     megabytes = len(each.content) / 1e6
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.process_time()
@@ -462,12 +462,12 @@ def _read(each: Document, folder: pathlib.Path) -> str | None:
     return _use(graph, text, file, is_read=each.kind == "graph")
 
 
-# Where YAML and JSON begin a new line.
+# The characters at which YAML and JSON begin a new line.
 _BREAKS = {**dict.fromkeys(("graph", "array"), "\r\n|[\n\r\x85\u2028\u2029]"), "model": "\n"}
 
 
 def _use(graph: dg.Graph, text: str, file: str, *, is_read: bool) -> str | None:
-    """A legal graph is looked at as `dmlgraph check` does, and written and read again."""
+    """Checks a legal graph as `dmlgraph check` does, writes it, and reads it again."""
     try:
         with Within(place=graph.located):
             graph.lower(fuse=False)

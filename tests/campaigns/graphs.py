@@ -1,4 +1,4 @@
-"""Random graphs of every family on `cpu`: fused or not, with one thread or two, they give what the reference gives."""
+"""Random graphs of every family on `cpu`: fused or not, with one thread or two, they agree with the reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from campaigns.campaign import Campaign
 from campaigns.views import assert_close
 from dmlgraph.tensor import DataType
 
-# What the functions of `cpu`, and rules that are not exact, may be off by at every node.
+# The error that the functions of `cpu`, and rules that are not exact, may add at every node.
 ULP = {DataType.FLOAT16: 8, DataType.FLOAT32: 64, DataType.FLOAT64: 64}
 
 

@@ -1,6 +1,7 @@
 """Processes that are killed at any moment while they compile into the cache of shaders and write files.
 
-What they leave is whole: files are old, new or not there, and the next process finds all it needs and computes right.
+Every file that they leave is complete: old, new or missing.  The next process finds what it needs and computes the
+right result.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from dmlgraph.devices.directml import library
 
 Array = np.ndarray[Any, Any]
 
-# Sizes that make kernels small and files worth several writes.
+# Sizes with small kernels, and with files that take several writes.
 ROWS, COLUMNS = 64, 400
 VERSIONS = (1, 2)
 LATEST_KILL = 4.0  # seconds after the start
-MOST_SECONDS = 240  # of a process that nobody kills
+MOST_SECONDS = 240  # for a process that is not killed
 
-# Statuses of a process that was asked to end: it finished before, or says that it ends, or is ended by the signal.
+# Statuses of a process that was asked to end: it had finished, it reports the interrupt, or the signal ended it.
 ENDED = {signal.SIGINT: (0, 1, 130, -signal.SIGINT), signal.SIGKILL: (0, -signal.SIGKILL)}
 
 
 def graph_of(version: int) -> dg.Graph:
-    """A graph whose constants all hold its version: they go into files."""
+    """A graph whose constants all hold its version; they are saved in files."""
     graph = dg.Graph("victim")
     x = graph.input("x", sizes=[1, 1, ROWS, COLUMNS], dtype="float32")
     constants = [graph.constant(f"k{k}", np.full((1, 1, ROWS, COLUMNS), version, np.float32)) for k in range(2)]
@@ -93,7 +94,7 @@ else:
     main(sys.argv[1:])
 """
 
-LIBRARY: dict[str, str] = {}  # the installed DirectML: a case's cache has none
+LIBRARY: dict[str, str] = {}  # the installed DirectML, because a case's cache has none
 DEVICES = ["cpu"]
 try:
     LIBRARY[library.VARIABLE] = str(library.find_directml().path)
@@ -150,7 +151,7 @@ def running(place: Place) -> list[str]:
 
 
 def visible(folder: pathlib.Path, pattern: str = "*") -> list[pathlib.Path]:
-    """The files that people see: a temporary one has a name that begins with a dot."""
+    """The files except temporary ones, whose names begin with a dot."""
     return [path for path in folder.glob(pattern) if not path.name.startswith(".") and path.name != "x.npy"]
 
 
@@ -165,7 +166,7 @@ _expected: dict[tuple[str, int], dict[str, Array]] = {}
 
 
 def version_of(device: str, name: str, array: Array) -> int:
-    """Which version of the graph gave this output."""
+    """The version of the graph that computed this output."""
     found = [version for version in VERSIONS if np.array_equal(expected_of(device, version)[name], array)]
     assert found, f"output {name} is wrong"
     return found[0]
@@ -173,7 +174,7 @@ def version_of(device: str, name: str, array: Array) -> int:
 
 def one_case(seed: int) -> None:
     rng = random.Random(seed)
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as shells have it in the background: processes inherit it
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a shell's background jobs, and inherited from them
         signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         place = Place(pathlib.Path(folder), rng.choice(DEVICES))
@@ -185,7 +186,7 @@ def one_case(seed: int) -> None:
 
 
 def kill_some(place: Place, rng: random.Random) -> None:
-    """Starts some processes, ends them at random moments, and checks what they leave."""
+    """Starts some processes, kills them at random moments, and checks the files that they leave."""
     victims = [rng.choice(VICTIMS) for _ in range(rng.randint(1, 3))]
     processes = [place.start(*victim.arguments(place)) for victim in victims]
     begin = time.monotonic()
@@ -203,11 +204,12 @@ def kill_some(place: Place, rng: random.Random) -> None:
 
 
 def end_of(process: subprocess.Popen[bytes], sent: signal.Signals) -> bytes:
-    """What a process says on its standard error until it ends.
+    """Waits for the end of a process that got a signal; returns its standard error.
 
-    Python itself loses an interrupt that comes in a finalizer or in a module that swallows it: people press again.
+    Python itself loses an interrupt that arrives in a finalizer, or in a module that swallows it: people press Ctrl-C
+    again, and so this sends the signal again.
     """
-    for again in (sent, sent, signal.SIGABRT):  # the last one has Python say where it is
+    for again in (sent, sent, signal.SIGABRT):  # the last one makes Python print where it is
         try:
             return process.communicate(timeout=MOST_SECONDS / 4)[1]
         except subprocess.TimeoutExpired:
@@ -217,7 +219,7 @@ def end_of(process: subprocess.Popen[bytes], sent: signal.Signals) -> bytes:
 
 
 def survive(place: Place) -> None:
-    """The next process, with what is left of the cache and the files."""
+    """Runs the next process with the cache and the files that were left."""
     process = place.start(*VICTIMS[0].arguments(place))
     _, said = process.communicate(timeout=MOST_SECONDS)
     assert process.returncode == 0, said.decode()

@@ -1,4 +1,4 @@
-"""Every operator written shortly, in one of the many ways, is the operator written out."""
+"""Every operator with attributes in a short form equals the operator with the attributes written in full."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def one_case(seed: int) -> str | None:
 
 
 def _changed(choose: random.Random, operator: Operator) -> Fields:
-    """The attributes of the example, some with other numbers; most of that is legal."""
+    """The attributes of the example, some with other numbers; mostly legal."""
     fields = dict(operator.attributes)
     rank = operator.input_rank or 1
     for member in type(operator).members_to_complete:
@@ -59,7 +59,7 @@ def _changed(choose: random.Random, operator: Operator) -> Fields:
 
 
 def _shortened(choose: random.Random, operator: Operator, whole: Mapping[str, Any]) -> Fields:
-    """The same attributes, each as it is or written more shortly."""
+    """The same attributes, each unchanged or in a shorter form."""
     short: Fields = {}
     members = type(operator).members_by_field()
     for field, value in whole.items():
@@ -87,7 +87,7 @@ def _forms(choose: random.Random, operator: Operator, member: Member, value: Any
 
 
 def _built(graph: dg.Graph, node: OperatorNode, attributes: Fields) -> Operator | str:
-    """The operator in the graph, or the messages it is refused with."""
+    """The operator in the graph, or the messages with which it is refused."""
     values = iter(dg.Value(graph, source, port) for source, port, _ in graph.producers(node.name))
     tensors: Fields = {}
     for field in node.operator.input_fields:

@@ -1,4 +1,4 @@
-"""Single operators of every family on special values and sizes of 1: cpu and DirectML give what the reference gives."""
+"""Single operators of every family on special values and sizes of 1: cpu and DirectML agree with the reference."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from dmlgraph.nodes import ConstantNode, OperatorNode
 from dmlgraph.operators import Operator
 
 RUNS = 6
-# Units in the last place that a device may be off, beside what the inputs' last bits make of the result.
+# Units in the last place by which a device may differ, in addition to the effect of the inputs' last bits.
 ULPS = {"cpu": 16, "directml:software": 64}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Allowed:
-    """How a device may differ from the reference; docs/measured.md has each.
+    """How a device may differ from the reference; docs/measured.md explains each entry.
 
     Attributes:
-        near: float32 results may be this far off; float16 ones 2^13 times as far, as their steps are coarser.
-        beyond: numbers of a greater magnitude, whose sums and squares overflow on the way, may give anything.
-        special: so may NaN and infinities.
+        near: the error that float32 results may have; float16 has coarser steps and may have 2^13 times as much.
+        beyond: numbers of a greater magnitude may give any result, because their sums and squares overflow.
+        special: NaN and infinities may give any result too.
     """
 
     near: float = 0.0
@@ -36,9 +36,7 @@ class Allowed:
     special: bool = False
 
 
-_APPROXIMATED = Allowed(
-    near=4e-6, beyond=1e15
-)  # the steps of float32 formulas, which lose near zero what rounding loses at 1
+_APPROXIMATED = Allowed(near=4e-6, beyond=1e15)  # formulas in float32: near zero their error is that of rounding at 1
 _OVERFLOWS = Allowed(near=1e-6, beyond=100.0, special=True)  # sums and squares of the tensor's type, or float32
 _INTERPOLATES = Allowed(beyond=1e15, special=True)  # 0 · infinity
 _POLYNOMIAL = Allowed(near=1e-4, special=True)
@@ -64,7 +62,7 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
             _OVERFLOWS,
         ),
         "batch_normalization_training": Allowed(near=2e-4, beyond=100.0, special=True),  # mean · factor cancels
-        "multihead_attention": Allowed(near=1e-3, beyond=100.0, special=True),  # −10000 is added to what is masked
+        "multihead_attention": Allowed(near=1e-3, beyond=100.0, special=True),  # −10000 is added to masked scores
         "adam_optimizer": Allowed(near=1e-3, beyond=100.0, special=True),  # 1 − beta^T cancels
         **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-5, beyond=1e4, special=True)),
         **dict.fromkeys(
@@ -108,9 +106,9 @@ def moved(inputs: dict[str, Array], seed: int) -> dict[str, Array]:
 
 
 def differing(got: Array, runs: Sequence[Array], units: int, near: float) -> Array:
-    """Where a result is not near those of the reference on inputs as good as the same.
+    """Where a result is not near those of the reference on inputs that differ in their last bits only.
 
-    Where these do not agree on whether it is finite, infinite or NaN, it may be anything.
+    If these disagree on whether it is finite, infinite or NaN, any result is allowed.
     """
     low, high, spread = hull(runs)
     if got.dtype.kind != "f":
@@ -125,7 +123,7 @@ def differing(got: Array, runs: Sequence[Array], units: int, near: float) -> Arr
 
 
 def compare(sample: Sample) -> Iterator[str]:
-    """What devices give that the table does not allow."""
+    """The devices' results that the table does not allow."""
     graph = sample.graph
     reference = graph.compile("reference", fuse=False)
     runs = [reference.run(sample.inputs), *(reference.run(moved(sample.inputs, seed)) for seed in range(RUNS))]
@@ -136,7 +134,7 @@ def compare(sample: Sample) -> Iterator[str]:
             continue
         near = max((each.near for each in allowed), default=0.0)
         fused = any(each.attributes.get("fused_activation") is not None for each in operators(sample))
-        keeps_nan = fused and device != "cpu"  # of which a RELU on its own makes 0
+        keeps_nan = fused and device != "cpu"  # a separate RELU turns it into 0
         results = graph.compile(device, fuse=False).run(sample.inputs)
         for name, got in results.items():
             wrong = differing(got, [each[name] for each in runs], units, near)
@@ -156,7 +154,7 @@ def allowance(operator: Operator, device: str) -> Allowed | None:
 
 
 def is_beyond(sample: Sample, allowed: Allowed) -> bool:
-    """Whether there are numbers for which an entry allows everything."""
+    """Whether there are numbers for which an entry allows any result."""
     return any(_is_beyond(array, allowed) for array in numbers(sample))
 
 

@@ -1,4 +1,4 @@
-"""Campaigns find what they are for: a case that fails, raises, ends its process or hangs."""
+"""Campaigns find every kind of failure: a case that fails, raises, ends its process or hangs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Several threads that use the same executables at once: run, bind, profile, compile, stats and close, at random.
 
-Each result is compared with that of a thread alone; what a closed executable refuses is right, too.
+Each result is compared with that of a single thread; the error of a closed executable is right, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ACTIONS = 12  # of each thread
 
 
 class Scene:
-    """What the threads share: a graph, two sets of inputs with what they give, and executables."""
+    """What the threads share: a graph, two sets of inputs with their results, and executables."""
 
     def __init__(self, sample: Sample, device: str, rng: random.Random) -> None:
         self.graph, self.device = sample.graph, device
@@ -54,7 +54,7 @@ def _permuted(array: Array, rng: random.Random) -> Array:
     return array.reshape(-1)[order].reshape(array.shape)
 
 
-# What a thread may do.
+# Actions of a thread.
 
 
 def run(scene: Scene, executable: Executable, rng: random.Random) -> None:
@@ -97,7 +97,7 @@ def look(_: Scene, executable: Executable, __: random.Random) -> None:
 
 
 def replace(scene: Scene, executable: Executable, rng: random.Random) -> None:
-    """Closes one that others are using, and puts a new one in its place."""
+    """Closes an executable that others are using, and replaces it with a new one."""
     executable.close()
     scene.executables[rng.randrange(2)] = scene.compile()
 
@@ -147,7 +147,7 @@ def one_case(seed: int) -> None:
         device = rng.choice(devices())
         scene = Scene(graph_of(seed, level="6.2" if device == "directml:software" else None), device, rng)
     except DirectMLError:
-        return  # what DirectML refuses is the subject of others
+        return  # other campaigns test what DirectML refuses
     count = rng.randint(2, 6)
     begin = threading.Barrier(count)
     problems: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""Windows, joins and shared values on the real DirectML: fused or not, it takes them and agrees with the reference."""
+"""Windows, joins and shared values on the real DirectML: fused or not, it runs them and agrees with the reference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Values = dict[str, Array]
 
 LEVEL = FeatureLevel.V6_2  # that of the library for Linux
 DIRECTML_LEVEL = str(LEVEL)
-# Numbers of another element, or of another operator, are further away; what DirectML's functions are off by is not.
+# A number of another element or operator is further away than this; the error of DirectML's functions is smaller.
 ULP = {DataType.FLOAT16: 16, DataType.FLOAT32: 4096, DataType.FLOAT64: 4096}
 SLACK = {2: 1e-2, 4: 1e-3, 8: 1e-3}  # of a float's magnitude, by its bytes; of 1 for smaller ones
 
@@ -30,9 +30,9 @@ def one_case(seed: int) -> None:
 
 
 def agrees(sample: Sample) -> None:
-    """Compiles a graph, fused and not, and compares the results where all numbers are finite.
+    """Compiles a graph, fused and not, and compares the results if all numbers are finite.
 
-    Where DirectML's operators differ from the reference by themselves, the graph agrees with them run one by one.
+    If single operators of DirectML differ from the reference, the graph must agree with them run one by one.
     """
     graph = sample.graph
     results = {}
@@ -50,7 +50,7 @@ def agrees(sample: Sample) -> None:
 
 
 def assert_close(outputs: Values, runs: list[Values], sample: Sample, how: str) -> None:
-    """Every element is about where it is in some runs, and near to the last."""
+    """Every element is near to that of the last run; the tolerance includes the spread of the other runs."""
     for name, got in outputs.items():
         each = [run[name] for run in runs]
         _, _, spread = hull(each[:-1])
@@ -68,7 +68,7 @@ def assert_close(outputs: Values, runs: list[Values], sample: Sample, how: str) 
 
 
 def one_by_one(desc: GraphDesc, inputs: Mapping[str, Array]) -> Values:
-    """The outputs of a lowered graph, each of whose nodes runs on DirectML by itself."""
+    """The outputs of a lowered graph; each node runs on DirectML as a graph of its own."""
     device = choose("directml:software").device
     edit = DescEdit(desc)
     values = {
@@ -105,7 +105,7 @@ def one_by_one(desc: GraphDesc, inputs: Mapping[str, Array]) -> Values:
 
 
 def _given(made: TensorDesc, read: TensorDesc | None) -> TensorDesc:
-    """A value as a graph input: owned by DirectML where its reader says so."""
+    """A value as a graph input: owned by DirectML if its consumer's description says so."""
     assert read is not None
     return TensorDesc(dtype=made.dtype, sizes=made.sizes, strides=made.strides, owned=read.owned)
 

@@ -1,4 +1,4 @@
-"""`dmlgraph completion`: the scripts of three shells, and what is completed."""
+"""`dmlgraph completion`: the scripts for three shells, and what they complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPTS = pathlib.Path(sys.executable).parent  # where the command is installed
 
 
 def completed(*words: str) -> set[str]:
-    """What the last word can become."""
+    """The completions of the last word."""
     completer = ShellComplete(main, {}, "dmlgraph", "_DMLGRAPH_COMPLETE")
     return {item.value for item in completer.get_completions(list(words[:-1]), words[-1])}
 

@@ -15,7 +15,7 @@ from dmlgraph.document import load
 from dmlgraph.measure.diff import Difference, Finding, Side
 from dmlgraph.measure.ulp import compare
 
-# The product is rounded before it is scaled, unless both melt into one GEMM.
+# The product is rounded before it is scaled, unless both are fused into one GEMM.
 SCALED = """\
 dmlgraph: 1
 name: scaled

@@ -1,4 +1,4 @@
-"""`--help`: every command says what it does, in one line in its group's list, and shows an example."""
+"""`--help`: every command has one line in its group's list that says what it does, and shows an example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C: exit status 130 and no traceback, whatever the command is doing, from its first long import on."""
+"""Ctrl-C: exit status 130 and no traceback at any moment from the command's first long import on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ nodes: {y: {op: fill_value_constant, output: {dtype: float32, sizes: [4]}, value
 outputs: [y]
 """
 LONG = ["bench", "g.yaml", "--device", "cpu", "--repeats", "1000000000"]
-# The command's script as an installer makes it; it says when what takes long is about to be imported.
+# The command's script as an installer makes it, which also prints a line just before the first long import.
 SCRIPT = """
 import sys
 
@@ -45,7 +45,7 @@ sys.exit({function}())
 
 @pytest.fixture
 def script(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A script that runs what pyproject.toml says the command is."""
+    """A script that runs the function that pyproject.toml names as the command."""
     entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["dmlgraph"]
     module, _, function = entry.partition(":")
     path = tmp_path / "script.py"
@@ -55,7 +55,7 @@ def script(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def interrupted(script: pathlib.Path, arguments: list[str], seconds: float) -> tuple[int, str]:
-    """The exit status and the standard error of a command that is interrupted so long after it began."""
+    """The exit status and the standard error of a command that is interrupted `seconds` after it began."""
     command = [sys.executable, "-P", script, *arguments]
     with subprocess.Popen(
         command, cwd=script.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
@@ -77,7 +77,7 @@ def ended(script: pathlib.Path, code: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_at_start_up(script: pathlib.Path, seed: int) -> None:
-    """At any moment of the imports and of a short command, which may also be over by then."""
+    """At any moment of the imports and of a short command, which may have ended by then."""
     status, told = interrupted(script, ["check", "g.yaml"], random.Random(seed).uniform(0, 0.6))
     assert (status, told) in ((INTERRUPTED, ""), (0, ""))
 
@@ -91,7 +91,7 @@ def test_during_a_long_command(script: pathlib.Path) -> None:
 
 
 def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> None:
-    """As when a module's lock is dropped after an import."""
+    """As happens when a module's lock is deleted after an import."""
     code = """
         import os, signal, time
         import dmlgraph.cli
@@ -113,7 +113,7 @@ def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> 
 
 
 def test_where_python_wraps_it_in_another_error(script: pathlib.Path) -> None:
-    """As Python 3.11 does where a class is made."""
+    """As Python 3.11 does while it creates a class."""
     code = """
         import dmlgraph.cli
 
@@ -132,7 +132,7 @@ def test_where_python_wraps_it_in_another_error(script: pathlib.Path) -> None:
 
 
 def test_after_the_command(script: pathlib.Path) -> None:
-    """As Python ends, when the status is settled."""
+    """While Python exits, when the status is already decided."""
     code = """
         import dmlgraph.cli
 
@@ -153,7 +153,7 @@ def test_after_the_command(script: pathlib.Path) -> None:
 
 
 def test_where_it_is_ignored_it_stays_so(script: pathlib.Path) -> None:
-    """As a shell does in the background of a script."""
+    """As a shell ignores it for a script's background commands."""
     code = "import signal, runpy, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); runpy.run_path(sys.argv[1])"
     ignoring = script.with_name("ignoring.py")
     ignoring.write_text(f"{code.replace('sys.argv[1]', repr(str(script)))}\n")

@@ -1,4 +1,4 @@
-"""How problems are shown: the place first, the line, the offending part underlined, advice; colours where wanted."""
+"""How problems are shown: the location first, the line, the wrong part underlined, advice; colours if wanted."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_problems_are_counted() -> None:
     [
         ("abc def", 5, 8, "abc def", "    ^^^"),
         ("abc", 2, None, "abc", " ^"),
-        ("abc", 4, None, "abc", "   ^"),  # behind the end
+        ("abc", 4, None, "abc", "   ^"),  # after the end
         ("\tabc", 2, 5, "    abc", "    ^^^"),
         ("a\tb", 2, 3, "a    b", " ^^^^"),
         ("日本 x", 4, 5, "日本 x", "     ^"),
@@ -115,11 +115,11 @@ def test_no_character_reaches_the_terminal_that_could_command_it() -> None:
     assert r"\x1b[2J; got \x07\u202e" in next(lines(problem))
 
 
-# On a terminal and off it.
+# With and without a terminal.
 
 
 def check(folder: pathlib.Path, **environment: str) -> str:
-    """What `dmlgraph check` shows of a broken file on a terminal."""
+    """What `dmlgraph check` prints about a broken file on a terminal."""
     (folder / "g.yaml").write_text("dmlgraph: 1\noutputs: [y]\n")
     ours, theirs = pty.openpty()
     command = [sys.executable, "-P", "-m", "dmlgraph.cli", "check", "g.yaml"]

@@ -1,4 +1,4 @@
-"""`dmlgraph new`: starter files that check and run as they are."""
+"""`dmlgraph new`: starter files that pass `check` and run unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SURE = 1 / (1 + math.exp(-1))
 RESULTS = {
     "ramp": [[3, 0, 3.5], [9, 0, 6.5]],  # relu([1, -1, 0.5] * [[3, 5, 7], [9, 11, 13]])
     "dense": [[[[SURE, 1 - SURE]]]],  # softmax([1, 0])
-    "convolution": [[[[28, 8, 8], [76, 8, 8], [100, 8, 8]]]],  # a ramp's steps are 8; its left border, the pixels
+    "convolution": [[[[28, 8, 8], [76, 8, 8], [100, 8, 8]]]],  # a ramp has steps of 8; its left border the pixels
 }
 
 

@@ -1,4 +1,4 @@
-"""Tables, and quantities as people read them."""
+"""Tables, and quantities with units."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""A process that is interrupted: what it does at the moment is chosen on its command line.
+"""A process that is interrupted; its command line chooses its work.
 
     python interrupted.py CASE DEVICE
 
-It prints `begin` when its long work begins, does it again and again until KeyboardInterrupt,
-does it once more, and prints as JSON how
-many seconds the exception and the whole work took, and whether the result is right.
+It prints `begin` when its long work begins, repeats the work until KeyboardInterrupt, and does it once more.  Then it
+prints as JSON how many seconds the exception and the whole work took, and whether the result is right.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def product(side: int) -> tuple[dg.Graph, dict[str, Array], Array]:
 
 
 def large(device: str) -> tuple[dg.Graph, dict[str, Array], Array]:
-    """A run of seconds."""
+    """A graph whose run takes seconds."""
     if device == "directml:software":
         return product(1536)
     return powers(1 << 22, 40) if device == "cpu" else powers(1 << 22, 2)
@@ -73,7 +72,7 @@ def run_alone(device: str) -> Work:
 
 
 def run_blas(device: str) -> Work:
-    """In NumPy's BLAS, which nothing stops."""
+    """In NumPy's BLAS, which cannot be stopped."""
     graph, inputs, expected = product(3072)
     executable = graph.compile(device)
     return checked(lambda: executable.run(inputs), expected)
@@ -94,7 +93,7 @@ def bound(device: str) -> Work:
 
 
 def other_thread(device: str) -> Work:
-    """A run on another thread, which goes on: the main thread waits for it."""
+    """A run on another thread, which continues: the main thread waits for it."""
     graph, inputs, expected = large(device)
     executable = graph.compile(device)
 
@@ -109,7 +108,7 @@ def other_thread(device: str) -> Work:
 
 
 def compile_(device: str) -> Work:
-    """A compilation of seconds, and a run."""
+    """A compilation that takes seconds, and a run."""
     graph, inputs, expected = powers(8, 800 if device == "directml:software" else 1500)
 
     def call() -> dict[str, Array]:
@@ -119,7 +118,7 @@ def compile_(device: str) -> Work:
 
 
 def shaders(device: str) -> Work:
-    """A first run, whose shaders have to be compiled."""
+    """A first run, which compiles its shaders."""
     graph = dg.Graph("shaders")
     x = graph.input("x", sizes=[1, 1, 4, 8], dtype="float32")
     total = dg.reduce(dg.activation_softmax1(dg.gemm(x, x, trans_b="transpose"), axes=[3]), function="sum", axes=[3])
@@ -155,7 +154,7 @@ def main() -> None:
     print("begin", flush=True)
     interrupted: float | None = None
     try:
-        while True:  # on a busy machine the signal may come late
+        while True:  # on a busy machine the signal may arrive late
             work()
     except KeyboardInterrupt:
         interrupted = time.monotonic() - came[0]

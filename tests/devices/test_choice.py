@@ -1,4 +1,4 @@
-"""Devices by name: which there are, which one `auto` takes, and what is no device."""
+"""Devices by name: which exist, which one `auto` chooses, and names that are not devices."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_device_is_listed_with_what_it_does_or_why_it_is_missing() -> None
 
 
 def test_sources_that_were_not_built_run_on_the_cpu_and_say_why(tmp_path: pathlib.Path) -> None:
-    """Python started in the folder of the sources takes them for the package, and they have no native module."""
+    """In the source folder, Python imports the sources instead of the package, and they have no native module."""
     shutil.copytree(pathlib.Path(dg.__file__).parent, tmp_path / "dmlgraph", ignore=shutil.ignore_patterns("*.so"))
     script = """
 import dmlgraph as dg
@@ -81,7 +81,7 @@ try:
 except dg.DeviceError as error:
     print(error.hint)
 """
-    # -S: no installed package beside the sources; the libraries they need are named.
+    # -S: no installed package beside the sources; the path names the libraries that they need.
     libraries = [path for path in sys.path if path.endswith("site-packages")]
     shadowed = f"import sys; sys.path += {libraries!r}\nsys.meta_path[:] = sys.meta_path[-3:]\n" + script
     command = [sys.executable, "-S", "-c", shadowed]

@@ -18,7 +18,7 @@ LAYOUTS = ("packed", "with gaps", "repeated", "owned")
 
 
 def array(chance: random.Random, dtype: DataType, sizes: list[int]) -> np.ndarray[Any, Any]:
-    """Random bits, so NaNs of all kinds and denormals, too."""
+    """Random bits, which include NaNs of all kinds and denormals."""
     desc = dg.TensorDesc(dtype=dtype, sizes=sizes)
     if dtype.bits == 4:
         return random_array(desc, str(chance.random()))

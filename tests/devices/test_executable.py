@@ -1,4 +1,4 @@
-"""Executable: what a compiled graph accepts, what it refuses, and whose memory the results lie in."""
+"""Executable: what a compiled graph accepts, what it refuses, and in whose memory the results are."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def executable(request: pytest.FixtureRequest) -> Executable:
 
 
 def refused(executable: Executable, inputs: Any, out: Any = None) -> dg.BindingError:
-    """The error of both ways in."""
+    """The error, which `run` and `bind` must have in common."""
     texts = []
     for call in (executable.run, executable.bind):
         with pytest.raises(dg.BindingError) as caught:
@@ -241,7 +241,7 @@ def test_an_owned_input_is_kept_after_the_first_run(owning: Executable) -> None:
     assert "inputs are missing: 'w'" in str(refused(owning, {"x": BIAS}))
     weights = np.ones(3, np.float32)
     assert owning.run({"x": BIAS, "w": weights})["y"].tolist() == [11, 21, 31]
-    weights[:] = 9  # the device keeps what it was given then
+    weights[:] = 9  # the device keeps the numbers that it was given before
     assert owning.run({"x": BIAS})["y"].tolist() == [11, 21, 31]
 
 

@@ -1,4 +1,4 @@
-"""Processes that end while daemon threads are inside libraries: quietly, whatever they do at that moment."""
+"""Processes that end while daemon threads are inside libraries: they end without errors at any moment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 SOFTWARE = "directml:software"
 
-# Regions, steps in NumPy and compilations, by threads that nobody waits for.
+# Regions, steps in NumPy and compilations, in threads that nothing waits for.
 BUSY = """
 import threading, time
 import numpy as np
@@ -39,7 +39,7 @@ begin.wait()
 time.sleep(seconds)
 """
 
-# The work goes on behind a KeyboardInterrupt, here in the compiler of shaders.
+# After a KeyboardInterrupt the work continues in the background, here in the compiler of shaders.
 INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np

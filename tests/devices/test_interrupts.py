@@ -1,4 +1,4 @@
-"""Ctrl-C: it works while a library works, and what is interrupted can be used again."""
+"""Ctrl-C works while a library computes, and an interrupted executable can be used again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ needs_signals = pytest.mark.skipif(os.name != "posix", reason="a process is sent
 
 
 def interrupt(case: str, device: str, after: float, environment: dict[str, str]) -> dict[str, Any]:
-    """What a process says that is sent SIGINT some seconds after its work has begun."""
+    """The report of a process that gets SIGINT some seconds after its work has begun."""
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {RUN_SCRIPT}", case, device],
         env=os.environ | environment,
@@ -81,12 +81,12 @@ def test_a_first_run_with_shaders_to_compile(directml_path: pathlib.Path, tmp_pa
     assert interrupt("shaders", SOFTWARE, after, environment)["whole"] > 0
 
 
-# Exceptions of the compiler's callbacks.
+# Exceptions in callbacks of the compiler.
 
 
 @pytest.mark.parametrize("callback", ["describe", "compile"])
 def test_what_interrupts_the_compiler_of_shaders_arrives(directml_path: pathlib.Path, callback: str) -> None:
-    # In a process of its own, in which DirectML has no shaders yet.
+    # In a new process, in which DirectML has no shaders yet.
     script = f"""
 import sys
 sys.path[:0] = {sys.path!r}
@@ -134,7 +134,7 @@ for error, operator in [(KeyboardInterrupt, dg.exp), (SystemExit, dg.activation_
 
 
 def in_signal_handler(error: type[BaseException], work: Callable[[], Any], cancel: Callable[[int], None]) -> None:
-    """Calls `interruptible` and raises the exception in the main thread while the work is under way."""
+    """Calls `interruptible`, and raises the exception in the main thread while the work runs."""
 
     def handler(*_: object) -> None:
         raise error

@@ -1,4 +1,4 @@
-"""Outputs in the caller's memory: their elements lie apart, and inputs may lie in the same memory."""
+"""Outputs in the caller's memory: their elements must not share memory with each other, but may with inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def random_view(rng: random.Random, buffer: Array, sizes: tuple[int, ...], *, re
     """A view of a flat buffer: any strides that stay inside, negative ones too, and 0 with `repeat`."""
     item = buffer.itemsize
     while True:
-        if rng.random() < 0.6:  # a box with room between its elements, its axes in any order
+        if rng.random() < 0.6:  # a box with gaps between its elements, its axes in any order
             strides = [0] * len(sizes)
             step = rng.choice([1, 1, 2])
             for axis in rng.sample(range(len(sizes)), len(sizes)):
@@ -69,7 +69,7 @@ def test_what_is_too_hard_to_tell_is_an_overlap() -> None:
     assert overlaps_itself(array)
 
 
-# One-pass regions, a reduction, a step in NumPy, a permuted read, an output that others read, a plain copy.
+# One-pass regions, a reduction, a step in NumPy, a permuted read, an output with consumers, a plain copy.
 def graph(sizes: tuple[int, int, int, int]) -> dg.Graph:
     g = dg.Graph("g")
     x = g.input("x", sizes=sizes, dtype="float32")
@@ -91,7 +91,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 def check(executable: Executable, rng: random.Random, sizes: tuple[int, ...]) -> bool:
-    """Runs on random views of one buffer; whether the outputs were taken."""
+    """Runs on random views of one buffer; returns whether the outputs were accepted."""
     size = int(np.prod(sizes))
     numbers = np.random.default_rng(rng.getrandbits(32)).integers(-9, 9, 12 * size).astype(np.float32)
     buffer = numbers.copy()

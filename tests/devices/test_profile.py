@@ -1,4 +1,4 @@
-"""Profiling: how long each part of a run took, where the device can tell."""
+"""Profiling: how long each part of a run took, if the device can measure it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORK = 1000  # rows of the large node
 
 
 def graph() -> dg.Graph:
-    """A small node, one that takes much longer, and a constant that is no node to run."""
+    """A small node, one that takes much longer, and a constant, which does not run."""
     g = dg.Graph("g")
     x = g.input("x", sizes=[64, 64], dtype="float32")
     small = dg.exp(x, name="small")

@@ -1,4 +1,4 @@
-"""Device `reference`: graphs run node by node over buffers laid out as their descriptions say."""
+"""Device `reference`: graphs run node by node over buffers with the layouts of their descriptions."""
 
 from __future__ import annotations
 

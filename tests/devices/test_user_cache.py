@@ -1,4 +1,4 @@
-"""The cache is its owner's alone: how its folders are made, and what is refused."""
+"""Only its owner can use the cache: how its folders are made, and what is refused."""
 
 from __future__ import annotations
 

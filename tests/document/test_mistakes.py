@@ -140,7 +140,7 @@ def test_missing_keys_are_told_at_the_declaration() -> None:
     said = at_mark(f"{HEAD}{X}nodes: {{^n: {{op: add, a: x}}}}\noutputs: [n]\n")
     assert said == "node 'n', field 'b': must be given ('dmlgraph operators add' lists its fields)"
     said = at_mark(f"{HEAD}nodes: {{^n: {{op: fill_value_constant, value: 1}}}}\noutputs: [n]\n")
-    assert said == "node 'n', field 'output.dtype': must be given: a fill has no input to take it from"
+    assert said == "node 'n', field 'output.dtype': must be given: a fill has no input that determines it"
 
 
 # Kinds of values.
@@ -195,7 +195,7 @@ def test_a_value_of_the_wrong_kind_is_told_at_its_place(section: str, text: str)
             "field 'output.sizes': is determined by the inputs; got [3, 2]",
         ),
         ("op: exp, input: x, output: {strides: ^[1, 1]}", "field 'output.strides': the strides make elements of the"),
-        ("op: exp, input: x, output: ^[1]", "field 'output': must say dtype, sizes or strides; got [1]"),
+        ("op: exp, input: x, output: ^[1]", "field 'output': must give dtype, sizes or strides; got [1]"),
         (f"{FILL}, value: ^300", "field 'value': does not fit in uint8; got 300"),
         (f"{FILL}, value: ^1e999", "field 'value': is not a number; got 1e999"),
         (FILL.replace("[1]", "[^M]") + ", value: 1", "field 'output.sizes.0': is not a dim of the graph; got M"),

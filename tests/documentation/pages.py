@@ -1,17 +1,17 @@
-"""The pages of the documentation, and what running their code blocks gives.
+"""The pages of the documentation, and the results of running their code blocks.
 
-A page is run from top to bottom in a folder of its own that holds examples/ and rules/:
+A page is run from top to bottom in its own folder, which holds examples/ and rules/:
 
-- `python`: run, all blocks of a page in one namespace; what it prints stands in the `text` block right below it.
+- `python`: is run, all blocks of a page in one namespace; the `text` block right below it shows what it prints.
 - `yaml`: a graph file, which is checked and run on random inputs.
-- `console`: lines `$ dmlgraph …`, each followed by what it prints; `$ echo $?` shows the last exit status, and `> file`
-  writes to one.
-- `json`, and whatever has a `title="name"`: written to a file of that name first.
-- `text` elsewhere, `mermaid` and `cpp`: nothing to run.
+- `console`: lines `$ dmlgraph …`, each followed by its output; `$ echo $?` shows the last exit status, and `> file`
+  writes to a file.
+- `json`, and every block with a `title="name"`: is first written to a file of that name.
+- `text` elsewhere, `mermaid` and `cpp`: are not run.
 
 A comment right above a block changes that, and says why: `<!-- not run: … -->`, `<!-- numbers vary: … -->` (only
-the words are compared) or `<!-- refused: … -->` (a graph file that must not load).  `…` stands for any text of a line,
-a line of `…` alone for any lines.
+the words are compared) or `<!-- refused: … -->` (a graph file that must not load).  `…` matches any text in a line,
+a line with only `…` any lines.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Block:
     """A fenced block.
 
     Attributes:
-        language: the first word behind the fence.
-        text: what is inside.
-        line: of the fence, from 1.
-        title: the file it is, if any.
-        note: what the comment above it says is special, if anything.
-        output: what the next block shows as printed by it, None where that is no output.
+        language: the first word after the fence.
+        text: the block's content.
+        line: the fence's line, from 1.
+        title: the name of its file, if any.
+        note: the comment above it, if any.
+        output: the output that the next block shows; None if the next block is not its output.
     """
 
     language: str
@@ -97,7 +97,7 @@ def blocks(text: str) -> list[Block]:
 
 @dataclasses.dataclass
 class Answer:
-    """What a block, or a command of it, printed; `shown` is what the page says it prints."""
+    """The output of a block, or of a command in it; `shown` is the output on the page."""
 
     block: Block
     shown: str
@@ -182,7 +182,7 @@ def _without_folder(text: str) -> str:
 
 
 def is_shown(shown: str, printed: str, *, numbers: bool = True) -> bool:
-    """Whether a page shows what was printed; `…` stands for anything."""
+    """Whether a page shows what was printed; `…` matches anything."""
     shown, printed = _trimmed(shown, numbers), _trimmed(printed, numbers)
     pattern = "".join(
         r"(?:.*\n)*?" if line.strip() == "…" else ".*?".join(map(re.escape, line.split("…"))) + r"\n"
@@ -192,7 +192,7 @@ def is_shown(shown: str, printed: str, *, numbers: bool = True) -> bool:
 
 
 def _trimmed(text: str, numbers: bool) -> str:
-    """Without spaces at the ends of lines and blank lines at the end; without numbers, if these vary."""
+    """The text without spaces at line ends, without blank lines at its end, and without numbers if these vary."""
     lines = [line.rstrip() for line in text.rstrip().splitlines()]
     if not numbers:
         lines = [re.sub(r"\s+", " ", _NUMBERS.sub("0", line)) for line in lines]

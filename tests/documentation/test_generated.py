@@ -1,4 +1,4 @@
-"""What is generated in the documentation is what its scripts make; what it lists is what there is."""
+"""Generated documentation equals the output of its scripts; its lists are complete."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def links() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "link"), sorted(set(links())))
 def test_links_lead_to_files_that_are_there(name: str, link: str) -> None:
-    """As a reader of the plain files follows them; the site's are checked when it is built."""
+    """Links in the plain files; the site's links are checked when it is built."""
     target, _, anchor = link.partition("#")
     page = DOCS / name
     path = (page.parent / target) if target else page

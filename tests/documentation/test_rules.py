@@ -1,4 +1,4 @@
-"""Every rule of the passes fires on its example in docs/rules/, and leaves the results as it says."""
+"""Every rule of the passes applies to its example in docs/rules/, and keeps the results as exact as it declares."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_results_stay_as_they_are(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_graph_gets_no_larger(name: str) -> None:
-    """But for constants: what is computed is computed by as many nodes at most, and mostly by fewer."""
+    """Not counting constants, there are at most as many nodes as before, and usually fewer."""
     graph = dg.load(EXAMPLES[name])
     before, after = graph.lower(fuse=False), graph.lower(fuse=[name])
     assert operators(after) <= operators(before)

@@ -1,4 +1,4 @@
-"""Parts of models, written as text: what the tests have in common."""
+"""Parts of models as text, which the tests share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def buffer(name: str, values: str, dtype: str = "FLOAT32", more: str = "") -> st
 
 
 def room(name: str, count: int = 4, dtype: str = "FLOAT32") -> str:
-    """A buffer with nothing in it."""
+    """A buffer of zeros, for results."""
     return buffer(name, f'{{"valueCount": {count}, "value": 0}}', dtype)
 
 

@@ -1,4 +1,4 @@
-"""Initial values of buffers: every initialiser against its bytes, files, and mistakes."""
+"""Initial values of buffers: the bytes of every initialiser, files, and mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models become graphs: what each buffer becomes, how dispatches are joined, and what is told of mistakes."""
+"""Models become graphs: what each buffer becomes, how dispatches are connected, and the messages for mistakes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_what_operators_own_is_bound_by_the_dispatchable():
     assert run(graph, a=[1, 2, 3, 4], b=[1, 1, 1, 1]) == {"y": [2, 3, 4, 5]}
 
 
-# How dispatches are joined.
+# How dispatches are connected.
 
 
 def test_dispatches_that_share_a_buffer_are_joined_in_the_order_of_the_commands():
@@ -366,7 +366,7 @@ def places(text: str) -> tuple[str, list[str]]:
     ],
 )
 def test_every_mistake_is_told_with_its_place(text: str, messages: str):
-    """The places are where the `^` stand."""
+    """The locations are those of the `^`."""
     text, where = places(text)
     with pytest.raises(DocumentError) as caught:
         loads(text)
@@ -421,7 +421,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: pathlib.Path):
         dg.load_dxdispatch(tmp_path / "missing.json")
 
 
-# Whatever stands in the place of a value, the answer is a graph or an error with a place.
+# Whatever replaces a value, the result is a graph or an error with a location.
 
 ANYTHING = st.sampled_from(
     [None, True, -1, 0, 3, 1.5, 2**40, 10**30, "", "x", "y", "FLOAT32", "nan", [], [1], ["x"], [[1]], {}, {"name": "x"}]
@@ -433,7 +433,7 @@ WHOLE: list[dict[str, Any]] = [
 
 
 def paths(value: Any) -> Iterator[tuple[Any, ...]]:
-    """The way to every value inside a value."""
+    """The path to every value inside a value."""
     for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
         yield (key,)
         yield from ((key, *rest) for rest in paths(value[key]))

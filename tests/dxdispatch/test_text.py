@@ -1,4 +1,4 @@
-"""The JSON of models: the runner's dialect, places of values and mistakes, and the layout of what is written."""
+"""The JSON of models: the runner's dialect, locations of values and mistakes, and the layout of written models."""
 
 from __future__ import annotations
 

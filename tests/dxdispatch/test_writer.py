@@ -1,4 +1,4 @@
-"""Graphs become models: the JSON that is written, and that it loads as the same graph."""
+"""Graphs become models: the JSON that is written, and the same graph when it is loaded."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ RAMP = np.arange(100, dtype=np.float32)
         (np.array([1, 2], np.int8), ("INT8", [1, 2])),
         (np.array([0.1, -0.0, np.inf, -np.inf, np.nan], np.float16), ("FLOAT16", [0.1, -0.0, "inf", "-inf", "nan"])),
         (np.array([0.1, 1 / 3]), ("FLOAT64", [0.1, 1 / 3])),
-        (np.array([0]), ("INT64", [0])),  # a list, for a constant 0 declares room only
+        (np.array([0]), ("INT64", [0])),  # a list, because a constant 0 means a buffer without content
         (np.full(100, 2.5, np.float32), ("FLOAT32", {"valueCount": 100, "value": 2.5})),
         (np.zeros(100, np.uint8), ("UINT8", {"valueCount": 100, "valueStart": 0, "valueDelta": 0})),
         (np.full(100, np.nan), ("FLOAT64", {"valueCount": 100, "value": "nan"})),

@@ -1,4 +1,4 @@
-"""Where the examples are, and how one is run."""
+"""The folder of the examples, and a fixture that runs one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def run_example(examples: pathlib.Path, device: str) -> RunExample:
-    """Runs the example of a name, such as "digits/digits", on the device, with inputs and dims by name."""
+    """Runs an example by name, such as "digits/digits", on the device, with inputs and dims by name."""
 
     def run(name: str, dims: dict[str, int] | None = None, **inputs: Array) -> dict[str, Array]:
         return dg.load(examples / f"{name}.yaml").compile(device, dims=dims).run(inputs)

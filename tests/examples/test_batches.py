@@ -1,4 +1,4 @@
-"""A batch size told at the last moment, and weights that stay on the device."""
+"""A batch size given at compilation, and weights that stay on the device."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def test_owned_weights_are_given_once(examples: pathlib.Path, device: str):
         for scale, given in ((1, {"w": w, "b": b}), (1, {}), (-2, {"w": -2 * w}), (-2, {})):
             y = executable.run({"x": x, **given})["y"]
             np.testing.assert_allclose(y, np.maximum(x @ (scale * w) + b, 0), rtol=1e-6)
-        w[:] = 7  # the device keeps what it was given, not the caller's array
+        w[:] = 7  # the device keeps the numbers that it was given, not the caller's array
         np.testing.assert_allclose(executable.run({"x": x})["y"], y, rtol=0)

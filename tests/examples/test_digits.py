@@ -1,4 +1,4 @@
-"""The digit classifier: what it computes, how often it is right, and the script that trains it."""
+"""The digit classifier: its results, how often it is right, and the script that trains it."""
 
 from __future__ import annotations
 

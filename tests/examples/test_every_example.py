@@ -1,4 +1,4 @@
-"""Every example: its file and its Python make one graph, and its commands give what its comment says."""
+"""Every example: its file and its Python make the same graph, and its commands print what its comment says."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ FILES_ONLY = {"fill_value_constant", "fill_value_sequence", "ramp"}  # README.md
 
 
 def unnamed(desc: GraphDesc) -> GraphDesc:
-    """The same with numbers for the names of its nodes, which Python code leaves to dmlgraph."""
+    """The graph with numbers as names of its nodes, because Python code leaves the names to dmlgraph."""
     nodes = tuple(dataclasses.replace(node, name=f"n{index}") for index, node in enumerate(desc.nodes))
     return dataclasses.replace(desc, nodes=nodes)
 
@@ -86,7 +86,7 @@ def test_the_graph_survives_being_saved(name: str, tmp_path: pathlib.Path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_graph_is_legal_at_a_level_most_systems_have(name: str):
-    """Examples that are more than a fill state their target."""
+    """All examples except plain fills state their target."""
     target = dg.load(EXAMPLES / f"{name}.yaml").target
     assert target is None if name.startswith("fill_value") else target is not None and target <= FeatureLevel.V5_1
 
@@ -103,17 +103,17 @@ def test_the_page_lists_every_file():
 COMMAND = re.compile(r"#   \$ dmlgraph (run .*)\n((?:#   .*\n)*)")
 SHOWN = re.compile(r"#   (\w+): (\w+) \[([\d, ]+)\]\n((?:#     .*\n)*)")
 NUMBER = re.compile(r"-?\d+\.?\d*")
-NEEDS = {"letterbox/picture_to_photo": "letterbox/letterbox"}  # whose results it takes
+NEEDS = {"letterbox/picture_to_photo": "letterbox/letterbox"}  # it reads that one's results
 
 
 @pytest.fixture
 def copy(tmp_path: pathlib.Path) -> pathlib.Path:
-    """The examples where their commands may write."""
+    """A copy of the examples in a folder where their commands may write."""
     return pathlib.Path(shutil.copytree(EXAMPLES, tmp_path / "examples"))
 
 
 def command(name: str) -> tuple[list[str], str]:
-    """The arguments of the command in a file's comment, and what is shown below it."""
+    """The arguments of the command in a file's comment, and the output below it."""
     ((line, shown),) = COMMAND.findall((EXAMPLES / f"{name}.yaml").read_text())
     arguments = shlex.split(line)
     return arguments if "--output-dir" in arguments else [*arguments, "--output-dir", "results"], shown
@@ -155,7 +155,7 @@ PRINTED = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "normalize_photo"])  # that wants arguments
+@pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "normalize_photo"])  # that one needs arguments
 def test_the_script_runs_and_prints(name: str):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

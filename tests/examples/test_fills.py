@@ -1,4 +1,4 @@
-"""Fills, and position encodings made of them."""
+"""Fills, and positional encodings made of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_positional_encoding_is_vaswanis_formula(run_example: Any):
     for position in range(50):
         for pair in range(8):
             angle = position / 10000 ** (2 * pair / 16)
-            # The rates are float32: an angle of up to 49 is off by a few of its units in the last place.
+            # The rates are float32: an angle of up to 49 has an error of a few units in its last place.
             assert table[position, 2 * pair] == pytest.approx(math.sin(angle), abs=2e-5)
             assert table[position, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=2e-5)
 

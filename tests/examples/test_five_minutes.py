@@ -1,4 +1,4 @@
-"""The first five minutes of a newcomer work, with nothing but what the README says."""
+"""The first five minutes of a newcomer work with the README's commands alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Windows has Dir
 
 
 def commands(text: str) -> list[str]:
-    """What a newcomer types: the script's lines that are about dmlgraph or the newcomer's own file."""
+    """The commands that a newcomer types: the script's lines about dmlgraph or the newcomer's own file."""
     found = re.findall(r"^ *(?:if )?((?:dmlgraph|pip|cp|sed) [^|;\n]*?)(?: 2?>.*| \|.*|;.*)?$", text, re.MULTILINE)
     return [each for each in found if not each.startswith("cp -r")]
 
@@ -42,7 +42,7 @@ def test_the_script_has_what_the_readme_says_and_nothing_else() -> None:
 
 
 def run(folder: pathlib.Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs the script of a copy of the examples with this environment's dmlgraph, and pip kept from the network."""
+    """Runs the script in a copy of the examples with this environment's dmlgraph; pip may not use the network."""
     return subprocess.run(
         [folder / "examples" / SCRIPT.name],
         env=os.environ

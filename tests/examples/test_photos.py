@@ -1,4 +1,4 @@
-"""Photos made ready for a network, and its results led back to the photo."""
+"""Photos prepared for a network, and its results mapped back to the photo."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_photos_strides_read_the_photo_in_place(china: Array, examples: pathli
 
 
 def resized(picture: Array, height: int, width: int) -> Array:
-    """Linear interpolation between the middles of pixels, in float64; beyond the outermost, those."""
+    """Linear interpolation between pixel centres, in float64; beyond the outermost centres it is constant."""
     for axis, size in ((2, height), (3, width)):
         old = picture.shape[axis]
         at = (np.arange(size) + 0.5) * old / size - 0.5

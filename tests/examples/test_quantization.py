@@ -15,7 +15,7 @@ def test_round_trip_per_tensor_and_per_channel(run_example: Any):
         scale = limit / 127
         expected = np.clip(np.round(x / scale), -128, 127) * scale
         np.testing.assert_allclose(results[name], expected, rtol=1e-6, atol=0)
-    # A scale of its own keeps the small channel's digits.
+    # A separate scale keeps the small channel's digits.
     small = np.abs(np.clip(x, -reach, reach) - x)[:, 0] + 0.1 / 127 / 2
     assert (np.abs(results["per_channel"] - x)[:, 0] <= small * (1 + 1e-5)).all()
     assert np.abs(results["per_tensor"] - x)[:, 0].max() > small.max()

@@ -1,4 +1,4 @@
-"""What is measured of a graph, and its trace."""
+"""The measurement of a graph, and its trace."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_trace_is_of_the_format_and_its_slices_nest() -> None:
         stack: list[dict[str, Any]] = []
         parents: dict[str, str] = {}
         for event in slices(made, process):
-            # Nanoseconds, which are whole numbers, since sums of microseconds are rounded.
+            # In nanoseconds, which are whole numbers, because sums of microseconds are rounded.
             begin, end = round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000)
             while stack and begin >= round((stack[-1]["ts"] + stack[-1]["dur"]) * 1000):
                 stack.pop()

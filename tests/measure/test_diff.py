@@ -1,4 +1,4 @@
-"""Where two devices differ: planted faults are found at their nodes."""
+"""Where two devices differ: faults that a test plants are found at their nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Fault = Callable[[GraphDesc, Operator, tuple[Array, ...]], tuple[Array, ...]]
 
 
 class _Wrong:
-    """An operator whose results a fault goes through; all else is the operator's."""
+    """An operator whose results a fault changes; everything else is the operator's."""
 
     def __init__(self, graph: GraphDesc, operator: Operator, fault: Fault) -> None:
         self._graph, self._operator, self._fault = graph, operator, fault
@@ -42,7 +42,7 @@ class _Wrong:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[Fault], str]:
-    """Makes a device `broken` that is the reference with a fault."""
+    """Makes a device `broken`, the reference with a fault."""
 
     def make(fault: Fault) -> str:
         class Broken(ReferenceDevice):
@@ -67,7 +67,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[Fault], str]:
 
 
 def next_number(index: tuple[int, ...], steps: int = 1) -> Callable[[Array], Array]:
-    """Makes one element greater by some ULP."""
+    """Increases one element by `steps` ULP."""
 
     def change(array: Array) -> Array:
         changed = array.copy()
@@ -199,7 +199,7 @@ def test_on_one_device_fusing_is_compared_with_not_fusing() -> None:
     g.output("y", dg.multiply(product, g.fill_value_constant(sizes=[1, 1], dtype="float32", value=0.3), name="y"))
     inputs = {"x": X, "w": np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)}
     found = diff(g, (Side(choose("reference"), False), Side(choose("reference"), True)), inputs)
-    assert not found.equal  # the product is rounded once less
+    assert not found.equal  # fused, the product is rounded one time less
     assert found.first is not None
     assert (found.first.node, found.first.operators) == ("y", ("multiply", "gemm"))
     assert "gemm_scale" in found.first.rules
@@ -209,7 +209,7 @@ def test_on_one_device_fusing_is_compared_with_not_fusing() -> None:
 
 def test_what_vanishes_when_values_are_kept_is_told_of_the_side_that_changes(broken: Any) -> None:
     def fault(graph: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Wrong at the end of a graph that keeps nothing in between."""
+        """A wrong result at the end of a graph that keeps no intermediate values."""
         keeps = len(graph.outputs) == len(graph.nodes)
         wrong = operator.name == "exp" and not keeps
         return tuple(next_number((0, 0))(each) for each in results) if wrong else results

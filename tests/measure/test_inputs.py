@@ -1,4 +1,4 @@
-"""Inputs made of random numbers."""
+"""Inputs of random numbers."""
 
 from __future__ import annotations
 

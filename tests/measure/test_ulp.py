@@ -1,4 +1,4 @@
-"""How far arrays are apart."""
+"""The distance of arrays."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_distance_counts_the_steps_to_the_next_number(start: float, steps: i
     for _ in range(steps):
         b = np.nextafter(b, np.float32(INF))
     crosses_zero = bool(np.signbit(a)[0] != np.signbit(b)[0])
-    assert compare(a, b).ulp == steps + crosses_zero  # nextafter takes the two zeros for one number
+    assert compare(a, b).ulp == steps + crosses_zero  # nextafter treats both zeros as one number
 
 
 def test_the_greatest_difference_is_told_with_its_place() -> None:
@@ -151,7 +151,7 @@ def test_any_of_the_tolerances_is_enough() -> None:
 
 
 def test_the_place_that_is_told_is_one_that_differs() -> None:
-    """Near zero a few units in the last place are nothing, where a relative tolerance is asked for."""
+    """With a relative tolerance, a few units in the last place do not count near zero."""
     a = np.array([1e-30, 1.0], np.float32)
     b = np.array([-1e-30, 1.1], np.float32)
     assert compare(a, b).index == (0,)

@@ -1,4 +1,4 @@
-"""native/abi declares what the official headers declare: sizes, offsets, values, places in tables, IIDs.
+"""native/abi declares what the official headers declare: sizes, offsets, values, vtable positions, IIDs.
 
 The official headers are those of Debian's `directx-headers-dev`, in /usr/include or in the folder that
 DMLGRAPH_DIRECTX_INCLUDE names.
@@ -54,7 +54,7 @@ OVERLOADED = {
 
 @dataclass(frozen=True)
 class Declarations:
-    """What a header of native/abi declares: members by struct, enumerators by enum, methods by interface."""
+    """The declarations of a header of native/abi: members by struct, enumerators by enum, methods by interface."""
 
     structs: dict[str, list[str]]
     enums: dict[str, list[str]]
@@ -87,7 +87,7 @@ def scope(header: str, enum: str) -> str:
 
 
 def comparison(header: str) -> str:
-    """A program: it does not compile where layouts or values differ, and prints methods whose places do."""
+    """A program that does not compile if layouts or values differ, and prints methods whose positions differ."""
     declared = declarations(header)
     lines = [f"#include <{name}>" for name in OFFICIAL[header]]
     lines += [
@@ -189,12 +189,12 @@ def test_headers_agree_on_windows(header: str, tmp_path: Path) -> None:
     (tmp_path / "directx").symlink_to(INCLUDE / "directx")  # the rest of the folder is not for Windows
     source = tmp_path / "compare.cpp"
     source.write_text("#include <windows.h>\n" + comparison(header))
-    annotation = "-D_Maybenull_="  # which this compiler's system headers lack
+    annotation = "-D_Maybenull_="  # this compiler's system headers lack it
     run([compiler, *COMPARE, annotation, "-fsyntax-only", f"-isystem{tmp_path}", str(source)])
 
 
 def test_every_part_is_compared() -> None:
-    """The declarations are found by their text; this fails when a change of style hides them."""
+    """The declarations are found by their text; this fails if a change of style hides them."""
     counts = {
         header: [len(part) for part in (found.structs, found.enums, found.interfaces)]
         for header, found in ((header, declarations(header)) for header in OFFICIAL)
@@ -213,7 +213,7 @@ def reference(part: str) -> list[dict[str, Any]]:
 
 
 def test_directml_agrees_with_reference(tmp_path: Path) -> None:
-    """DirectML's part once more, without the official header: against the reference data."""
+    """DirectML's part again, compared with the reference data instead of the official header."""
     declared = declarations("directml")
     structs = {struct["name"]: struct for struct in reference("structs")}
     values = {member["name"]: member["value"] for enum in reference("enums") for member in enum["members"]}

@@ -1,4 +1,4 @@
-"""The C++ code as its readers find it: what its README names exists, and functions are short."""
+"""The C++ code: the files and functions that its README names exist, and functions are short."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 CPU = ROOT / "native" / "cpu"
-LONGEST = 60  # lines of a function
+LONGEST = 60  # the most lines of a function
 
-# A function's first line: at the margin or in a class, no statement and no type.
+# A function's first line: at the margin or in a class, not a statement and not a type.
 WORDS = r"py::|(?:if|for|while|switch|else|do|try|catch|return|case|namespace|struct|class|enum|union|using)\b"
 START = re.compile(rf"^( *)(?! |//|#|\}}|\{{|(?:{WORDS}))[^;=]*\(")
 
 
 def functions(text: str) -> Iterator[tuple[str, int]]:
-    """The first line of each function whose body has lines of its own, and how many lines the function has."""
+    """The first line of each function that is longer than one line, and its number of lines."""
     lines = [line.split("  //")[0].rstrip() for line in text.splitlines()]
     for first, line in enumerate(lines):
         found = START.match(line)

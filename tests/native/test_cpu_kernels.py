@@ -1,4 +1,4 @@
-"""Single kernels: their error bounds, and that scalars, counts, places and levels do not change what they give."""
+"""Single kernels: their error bounds; scalars, counts, offsets and levels do not change their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TYPES = [dtype for dtype in DataType if dtype.bits >= 8]
 
 
 def single(number: float) -> float:
-    """A number as a float32 has it."""
+    """A number rounded to float32."""
     return float(np.float32(number))
 
 
@@ -47,7 +47,7 @@ def _powered(exponent: float) -> Callable[[Array], Array]:
     return lambda x: np.where(x < 0, np.nan, np.abs(x) ** exponent)
 
 
-# opcode → (the function in float64, immediates, units in the last place it may be off in float32)
+# opcode → (the function in float64, immediates, the greatest error in float32 in units in the last place)
 FUNCTIONS: dict[str, tuple[Callable[[Array], Array], tuple[float, ...], int]] = {
     "EXP": (np.exp, (), 1),
     "LOG": (np.log, (), 1),
@@ -72,7 +72,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], tuple[float, ...], int]] = 
     "SOFTSIGN": (lambda x: x / (1 + np.abs(x)), (), 2),
     "CONSTANT_POW": (_powered(2.5), (2.5,), 1),
 }
-COMPUTED_FROM_SUBNORMALS = 2.0**-100  # nearer to zero the unit is this number's in these
+COMPUTED_FROM_SUBNORMALS = 2.0**-100  # nearer to zero, their unit is this number's
 FLOORED = ("GELU", "SWISH")
 
 
@@ -91,7 +91,7 @@ def numbers() -> Array:
 
 
 def ulps(got: Array, expected: Array, floor: float) -> Array:
-    """How far float32 results are from float64 ones, in units in the last place of the expected."""
+    """The distance of float32 results from float64 ones, in units in the last place of the expected ones."""
     with np.errstate(all="ignore"):
         rounded = expected.astype(np.float32)
         unit = np.spacing(np.fmax(np.abs(rounded), np.float32(floor))).astype(float)
@@ -130,7 +130,7 @@ def test_the_sign_of_zero_is_that_of_the_function(opcode: str, level: str) -> No
 def test_large_angles_are_reduced_exactly(opcode: str, level: str) -> None:
     random = np.random.default_rng(1)
     x = (2.0 ** random.uniform(15, 127, 5_000) * random.choice([-1, 1], 5_000)).astype(np.float32)
-    # Multiples of π/2 that a float32 comes very near to, and both sides of where the C library takes over.
+    # Multiples of π/2 with a float32 very near to them, and both sides of the number from which the C library is used.
     x = np.concatenate([x, np.float32([16367173 * 2.0**72, 1048576, 1048577, 355, 710, 1000 * math.pi])])
     _, _, bound = FUNCTIONS[opcode]
     exactly = {"SIN": math.sin, "COS": math.cos, "TAN": math.tan}[opcode]
@@ -195,7 +195,7 @@ def test_float16_is_rounded_to_nearest_even_once(source: DataType, level: str) -
     assert (np.signbit(got) == np.signbit(expected))[~np.isnan(expected)].all()
 
 
-# What is the same for all kernels.
+# Properties of all kernels.
 
 
 def kernels() -> list[tuple[str, DataType, DataType]]:
@@ -207,7 +207,7 @@ def kernels() -> list[tuple[str, DataType, DataType]]:
 
 
 KERNELS = kernels()
-# Operands that have another type than the operand type: by opcode, a function of (operand, result).
+# Operands whose type is not the operand type: by opcode, a function of (operand, result).
 OTHER_TYPES: dict[str, Callable[[DataType, DataType], list[DataType]]] = {
     "IF": lambda operand, result: [DataType.UINT8, operand, operand],
     "INTEGER_POW": lambda operand, result: [operand, DataType.INT64],

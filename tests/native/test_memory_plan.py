@@ -1,4 +1,4 @@
-"""Tensors are placed in few buffers, none larger than Direct3D 12 can bind."""
+"""Tensors are allocated in few buffers, none larger than Direct3D 12 can bind."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ int main() {  // a line of numbers in (limit, sizes), the plan out
 
 
 class Planner:
-    """plan_memory in a process that stays for the session."""
+    """plan_memory in a process that runs for the whole session."""
 
     def __init__(self, program: Path) -> None:
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def plan(self, sizes: list[int], limit: int = LIMIT) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Bytes of each buffer; (buffer, offset, bytes) of each tensor."""
+        """The bytes of each buffer; (buffer, offset, bytes) of each tensor."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(len(sizes), limit, *sizes, file=self.process.stdin, flush=True)

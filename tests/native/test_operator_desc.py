@@ -1,4 +1,4 @@
-"""An operator's fields become the bytes of its C struct: read back here by the reference data's offsets."""
+"""An operator's fields become the bytes of its C struct; the tests read them back at the reference data's offsets."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def kinds_of(operator: dict[str, Any]) -> list[str]:
 
 
 class Tensor(NamedTuple):
-    """What a TensorDesc is made from, to compare with what is read back."""
+    """The fields of a TensorDesc, to compare with those that are read back."""
 
     data_type: int
     flags: int
@@ -70,7 +70,7 @@ class Operator(NamedTuple):
 
 
 def native(value: Any) -> Any:
-    """The same value as the native module takes it."""
+    """The value in the form that the native module takes."""
     if isinstance(value, Tensor | Operator):
         return value.native()
     if isinstance(value, list):
@@ -162,7 +162,7 @@ NESTED_KINDS = ["tensor", "tensor", "f32", "f32"]  # a fused activation with two
 
 
 def distinctive(kinds: list[str], *, optionals: bool) -> list[tuple[str, Any]]:
-    """Fields in which no two numbers are alike, so that a swap of any two shows."""
+    """Fields whose numbers are all different, so that a swap of any two is noticed."""
     numbers = itertools.count(0x01020304, 0x4107)
     floats = itertools.count(1.5, 0.25)
 

@@ -1,6 +1,6 @@
-"""The software adapter by itself, without DirectML: the checks in software_adapter/, run one by one.
+"""The software adapter without DirectML: the checks in software_adapter/, run one by one.
 
-The libraries under test are those installed beside `dmlgraph.devices.directml.software`, or else built here.
+The libraries under test are those installed beside `dmlgraph.devices.directml.software`, or else ones built here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def compile_with_gxx(*arguments: str | Path) -> None:
 
 
 def build_libraries(folder: Path) -> None:
-    """The two libraries, the way CMakeLists.txt builds them."""
+    """Builds the two libraries as CMakeLists.txt does."""
     shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete"]
     sources = [source for source in sorted(ADAPTER.glob("*.cpp")) if source.name != "dxcore.cpp"]
     sources += [ADAPTER.parent / "cpu" / "runtime" / name for name in ("processors.cpp", "thread_pool.cpp")]
@@ -53,7 +53,7 @@ def build_libraries(folder: Path) -> None:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with libd3d12.so, libdxcore.so, libchecks.so and the program `checks`.
 
-    Made once for all workers of a run: they share the parent of their temporary folders.
+    It is made once for all workers of a run, which share the parent of their temporary folders.
     """
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "software_adapter"
@@ -119,7 +119,7 @@ def test_a_lost_device_says_why(built: Path) -> None:
 
 
 def test_the_stubs_follow_the_interfaces() -> None:
-    """not_implemented.h is what tools/generate_not_implemented.py makes of abi/d3d12.h today."""
+    """not_implemented.h equals what tools/generate_not_implemented.py makes of abi/d3d12.h."""
     script = ROOT / "tools" / "generate_not_implemented.py"
     specification = importlib.util.spec_from_file_location(script.stem, script)
     assert specification
@@ -130,7 +130,7 @@ def test_the_stubs_follow_the_interfaces() -> None:
 
 
 def test_exported_symbols(built: Path) -> None:
-    """Nothing of the C++ inside leaks out, and DirectML finds its functions in version VER_1."""
+    """No internal C++ symbol is exported, and DirectML finds its functions in version VER_1."""
     listing = subprocess.run(
         ["nm", "-D", "--defined-only", built / "libd3d12.so"], capture_output=True, text=True, check=True
     ).stdout
@@ -143,7 +143,7 @@ def test_exported_symbols(built: Path) -> None:
 
 
 def test_layout_of_the_shader_interface(tmp_path: Path) -> None:
-    """The structs that Python mirrors have the sizes and offsets that the header promises."""
+    """The structs that Python mirrors have the sizes and offsets of the header."""
     source = tmp_path / "layout.cpp"
     source.write_text(
         """

@@ -1,4 +1,4 @@
-"""What the tests of the activations share: the formulas in exact numbers, and how near real DirectML comes."""
+"""What the tests of the activations share: the formulas in exact numbers, and the error of the real DirectML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMBERS = (0.5, 1, 3.25, 7, 1e-3, -1e-3, -0.5, -1, -2.75, -6, -12)
 
 
 class ActivationTests(UnaryTests):
-    """Functions that DirectML computes to 4 units of rounding: float16 in half precision, e^x − 1 by its parts."""
+    """Functions that DirectML computes to 4 units of rounding: float16 in half precision, e^x − 1 as a difference."""
 
     levels = OLD_LEVELS
     ulp: ClassVar = {DIRECTML: 4}
@@ -32,7 +32,7 @@ Formula = Callable[..., Fraction]
 
 
 def formula_cases(why: str, formula: Formula, numbers: Sequence[float] = NUMBERS, **attributes: float) -> list[Case]:
-    """Rows whose outputs are a formula's exact results, rounded once."""
+    """Rows whose outputs are the exact results of a formula, rounded once."""
     return rounded_cases(why, lambda x: formula(x, **attributes), numbers, **attributes)
 
 
@@ -40,7 +40,7 @@ def formula_cases(why: str, formula: Formula, numbers: Sequence[float] = NUMBERS
 
 
 def in_float32(formula: Formula) -> Formula:
-    """The formula with its attributes as float32 has them."""
+    """The formula with its attributes rounded to float32."""
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(formula).parameters.items()

@@ -1,7 +1,7 @@
-"""The checks every operator passes, family by family.
+"""The checks that every operator passes, family by family.
 
 A file `test_<operator>.py` has a subclass of one of these classes that states the operator's facts as class
-attributes; the checks are inherited.  What computes takes the fixture `device`, so that another device is one
+attributes; the checks are inherited.  Checks that compute take the fixture `device`, so that another device is one
 more parameter.
 """
 
@@ -35,18 +35,18 @@ from .harness import (
 
 DIRECTML = "directml:software"
 CPU_ULP = 8
-HALF_ULP = 4  # of the steps that the reference takes with DirectML where it computes a function of float16
+HALF_ULP = 4  # for the steps of a float16 function, which the reference rounds as DirectML does
 
 
 def tolerance(device: str, ulp: Mapping[str, int], floor: Mapping[str, float], half: bool = False) -> tuple[int, float]:
-    """How far a device may be off, of what each may: units in the last place, and the number that gives the least unit.
+    """A device's tolerance: units in the last place, and the number whose unit is the least.
 
-    The kernels of `cpu` have bounds of their own, which tests/native/test_cpu_kernels.py holds them to, to the bit
-    where they are exact; here it is enough that they mean the same.
+    The kernels of `cpu` have their own bounds, which tests/native/test_cpu_kernels.py checks, bit for bit where they
+    are exact; here it is enough that they compute the same function.
 
     Args:
-        half: the result is a unary function of a float16 tensor, which the reference computes as DirectML does: to
-            the bit, as test_float16_sweep.py shows, and so as near to the true numbers as DirectML comes.
+        half: the result is a unary function of a float16 tensor, which the reference computes with the bits of
+            DirectML, as test_float16_sweep.py shows, and so with the error of DirectML.
     """
     if half and device == "reference":
         return min(ulp.get(DIRECTML, 0), HALF_ULP), floor.get(DIRECTML, 0.0)
@@ -56,17 +56,17 @@ def tolerance(device: str, ulp: Mapping[str, int], floor: Mapping[str, float], h
 
 
 class OperatorTests:
-    """The checks every operator passes.  A subclass states:
+    """The checks that every operator passes.  A subclass states:
 
     Attributes:
         operator: its name.
         cases: the table of values.
-        sample: a row with tensors of several dimensions and unequal sizes, to be run in every layout.
-        asked: the outputs that the sample gives; by default all that the operator has.
-        levels: what the tensors that `node_at` makes may be by feature level, as `parse_levels` reads it.
-        ulp: device → how far from `gives` it may be, in units in the last place; a device not named is exact.
-        ulp_floor: device → the number that gives the unit to all that are nearer to zero; 0 unless named.  Who
-            computes tanh as 1 − 2 / (e^2x + 1) loses near zero what rounding loses at 1.
+        sample: a row with tensors of several dimensions and unequal sizes, which is run in every layout.
+        asked: the outputs that the sample gives; by default all outputs of the operator.
+        levels: by feature level, what is legal for the tensors that `node_at` makes, as `parse_levels` reads it.
+        ulp: device → the error that it may have, in units in the last place; other devices are exact.
+        ulp_floor: device → a number; all numbers nearer to zero have its unit.  By default 0.  A device that computes
+            tanh as 1 − 2 / (e^2x + 1) has the rounding error of numbers near 1 near zero.
     """
 
     operator: ClassVar[str]
@@ -77,7 +77,7 @@ class OperatorTests:
     ulp: ClassVar[Mapping[str, int]] = {}
     ulp_floor: ClassVar[Mapping[str, float]] = {}
 
-    # How a node with a tensor of some data type and rank is made, for the level checks.
+    # Makes a node with a tensor of some data type and rank, for the level checks.
 
     def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
         """Adds the operator to a graph with tensors of this data type and number of dimensions."""
@@ -121,7 +121,7 @@ class OperatorTests:
         error = refused(self.operator, self.sample.inputs, **self._asking_strides(lambda sizes: [0] * len(sizes)))
         assert error.field == f"{path}.strides"
         assert error.got == [0] * gives.ndim
-        assert error.allowed == "strides that give every element an address of its own"
+        assert error.allowed == "strides that give every element its own address"
 
     @pytest.mark.parametrize("level", dg.FeatureLevel, ids=str)
     def test_levels(self, level: dg.FeatureLevel) -> None:
@@ -155,13 +155,13 @@ class OperatorTests:
                 assert error.field == field
 
     def _outputs(self) -> list[tuple[str, Array]]:
-        """The outputs of the sample: where each is in the fields, and its values."""
+        """The outputs of the sample: the field of each, and its values."""
         fields, gives = self.asked or operator_class(self.operator).output_fields, self.sample.gives
         paths = [f"outputs.{index}" for index in range(len(gives))] if fields == ("outputs",) else fields
         return list(zip(paths, gives, strict=True))
 
     def _asking_strides(self, strides: Any) -> dict[str, Any]:
-        """The sample's fields with the outputs' strides asked for."""
+        """The sample's fields, which also request strides of the outputs."""
         asked = {
             path: {"dtype": str(each.dtype), "sizes": each.shape, "strides": strides(each.shape)}
             for path, each in self._outputs()
@@ -175,9 +175,9 @@ NodeAt = Callable[[dg.Graph, str, int], None]
 
 
 def check_level(table: Mapping[dg.FeatureLevel, Legal], level: dg.FeatureLevel, node_at: NodeAt) -> None:
-    """At `level` just what the table says is legal, and what is not says so and from which level it will be.
+    """At `level` exactly what the table says is legal; the error of everything else says from which level it is.
 
-    `node_at` adds the node to a graph, its tensors having a data type and a number of dimensions.
+    `node_at` adds the node to a graph; its tensors have a data type and a number of dimensions.
     """
     legal = at_level(table, level)
 
@@ -275,9 +275,9 @@ class ScaledTests(UnaryTests):
 
 
 class BroadcastTests(OperatorTests):
-    """Element-wise operators of several tensors: their sizes broadcast like NumPy's."""
+    """Element-wise operators of several tensors: their sizes broadcast as in NumPy."""
 
-    # Sizes of the inputs, and what NumPy makes of them.
+    # Sizes of the inputs, and of the result in NumPy.
     broadcasts: ClassVar = (([2, 1, 3], [4, 1], [2, 4, 3]), ([1], [2, 3], [2, 3]), ([2, 3], [3], [2, 3]))
 
     def test_inputs_broadcast(self, device: str) -> None:

@@ -1,6 +1,6 @@
 """Numbers without rounding errors, to compare operators with: exact rationals, and functions to 60 digits.
 
-Nothing here computes with NumPy's arithmetic, so that a mistake in a NumPy expression shows.
+Nothing here uses NumPy's arithmetic, so a mistake in a NumPy expression is found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORMATS = {"float16": (11, -14, 16), "float32": (24, -126, 128), "float64": (53
 
 
 def rounded(number: Fraction | Decimal | int, dtype: str) -> float:
-    """An exact number rounded once, to the nearest value of a float type, ties to even, beyond the range infinite."""
+    """An exact number rounded once to a float type: to nearest, ties to even; infinite beyond the range."""
     exact = Fraction(number)
     digits, least, beyond = _FORMATS[dtype]
     if exact == 0:
@@ -45,7 +45,7 @@ def float32(number: Fraction | Decimal) -> Fraction:
 
 
 def values(numbers: Iterable[float], dtype: str) -> list[Fraction]:
-    """What numbers are exactly once they are stored in a float type."""
+    """The exact values of numbers after they are stored in a float type."""
     return [Fraction(rounded(Fraction(number), dtype)) for number in numbers]
 
 
@@ -60,7 +60,7 @@ def _in_context(function: Callable[..., Decimal]) -> Callable[..., Decimal]:
 
 
 def _series(start: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
-    """start · (1 + r(1) · (1 + r(2) · …)) until terms no longer count."""
+    """start · (1 + r(1) · (1 + r(2) · …)) until terms are negligible."""
     total, term, index = start, start, 0
     while abs(term) > Decimal(10) ** -70:
         index += 1
@@ -70,7 +70,7 @@ def _series(start: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
 
 
 def _reduced(x: Decimal) -> Decimal:
-    """x less whole turns."""
+    """x minus whole turns."""
     turn = 2 * _PI
     return x - (x / turn).to_integral_value() * turn
 
@@ -95,7 +95,7 @@ def cos(x: Decimal) -> Decimal:
 
 
 def _sum_series(x: Decimal, sign: int, factor: Callable[[int], Decimal]) -> Decimal:
-    """Σ x^(2k+1) · sign^k · factor(k) until terms no longer count."""
+    """Σ x^(2k+1) · sign^k · factor(k) until terms are negligible."""
     total, power, k = Decimal(0), x, 0
     while abs(power * factor(k)) > Decimal(10) ** -(70):
         total += power * factor(k)

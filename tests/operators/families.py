@@ -1,4 +1,4 @@
-"""The checks of families of operators, beside those that every operator passes."""
+"""The checks of families of operators, in addition to those that every operator passes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .harness import (
 
 
 class ApproximatedTests(OperatorTests):
-    """The reference is exact; float32 of a device is within `error` of it, but for rows it is known to give otherwise.
+    """The reference is exact; a device's float32 results are within `error`, except in rows that are known to differ.
 
     Attributes:
-        error: how far DirectML's float32 result may be off, absolute.
-        differing: row → what DirectML gives instead.
+        error: the absolute error that DirectML's float32 results may have.
+        differing: row → the results of DirectML.
     """
 
     error: ClassVar[float]
@@ -46,19 +46,21 @@ class ApproximatedTests(OperatorTests):
 
     def check_row(self, case: Case, device: str) -> None:
         if device == "directml:software" and case.why in self.differing:
-            with pytest.raises(AssertionError):  # not any more? then the row is to be taken out of `differing`
+            with pytest.raises(
+                AssertionError
+            ):  # if this fails, DirectML no longer differs: remove the row from `differing`
                 super().check_row(case, device)
             return
         super().check_row(case, device)
 
 
 class TypedOutputTests(OperatorTests):
-    """Operators whose output has a data type of its own.
+    """Operators whose output has another data type than the inputs.
 
     Attributes:
-        output_levels: what the output may be by feature level, as `parse_levels` reads it.
-        input_dtype: a data type that the inputs may have at every level.
-        output_dtype: one that the output may have.
+        output_levels: by feature level, what is legal for the output, as `parse_levels` reads it.
+        input_dtype: a data type that is legal for the inputs at every level.
+        output_dtype: one that is legal for the output.
     """
 
     output_levels: ClassVar[str]
@@ -81,7 +83,7 @@ class TypedOutputTests(OperatorTests):
 
 
 class RetypedTests(TypedOutputTests):
-    """f(x), a whole number about each element, in uint8, or in another type where it is asked for and legal."""
+    """f(x), a whole number for each element, in uint8, or in another type if it is requested and legal."""
 
     output_dtype = "uint8"
 
@@ -100,7 +102,7 @@ class RetypedTests(TypedOutputTests):
 
 
 class ComparisonTests(TypedOutputTests, BinaryTests):
-    """a against b: 1 or 0, in uint8 or uint32."""
+    """Comparisons of a and b: 1 or 0, in uint8 or uint32."""
 
     levels = "1.0: 4D F32 F16 | 2.1: 4D ALL8 | 3.0: 1-8D ALL8 | 4.1: 1-8D ALL10"
     output_levels = "1.0: 4D U32 | 2.0: 4D U32 U8 | 3.0: 1-8D U32 U8"
@@ -127,7 +129,7 @@ class ComparisonTests(TypedOutputTests, BinaryTests):
 
 
 class FillTests(OperatorTests):
-    """Operators without inputs; `attributes` are values that every data type takes."""
+    """Operators without inputs; `attributes` are values that every data type can hold."""
 
     attributes: ClassVar[dict[str, Any]]
 
@@ -172,11 +174,11 @@ class FillTests(OperatorTests):
 
 
 class ShapedTests(OperatorTests):
-    """Beside what `OperatorTests` asks for, a subclass states:
+    """In addition to the attributes of `OperatorTests`, a subclass states:
 
     Attributes:
-        kinds: a letter for each input; inputs of one letter have one data type.
-        main: the letter that `levels` is about.
+        kinds: a letter for each input; inputs with the same letter have the same data type.
+        main: the letter of the inputs that `levels` describes.
         dtypes: by letter, a data type that is legal at every level.
         others: by letter, the levels of the other inputs.
     """
@@ -194,7 +196,7 @@ class ShapedTests(OperatorTests):
         self.node_with(graph, self.main, dtype, rank)
 
     def node_with(self, graph: dg.Graph, kind: str, dtype: str, rank: int) -> None:
-        """Adds the operator with inputs of a kind having a data type."""
+        """Adds the operator; inputs of a kind have a data type."""
         sizes, fields = self.at_rank(rank)
         tensors = [
             graph.input(f"x{index}", sizes=each, dtype=dtype if of == kind else self.dtypes[of])

@@ -1,6 +1,6 @@
 """What the tests of the operators share: one-node graphs, comparisons, tables of values, and feature levels.
 
-Everything that computes goes through the public API and takes a device's name.
+All computations use the public API and take a device's name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INF, NAN = float("inf"), float("nan")
 
 
 def array(values: Any, dtype: str) -> Array:
-    """Numbers as an array of a data type; an array stays what it is."""
+    """Numbers as an array of a data type; an array is returned unchanged."""
     return values if isinstance(values, np.ndarray) else np.array(values, dtype)
 
 
@@ -42,7 +42,7 @@ def operator_class(name: str) -> type[Operator]:
 
 
 def add_node(graph: dg.Graph, operator: str, tensors: Sequence[Any] = (), **keywords: Any) -> tuple[dg.Value, ...]:
-    """The operator in a graph, by the function or method users call; the node's name is `node`.
+    """Adds the operator to a graph, by the function or method that users call; the node's name is `node`.
 
     Returns its outputs, without those that are left out.
     """
@@ -56,15 +56,15 @@ def add_node(graph: dg.Graph, operator: str, tensors: Sequence[Any] = (), **keyw
 def build(
     operator: str, inputs: Sequence[Any] = (), *, target: str | None = None, input_strides: Any = None, **keywords: Any
 ) -> tuple[dg.Graph, dict[str, Array]]:
-    """A graph of one node and the arrays to run it on.
+    """A graph of one node, and the arrays to run it on.
 
     Args:
         operator: its name.
         inputs: an array for each tensor, a list of arrays for an array of tensors, None for an absent one; a
             number stays a number.
         target: the graph's feature level.
-        input_strides: sizes → the strides its inputs are declared with; by default packed.
-        keywords: attributes, and what is asked of the outputs.
+        input_strides: sizes → the strides with which its inputs are declared; by default packed.
+        keywords: attributes, and what is requested of the outputs.
     """
     graph = dg.Graph("test", target=target)
     feeds: dict[str, Array] = {}
@@ -99,7 +99,7 @@ def run(operator: str, inputs: Sequence[Any] = (), *, device: str = "reference",
 
 
 def refused(operator: str, inputs: Sequence[Any] = (), **keywords: Any) -> dg.OperatorError:
-    """The error an operator is refused with; it always names the node."""
+    """The error with which an operator is refused; it always names the node."""
     with pytest.raises(dg.OperatorError) as caught:
         build(operator, inputs, **keywords)
     assert caught.value.node == "node"
@@ -114,9 +114,9 @@ def bits_of(values: Array) -> Array:
 
 
 def ulps(got: Array, expected: Array, floor: float = 0.0) -> Array:
-    """How many values of the float type lie between; NaNs count as equal, and so do the zeros.
+    """The distance in values of the float type; NaNs count as equal, and so do zeros of both signs.
 
-    Nearer to zero than `floor` the unit is that of `floor`.
+    Numbers nearer to zero than `floor` have the unit of `floor`.
     """
 
     def ordered(values: Array) -> Array:
@@ -136,7 +136,7 @@ def ulps(got: Array, expected: Array, floor: float = 0.0) -> Array:
 
 
 def assert_same(got: Array, expected: Array, ulp: int = 0, floor: float = 0.0) -> None:
-    """Same data type, sizes and values: exactly (−0.0 is not 0.0, any NaN is a NaN), or within `ulp` units.
+    """Asserts the same data type, sizes and values: exactly (−0.0 is not 0.0, all NaNs are equal), or to `ulp` units.
 
     `floor` is that of `ulps`.
     """
@@ -162,7 +162,7 @@ def values(rng: np.random.Generator, sizes: Any, dtype: str) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A row of an operator's table: the inputs and what it makes of them; `why` is the test's name."""
+    """A row of an operator's table: the inputs and the results; `why` is the test's name."""
 
     why: str
     inputs: tuple[Any, ...]
@@ -171,7 +171,7 @@ class Case:
 
 
 def case(why: str, inputs: Sequence[Any], gives: Any, of: str = "float32", to: str = "", **fields: Any) -> Case:
-    """Inputs of one data type and the output, of the same or the type `to`: numbers, or arrays of any type.
+    """A row: inputs of one data type, and the output of the same type or of `to`; numbers, or arrays of any type.
 
     Several outputs are a tuple; a list of arrays is an array of tensors.
     """
@@ -191,7 +191,7 @@ def case(why: str, inputs: Sequence[Any], gives: Any, of: str = "float32", to: s
 
 
 def source_case(why: str, gives: Any, dtype: str, **fields: Any) -> Case:
-    """A row of an operator without inputs, which is asked for the sizes and the data type of `gives`."""
+    """A row of an operator without inputs; its output is requested with the sizes and the data type of `gives`."""
     output = array(gives, dtype)
     return Case(f"{why} ({dtype})", (), (output,), {"sizes": output.shape, "dtype": dtype, **fields})
 
@@ -225,14 +225,14 @@ _SHORT = {"ALL8": _ALL8, "ALL10": f"{_ALL8} I64 U64", "ALL11": f"{_ALL8} I64 U64
 
 @dataclasses.dataclass(frozen=True)
 class Legal:
-    """What a tensor may be at a level."""
+    """The data types and numbers of dimensions that a tensor may have at a level."""
 
     ranks: range
     dtypes: tuple[str, ...]
 
 
 def parse_levels(text: str) -> dict[dg.FeatureLevel, Legal]:
-    """`1.0: 4-5D F32 F16 | 2.1: 4D ALL8`: from each level on, the numbers of dimensions and the data types."""
+    """Reads `1.0: 4-5D F32 F16 | 2.1: 4D ALL8`: from each level on, the numbers of dimensions and the data types."""
     table = {}
     for entry in text.split("|"):
         level, _, what = entry.partition(":")
@@ -246,7 +246,7 @@ def parse_levels(text: str) -> dict[dg.FeatureLevel, Legal]:
 
 
 def at_level(table: Mapping[dg.FeatureLevel, Legal], level: dg.FeatureLevel) -> Legal | None:
-    """The entry of a table that holds at a level."""
+    """The entry of a table that is valid at a level."""
     since = max((each for each in table if each <= level), default=None)
     return None if since is None else table[since]
 
@@ -255,13 +255,13 @@ def at_level(table: Mapping[dg.FeatureLevel, Legal], level: dg.FeatureLevel) -> 
 
 
 def transposed(sizes: Sequence[int]) -> list[int]:
-    """Strides with the first dimension closest together."""
+    """Strides with the first dimension innermost."""
     strides = list(itertools.accumulate(sizes[:-1], lambda product, size: product * size, initial=1))
     return [int(stride) for stride in strides]
 
 
 def spread(sizes: Sequence[int]) -> list[int]:
-    """Row-major strides with a gap behind every element and one more behind every row."""
+    """Row-major strides with a gap after every element and another one after every row."""
     strides = [2]
     for size in reversed(sizes[1:]):
         strides.insert(0, strides[0] * size + 1)

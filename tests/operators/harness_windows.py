@@ -17,7 +17,7 @@ from .harness import Array, add_node, array, refused
 
 Index = tuple[int, ...]
 
-# Integers that differ everywhere and have both signs; sums of a few of them are exact in every float type.
+# Different integers of both signs; sums of a few of them are exact in every float type.
 IMAGE = array([[[[3, -1, 4, 1, -5], [9, 2, -6, 5, 3], [-5, 8, 9, 7, -9], [3, 2, -3, 8, 4]]]], "float32")
 VOLUME = (np.arange(24) * 7 % 11 - 5).reshape(1, 1, 2, 3, 4).astype("float32")
 
@@ -30,7 +30,7 @@ def windows(
     end_padding: Sequence[int],
     dilations: Sequence[int] | None = None,
 ) -> Iterator[tuple[Index, list[tuple[Index, Index | None]]]]:
-    """(window, [(tap, where it is in the tensor, None for padding)]) of spatial sizes, in row-major order."""
+    """(window, [(tap, its index in the tensor, or None for padding)]) of spatial sizes, in row-major order."""
     dilations = dilations or [1] * len(sizes)
     counts = []
     for size, taps, stride, start, end, dilation in zip(
@@ -66,7 +66,7 @@ def pooled(x: Array, function: Callable[[list[Fraction | None]], Any], **fields:
 class WindowTests(OperatorTests):
     """Operators with windows.  `attributes` are the fields of a table of levels for a number of dimensions."""
 
-    per_dimension: ClassVar[dict[str, int]]  # field → what it holds for each spatial dimension
+    per_dimension: ClassVar[dict[str, int]]  # field → its value for each spatial dimension
     others: ClassVar[dict[str, Any]] = {}
 
     def attributes(self, rank: int) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class WindowTests(OperatorTests):
 
 
 class PoolingTests(WindowTests):
-    """Operators that pool one tensor to another."""
+    """Operators that pool one tensor into another."""
 
     def test_windows_fit_into_the_padded_tensor(self) -> None:
         height = self.sample.inputs[0].shape[2]

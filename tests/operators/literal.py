@@ -1,4 +1,4 @@
-"""Formulas of normalizations and the like, element by element in 50 digits, to compare with."""
+"""Formulas of normalizations and similar operators, element by element in 50 digits, to compare with."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Index = tuple[int, ...]
 
 
 def some(sizes: Sequence[int], dtype: str = "float32", low: float = -2, high: float = 2, seed: int = 0) -> Array:
-    """Numbers that look at random and are the same every time, from `low` to `high`, neither included."""
+    """Numbers that look random and are the same every time, strictly between `low` and `high`."""
     count = math.prod(sizes)
     steps = [(index * 37 + seed * 11 + 5) % 101 + 1 for index in range(count)]
     return np.array([low + (high - low) * step / 102 for step in steps]).astype(dtype).reshape(sizes)
 
 
 def number(array: Any, index: Index) -> Decimal:
-    """An element of an array that is read as often as needed along its dimensions of size 1."""
+    """An element of an array, which is broadcast along its dimensions of size 1."""
     return Decimal(float(array[tuple(0 if size == 1 else i for i, size in zip(index, array.shape, strict=True))]))
 
 
@@ -33,14 +33,14 @@ def places(sizes: Iterable[int]) -> Iterator[Index]:
 
 
 def filled(sizes: Sequence[int], element: Callable[[Index], Decimal], dtype: str) -> Array:
-    """The array whose element at an index is that of the function, rounded once."""
+    """The array whose elements are the function of their indices, rounded once."""
     with localcontext(prec=50):
         values = [exact.rounded(element(index), dtype) for index in places(sizes)]
     return np.array(values, dtype).reshape(sizes)
 
 
 def along(index: Index, sizes: Sequence[int], axes: Sequence[int]) -> list[Index]:
-    """The places that differ from an index in nothing but the axes."""
+    """The indices that differ from an index only along the axes."""
     return [
         place
         for place in places(sizes)
@@ -58,5 +58,5 @@ def root(value: Decimal) -> Decimal:
 
 
 def step(attribute: float) -> Decimal:
-    """A FLOAT attribute as the struct holds it."""
+    """A FLOAT attribute rounded to float32, as in the struct."""
     return Decimal(float(np.float32(attribute)))

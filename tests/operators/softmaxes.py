@@ -1,4 +1,4 @@
-"""What the tests of softmax and its kin share: exact results over any set of axes, and the rules for axes."""
+"""What the tests of softmax and its variants share: exact results over any set of axes, and the rules for axes."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def sets_of_axes(formula: Formula) -> list[Case]:
 
 
 class AlongAxesTests(UnaryTests):
-    """DirectML divides and takes logarithms of what has been rounded."""
+    """DirectML divides rounded numbers, and takes their logarithms."""
 
     ulp: ClassVar = {DIRECTML: 4}
     ulp_floor: ClassVar = {DIRECTML: 1.0}
 
 
 class LastAxisTests(AlongAxesTests):
-    """Operators of matrices, along the last axis."""
+    """Operators on matrices, along the last axis."""
 
     levels = OLD_LEVELS
 
@@ -74,7 +74,7 @@ class LastAxisTests(AlongAxesTests):
 
 
 class ChosenAxesTests(AlongAxesTests):
-    """Operators that are told their axes."""
+    """Operators with a field for the axes."""
 
     levels = "5.1: 1-8D F32 F16"
 

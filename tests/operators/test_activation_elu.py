@@ -38,7 +38,7 @@ class TestActivationCelu(ActivationTests):
     )
 
     def test_the_zeros_and_nan_become_zero(self, device: str) -> None:
-        """Measured: the formula is a sum, and HLSL's max and min drop a NaN."""
+        """Measured: the formula is a sum, and HLSL's max and min ignore NaN."""
         for dtype in FLOATS:
             got = run(self.operator, [array([0.0, -0.0, NAN], dtype)], device=device)
             assert_same(got, array([0.0, 0.0, 0.0], dtype))
@@ -57,6 +57,6 @@ class TestActivationScaledElu(ActivationTests):
     )
 
     def test_zero_belongs_to_the_line(self, device: str) -> None:
-        """Measured: gamma · 0 where alpha · gamma · (e^0 − 1) would have another sign."""
+        """Measured: gamma · 0, although alpha · gamma · (e^0 − 1) would have another sign."""
         got = run(self.operator, [array([0.0, -0.0], "float32")], device=device, alpha=-1, gamma=2)
         assert_same(got, array([0.0, -0.0], "float32"))

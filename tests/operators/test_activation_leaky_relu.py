@@ -60,7 +60,7 @@ class TestActivationThresholdedRelu(UnaryTests):
         }
         inputs, fields = hosts[host]
         got = run_all(host, inputs, device=device, **fields)[-1]
-        # An RNN is given no NaN: it clips what the function is given.
+        # An RNN gets no NaN, because it clips the function's argument.
         assert_same(got.ravel(), array([NAN if dtype == "float32" and host != "rnn" else 0, 0, 2], dtype))
 
 

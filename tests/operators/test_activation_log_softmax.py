@@ -31,7 +31,7 @@ class TestActivationLogSoftmax(LastAxisTests):
 
     @pytest.mark.parametrize("dtype", FLOATS)
     def test_nan_and_infinity_spread_along_their_rows(self, dtype: str) -> None:
-        """DirectML takes the logarithm of at least 1e−20 instead of NaN: its results are then of no use."""
+        """DirectML takes the logarithm of 1e−20 instead of NaN, so its results are useless."""
         x = array([[NAN, 1, 2], [INF, 1, 2], [-INF, 0, -INF]], dtype)
         got = run(self.operator, [x])
         assert_same(got, array([[NAN] * 3, [NAN] * 3, [-INF, 0, -INF]], dtype))

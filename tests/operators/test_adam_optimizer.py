@@ -20,7 +20,7 @@ def step(number: int) -> np.ndarray:
 
 
 def adam(numbers: tuple[float, ...], t: int, fields: Mapping[str, float]) -> tuple[Decimal, ...]:
-    """Parameter, first and second moment after step t from those before and the gradient, to 40 digits."""
+    """Parameter, first and second moment after step t, from the ones before it and the gradient, to 40 digits."""
     with localcontext(prec=40):
         x, m, v, g, rate, beta1, beta2, epsilon = (
             Decimal(float(np.float32(each))) for each in (*numbers, *fields.values())
@@ -96,7 +96,7 @@ class TestAdamOptimizer(ShapedTests):
 
     @pytest.mark.parametrize("number", [1, 2, 10, 1000])
     def test_formula(self, number: int, device: str) -> None:
-        """Within 8 units of float32, where nothing cancels; the reference is right to one."""
+        """To 8 units of float32, because nothing cancels; the reference to one."""
         rng = np.random.default_rng(number)
         x, m, v, g = (rng.uniform(1, 2, [1, 1, 2, 5]).astype(np.float32) for _ in range(4))
         fields = {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
@@ -112,7 +112,7 @@ class TestAdamOptimizer(ShapedTests):
         assert (error.field, error.got) == ("training_step.sizes", [1, 1, 1, 2])
 
     def test_step_is_uint32(self) -> None:
-        """Measured: DirectML refuses the float types of its documentation's table."""
+        """Measured: DirectML refuses the float types that its documentation lists."""
         for dtype in ("float32", "int32"):
             error = refused("adam_optimizer", [*self.sample.inputs[:4], step(1).astype(dtype)], **EXACT)
             assert (error.field, error.got, error.allowed) == ("training_step.dtype", dtype, "uint32")

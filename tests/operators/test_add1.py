@@ -15,7 +15,7 @@ from .harness import FLOATS, INF, NAN, add_node, array, assert_same, case, each_
 
 class TestAdd1(BinaryTests):
     operator = "add1"
-    ulp: ClassVar = {"directml:software": 1}  # a fused RELU gives −0 for what is below zero
+    ulp: ClassVar = {"directml:software": 1}  # a fused RELU gives −0 for negative numbers
     levels = "2.0: 4-5D F32 F16 | 3.0: 1-8D F32 F16"
     sample = case(
         "two dimensions", [[[1, 2, 3], [4, 5, 6]], [[10, 20, 30], [40, 50, 60]]], [[11, 22, 33], [44, 55, 66]]

@@ -1,4 +1,4 @@
-"""ARGMIN and ARGMAX: where the least or greatest element is inside the reduced axes."""
+"""ARGMIN and ARGMAX: the index of the least or greatest element within the reduced axes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def at(why: str, x: Any, gives: Any, dtype: str = "float32", **fields: Any) -> C
 
 
 class ArgTests(ShapedTests):
-    """What holds for both; `onnx` is ONNX's operator."""
+    """The checks of both; `onnx` is ONNX's operator."""
 
     onnx: str
 

@@ -14,7 +14,7 @@ PI = 4 * exact.atan(exact.Fraction(1))
 
 
 def angles(why: str, y: list[float], x: list[float], eighths: list[float], dtype: str) -> Case:
-    """Points at whole eighths of half a turn of π/4 each."""
+    """Points at angles of whole multiples of π/4."""
     return case(why, [y, x], [exact.rounded(PI * Decimal(each) / 4, dtype) for each in eighths], dtype)
 
 

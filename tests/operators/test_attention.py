@@ -1,4 +1,4 @@
-"""MULTIHEAD_ATTENTION and MULTIHEAD_ATTENTION1, against the formula number by number, and against ONNX's Attention."""
+"""MULTIHEAD_ATTENTION and MULTIHEAD_ATTENTION1, compared with the formula number by number, and ONNX's Attention."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def unstacked(tensor: Array, place: int) -> Heads:
 
 
 def new_rows(tensors: dict[str, Array], role: str, heads: int) -> Heads | None:
-    """The new queries, keys or values, wherever they come from."""
+    """The new queries, keys or values, from any of their tensors."""
     if role in tensors:
         return split(tensors[role], heads)
     for field, roles in (
@@ -57,7 +57,7 @@ def new_rows(tensors: dict[str, Array], role: str, heads: int) -> Heads | None:
 
 
 def filtered(kind: str, mask: Array, at: tuple[int, int, int, int], total: int) -> float:
-    """How many times the filter value is added to the score of sequence, head, query and key."""
+    """How many times the filter value is added to the score of a sequence, head, query and key."""
     b, head, query, key = at
     flat = [int(each) for each in mask.reshape(-1)]
     if kind == "boolean":
@@ -72,7 +72,7 @@ def filtered(kind: str, mask: Array, at: tuple[int, int, int, int], total: int) 
 
 
 def attended(tensors: dict[str, Array], query_heads: int, key_heads: int, kind: str, lengths: Any = None) -> Any:
-    """The output, and keys and values with the past ones in front."""
+    """The output, and keys and values with the past ones first."""
     parts: dict[str, Any] = {}
     start = 0
     for role in ("query", "key", "value"):
@@ -137,7 +137,7 @@ def row(
     heads: tuple[int, int] = (H, H),
     **given: Any,
 ) -> Case:
-    """A row with the named tensors, and others as given."""
+    """A row with the named tensors, and others as they are given."""
     query_heads, key_heads = heads
     sizes = {
         "query": [B, S, query_heads * D],
@@ -177,7 +177,7 @@ def flags(*sizes: int) -> Array:
 
 
 def rows(operator: str) -> tuple[Case, ...]:
-    """What both have."""
+    """The rows of both operators."""
     return tuple(
         row(operator, why, names, of, kind, **given)
         for of in FLOATS
@@ -222,7 +222,7 @@ class AttentionTests(OperatorTests):
 
     asked: ClassVar = ("output", "output_present_key", "output_present_value")
     ulp: ClassVar = {"reference": 1, "directml:software": 4}
-    ulp_floor: ClassVar = {"reference": 0.1, "directml:software": 2.0}  # the greatest value that is weighed
+    ulp_floor: ClassVar = {"reference": 0.1, "directml:software": 2.0}  # the greatest weighted value
 
     def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
@@ -233,7 +233,7 @@ class AttentionTests(OperatorTests):
         return FIELDS | heads | {"mask_type": "none"} | changes
 
     def refused(self, names: str, sizes: dict[str, Sequence[int]] | None = None, **fields: Any) -> dg.OperatorError:
-        """The error of a node with tensors of one element each, or of other sizes."""
+        """The error of a node whose tensors have one element each, or other sizes."""
         ranks = {"past_key": 4, "past_value": 4, "relative_position_bias": 4, "mask": 2, "bias": 1}
         tensors = {
             name: np.ones(

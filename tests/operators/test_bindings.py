@@ -1,4 +1,4 @@
-"""Bindings: every tensor of an operator by its port, whatever stands in arrays or is left out."""
+"""Bindings: every tensor of an operator by its port, with arrays and absent tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlgraph.operators.examples import example
 
 
 def made(name: str) -> Operator:
-    """The operator of a name as its example has it."""
+    """The operator of this name in its example."""
     nodes = dg.loads(example(REGISTRY[name])).nodes
     return next(node.operator for node in nodes if isinstance(node, OperatorNode) and node.operator.name == name)
 
@@ -51,6 +51,6 @@ def test_only_the_inputs_that_are_named_change(name: str) -> None:
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_only_the_last_field_is_an_array(name: str) -> None:
-    """So that the number of a field is its port; rules rely on it."""
+    """So the index of a field is its port; rules rely on it."""
     for arrays in (REGISTRY[name].input_arrays, REGISTRY[name].output_arrays):
         assert not any(list(arrays.values())[:-1])

@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_BIT_COUNT: how many bits of each element are set, whatever its type."""
+"""ELEMENT_WISE_BIT_COUNT: how many bits of each element are set, in every type."""
 
 from __future__ import annotations
 

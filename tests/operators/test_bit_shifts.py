@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_BIT_SHIFT_LEFT and ELEMENT_WISE_BIT_SHIFT_RIGHT: a · 2^b modulo 2^N, and a / 2^b, cut."""
+"""ELEMENT_WISE_BIT_SHIFT_LEFT and ELEMENT_WISE_BIT_SHIFT_RIGHT: a · 2^b modulo 2^N, and ⌊a / 2^b⌋."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TestBitShiftLeft(ShiftTests):
         *each_dtype(("uint8", "uint16"), "all of them", [[3, 255, 3], [16, 20, 31]], [0, 0, 0]),
         *each_dtype(("uint8", "uint16", "uint32"), "32 counts as 0", [[3, 3, 3], [32, 33, 100]], [3, 6, 48]),
         case("across the words", [[LOW, LOW, 2**31], [32, 63, 1]], [LOW << 32, HIGH, 2**32], "uint64"),
-        # From 32 on the low word moves into the high one, by the lowest 5 bits of b.
+        # From 32 on, the low word is shifted into the high one by the lowest 5 bits of b.
         case(
             "64 counts as 32", [[HIGH + LOW] * 4, [64, 65, 96, 127]], [LOW << 32, LOW << 33, LOW << 32, HIGH], "uint64"
         ),

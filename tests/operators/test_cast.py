@@ -1,6 +1,6 @@
 """CAST: the input's values in another data type.
 
-Rounding and saturation are Direct3D's conversions; DirectML's own page states none.
+Rounding and saturation are those of Direct3D's conversions; DirectML's own page does not state them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def cast(why: str, of: str, to: str, numbers: Any, gives: Any) -> Case:
 
 
 def float_to_integer(of: str, to: str) -> Case:
-    """Beyond the range the nearest bound, NaN zero; 40000 is inside of some types only."""
+    """Numbers beyond the range give the nearest bound, NaN gives zero; 40000 is in the range of some types only."""
     low, high = exact.limits(to)
     numbers = [-INF, -40000.0, -1.0, NAN, -0.0, 40000.0, INF]
     gives = [low, max(low, -40000), max(low, -1), 0, 0, min(high, 40000), high]

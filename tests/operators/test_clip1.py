@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_CLIP1: max(min, min(x, max)), the bounds being exact numbers of the tensor's type."""
+"""ELEMENT_WISE_CLIP1: max(min, min(x, max)); the bounds are exact numbers of the tensor's type."""
 
 from __future__ import annotations
 

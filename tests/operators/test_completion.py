@@ -1,4 +1,4 @@
-"""What operators make of fields that are left out, of one number for all entries, and of negative axes."""
+"""How operators complete fields that are left out, one number for all entries, and negative axes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def again(operator: type[Operator], **changes: Any) -> Operator:
 
 
 def outcome(operator: type[Operator], **changes: Any) -> tuple[Operator | None, tuple[Problem, ...]]:
-    """What `again` makes, or the problems it has."""
+    """The result of `again`, or its problems."""
     try:
         return again(operator, **changes), ()
     except dg.OperatorError as error:
@@ -59,7 +59,7 @@ def outcome(operator: type[Operator], **changes: Any) -> tuple[Operator | None, 
 
 
 def in_a_file(operator: type[Operator], field: str, value: Any) -> Operator:
-    """The operator of the example with another value of a field, by way of a file, its schema and back."""
+    """The operator of the example with another value of a field, through the schema and a file and back."""
     graph, node = example_node(operator)
     tensors = {port: dg.Value(graph, source, from_port) for source, from_port, port in graph.producers(node.name)}
     given, port = {}, 0
@@ -162,7 +162,7 @@ outputs: [last, left_out, written]
     assert dumps(graph).count("axes: [3]") == 3
 
 
-# Lists with an entry for each dimension.
+# Lists with one entry per dimension.
 
 
 @every_list
@@ -332,7 +332,7 @@ def test_heads_that_nothing_says_must_be_given(g: dg.Graph) -> None:
         heads(g, query=[1, 3, 20], key=[1, 3, 20], value=[1, 3, 20])
     assert (caught.value.field, caught.value.problems[0].message) == (
         "head_count",
-        "must be given: the tensors do not say how many heads there are",
+        "must be given: the tensors do not determine the number of heads",
     )
 
 

@@ -1,6 +1,6 @@
-"""ELEMENT_WISE_CONSTANT_POW: x ^ exponent, the exponent being one number.
+"""ELEMENT_WISE_CONSTANT_POW: x ^ exponent; the exponent is one number.
 
-DirectML computes 2 ^ (exponent · log2 |x|): what that makes of zero and infinity is what it gives.
+DirectML computes 2 ^ (exponent · log2 |x|), and gives the results of this formula for zero and infinity.
 """
 
 from __future__ import annotations

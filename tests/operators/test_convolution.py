@@ -1,4 +1,4 @@
-"""CONVOLUTION, CONVOLUTION_INTEGER and QUANTIZED_LINEAR_CONVOLUTION, against the sums written out."""
+"""CONVOLUTION, CONVOLUTION_INTEGER and QUANTIZED_LINEAR_CONVOLUTION, compared with the sums written out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def per_dimension(fields: dict[str, Any], rank: int) -> dict[str, Any]:
 
 
 def convolved(x: Array, weights: Array, bias: Array | None = None, **fields: Any) -> Array:
-    """Every product of the formula, one after the other, in Python's integers."""
+    """Every product of the formula, one after another, in Python's integers."""
     rank, groups = x.ndim - 2, fields.get("group_count", 1)
     f = per_dimension(fields, rank)
     backward = fields.get("direction") == "backward"
@@ -49,7 +49,7 @@ def convolved(x: Array, weights: Array, bias: Array | None = None, **fields: Any
     if bias is not None:
         for channel in range(channels):
             total[:, channel] = int(bias[channel])
-    small = x.shape[2:] if backward else tuple(sizes)  # what is stepped over; the other one has the padding
+    small = x.shape[2:] if backward else tuple(sizes)  # the sizes that the windows step over; the other ones are padded
     large = tuple(sizes) if backward else x.shape[2:]
     for n, group, i, o in itertools.product(range(len(x)), range(groups), range(inner), range(outer)):
         ic, oc = group * inner + i, group * outer + o
@@ -67,7 +67,7 @@ def convolved(x: Array, weights: Array, bias: Array | None = None, **fields: Any
 
 
 def row(why: str, x: Array, weights: Array, bias: Array | None, of: str = "float32", **fields: Any) -> Any:
-    """A row whose sums are small integers, so that every float type has them exactly."""
+    """A row whose sums are small integers, which every float type can hold exactly."""
     tensors = [x.astype(of), weights.astype(of), None if bias is None else bias.astype(of)]
     return case(why, tensors, convolved(x, weights, bias, **fields).astype(of), of, **fields)
 
@@ -303,7 +303,7 @@ class TestConvolutionInteger(OperatorTests):
 
 
 def requantized(sums: Array, step: Any, zero: int, dtype: str) -> Array:
-    """clamp(round(sum · step) + zero), halves to even, steps being powers of two and so exact."""
+    """clamp(round(sum · step) + zero), halves to even; steps are powers of two and so exact."""
     low, high = exact.limits(dtype)
     steps = np.broadcast_to(np.array(step, "float64"), sums.shape[1])
     result = np.zeros(sums.shape, dtype)

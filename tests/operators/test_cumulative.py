@@ -19,7 +19,7 @@ DIRECTIONS = ("increasing", "decreasing")
 
 
 class CumulativeTests(ShapedTests, UnaryTests):
-    """What holds for both; `exclusive` is the field that leaves the element itself out."""
+    """The checks of both; `exclusive` is the field that leaves the element itself out."""
 
     exclusive: str
     levels = "2.1: 4D F32 F16 I32 U32 | 4.0: 1-8D F32 F16 I32 U32 | 5.0: 1-8D F32 F16 I64 I32 U64 U32"
@@ -34,7 +34,7 @@ class CumulativeTests(ShapedTests, UnaryTests):
     @pytest.mark.parametrize("direction", DIRECTIONS)
     @pytest.mark.parametrize("exclusive", [False, True])
     def test_every_step_is_rounded(self, dtype: str, direction: str, exclusive: bool, device: str) -> None:
-        """Measured: one element after the other, in float16 too."""
+        """Measured: one element after another, in float16 too."""
         numbers = exact.values([1.1, -0.7, 3.3, 0.01, 2.7, -1.3, 0.9], dtype)
         ordered = numbers if direction == "increasing" else numbers[::-1]
         total = Fraction(0 if self.operator == "cumulative_summation" else 1)

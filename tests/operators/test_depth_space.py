@@ -1,4 +1,4 @@
-"""SPACE_TO_DEPTH, DEPTH_TO_SPACE and their successors with an order: blocks of pixels into channels and back."""
+"""SPACE_TO_DEPTH, DEPTH_TO_SPACE and their successors with an order: blocks of pixels to channels and back."""
 
 from __future__ import annotations
 

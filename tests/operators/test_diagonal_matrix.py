@@ -35,7 +35,7 @@ def diagonal(why: str, gives: Any, dtype: str = "float32", **fields: Any) -> Cas
 
 
 class SourceTests(ShapedTests):
-    """The operators without an input: their output is asked for."""
+    """The operators without an input: their output is requested."""
 
     kinds = ""
 

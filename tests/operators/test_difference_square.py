@@ -21,7 +21,7 @@ class TestDifferenceSquare(BinaryTests):
         *each_dtype(FLOATS, "infinities and NaN", [[INF, INF, 1, NAN], [1, INF, -INF, 1]], [INF, NAN, INF, NAN]),
         *each_dtype(FLOATS, "never −0", [[-0.0, 0.0], [0.0, 0.0]], [0.0, 0.0]),
         case("beyond the range", [[300.0, 256.0], [0.0, 0.0]], [INF, INF], "float16"),
-        # DirectML does so for tensors of an even number of elements; others are computed in float16.
+        # DirectML does this for tensors of an even number of elements; others are computed in float16.
         case(
             "float16 differences are wider",
             [[3.0, 3.0], [2.0**-10, 3 * 2.0**-10]],

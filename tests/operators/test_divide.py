@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_DIVIDE: a / b, element by element; integers cut the fraction."""
+"""ELEMENT_WISE_DIVIDE: a / b, element by element; integers truncate the fraction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TestDivide(BinaryTests):
         *each_dtype(FLOATS + INTEGERS, "whole quotients", [[12, 100, 0], [4, 25, 7]], [3, 4, 0]),
         *each_dtype(INTEGERS, "cuts the fraction", [[7, 99, 5], [2, 100, 3]], [3, 0, 1]),
         *each_dtype(SIGNED, "cuts toward zero", [[-7, 7, -7, -99], [2, -2, -2, 100]], [-3, -3, 3, 0]),
-        # What no source states for signed integers: as the real library has it.
+        # No source states this for signed integers: the results are the real library's.
         *each_dtype(("int16", "int64"), "by zero all bits are set", [[5, -5, 0], [0, 0, 0]], [-1, -1, -1]),
         *each_dtype(("int8", "int32"), "by zero all bits are set, then the sign", [[5, -5, 0], [0, 0, 0]], [-1, 1, -1]),
         *(

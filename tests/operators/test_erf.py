@@ -1,6 +1,6 @@
 """ELEMENT_WISE_ERF: the error function, 2/√π ∫ e^(−t²) dt from 0 to x.
 
-DirectML approximates it: in float32 it is off by up to 5e-7, which is much of a result near zero.
+DirectML approximates it: the error in float32 is up to 5e-7, which is large relative to results near zero.
 """
 
 from __future__ import annotations

@@ -29,6 +29,6 @@ class TestExp(ScaledTests):
             [exact.rounded(exact.exp(exact.Fraction(11)), "float16"), INF, 0.0],
             "float16",
         ),
-        # Rounding to float32 first would give a neighbour.
+        # Rounding to float32 first would give a neighbouring number.
         *rounded_cases("rounds once", exact.exp, [0.007297515869140625, 0.0226898193359375]),
     )

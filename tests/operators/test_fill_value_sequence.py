@@ -1,4 +1,4 @@
-"""FILL_VALUE_SEQUENCE: element i is value_start + i · value_delta, i counting the elements row-major."""
+"""FILL_VALUE_SEQUENCE: element i is value_start + i · value_delta; i counts the elements row-major."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TestFillValueSequence(FillTests):
     def test_large_floats_show_no_accumulated_error(self, device: str) -> None:
         count = 2**24 + 3
         got = run(self.operator, device=device, sizes=[count], dtype="float32", value_start=0, value_delta=1)
-        # Adding 1 over and over would stay at 2^24; i itself rounds to even there.
+        # Repeatedly adding 1 would stay at 2^24; i itself rounds to even there.
         assert got[-3:].tolist() == [2**24, 2**24, 2**24 + 2]
         for index in (2**22 + 1, 2**23 + 1, 2**24 - 1):
             assert got[index] == index

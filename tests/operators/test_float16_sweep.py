@@ -1,6 +1,6 @@
 """Every unary operator on every float16 number: the reference and the real DirectML give the same bits.
 
-What may differ is in `ALLOWED`, and an entry that nothing needs any more fails.
+The differences that are allowed are in `ALLOWED`; an entry that is no longer needed fails.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dmlgraph.tensor import DataType
 from .harness import INF, NAN, Array, bits_of, run, ulps
 
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-SIZES = {"even": EVERY, "odd": EVERY[:-1]}  # the last number is a NaN; in float16 some shaders go by pairs
-BEYOND = 1e5  # no float16
+SIZES = {"even": EVERY, "odd": EVERY[:-1]}  # the last number is a NaN; in float16 some shaders process pairs
+BEYOND = 1e5  # beyond float16
 NUMBERS = (0.1, -0.3, 0.0, 1.7, 1000.0, BEYOND, INF, NAN)
 SCALES = ((2, -1), (0.1, 0.3), (1e-3, 1000), (1e4, 0), (INF, 0), (0, NAN))
-LEAST = {"steepness": 1.0}  # below, a field is legal at no level that the library has; NaN is refused, too
+LEAST = {"steepness": 1.0}  # a field is not legal below this at the library's levels; NaN is refused, too
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Allowed:
     """How DirectML may differ from the reference.
 
     Attributes:
-        why: what makes the difference.
-        places: at how many of the numbers at the most, whatever the attributes.
-        ulp: by how many units in the last place; zeros of different signs are 0 apart.
+        why: the reason for the difference.
+        places: the most numbers that may differ, with any attributes.
+        ulp: the most units in the last place; zeros of different signs have distance 0.
     """
 
     why: str
@@ -66,7 +66,7 @@ OPERATORS = {
 
 
 def settings(operator: type[Operator]) -> Iterator[dict[str, Any]]:
-    """Attributes: the example's, and each of a few numbers in each field and in pairs of fields."""
+    """Attributes: those of the example, and a few numbers in each field and in each pair of fields."""
     example = {field: yaml.safe_load(text) for field, text in operator.example_attributes.items()}
     yield example
     members = operator.members_by_field()
@@ -90,7 +90,7 @@ def settings(operator: type[Operator]) -> Iterator[dict[str, Any]]:
 
 
 def differing(got: Array, expected: Array) -> Array:
-    """The places where the bits differ; any NaN is as good as another."""
+    """The positions where the bits differ; all NaNs are equal."""
     return np.flatnonzero((bits_of(got) != bits_of(expected)) & ~(np.isnan(got) & np.isnan(expected)))
 
 
@@ -119,7 +119,7 @@ def test_directml_gives_the_bits_of_the_reference(name: str):
     assert needed == (name in ALLOWED), f"{name} needs its entry no more"
 
 
-CPU_ULP = 1  # rounded from float32, where a call is close; activations are the same to the bit
+CPU_ULP = 1  # rounded from float32, which matters in close cases; activations have the same bits
 
 
 @pytest.mark.parametrize("name", OPERATORS)

@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_FLOOR and ELEMENT_WISE_CEIL: the whole numbers beside x."""
+"""ELEMENT_WISE_FLOOR and ELEMENT_WISE_CEIL: the whole numbers below and above x."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""FOLD and UNFOLD: images as matrices of the patches a sliding window sees, and back.
+"""FOLD and UNFOLD: images as matrices of the patches that a sliding window covers, and back.
 
-Feature level 6.4, which no library for Linux has: the documentation's examples, the formula element by element, and
-ONNX's Col2Im are what they are compared with.
+No library for Linux has feature level 6.4: they are compared with the documentation's examples, the formula element by
+element, and ONNX's Col2Im.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ WINDOWS = [
 
 
 def met(image: Array, fields: dict[str, Any]) -> list[tuple[tuple[int, int, int], tuple[int, ...]]]:
-    """(place in the patches, place in the image) of every pair the window brings together, by the formula."""
+    """(index in the patches, index in the image) of every pair of elements that the window maps to each other."""
     spatial, sizes = image.shape[2:], fields["window_sizes"]
     settings = [fields[name] for name in ("strides", "dilations", "start_padding", "end_padding")]
     blocks = [
@@ -85,15 +85,15 @@ def met(image: Array, fields: dict[str, Any]) -> list[tuple[tuple[int, int, int]
 
 
 class WindowTests(OperatorTests):
-    """What holds for both."""
+    """The checks of both."""
 
     def legal(self, dtype: str, rank: int) -> tuple[list[int], dict[str, Any]]:
-        """The input's sizes and the fields with images of this number of dimensions."""
+        """The input's sizes and the fields for images of this number of dimensions."""
         raise NotImplementedError
 
     @pytest.mark.parametrize("level", dg.FeatureLevel, ids=str)
     def test_levels(self, level: dg.FeatureLevel) -> None:
-        """The documentation names no data types: all that have whole bytes are taken."""
+        """The documentation names no data types: all of whole bytes are accepted."""
         for dtype, rank in itertools.product(map(str, dg.DataType), range(3, 9)):
             sizes, fields = self.legal(dtype, rank)
             graph = dg.Graph("test", target=level)

@@ -39,7 +39,7 @@ FUSABLE: dict[str, tuple[dict[str, float], activations.Formula, str]] = {
 SUMS = (-3, -1, -0.5, 0.25, 1, 2.5)
 
 
-# Each host with inputs {1, C, 1, 1} that make it add 1 and C numbers, and activate the sums, some of them twice.
+# Each host with inputs {1, C, 1, 1} so that it adds 1 to C numbers, and activates the sums, some of them twice.
 
 
 def add1(sums: Array) -> dict[str, Any]:
@@ -62,14 +62,14 @@ def batch_normalization(sums: Array) -> dict[str, Any]:
 
 
 def batch_normalization_training(sums: Array) -> dict[str, Any]:
-    """Two images, 1 and −1, so that the mean is 0 and the variance 1; the sum added to the second is 2 more."""
+    """Two images, 1 and −1, so that the mean is 0 and the variance 1; 2 more is added to the second."""
     one = np.ones_like(sums)
     fused_add = np.concatenate([0 * one, 2 * one])
     return {"inputs": [np.concatenate([one, -one]), one, sums - 1, fused_add], "epsilon": 0}
 
 
 def mean_variance(sums: Array, **fields: Any) -> dict[str, Any]:
-    """Images of two pixels, 1 and −1, so that the mean is 0 and the variance 1; the second's bias is 2 more."""
+    """Images of two pixels, 1 and −1, so that the mean is 0 and the variance 1; the second's bias is 2 greater."""
     one = np.ones_like(sums)
     pixels, bias = np.concatenate([one, -one], axis=3), np.concatenate([sums - 1, sums + 1], axis=3)
     return {"inputs": [pixels, one, bias], "epsilon": 0, **fields}
@@ -130,7 +130,7 @@ def test_fused(host: str, name: str, dtype: str, device: str) -> None:
 
 
 class TestInWhatNoLibraryHas:
-    operator = UNLISTED  # so that it runs on the reference alone
+    operator = UNLISTED  # so that it runs on the reference only
 
     @pytest.mark.parametrize("dtype", FLOATS)
     @pytest.mark.parametrize("name", FUSABLE)

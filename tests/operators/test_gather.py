@@ -1,4 +1,4 @@
-"""GATHER, GATHER_ELEMENTS, GATHER_ND and GATHER_ND1: elements read from places that a tensor of indices names."""
+"""GATHER, GATHER_ELEMENTS, GATHER_ND and GATHER_ND1: elements at the positions in a tensor of indices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def indices(numbers: Any, dtype: str = "int32") -> Array:
 
 
 def test_the_reference_reads_the_nearest_beyond_the_ends() -> None:
-    """Undefined in DirectML, whose library clamps the place in the buffer instead."""
+    """Undefined in DirectML, whose library clamps the position in the buffer instead."""
     x = array([[1, 2, 3], [4, 5, 6]], "int8")
     beyond = indices([[3, 9, -4, -9]])
     assert run("gather", [x, beyond], axis=1, index_dimensions=1).tolist() == [[3, 3, 1, 1], [6, 6, 4, 4]]
@@ -33,7 +33,7 @@ def test_the_reference_reads_the_nearest_beyond_the_ends() -> None:
 
 
 class GatherTests(ShapedTests):
-    """What holds for all of them."""
+    """The checks of all of them."""
 
     kinds = "xi"
     others: ClassVar = {"i": INDEX_LEVELS}
@@ -103,10 +103,10 @@ class TestGather(GatherTests):
     def test_output_must_have_room(self) -> None:
         error = refused("gather", [array(GRID, "int8"), indices([[0, 1], [1, 0]])], axis=1, index_dimensions=2)
         assert (error.field, error.got, error.allowed) == ("index_dimensions", [2, 2, 2], "2 dimensions")
-        assert error.hint == "give all tensors more dimensions of size 1 in front"
+        assert error.hint == "give all tensors more leading dimensions of size 1"
 
     def test_only_dimensions_before_the_axis_are_dropped(self) -> None:
-        """Measured: DirectML corrupts its memory where an index dimension would be."""
+        """Measured: DirectML corrupts its memory if an index dimension has to be dropped."""
         error = refused("gather", [array(GRID, "int8"), indices([[0, 1]])], axis=0, index_dimensions=2)
         assert (error.field, error.got, error.allowed) == ("index_dimensions", [1, 2, 3], "2 dimensions")
 
@@ -152,7 +152,7 @@ def counts(of_input: int, of_indices: int, **more: int) -> dict[str, int]:
 
 
 class TupleTests(GatherTests):
-    """What holds for gather_nd and gather_nd1."""
+    """The checks of gather_nd and gather_nd1."""
 
     more: dict[str, int]
 

@@ -1,4 +1,4 @@
-"""GEMM: activation(alpha · A · B + beta · C), A and B transposed first where asked."""
+"""GEMM: activation(alpha · A · B + beta · C); A and B are first transposed if requested."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ class TestGemm(OperatorTests):
     def test_an_activation_may_be_an_operator(self, device: str) -> None:
         relu = operator_class("activation_relu").fused()
         got = run("gemm", [array(COLUMN, "float32"), array(SIGNS, "float32")], device=device, fused_activation=relu)
-        assert_same(got, array([[2, 0], [0, 0]], "float32"), ulp=1)  # which zero it is depends on the device
+        assert_same(got, array([[2, 0], [0, 0]], "float32"), ulp=1)  # the sign of zero depends on the device
 
     def test_a_fused_clip_has_no_scale_and_bias(self) -> None:
         activation = {"op": "clip", "min": -2, "max": 3, "scale_bias": {"scale": 2, "bias": 1}}

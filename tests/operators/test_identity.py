@@ -34,7 +34,7 @@ class TestIdentity(ScaledTests):
         case("32 bits saturate", [[2**30, -1]], [2**31 - 1, -4], "int32", scale_bias={"scale": 4}),
         case("scale alone", [[1, -3]], [0.25, -0.75], scale_bias={"scale": 0.25}),
         case("bias alone", [[1, -3]], [11, 7], scale_bias={"bias": 10}),
-        # 1 + 2^-23 squared needs 47 bits: rounded to 1 + 2^-22 before the bias takes the rest away.
+        # (1 + 2^-23)² needs 47 bits: it is rounded to 1 + 2^-22 before the bias cancels 1.
         case(
             "product and sum round each",
             [[1 + 2.0**-23]],
@@ -45,7 +45,7 @@ class TestIdentity(ScaledTests):
 
     @pytest.mark.parametrize("dtype", ["int32", "int64", "uint64", "float64", "float32"])
     def test_a_scale_of_1_and_a_bias_of_0_are_none(self, dtype: str, device: str) -> None:
-        """Not a rounding to float32, not −0.0 + 0.0, not a refusal."""
+        """They cause no rounding to float32, no −0.0 + 0.0, and no refusal."""
         x = array([2**24 + 1, 3] if "int" in dtype else [-0.0, 3], dtype)
         got = run("identity", [x], device=device, scale_bias={"scale": 1, "bias": 0})
         np.testing.assert_array_equal(bits_of(got), bits_of(x))

@@ -1,6 +1,6 @@
 """ELEMENT_WISE_ASIN, ELEMENT_WISE_ACOS, ELEMENT_WISE_ATAN: angles in radians from their sine, cosine, tangent.
 
-DirectML approximates them in float32 by polynomials; in float16 it is right.
+DirectML approximates them in float32 by polynomials; in float16 that is exact.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from .harness import FLOATS, INF, NAN, Case, case, each_dtype, rounded_cases
 
 
 def by_root(x: Fraction, one: int) -> Decimal:
-    """ln(x + √(x² + one)), every step but the last in float32."""
+    """ln(x + √(x² + one)), every step except the last in float32."""
     root = float32(exact.sqrt(float32(float32(x * x) + one)))
     return exact.log(float32(x + root))
 
@@ -28,12 +28,12 @@ def acosh(x: Fraction) -> Decimal:
 
 
 def atanh(x: Fraction) -> Decimal:
-    """½ ln((1 + x) / (1 − x)), every step but the last in float32."""
+    """½ ln((1 + x) / (1 − x)), every step except the last in float32."""
     return exact.log(float32(float32(1 + x) / float32(1 - x))) / 2
 
 
 def scaled_far(function: Callable[[Fraction], Decimal]) -> Case:
-    """A float16 that the scale takes beyond its range: it is not rounded before the function."""
+    """A float16 that the scale moves beyond its range: it is not rounded before the function."""
     result = exact.rounded(function(Fraction(4 * 10**8)), "float16")
     return case("a scaled float16 is a float32", [[4]], [result], "float16", scale_bias={"scale": 1e8})
 

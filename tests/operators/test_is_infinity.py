@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_IS_INFINITY: 1 where x is infinite, with either sign or the one asked for, else 0."""
+"""ELEMENT_WISE_IS_INFINITY: 1 where x is infinite, with any sign or the requested one, else 0."""
 
 from __future__ import annotations
 

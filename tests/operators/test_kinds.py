@@ -1,4 +1,4 @@
-"""Kinds of fields: each has all its forms, and the native module knows it."""
+"""Kinds of fields: each has all forms, and the native module knows it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlgraph import _native
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.declaration.fields import Kind
 
-BY_FIELD = (Kind.TENSOR, Kind.TENSORS, Kind.ENUM)  # whose forms say more than their kind
+BY_FIELD = (Kind.TENSOR, Kind.TENSORS, Kind.ENUM)  # their forms depend on the field
 
 
 @pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.name)

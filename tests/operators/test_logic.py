@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR, LOGICAL_NOT: whatever is not zero counts as true; 1 or 0."""
+"""ELEMENT_WISE_LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR, LOGICAL_NOT: every number except zero counts as true; 1 or 0."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, Case, case
 
 
 def table(less: int, equal: int, greater: int) -> tuple[Case, ...]:
-    """The rows of a comparison that gives these for a < b, a = b, a > b."""
+    """The rows of a comparison with these results for a < b, a = b, a > b."""
     return (
         *(
             case("less, equal, greater", [[1, 2, 3], [2, 2, 2]], [less, equal, greater], dtype, "uint8")

@@ -1,4 +1,4 @@
-"""Matrix products of integers, against the sums in Python's integers and fractions."""
+"""Matrix products of integers, compared with the sums in Python's integers and fractions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 
 
 def codes(sizes: Sequence[int], dtype: str, factor: int = 37) -> Array:
-    """Integers all over an 8-bit type; small ones of a wider type."""
+    """Integers of an 8-bit type's whole range; small ones of a wider type."""
     values = np.arange(int(np.prod(sizes))) * factor % 256
     return values.astype("uint8").astype(dtype if dtype in BYTES else "uint8").astype(dtype).reshape(sizes)
 
 
 def parameter(array_: Any, places_: int, index: int) -> Fraction:
-    """The number for a row or column: of one that is left out 0, else the only one or that at the index."""
+    """The number for a row or column: 0 for an absent parameter, else its only number or the one at the index."""
     if array_ is None:
         return Fraction(0)
     flat = array_.reshape(-1)
@@ -37,7 +37,7 @@ def parameter(array_: Any, places_: int, index: int) -> Fraction:
 
 
 def products(a: Array, a_zero: Any, b: Array, b_zero: Any, a_scale: Any = None, b_scale: Any = None) -> Any:
-    """The function of a place of the output: Σ (a − a_zero) · a_scale · (b − b_zero) · b_scale."""
+    """The function of an output index: Σ (a − a_zero) · a_scale · (b − b_zero) · b_scale."""
     rows, columns = a.shape[-2], b.shape[-1]
 
     def element(at: tuple[int, ...]) -> Fraction:
@@ -280,7 +280,7 @@ class TestMatrixMultiplyIntegerToFloat(ProductTests):
 
     @pytest.mark.parametrize(("to", "gives"), [("float16", 0), ("float32", 1)])
     def test_the_factors_are_rounded_before_the_product(self, to: str, gives: int, device: str) -> None:
-        """2049 · 1 − 2048 · 1, where float16 has no 2049."""
+        """2049 · 1 − 2048 · 1; 2049 is not a float16."""
         a, b, one = array([[2049, 2048]], "int16"), array([[1], [-1]], "int16"), array([1], to)
         assert run(self.operator, [a, one, None, b, one, None, None], device=device)[0, 0] == gives
 

@@ -27,7 +27,7 @@ class TestMean(BinaryTests):
         ),
         *each_dtype(FLOATS, "infinities and NaN", [[INF, INF, -INF, NAN], [1, -INF, -INF, 1]], [INF, NAN, -INF, NAN]),
         *each_dtype(FLOATS, "zeros", [[-0.0, -0.0], [-0.0, 0.0]], [-0.0, 0.0]),
-        # DirectML does so for tensors of an even number of elements; others are computed in float16.
+        # DirectML does this for tensors of an even number of elements; others are computed in float16.
         case("float16 sums are wider", [[65504.0, 65504.0], [16.0, 100.0]], [32768.0, 32800.0], "float16"),
         case("the float32 sum overflows", [[3e38], [3e38]], [INF]),
         case("2^24 + 1 rounds to even", [[2.0**24], [1]], [2.0**23]),

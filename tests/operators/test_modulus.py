@@ -40,7 +40,7 @@ class ModulusTests(BinaryTests):
             for high in [exact.limits(dtype)[1]]
         ),
         case("64-bit numbers are exact", [[2**63 + 1], [2**62]], [1], "uint64"),
-        # 3 / (1 + 2^-23) is one float below 3: moved on, the quotient is 3; 3 + 3 · 2^-23 rounds to 3 + 2^-21.
+        # 3 / (1 + 2^-23) is one float below 3, so the next float is 3; 3 + 3 · 2^-23 rounds to 3 + 2^-21.
         case("almost three times", [[3], [1 + 2.0**-23]], [-(2.0**-21)]),
     )
 

@@ -18,7 +18,7 @@ def found(why: str, x: Any, count: Any, coordinates: Any, dtype: str = "float32"
 class TestNonzeroCoordinates(ShapedTests):
     operator = "nonzero_coordinates"
     levels = "3.0: 4-5D ALL8 | 4.0: 1-8D ALL8"
-    # Rows from the count on are undefined: so that all devices can be compared, every element is found here.
+    # Rows from the count on are undefined: here every element is found, so that all devices can be compared.
     sample = found("two dimensions", [[1, 2], [3, 4], [5, 6]], [[6]], [[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [2, 1]])
     cases = (
         sample,

@@ -1,4 +1,4 @@
-"""The normalizations, against their formulas element by element, and MEAN_VARIANCE_NORMALIZATION2 against ONNX's."""
+"""The normalizations, compared with their formulas, and MEAN_VARIANCE_NORMALIZATION2 compared with ONNX's."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class TestBatchNormalization(FusionTests):
 
 
 def trained(x: Array, scale: Array, bias: Array, fused_add: Array | None, epsilon: float) -> list[Any]:
-    """The functions of a place: the output, the mean and the variance."""
+    """The functions of an index: the output, the mean and the variance."""
     axes = [axis for axis, size in enumerate(scale.shape) if size == 1]
 
     def average(at: Index) -> Decimal:
@@ -211,7 +211,7 @@ def mean_variance(
 
 
 class MeanVarianceTests(FusionTests):
-    """The checks of mean-variance normalizations; `plain` are the fields that say nothing special."""
+    """The checks of mean-variance normalizations; `plain` are ordinary values of the fields."""
 
     plain: ClassVar[dict[str, Any]]
 
@@ -232,7 +232,7 @@ class MeanVarianceTests(FusionTests):
             else:
                 error = refused(self.operator, [X, *parameters], target=level, **self.plain)
                 assert error.field == ("bias", "scale")[given]
-                assert "legal by itself from 5.2" in str(error)
+                assert "legal alone from 5.2" in str(error)
 
 
 def mvn_case(why: str, tensors: Sequence[Any], of: str = "float32", **fields: Any) -> Case:
@@ -409,7 +409,9 @@ class TestLocalResponseNormalization(UnaryTests):
 
     @pytest.mark.parametrize("size", [2, 3])
     def test_across_channels_it_is_the_lrn_of_onnx(self, size: int, device: str) -> None:
-        x = some([4, 4, 1, 2])  # as many images as channels: ONNX's goes over so many channels only
+        x = some(
+            [4, 4, 1, 2]
+        )  # as many images as channels, because ONNX's reference loops over that many channels only
         (expected,) = evaluate("LRN", [x], size=size, alpha=0.5, beta=0.75, bias=1.5)
         got = run(self.operator, [x], device=device, **{**self.sample.fields, "local_size": size})
         np.testing.assert_allclose(got, expected, rtol=1e-5)
@@ -425,7 +427,7 @@ def lp_case(why: str, of: str = "float32", x: Array = X, **fields: Any) -> Case:
         return number(x, at) / root(kept(squared) + step(fields["epsilon"]))
 
     def kept(total: Any) -> Decimal:
-        """A sum or its square in the buffer it is kept in: float16 shows that."""
+        """A sum or its square, rounded to the type of its buffer, which float16 shows."""
         return Decimal(exact.rounded(total, of)) if of == "float16" else Decimal(total)
 
     return case(why, [x], filled(x.shape, element, of), of, **fields)

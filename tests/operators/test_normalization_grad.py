@@ -1,4 +1,4 @@
-"""The gradients of normalizations, against their formulas element by element and the slopes of the operators."""
+"""The gradients of normalizations, compared with their formulas and with the slopes of the operators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMBERS = some([1] * 4, low=0.5)
 
 
 def batch_gradients(tensors: Sequence[Array], epsilon: float, training: bool) -> list[Any]:
-    """The functions of a place: the gradients of the input, of scale and of bias."""
+    """The functions of an index: the gradients of the input, of scale and of bias."""
     x, gradient, mean_, variance, scale = tensors
     axes = [axis for axis, size in enumerate(scale.shape) if size == 1]
 

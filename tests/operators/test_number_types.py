@@ -1,4 +1,4 @@
-"""Numbers that stand for tensors: every input of every operator takes one, of the right type, or says why not."""
+"""Numbers in place of tensors: every input of every operator accepts one, of the right type, or says why not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.operator import same_dtype_fields
 from dmlgraph.operators.examples import example
 
-# The type a number takes where the example has no tensor, or one of another type that is legal, too.
+# The type of a number if the example has no tensor there, or one of another legal type.
 OPTIONAL = {
     ("batch_normalization_training", "fused_add"): "float32",
     ("convolution_integer", "input_zero_point"): "uint8",
@@ -41,10 +41,10 @@ def cases() -> Iterator[Any]:
 
 
 def with_number(name: str, field: str, number: Any) -> tuple[dg.Graph, OperatorNode, dg.DataType | None]:
-    """The operator's example with a number for one of its tensors, and the type that tensor has in the example.
+    """The operator's example with a number for one of its tensors, and the type of that tensor in the example.
 
     Raises:
-        DmlGraphError: what is said of it.
+        DmlGraphError: the number is refused.
     """
     graph = loads(example(REGISTRY[name]))
     (node,) = (each for each in graph.nodes if isinstance(each, OperatorNode) and each.operator.name == name)
@@ -148,7 +148,7 @@ def test_both_branches_of_if(g: dg.Graph) -> None:
     with pytest.raises(dg.OperatorError) as caught:
         dg.if_(x > 0, 1.0, 0.5)
     assert (caught.value.node, caught.value.field, caught.value.got) == ("if", "a", 1.0)
-    assert caught.value.hint == "say the output's: dtype=…"
+    assert caught.value.hint == "give the output's: dtype=…"
     y = dg.if_(x > 0, 1.0, 0.5, dtype="float32")
     assert (y.dtype, fills(g)[-2:]) == (dg.DataType.FLOAT32, ["float32", "float32"])
     assert dg.if_(x > 0, x, 0.5).dtype is dg.DataType.FLOAT16
@@ -175,9 +175,9 @@ def test_any_kind_of_number_is_one(g: dg.Graph, number: Any) -> None:
         (lambda x, q: dg.if_(True, x, x), "condition", "write 1 or 0"),
         (lambda x, q: dg.add(q, 0.5), "b", None),
         (lambda x, q: dg.add(q, 300), "b", None),
-        (lambda x, q: dg.quantize_linear(x, 0.5, 0), "zero_point", "say the output's: dtype=…"),
+        (lambda x, q: dg.quantize_linear(x, 0.5, 0), "zero_point", "give the output's: dtype=…"),
         (lambda x, q: dg.batch_normalization(1, x, x, 1, 1, spatial=True, epsilon=0), "mean.sizes", None),
-        (lambda x, q: dg.gather(5, q, axis=0), "input", "say the output's: output={'dtype': …}"),
+        (lambda x, q: dg.gather(5, q, axis=0), "input", "give the output's: output={'dtype': …}"),
     ],
 )
 def test_what_cannot_be_a_number_says_what_to_do(

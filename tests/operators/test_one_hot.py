@@ -1,4 +1,4 @@
-"""ONE_HOT: on at the place an index names, off elsewhere."""
+"""ONE_HOT: the on value at the index, the off value elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def indices(numbers: Any, dtype: str = "int32") -> Array:
 class TestOneHot(ShapedTests):
     operator = "one_hot"
     kinds = "ix"
-    main = "x"  # the levels are those of the values
+    main = "x"  # `levels` describes the values
     levels = "2.0: 4D F32 F16 | 2.1: 4D ALL8 | 3.0: 1-8D ALL8 | 4.1: 1-8D ALL11"
     others: ClassVar = {"i": "2.0: 4D U32 | 3.0: 1-8D I64 I32 U64 U32"}
     sample = case(
@@ -80,7 +80,7 @@ class TestOneHot(ShapedTests):
         assert (error.field, error.got, error.allowed) == ("indices.sizes", [1, 2], "[1, 1]")
 
     def test_off_and_on_are_in_the_last_dimension(self) -> None:
-        """Measured: DirectML takes [[off], [on]] and never finds on."""
+        """Measured: DirectML accepts [[off], [on]], and never finds the on value."""
         for values in ([[1]], [[0], [1]]):
             error = refused("one_hot", [indices([[0]]), array(values, "int8")], sizes=[1, 3], axis=1)
             assert (error.field, error.got) == ("values.sizes", list(np.shape(values)))

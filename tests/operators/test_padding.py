@@ -38,7 +38,7 @@ def around(mode: str, start: list[int], end: list[int], value: float = 0) -> dic
 
 
 def both(dtypes: tuple[str, ...] = EVERY) -> tuple[Case, ...]:
-    """Rows that hold for both operators."""
+    """Rows of both operators."""
     return (
         *each_dtype(dtypes, "a constant", [[1, 2, 3]], [7, 7, 1, 2, 3, 7], **around("constant", [2], [1], 7)),
         *each_dtype(dtypes, "the edge", [[1, 2, 3]], [1, 1, 1, 2, 3, 3], **around("edge", [2], [1])),
@@ -63,7 +63,7 @@ SAMPLE = case(
 
 
 class PaddingTests(ShapedTests):
-    """What holds for both."""
+    """The checks of both."""
 
     def at_rank(self, rank: int) -> tuple[list[list[int]], dict[str, Any]]:
         return [[1] * rank], around("constant", [0] * rank, [1] * rank)
@@ -92,7 +92,7 @@ class PaddingTests(ShapedTests):
         assert error.allowed == "constant, edge, reflection, symmetric, wrap"
 
     def test_wrap_takes_the_other_end(self) -> None:
-        """From feature level 6.4, which no library for Linux has; ONNX has the mode too."""
+        """It exists from feature level 6.4, which no library for Linux has; ONNX has the mode too."""
         x = values(np.random.default_rng(0), [3, 4], "int32")
         got = run(self.operator, [x], **around("wrap", [2, 1], [0, 4]))
         np.testing.assert_array_equal(got, evaluate("Pad", [x, np.array([2, 1, 0, 4], np.int64)], mode="wrap")[0])
@@ -111,7 +111,9 @@ class PaddingTests(ShapedTests):
         if level >= dg.FeatureLevel.parse(since):
             add_node(graph, self.operator, [x], **fields)
             return
-        with pytest.raises(dg.OperatorError, match=f"not there at feature level {level}; legal from {since}") as caught:
+        with pytest.raises(
+            dg.OperatorError, match=f"does not exist at feature level {level}; legal from {since}"
+        ) as caught:
             add_node(graph, self.operator, [x], **fields)
         assert (caught.value.field, caught.value.got) == ("padding_mode", mode)
 

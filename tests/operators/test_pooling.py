@@ -242,7 +242,7 @@ def where_greatest(x: np.ndarray, **fields: Any) -> np.ndarray:
     for batch, channel in np.ndindex(*x.shape[:2]):
         for window, taps in windows(x.shape[2:], **fields):
             places = [(batch, channel, *at) for _, at in taps if at is not None]
-            first = max(places, key=lambda at: x[at])  # of equal ones max takes the first
+            first = max(places, key=lambda at: x[at])  # Python's max takes the first of equal ones
             found[(batch, channel, *window)] = int(np.ravel_multi_index(first, x.shape))
     result = np.zeros([max(index) + 1 for index in zip(*found, strict=True)], "uint32")
     for index, value in found.items():
@@ -323,7 +323,7 @@ class MaxTests(PoolingTests):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("operator", ["max_pooling", "max_pooling2"])
 def test_of_zeros_of_either_sign_the_first_is_taken(operator: str, dtype: str, own: str) -> None:
-    """DirectML takes one or the other, as its shader's compiler has it."""
+    """DirectML takes either; that depends on the compiler of its shader."""
     rng = np.random.default_rng(0)
     x = rng.choice([0.0, -0.0, -1, NAN], (2, 3, 9, 11), p=[0.3, 0.3, 0.3, 0.1]).astype(dtype)
     fields = {"window_size": [3, 2], "strides": [2, 1], "start_padding": [1, 0], "end_padding": [1, 1]}
@@ -488,7 +488,7 @@ class TestAveragePoolingGrad(WindowTests):
         fields = {key: value for key, value in self.sample.fields.items() if key != "output_gradient"}
         error = refused(self.operator, self.sample.inputs, **fields)
         assert error.field == "output_gradient.sizes"
-        assert "several are pooled to the same" in str(error)
+        assert "inputs of several sizes are pooled to the same size" in str(error)
 
     def test_sizes_are_those_that_are_pooled_to_the_gradients(self) -> None:
         error = refused(self.operator, self.sample.inputs, **self.sample.fields | of_sizes(1, 1, 4, 4))

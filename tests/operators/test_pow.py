@@ -16,7 +16,7 @@ from . import exact
 from .checks import BroadcastTests
 from .harness import FLOATS, INF, NAN, SIGNED, UNSIGNED, add_node, array, assert_same, case, each_dtype, run
 
-SHORT = SIGNED[:3] + UNSIGNED[:3]  # the integer types that POW takes
+SHORT = SIGNED[:3] + UNSIGNED[:3]  # the integer types that POW accepts
 
 
 def powers(dtype: str) -> Any:
@@ -138,7 +138,7 @@ def test_integer_powers_are_exact_modulo_2_to_the_32(data: st.DataObject, dtype:
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_mixed_types_agree(scaled: bool, device: str) -> None:
-    """Every pair of types, with random numbers, scales and biases: to the bit where both are integers."""
+    """Every pair of types, with random numbers, scales and biases: the same bits if both are integers."""
     rng = np.random.default_rng(11)
     for base, exponent in itertools.product((*SHORT, *FLOATS), repeat=2):
         x, y = some_numbers(rng, base), some_numbers(rng, exponent)

@@ -1,4 +1,4 @@
-"""Quantization and back, against the formulas in exact numbers; QUANTIZE and DEQUANTIZE also against ONNX's."""
+"""Quantization and back, compared with the formulas in exact numbers; QUANTIZE and DEQUANTIZE also with ONNX's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def quantized(x: Array, scale: Array, zero_point: Array | None, dtype: str) -> A
 
 
 def dequantized(x: Array, scale: Array, zero_point: Array | None) -> Array:
-    """(x − zero_point) · scale, element by element, for numbers that float32 has exactly."""
+    """(x − zero_point) · scale, element by element, for numbers that float32 holds exactly."""
     result = np.zeros(x.shape, scale.dtype)
     by_rank, zero_point = rank_of(scale, x.ndim), rank_of(zero_point, x.ndim)
     for at in places(x.shape):
@@ -280,7 +280,7 @@ class TestQuantizedLinearAdd(OperatorTests):
 
 
 def dynamically(x: Array, dtype: str) -> tuple[Array, Array, Array]:
-    """Output, scale and zero point from the formulas, the scale being a float32 product."""
+    """Output, scale and zero point from the formulas; the scale is a float32 product."""
     low, high = exact.limits(dtype)
     numbers = [Fraction(float(each)) for each in x.reshape(-1)]
     least, greatest = min(0, *numbers), max(0, *numbers)
@@ -415,7 +415,7 @@ class BlockTests(OperatorTests):
         assert_same(*(run(self.operator, [x, each], **self.sample.fields) for each in (few, whole)))
 
     def test_packed_nibbles_come_back(self) -> None:
-        """An odd number of 4-bit elements: [1, 2, 3, 4, 5] lies in memory as 21 43 05."""
+        """An odd number of 4-bit elements: [1, 2, 3, 4, 5] is 21 43 05 in memory."""
         desc = dg.TensorDesc(dtype="uint4", sizes=[5])
         assert bytes(desc.pack(typed([1, 2, 3, 4, 5], "uint4"))) == bytes.fromhex("21430500")
 

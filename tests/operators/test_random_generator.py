@@ -1,4 +1,4 @@
-"""RANDOM_GENERATOR: the bits of Philox 4x32-10, and the state to go on from."""
+"""RANDOM_GENERATOR: the bits of Philox 4x32-10, and the next state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PI = (
 
 
 def philox(counter: int, key: tuple[int, int]) -> list[int]:
-    """Four words of a 128-bit count, as the paper has it."""
+    """The four words of a 128-bit counter, as in the paper."""
     c = [counter >> shift & FULL for shift in (0, 32, 64, 96)]
     k = list(key)
     for _ in range(10):

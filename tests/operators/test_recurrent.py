@@ -1,4 +1,4 @@
-"""RNN, LSTM and GRU, against their equations number by number, and against ONNX's."""
+"""RNN, LSTM and GRU, compared with their equations number by number, and with ONNX's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .harness import FLOATS, INF, NAN, Array, Case, add_node, build, case, opera
 from .literal import some
 from .onnx_model import evaluate
 
-T, B, X, H = 3, 2, 3, 2  # steps, sequences, numbers a step, hidden numbers
+T, B, X, H = 3, 2, 3, 2  # steps, sequences, input numbers per step, hidden size
 GATES = {"rnn": 1, "lstm": 4, "gru": 3}
 DIRECTIONS = {"forward": (False,), "backward": (True,), "bidirectional": (False, True)}
 Function = Callable[[float], float]
@@ -36,7 +36,7 @@ def function(activation: Any) -> Function:
     return (lambda x: x if x > 0 else 0.25 * x) if activation is LEAKY else FUNCTIONS[activation]
 
 
-# The equations: everything of one direction by name, the numbers of one step and the state → the next state.
+# The equations: all tensors of one direction by name, the numbers of one step, and the state → the next state.
 
 
 def weighted(part: dict[str, Any], gate: int, x: Sequence[float], hidden: Sequence[float]) -> tuple[list, list]:
@@ -180,7 +180,7 @@ def row(
 
 
 def rows(operator: str) -> tuple[Case, ...]:
-    """What all three have."""
+    """The rows of all three operators."""
     several = DEFAULTS[operator]["activation_descs"]
     others = ["activation_softsign", LEAKY, "activation_sigmoid"][: len(several)]
     return (
@@ -199,7 +199,10 @@ class RecurrentTests(OperatorTests):
 
     levels = "1.0: 4D F32 F16"
     asked: ClassVar = ("output_sequence", "output_single")
-    ulp: ClassVar = {"reference": 1, "directml:software": 8}  # sums, and the shader's exp; a state goes on with them
+    ulp: ClassVar = {
+        "reference": 1,
+        "directml:software": 8,
+    }  # sums, and the shader's exp; a state carries their errors on
     ulp_floor: ClassVar = {"reference": 0.1, "directml:software": 1.0}
 
     def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
@@ -239,7 +242,7 @@ class RecurrentTests(OperatorTests):
     def test_one_output_must_be_wanted(self) -> None:
         without = dict.fromkeys(operator_class(self.operator).output_fields, False)
         error = refused(self.operator, self.sample.inputs, **self.sample.fields, **without)
-        assert (error.field, error.problems[0].message) == ("output_sequence", "at least one output must be wanted")
+        assert (error.field, error.problems[0].message) == ("output_sequence", "at least one output must be requested")
 
     # Sizes.
 
@@ -311,7 +314,7 @@ class RecurrentTests(OperatorTests):
         assert caught.value.field == "weight.owned"
 
     def test_constants_are_bound_without_being_owned(self, device: str) -> None:
-        """Large ones, which would be owned elsewhere, and small ones, which would be constant nodes."""
+        """Large ones, which other operators would own, and small ones, which would be constant nodes."""
         tensors = tensors_of(self.operator, "float32", 1)
         graph = dg.Graph("test")
         values = {
@@ -347,7 +350,7 @@ class TestRnn(RecurrentTests):
 
     @pytest.mark.parametrize(("of", "bound"), [("float32", LARGEST), ("float16", math.inf)])
     def test_what_f_is_given_is_clipped(self, of: str, bound: float, device: str) -> None:
-        """NaN becomes the least."""
+        """NaN becomes the lower bound."""
         inputs = [column(of, *NOT_FINITE, 1), column(of, 1), column(of, 0)]
         fields = self.fields(activation_descs=["activation_identity"])
         sequence, last = run_all("rnn", inputs, device=device, **fields)
@@ -371,19 +374,19 @@ class TestLstm(RecurrentTests):
     @pytest.mark.parametrize("of", FLOATS)
     @pytest.mark.parametrize("bound", [3.0, 0.0])
     def test_nan_is_clipped_to_the_least(self, of: str, bound: float, device: str) -> None:
-        """With c alone not 0, f = 1: C_1 = c and H_1 = c."""
+        """Only c is not 0, and f = 1: C_1 = c and H_1 = c."""
         inputs = [column(of, *NOT_FINITE, 1), column(of, 0, 0, 0, 1), column(of, 0, 0, 0, 0)]
-        inputs[0][..., :3, :] = 0  # 0 · NaN is NaN in every gate; so NaN comes by the initial state
+        inputs[0][..., :3, :] = 0  # 0 · NaN is NaN in every gate, so the initial state brings the NaN
         inputs[2][..., 3, :] = 1
         hidden = column(of, *NOT_FINITE, 0)
         functions = ["activation_identity"] * 3
         fields = self.fields(activation_descs=functions, clip_threshold=bound, use_clip_threshold=True)
         *_, cell = run_all("lstm", [*inputs, None, hidden], device=device, **fields)
-        # i, o and f are given 0 · x, which is NaN, too, and so clipped: i · c = bound² or −bound².
+        # The arguments of i, o and f are 0 · x, which is NaN too, and so clipped: i · c = bound² or −bound².
         np.testing.assert_array_equal(cell.ravel()[:3], [bound**2, -(bound**2), bound**2])
 
     def test_an_absent_peephole_is_no_zero(self, device: str) -> None:
-        """Beside infinite cells zeros would make NaN."""
+        """With infinite cells, zeros would give NaN."""
         zeros = column("float32", 0, 0, 0, 0)
         cell = column("float32", math.inf)
         inputs = [column("float32", 1), zeros, zeros, None, None, cell]
@@ -392,7 +395,7 @@ class TestLstm(RecurrentTests):
         assert (hidden.item(), last.item()) == (0.5, math.inf)
 
     def test_the_peephole_of_the_output_sees_the_new_cell(self, device: str) -> None:
-        """All weights zero but Po: with C_0 = 0 and c = tanh(1), C_1 = 0.5 · c, and o = sigmoid(Po · C_1)."""
+        """All weights except Po are zero: with C_0 = 0 and c = tanh(1), C_1 = 0.5 · c, and o = sigmoid(Po · C_1)."""
         x, zeros = np.zeros([1, 1, 1, 1], "float32"), np.zeros([1, 1, 4, 1], "float32")
         bias = np.zeros([1, 1, 1, 8], "float32")
         bias[..., 3] = 1
@@ -453,7 +456,7 @@ def test_a_file_has_functions_by_name_and_with_attributes(tmp_path: pathlib.Path
 
 
 def test_a_large_sequence_is_bound_without_being_owned(device: str) -> None:
-    """One that DirectML's fill does not make, read by a network that takes no owned tensors."""
+    """One that DirectML's fill does not compute, read by a network that accepts no owned tensors."""
     graph, count = dg.Graph("test"), 2**18 + 1
     x = graph.input("x", sizes=[1, 1, 1, count], dtype="float32")
     weight = graph.fill_value_sequence(sizes=[1, 1, 1, count], dtype="float32", value_start=0, value_delta=2**-36)
@@ -475,5 +478,5 @@ def test_what_activations_are_given_is_clipped_to_float32(dtype: str, device: st
     ):
         fields = {"direction": "forward", "activation_descs": [function], "output_sequence": False}
         *_, got = run_all("rnn", [x, one, zero], device=device, output_single=True, **fields)
-        with np.errstate(over="ignore"):  # float16 has infinities there
+        with np.errstate(over="ignore"):  # these are infinite in float16
             np.testing.assert_allclose(got.ravel(), np.array(gives).astype(dtype), rtol=1e-3)

@@ -16,7 +16,7 @@ from . import exact
 from .checks import OperatorTests, check_level
 from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, Case, add_node, array, case, parse_levels, refused, run
 
-# Functions that accept the same, and what they accept by feature level.
+# Functions that accept the same data types, and these by feature level.
 FOUR_BYTES = "F32 F16 I32 U32"
 LEVELS = {
     ("argmax", "argmin"): "1.0: 4D F32 F16 | 2.1: 4D ALL8 | 3.0: 1-8D ALL8 | 4.1: 1-8D ALL10",
@@ -96,7 +96,7 @@ class TestReduce(OperatorTests):
         reduces("overflows", "sum", [65504, 65504], [INF], "float16"),
         *each("sum", "infinities cancel to NaN", [INF, -INF], [NAN]),
         *each("sum", "NaN spreads", [NAN, 1], [NAN]),
-        # Computed in float32, as the formula says.
+        # Computed in float32 by the formula.
         *each("log_sum_exp", "e^x overflows", [100, 1], [INF]),
         *each("log_sum_exp", "e^x vanishes", [-200, -200], [-INF]),
         *each("l2", "the sum of squares overflows", [1e20, 1], [INF], ("float32",)),
@@ -186,7 +186,7 @@ class TestReduce(OperatorTests):
 @pytest.mark.parametrize("function", ["max", "min"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_of_zeros_of_either_sign_the_first_is_taken(function: str, dtype: str, axis: int, own: str) -> None:
-    """DirectML takes one or the other, as its shader's compiler has it."""
+    """DirectML takes either; that depends on the compiler of its shader."""
     rng = np.random.default_rng(0)
     lesser = -1 if function == "max" else 1
     for length in (1, 2, 7, 64, 130, 515, 5000):

@@ -1,4 +1,4 @@
-"""Every operator class against the DirectML reference data: names, struct, defaults, support, and its packed bytes."""
+"""Every operator class, compared with the DirectML reference data: names, struct, defaults, support, packed bytes."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from dmlgraph.operators.examples import example
 from dmlgraph.operators.registry import class_name
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests" / "native"))  # what reads C structs back lives with the native tests
+sys.path.append(str(ROOT / "tests" / "native"))  # the reader of C structs is in the native tests
 
 from test_operator_desc import Reader, Tensor, kind_of  # noqa: E402
 
 REFERENCE = ROOT / "tests" / "reference"
 every_class = pytest.mark.parametrize("cls", REGISTRY.values(), ids=list(REGISTRY))
 
-# Where the reference is wrong: the real library takes no other type there, …
+# Where the reference is wrong: the real library accepts no other type there, …
 MEASURED_TYPES = {
     ("ADAM_OPTIMIZER", "TrainingStepTensor"): {"UINT32"},
-    ("MULTIHEAD_ATTENTION1", "PastSequenceLengthsTensor"): {"INT32"},  # as ONNX Runtime gives it
+    ("MULTIHEAD_ATTENTION1", "PastSequenceLengthsTensor"): {"INT32"},  # as ONNX Runtime passes it
 }
 # … and the pages' own examples have tensors of different dimension counts.
 WITHOUT_AGREEMENT = ("FOLD", "UNFOLD")
 
-# DirectMLX's defaults that are no constants: the class works them out when they are left out.
+# DirectMLX's defaults that are not constants: the class computes them if they are left out.
 WORKED_OUT = ("per dim", "per-spatial-dim", "all axes", "input rank")
-FOLLOWING = ("group_count",)  # DirectMLX has a number where the tensors determine one
+FOLLOWING = ("group_count",)  # DirectMLX has a fixed default, but the tensors determine it
 
-# Fields that DirectMLX asks for and may be left out here: as of the same field of other operators, …
+# Fields that DirectMLX requires but that may be left out here: as the same field of other operators, …
 LIKE_SIBLINGS = {
     *("strides", "dilations", "start_padding", "end_padding", "input_window_strides", "scales"),
     *("input_pixel_offsets", "output_pixel_offsets", "axes", "axis_direction", "rounding_direction", "direction"),
     *("has_exclusive_sum", "has_exclusive_product", "include_padding", "mask_type"),
     *("use_clip_threshold", "couple_input_forget", "linear_before_reset", "batch_dimension_count"),
 }
-# … as what has no effect unless another field says so, …
+# … because they have no effect unless another field says so, …
 WITHOUT_EFFECT = {"padding_value", "clip_threshold", "mask_filter_value"}
-# … or as what the tensors say.
+# … or because the tensors determine them.
 COUNTED = {
     *("head_count", "query_head_count", "key_value_head_count"),
     *("index_dimensions", "input_dimension_count", "indices_dimension_count"),
@@ -72,7 +72,7 @@ def reference_enums() -> dict[str, dict[str, int]]:
 
 @pytest.fixture
 def facts(cls: type[Operator], reference_operators: dict[str, Any]) -> dict[str, Any]:
-    """What the reference says of the class's operator."""
+    """The reference data of the class's operator."""
     entry: dict[str, Any] = reference_operators[cls.dml]
     return entry
 
@@ -200,7 +200,7 @@ def test_enumerations(cls: type[Operator], facts: dict[str, Any], reference_enum
             assert [name.lower() for name in members] == cls.enumeration(member.field).names()
 
 
-# What the tensors may be.
+# Legal tensors.
 
 
 @every_class
@@ -285,7 +285,7 @@ def test_generated_files_are_what_the_script_makes(
 
 
 def instances(cls: type[Operator]) -> list[Operator]:
-    """The operator of its example, and again with everything that may be null there or not, and strides."""
+    """The operator of its example, and variants with and without optional members, and with strides."""
     graph = dg.loads(example(cls))
     operators = [node.operator for node in graph.lower(fuse=False).nodes if isinstance(node, OperatorDescNode)]
     plain = next(operator for operator in operators if isinstance(operator, cls))

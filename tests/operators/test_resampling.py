@@ -21,7 +21,7 @@ IMAGE = (np.arange(2 * 3 * 4 * 3) * 37 % 32).reshape(2, 3, 4, 3).astype("float32
 
 
 def weights(size: int, count: int, scale: Fraction, into: Fraction, out_of: Fraction, mode: str, way: str) -> Array:
-    """{count, size}: what each input element counts for each output element, by the documented formula, exactly."""
+    """{count, size}: the exact weight of each input element in each output element, by the documented formula."""
     table = np.full((count, size), Fraction(0), object)
     for o in range(count):
         at = (o - out_of) / scale - into
@@ -40,7 +40,7 @@ def weights(size: int, count: int, scale: Fraction, into: Fraction, out_of: Frac
 def resampled(
     x: Array, counts: Any, mode: str, scales: Any = None, into: Any = 0.5, out_of: Any = -0.5, way: str = ""
 ) -> Array:
-    """Every dimension of x multiplied by its table of weights."""
+    """x multiplied by the table of weights along every dimension."""
     result = np.vectorize(Fraction, otypes=[object])(x.astype("float64"))
     for axis, (size, count) in enumerate(zip(x.shape, counts, strict=True)):
         scale = Fraction(count, size) if scales is None else Fraction(scales[axis])
@@ -54,9 +54,9 @@ def of(counts: Any) -> dict[str, Any]:
 
 
 class ResampleTests(OperatorTests):
-    """Operators that resample to the sizes they are asked for, or by their scales."""
+    """Operators that resample to requested sizes, or by their scales."""
 
-    scaling: ClassVar[dict[str, Any]] = {}  # required fields beside the mode, for one dimension
+    scaling: ClassVar[dict[str, Any]] = {}  # required fields except the mode, for one dimension
     rounding: ClassVar[str] = ""
     ulp: ClassVar = {"directml:software": 4}
 
@@ -100,7 +100,7 @@ LEVELS_OF_RESAMPLE = "5.1: 1-4D F32 F16 | 6.2: 1-4D F32 F16 I8 U8"
 
 
 def common_cases(scales: bool, way: str) -> tuple[Any, ...]:
-    """Rows with offsets that are left out; `scales`: they must be given."""
+    """Rows without offsets; `scales`: the operator requires scales."""
 
     def row(why: str, x: Array, counts: Any, mode: str, to: str) -> Any:
         given = {"scales": [count / size for size, count in zip(x.shape, counts, strict=True)]} if scales else {}
@@ -188,7 +188,7 @@ def offset_cases(ways: tuple[str, ...]) -> tuple[Any, ...]:
     )
 
 
-# Places 0, 1, 2, … of the input; the offset says what is weighed, and is no longer where that lies.
+# Positions 0, 1, 2, … of the input: the weights follow from the whole offset, the choice of elements does not.
 FAR = tuple(
     case(
         f"{why} is extrapolated",
@@ -236,7 +236,7 @@ class TestResample1(ResampleTests):
         assert refused(self.operator, [RAMP], interpolation_mode=LINEAR).field == "output.sizes"
 
     def test_sizes_must_be_given_beside_an_infinite_scale(self, device: str) -> None:
-        """Every element is then read where the first one is."""
+        """Then every read is at the first element."""
         fields = {"interpolation_mode": NEAREST, "scales": [1, 1, 1, math.inf]}
         assert refused(self.operator, [RAMP], **fields).field == "output.sizes"
         got = run(self.operator, [RAMP], device=device, sizes=[1, 1, 1, 3], **fields)
@@ -244,7 +244,7 @@ class TestResample1(ResampleTests):
 
     @pytest.mark.parametrize("mode", [NEAREST, LINEAR])
     def test_an_offset_that_is_nan(self, mode: str, device: str) -> None:
-        """It stands at the first element, or between it and the next."""
+        """The position is at the first element, or between it and the next."""
         offsets = {"input_pixel_offsets": [0, 0, 0, math.nan], "output_pixel_offsets": [0] * 4}
         fields = {"interpolation_mode": mode, "scales": [1, 1, 1, 2], **offsets}
         got = run(self.operator, [RAMP], device=device, sizes=[1, 1, 1, 3], **fields)
@@ -292,7 +292,7 @@ class TestResample2(ResampleTests):
 
 
 def antialiased(x: tuple[float, ...], count: int) -> list[float]:
-    """A triangle of 1 / scale on either side of each output element's place, weights adding up to one."""
+    """A triangle filter of 1 / scale on either side of each output element's position; its weights add up to one."""
     step = Fraction(len(x), count)
     result = []
     for o in range(count):

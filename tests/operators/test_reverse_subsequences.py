@@ -35,7 +35,7 @@ class TestReverseSubsequences(ShapedTests):
         case("lengths in uint64", [[1, 2, 3, 4], lengths([4], "uint64")], [4, 3, 2, 1], axis=0),
         case("lengths 0 and 1 copy", [[[1, 2], [3, 4]], lengths([[0], [1]])], [[1, 2], [3, 4]], axis=1),
         case("along the first axis", [[[1, 2], [3, 4], [5, 6]], lengths([[2, 3]])], [[3, 6], [1, 4], [5, 2]], axis=0),
-        # Measured: the place is clamped, not the length.
+        # Measured: the position is clamped, not the length.
         case("beyond the axis the last element is read", [[[1, 2, 3]] * 3, lengths([[4], [5], [9]])],
              [[3, 3, 2], [3, 3, 3], [3, 3, 3]], axis=1),
     )  # fmt: skip

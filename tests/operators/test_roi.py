@@ -1,4 +1,4 @@
-"""ROI_POOLING, ROI_ALIGN and ROI_ALIGN1, against the documented pseudocode."""
+"""ROI_POOLING, ROI_ALIGN and ROI_ALIGN1, compared with the documented pseudocode."""
 
 from __future__ import annotations
 
@@ -150,9 +150,9 @@ class AlignTests(OperatorTests):
     @pytest.mark.parametrize("function", ["average", "max"])
     @pytest.mark.parametrize("mode", ["linear", "nearest_neighbor"])
     def test_regions_that_are_no_numbers(self, function: str, mode: str, device: str) -> None:
-        """NaN, the length of an infinite region too, stands at the first element; what is far stands outside.
+        """NaN, which the length of an infinite region is too, is at the first element; distant positions are outside.
 
-        A maximum passes NaN over, and starts from the least number.
+        A maximum ignores NaN, and starts from the least number.
         """
         x = array([[[[3, 5], [7, 9]]]], "float32")
         regions = array([[NAN] * 4, [INF, 0, INF, 0], [1e9, 1e9, 1e9, 1e9], [0, 0, 1, 1]], "float32")

@@ -32,7 +32,7 @@ class TestRound(UnaryTests):
         *each_dtype(FLOATS, "−0 stays", [[-0.0]], [-0.0]),
         *each_dtype(FLOATS, "−0 stays", [[-0.0]], [-0.0], **CUT),
         *each_dtype(FLOATS, "sign(−0) · ⌊½⌋ is 0", [[-0.0]], [0.0], **AWAY),
-        # |x| + ½ is rounded to float32 before it is cut.
+        # |x| + ½ is rounded to float32 before it is truncated.
         case("just below a half", [[0.5 - 2.0**-25, 2.0**-25 - 0.5]], [0.0, -0.0]),
         case("just below a half, + ½ rounds to 1", [[0.5 - 2.0**-25, 2.0**-25 - 0.5]], [1, -1], **AWAY),
         case(

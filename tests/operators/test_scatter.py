@@ -1,4 +1,4 @@
-"""SCATTER_ELEMENTS (SCATTER by its other name) and SCATTER_ND: elements written to places that indices name."""
+"""SCATTER_ELEMENTS (also called SCATTER) and SCATTER_ND: elements written to the positions in a tensor of indices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def indices(numbers: Any, dtype: str = "int32") -> Array:
 
 
 def test_the_reference_writes_nothing_beyond_the_ends() -> None:
-    """Undefined in DirectML, whose library writes to the place in the buffer if there is one."""
+    """Undefined in DirectML, whose library writes to that position if it is in the buffer."""
     x, updates = array([1, 2, 3], "int8"), array([7, 8, 9], "int8")
     assert run("scatter_elements", [x, indices([3, 0, -4]), updates], axis=0).tolist() == [8, 2, 3]
     assert run("scatter_nd", [x[None], indices([[1, 0], [0, 3]]), updates[None, :2]], **counts(2, 2)).tolist() == [
@@ -32,7 +32,7 @@ def test_the_reference_writes_nothing_beyond_the_ends() -> None:
 
 
 class ScatterTests(ShapedTests):
-    """What holds for both."""
+    """The checks of both."""
 
     kinds = "xix"
 

@@ -1,4 +1,4 @@
-"""SLICE, SLICE1 and SLICE_GRAD: elements of a window at regular steps, and the gradient of that."""
+"""SLICE, SLICE1 and SLICE_GRAD: elements of a window at regular steps, and the gradient."""
 
 from __future__ import annotations
 

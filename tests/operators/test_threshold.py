@@ -6,7 +6,7 @@ from . import exact
 from .checks import ScaledTests
 from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, case, each_dtype, refused
 
-SHORT = SIGNED[:3] + UNSIGNED[:3]  # the integer types that THRESHOLD takes
+SHORT = SIGNED[:3] + UNSIGNED[:3]  # the integer types that THRESHOLD accepts
 
 
 class TestThreshold(ScaledTests):

@@ -1,4 +1,4 @@
-"""TOP_K and TOP_K1: the greatest or least elements along an axis, and where they are."""
+"""TOP_K and TOP_K1: the greatest or least elements along an axis, and their indices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLE: tuple[Any, ...] = ([[3, 9, 1, 7], [2, 8, 6, 4]], [[9, 7, 3], [8, 6, 4]],
 
 
 class TopTests(ShapedTests):
-    """What holds for both; `direction` is what TOP_K1 is told to do as TOP_K does."""
+    """The checks of both; `direction` is the direction that makes TOP_K1 the same as TOP_K."""
 
     direction: dict[str, str]
 

@@ -32,7 +32,7 @@ class TestValueScale2d(ShapedTests):
         return [[1] * rank], {"scale": 1, "bias": [1]}
 
     def test_product_and_sum_are_each_rounded(self, device: str) -> None:
-        """Measured: in float16 too every step is."""
+        """Measured: every step is rounded, in float16 too."""
         for dtype in FLOATS:
             scale, bias, *numbers = exact.values([0.7, 0.3, 1.1, -3.7, 100.3], dtype)
             expected = [exact.rounded(Fraction(exact.rounded(scale * x, dtype)) + bias, dtype) for x in numbers]

@@ -16,7 +16,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 @dataclasses.dataclass
 class Tab:
-    """A page in the browser, and what it said on its console."""
+    """A page in the browser, and the messages on its console."""
 
     page: Any
     complaints: list[str]
@@ -24,7 +24,7 @@ class Tab:
 
     @property
     def fields(self) -> dict[str, str]:
-        """What the panel tells of the selected node or edge."""
+        """What the panel shows about the selected node or edge."""
         whats, texts = (self.page.locator(f"#panel {tag}").all_inner_texts() for tag in ("dt", "dd"))
         return dict(zip(whats, texts, strict=True))
 
@@ -38,12 +38,12 @@ class Tab:
         self.page.keyboard.press("Enter")
 
     def click(self, right: float = 0, down: float = 0, view: int = 0) -> None:
-        """Clicks so far from the middle of a view."""
+        """Clicks at this distance from the middle of a view."""
         box = self.page.locator("canvas").nth(view).bounding_box()
         self.page.mouse.click(box["x"] + box["width"] / 2 + right, box["y"] + box["height"] / 2 + down)
 
     def look(self, view: int = 0) -> bytes:
-        """What is drawn in a view."""
+        """A screenshot of a view."""
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         picture: bytes = self.page.locator("canvas").nth(view).screenshot()
         return picture
@@ -51,7 +51,7 @@ class Tab:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    """The browser; tests that need it are skipped where there is none."""
+    """The browser; tests that need it are skipped without one."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = os.environ.get("DMLGRAPH_CHROMIUM") or next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
@@ -65,7 +65,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def opened(chromium: Any, tmp_path: pathlib.Path) -> Iterator[Callable[[str], Tab]]:
-    """Opens a page's text from a file; afterwards it must have complained of nothing and asked for nothing else."""
+    """Opens a page's text from a file; afterwards checks that it reported no errors and requested nothing else."""
     tabs: list[Tab] = []
 
     def open_(text: str, **options: Any) -> Tab:

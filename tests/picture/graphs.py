@@ -11,7 +11,7 @@ HOSTILE = '<script>alert("1")</script> & \\N ]]> #35; 层 "é'  # printable, so 
 
 
 def ramp() -> dg.Graph:
-    """One of every kind but a fused node: an input, a constant, two fills, operators, an output."""
+    """One node of every kind except a fused one: an input, a constant, two fills, operators, an output."""
     g = dg.Graph("ramp")
     x = g.input("x", sizes=[2, 3], dtype="float32")
     w = g.constant("w", np.array([[1, 2, 3]], np.float32))
@@ -24,7 +24,7 @@ def ramp() -> dg.Graph:
 
 
 def hostile() -> dg.Graph:
-    """A graph whose names would do harm where they are not escaped."""
+    """A graph whose names would do harm if they were not escaped."""
     g = dg.Graph(HOSTILE)
     x = g.input(HOSTILE, sizes=[2], dtype="float32")
     g.output(f"out {HOSTILE}", dg.activation_relu(x, name=f"relu {HOSTILE}"))
@@ -32,7 +32,7 @@ def hostile() -> dg.Graph:
 
 
 def chain(length: int) -> dg.Graph:
-    """Every second node of a chain reads the input again, from ever farther away."""
+    """Every second node of a chain also reads the input, which is farther away each time."""
     g = dg.Graph("chain")
     x = value = g.input("x", sizes=[4, 4], dtype="float32")
     for index in range(length):
@@ -42,7 +42,7 @@ def chain(length: int) -> dg.Graph:
 
 
 def residual(layers: int) -> dg.Graph:
-    """Layers of a product with constants, a line, an activation, and the sum with what came in: 16 boxes each."""
+    """Layers of a product with constants, a line, an activation, and the sum with the layer's input: 16 boxes each."""
     g = dg.Graph("residual")
     value = g.input("x", sizes=[1, 1, 4, 4], dtype="float32")
     for index in range(layers):
@@ -56,7 +56,7 @@ def residual(layers: int) -> dg.Graph:
 
 
 def wide() -> dg.Graph:
-    """Many readers of one input, each an output."""
+    """Many consumers of one input, each an output."""
     g = dg.Graph("wide")
     x = g.input("x", sizes=[4], dtype="float32")
     for index in range(200):
@@ -65,7 +65,7 @@ def wide() -> dg.Graph:
 
 
 def lopsided() -> dg.Graph:
-    """A long chain, beside which, at its end, stands very much more: the middle of the picture's top is empty."""
+    """A long chain with very many nodes beside its end: the middle of the picture's top is empty."""
     g = dg.Graph("lopsided")
     value = g.input("x", sizes=[4], dtype="float32")
     for _ in range(150):
@@ -84,7 +84,7 @@ def apart() -> dg.Graph:
 
 
 def fused() -> list[Drawing]:
-    """Before and after a fusion made by hand: `both` came of `scaled` and `shifted`."""
+    """Before and after a fusion made by hand: `both` was made from `scaled` and `shifted`."""
     before = draw(ramp(), title="before")
     g = dg.Graph("ramp")
     x = g.input("x", sizes=[2, 3], dtype="float32")

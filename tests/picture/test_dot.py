@@ -1,4 +1,4 @@
-"""DOT, read back by a parser, and drawn by Graphviz where its program is installed."""
+"""DOT, read back by a parser, and drawn by Graphviz if its program is installed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def boxes(graph: pydot.Graph) -> list[pydot.Node]:
 
 
 def label(thing: pydot.Node | pydot.Edge | pydot.Cluster) -> str:
-    """An attribute as Graphviz would write it: escapes resolved, entities too."""
+    """An attribute as Graphviz would write it: escapes and entities are resolved."""
     text = thing.get_attributes()["label"]
     assert text[0] == text[-1] == '"'
     for escaped, character in (('\\"', '"'), ("\\n", "\n"), ("\\\\", "\\"), ("&amp;", "&")):

@@ -72,7 +72,7 @@ def test_a_node_tells_every_field() -> None:
     assert clipped.rows == (
         ("node", "clipped"),
         ("operator", "DML_OPERATOR_ELEMENT_WISE_CLIP"),
-        ("feature level", "3.0 or newer"),  # before, of four dimensions and more
+        ("feature level", "3.0 or newer"),  # before 3.0 only four dimensions and more are legal
         ("scale_bias", "none"),
         ("min", "0.0"),
         ("max", "4.0"),

@@ -1,4 +1,4 @@
-"""Folding: small drawings stay, large ones become few boxes with the same flow."""
+"""Folding: small drawings stay unchanged, large ones become few boxes with the same data flow."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_folded_drawing_has_no_cycle_and_an_edge_wherever_a_tensor_flows(name:
 
 
 def test_cuts_go_between_blocks() -> None:
-    """A chain of blocks is cut where one tensor flows, so that nearly all edges lead to the next box."""
+    """A chain of blocks is cut where only one tensor flows, so nearly all edges lead to the next box."""
     folded = fold(draw(residual(60)))
     pieces = [box for box in folded.boxes if box.kind is Kind.FOLDED]
     assert PIECES / 2 < len(pieces) <= PIECES

@@ -1,4 +1,4 @@
-"""The page as text; that it works is tested in a browser, in test_page.py."""
+"""The page as text; test_page.py tests in a browser that it works."""
 
 from __future__ import annotations
 

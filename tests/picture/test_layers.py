@@ -1,4 +1,4 @@
-"""Layers: boxes below their producers, nothing across a box, parts beside each other."""
+"""Layers: boxes are below their producers, no edge crosses a box, unconnected parts are beside each other."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_main_line_is_straight_whatever_stands_beside_it(count: int) -> None
 
 
 def test_crossings_are_undone() -> None:
-    """Two rows that are each other's mirror image, joined in pairs."""
+    """Two rows that are mirror images of each other, joined in pairs."""
     edges = [(index, 19 - index) for index in range(10)]
     found = arrange([(60.0, 30.0)] * 20, [*edges, *((index, index + 1) for index in range(10, 19))])
     order = sorted(range(10), key=lambda box: found.centres[box][0])
@@ -116,7 +116,7 @@ def test_parts_that_are_not_connected_are_packed_in_rows() -> None:
 
 @given(st.lists(st.tuples(st.integers(-50, 50), st.integers(1, 9), st.integers(0, 20)), min_size=1, max_size=8))
 def test_spread_is_as_near_as_the_gaps_allow(given: list[tuple[int, int, int]]) -> None:
-    """Against all ways to cut the row into pools, each at one of the places that its members want."""
+    """Compared with all ways to cut the row into pools, each at a position that one of its members wants."""
     wanted, weights = [float(each[0]) for each in given], [float(each[1]) for each in given]
     gaps = [float(each[2]) for each in given[1:]]
     places = spread(wanted, weights, gaps)
@@ -127,7 +127,7 @@ def test_spread_is_as_near_as_the_gaps_allow(given: list[tuple[int, int, int]]) 
     def cost(middles: Sequence[float]) -> float:
         return sum(w * abs(m - t) for w, m, t in zip(weights, middles, targets, strict=True))
 
-    best = dict.fromkeys(sorted(set(targets)), 0.0)  # least cost so far where the last stands at or left of it
+    best = dict.fromkeys(sorted(set(targets)), 0.0)  # the least cost so far if the last box is there or further left
     for weight, target in zip(weights, targets, strict=True):
         least = float("inf")
         for place, so_far in list(best.items()):

@@ -1,4 +1,4 @@
-"""Layout: sources above readers, nothing on top of anything, far-away sources by reference."""
+"""Layout: sources are above consumers, boxes do not overlap, far-away sources are references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page, in a real browser; a page that complains on its console or asks for anything fails any of these tests."""
+"""The page, in a real browser; messages on its console and requests fail any of these tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_node_is_found_and_clicked_and_its_fields_show(opened: Opened) -> None
     assert tab.heading == "clipped"
     tab.page.keyboard.press("Escape")
     assert tab.heading == ""
-    tab.click()  # it was brought to the middle
+    tab.click()  # it was moved to the middle
     assert tab.heading == "clipped"
     assert tab.fields["operator"] == "DML_OPERATOR_ELEMENT_WISE_CLIP"
     assert (tab.fields["min"], tab.fields["max"]) == ("0.0", "4.0")
@@ -90,7 +90,7 @@ def test_zooming_and_moving(opened: Opened) -> None:
     tab.page.mouse.down()
     tab.page.mouse.move(300, 500, steps=3)
     tab.page.mouse.up()
-    assert tab.heading == ""  # a drag is no click
+    assert tab.heading == ""  # a drag is not a click
     tab.page.keyboard.press("0")
     corner = "views[0].x + views[0].width / views[0].scale, views[0].y + views[0].height / views[0].scale"
     right, bottom = tab.page.evaluate(f"[{corner}]")
@@ -105,7 +105,7 @@ def test_a_fused_node_opens_to_the_nodes_it_came_from(opened: Opened) -> None:
     tab = opened(html.render(fused()[1:]))
     tab.find("both")
     closed = tab.look()
-    tab.click()  # opens what it selects
+    tab.click()  # opens the node that it selects
     group = tab.page.locator("#group")
     assert tab.heading == "both"
     assert group.get_attribute("aria-expanded") == "true"
@@ -114,7 +114,7 @@ def test_a_fused_node_opens_to_the_nodes_it_came_from(opened: Opened) -> None:
     assert tab.heading == "scaled"
     assert tab.fields["operator"] == "DML_OPERATOR_ELEMENT_WISE_MULTIPLY"
     tab.page.keyboard.press("Escape")
-    tab.click()  # it was brought to the middle, inside the group, which is closed now
+    tab.click()  # it was moved to the middle, inside the group, which is closed now
     assert tab.heading != "scaled"
     tab.find("both")
     tab.page.keyboard.press("Enter")
@@ -180,7 +180,7 @@ def test_two_thousand_nodes_open_and_move_without_lag(opened: Opened) -> None:
     frame = """async () => { const begin = performance.now(), view = views[0];
         for (let i = 0; i < 10; i++) { view.x += 3; view.paint(); (await createImageBitmap(view.canvas)).close(); }
         return (performance.now() - begin) / 10; }"""
-    assert tab.page.evaluate(frame) < 250  # a few ms where nothing else runs
+    assert tab.page.evaluate(frame) < 250  # a few ms on an idle machine
     tab.page.keyboard.press("0")
     assert tab.page.evaluate(frame) < 250
     tab.find("n1234")
@@ -188,11 +188,11 @@ def test_two_thousand_nodes_open_and_move_without_lag(opened: Opened) -> None:
     assert tab.heading == "n1234"
 
 
-# A large graph opens where something is.
+# A large graph opens where there are boxes.
 
 
 def in_sight(tab: Tab) -> int:
-    """How many boxes of the first view's scene lie in the window, at a size at which they can be read."""
+    """How many boxes of the first view's scene are in the window and large enough to read."""
     inside = """(() => { const view = views[0], right = view.x + view.width / view.scale,
         bottom = view.y + view.height / view.scale;
         return view.scene.boxes.filter((box) => view.scale >= READABLE && box.x - box.w / 2 >= view.x
@@ -218,7 +218,7 @@ def test_the_tooltip_goes_when_what_it_tells_of_is_clicked(opened: Opened) -> No
     tab.page.mouse.click(x, y)
     assert tab.heading == "clipped"
     assert tab.page.locator("#tip").is_hidden()
-    tab.page.mouse.move(x + 2, y)  # the panel tells all about it
+    tab.page.mouse.move(x + 2, y)  # the panel already shows everything
     assert tab.page.locator("#tip").is_hidden()
 
 

@@ -1,4 +1,4 @@
-"""Shapes and colours: kinds can be told apart, by everybody, on light and on dark."""
+"""Shapes and colours: everybody can tell the kinds apart, on light and on dark backgrounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VISIONS = {
     "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
 }
 GROUNDS = {"light": 0, "dark": 1}
-KINDS = [kind for kind in Kind if kind not in (Kind.REFERENCE, Kind.FOLDED)]  # which stand for nodes of other kinds
+KINDS = [kind for kind in Kind if kind not in (Kind.REFERENCE, Kind.FOLDED)]  # those two stand for nodes of other kinds
 
 
 def linear(colour: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""SVG: well-formed, complete, and harmless whatever the names are."""
+"""SVG: well-formed, complete, and harmless for any names."""
 
 from __future__ import annotations
 

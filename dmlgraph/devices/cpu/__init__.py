@@ -1,7 +1,7 @@
 """Device `cpu`: the embedded default, native, fused and threaded.
 
-Element-wise nodes run as regions, one pass over the data in pieces that stay in the caches; data movement is strided
-copies or nothing at all; whatever else has no native step runs its `evaluate`.
+Connected element-wise nodes run as a region: one pass over the data in tiles that stay in the caches.  Data movement is
+a strided copy, or costs nothing.  An operator without a native step runs its `evaluate`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class CpuDevice(Device):
     """The processor.
 
     Attributes:
-        threads: how many work on a run at most; None: DMLGRAPH_THREADS, or one for each processor of the process.
+        threads: the most threads that work on a run; None: DMLGRAPH_THREADS, or one for each processor of the process.
     """
 
     name = "cpu"

@@ -1,4 +1,4 @@
-"""What `cpu` does not absorb: where passes would make an operator that runs slower than what it stands for."""
+"""What `cpu` does not absorb: passes do not make an operator that would run slower than the nodes it replaces."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dmlgraph.operators.normalization import BatchNormalization
 
 
 def objection(made: Operator, instead_of: Operator | None) -> str | None:
-    """Why a pass should not make an operator in the place of another; None where it may.
+    """Why a pass should not replace `instead_of` with `made`; None if it may.
 
-    An operator that would run by its definition, or have its fused activation run so, is not made of one that does
-    not: GEMM does not absorb softmax, nor BATCH_NORMALIZATION_TRAINING any activation.
+    A pass does not replace an operator that runs natively with one that runs by its definition, or whose fused
+    activation does: GEMM does not absorb softmax, and BATCH_NORMALIZATION_TRAINING absorbs no activation.
     """
     if isinstance(made, BatchNormalization) and isinstance(instead_of, Add):
         return "on 'cpu' a region multiplies and adds in one pass, without batch_normalization"
@@ -26,7 +26,7 @@ def objection(made: Operator, instead_of: Operator | None) -> str | None:
 
 
 def runs_by_definition(operator: Operator) -> bool:
-    """Whether `evaluate` runs for some of the operator, as on `reference`."""
+    """Whether `evaluate` computes part of the operator, as on `reference`."""
     kind, _ = payload_of(operator)
-    # With a fused activation that runs apart the kind is "parts": what is left there is FAST's own.
+    # If the fused activation runs apart, the kind is "parts".  If it is "python", FAST evaluates the activation too.
     return kind == "python" and (type(operator) not in FAST or operator.__dict__.get("fused_activation") is not None)

@@ -18,9 +18,9 @@ Part = tuple[slice, slice, slice]  # of batch, heads of keys, and queries
 
 
 def attention(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
-    """softmax(scale · Q · Kᵀ + what is added) · V.
+    """softmax(scale · Q · Kᵀ + bias and masks) · V.
 
-    A score is wrong by a few units in the last place of its greatest term, and a weight by that times itself.
+    The error of a score is a few units in the last place of its greatest term; that is the relative error of a weight.
     """
     given, sizes = dict(zip(operator.input_fields, inputs, strict=True)), operator.dimensions
     query, keys, values = operator.parts(given, sizes, np.float32)
@@ -33,16 +33,16 @@ def attention(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
         added.append(_by_group(np.where(counted, np.float32(0), -np.inf), sizes))
     attended = np.empty((*by_group, sizes.value_head), np.float32)
     for batch, heads, queries in _parts(sizes):
-        place = (batch, heads, slice(None), queries)
+        block = (batch, heads, slice(None), queries)
         part = (batch, heads, None)
-        scores = finite(product(query[place], keys[part].swapaxes(-1, -2)))
+        scores = finite(product(query[block], keys[part].swapaxes(-1, -2)))
         for each in added:
-            scores += each[place]
+            scores += each[block]
         scores -= scores.max(-1, keepdims=True)
         np.exp(scores, out=scores)
         weighed = product(scores, values[part])
         weighed /= scores.sum(-1, keepdims=True)
-        attended[place] = weighed
+        attended[block] = weighed
     finite(attended)
     attended = attended.reshape(sizes.batch, sizes.query_heads, sizes.queries, sizes.value_head)
     outputs: tuple[Array, ...] = operator.outputs(attended.swapaxes(1, 2), keys, values)
@@ -50,7 +50,7 @@ def attention(operator: Any, *inputs: Array | None) -> tuple[Array, ...]:
 
 
 def _by_group(scores: Array, sizes: Dimensions) -> Array:
-    """What is added to the scores {B, heads, S, T}, or broadcasts to them, as {B, key heads, group, S, T}."""
+    """An addend of the scores, which broadcasts to {B, heads, S, T}, as {B, key heads, group, S, T}."""
     full = np.broadcast_to(scores, sizes.scores)
     by_group = (sizes.batch, sizes.key_heads, sizes.query_heads // sizes.key_heads, sizes.queries, sizes.total)
     return np.lib.stride_tricks.as_strided(
@@ -62,7 +62,7 @@ def _by_group(scores: Array, sizes: Dimensions) -> Array:
 
 
 def _parts(sizes: Dimensions) -> Iterator[Part]:
-    """Parts of at most `_BLOCK` scores: whole heads if they are small, else some queries of one head."""
+    """Yields parts of at most `_BLOCK` scores: whole heads if they are small, else some queries of one head."""
     group = sizes.query_heads // sizes.key_heads
     scores = group * sizes.queries * sizes.total
     batches = max(1, _BLOCK // (scores * sizes.key_heads))

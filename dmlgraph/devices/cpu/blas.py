@@ -1,13 +1,13 @@
-"""NumPy's BLAS in the hands of the device's own threads.
+"""NumPy's BLAS, called from the device's own threads.
 
-BLAS libraries have threads of their own, which know nothing of `threads=`, and which wait for one another by spinning:
-beside another busy process a product takes a hundred times as long.  So BLAS gets one thread while a step runs, and
-`multiply` shares the blocks of a product between the threads of the run.
+BLAS libraries have threads of their own, which ignore `threads=` and wait for one another by spinning: beside another
+busy process a product takes a hundred times as long.  So BLAS gets one thread while a step runs, and `multiply` shares
+the blocks of a product between the threads of the run.
 
-How many threads BLAS has is one number for the whole process.  It is changed for as long as steps of Python run, on
-whichever threads, and is again what it was when the last of them has ended: NumPy outside of runs has all its threads,
-NumPy on another thread at that very time has one.  A BLAS on OpenMP has a number for each thread instead, those of the
-pool included: it is left alone, and shares its work itself (OMP_NUM_THREADS).
+BLAS has one thread count for the whole process.  It is 1 while Python steps run on any thread, and is restored when the
+last of them has ended: outside of runs NumPy has all its threads; during a step NumPy has one on other threads too.
+A BLAS built on OpenMP has a thread count for each calling thread instead, the pool's threads included: it is left
+unchanged, and shares its work itself (OMP_NUM_THREADS).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from dmlgraph.operators.declaration.operator import Array
 
 
 class _OneThread:
-    """The limit of BLAS to one thread, from the first step that begins until the last has ended."""
+    """Limits BLAS to one thread from the beginning of the first step until the last one has ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside: set[int] = set()  # threads: one that an interrupt keeps here is taken out when its next step ends
-        self._before: list[tuple[Library, int]] = []  # how many threads they had
+        self._inside: set[int] = set()  # threads in a step; one that an interrupt leaves here goes with its next step
+        self._before: list[tuple[Library, int]] = []  # the thread counts to restore
 
     def enter(self) -> None:
         with self._lock:
@@ -59,15 +59,16 @@ class _OneThread:
     def _restore(self) -> None:
         before, self._before = self._before, []
         for library, count in before:
-            if library.get_threads() == 1:  # else somebody else has set it meanwhile
+            if library.get_threads() == 1:  # else other code has set it meanwhile
                 library.set_threads(count)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Library:
-    """A loaded BLAS.
+    """A loaded BLAS library.
 
-    Its own functions are called: those of threadpoolctl do nothing on a thread that is not the first to set a limit.
+    Its own functions are called, because those of threadpoolctl have an effect only on the thread that first set a
+    limit.
     """
 
     get_threads: Callable[[], int]
@@ -79,14 +80,14 @@ _FUNCTIONS = {
     "mkl": ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
     "blis": ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
 }
-_PREFIXES, _SUFFIXES = ("", "scipy_"), ("", "64_", "_64")  # of builds that stand beside others
+_PREFIXES, _SUFFIXES = ("", "scipy_"), ("", "64_", "_64")  # of builds made to coexist with others in a process
 
 
 @functools.cache
 def libraries() -> tuple[Library, ...]:
-    """The BLAS that NumPy uses; where it cannot be told from others, all that are loaded.
+    """The BLAS that NumPy uses; if it cannot be told from others, all that are loaded.
 
-    None where it has no number of threads for the process: Accelerate, and what uses OpenMP.
+    Empty if the BLAS has no thread count for the whole process, as Accelerate and builds on OpenMP.
     """
     found = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
     own = [each for each in found if "numpy" in each.filepath.lower()] or found
@@ -104,7 +105,7 @@ def _library(controller: Any) -> Library | None:
 
 
 class _Team(threading.local):
-    """How many threads share the products of the step on this thread."""
+    """The number of threads that share the products of the step on this thread."""
 
     threads = 1
 
@@ -117,7 +118,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def step(threads: int) -> Iterator[None]:
-    """What runs inside has BLAS with one thread, and `multiply` with so many."""
+    """Within the context BLAS has one thread, and `multiply` uses up to `threads` threads."""
     _team.threads = threads if libraries() else 1
     try:
         _one_thread.enter()
@@ -129,7 +130,7 @@ def step(threads: int) -> Iterator[None]:
 def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
     """a {…, M, K} · b {…, K, N}, both float32 or both float64; batches broadcast.
 
-    The numbers are the same for any number of threads.  BLAS takes matrices whose rows or columns are packed; others
+    The results are the same for any number of threads.  BLAS takes matrices whose rows or columns are packed; others
     are slow.
     """
     if out is None:

@@ -1,7 +1,7 @@
 """Convolutions as matrix products: the windows are written side by side, block by block, and multiplied by the filter.
 
-A block of windows is no larger than the cache, so that the copies of an element in all the windows that have it cost
-little memory and no memory traffic.
+A block of windows fits into the cache, so an element's copies in all its windows cost little memory and no memory
+traffic.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def convolution_integer(
     operator: Any, x: Array, x_zero: Array | None, weights: Array, weights_zero: Array | None
 ) -> tuple[Array, ...]:
     sums = _correlate_centred(operator, x, x_zero, weights, weights_zero)
-    # By way of int64: a sum beyond 32 bits wraps.
+    # Converted through int64, so that a sum beyond 32 bits wraps.
     return ((sums if sums.dtype == np.float32 else sums.astype(np.int64)).astype(np.int32),)
 
 
@@ -70,7 +70,7 @@ def quantized_linear_convolution(
 def _correlate_centred(
     operator: Any, x: Array, x_zero: Array | None, weights: Array, weights_zero: Array | None
 ) -> Array:
-    """The sums of 8-bit integers less their zero points: exact, in float32 if that is wide enough."""
+    """Sums of products of 8-bit integers minus their zero points: exact, in float32 if that is wide enough."""
     x = centred(x, None if x_zero is None else along(x_zero, 1, x.ndim))
     weights = centred(weights, None if weights_zero is None else along(weights_zero, 0, weights.ndim))
     sums = np.abs(weights).reshape(len(weights), -1).sum(1, dtype=np.float64)
@@ -80,7 +80,7 @@ def _correlate_centred(
 
 
 def correlate(x: Array, weights: Array, windows: Windows, groups: int) -> Array:
-    """Each window's products with the filter, added up over taps and channels.
+    """Each window's products with the filter, summed over taps and channels.
 
     x {N, IC, …} and weights {OC, IC / groups, taps…}, of one float type, give {N, OC, counts…}.
     """
@@ -98,15 +98,15 @@ def correlate(x: Array, weights: Array, windows: Windows, groups: int) -> Array:
         for first, box in zip(_starts(boxes), boxes, strict=True):
             shape = (groups, channels // groups, windows.tap_count, *map(len, box))
             columns = memory[: math.prod(shape)].reshape(shape)
-            for number, place in enumerate(_places(windows, box)):
-                columns[:, :, number] = padded[place]
+            for tap, elements in enumerate(_elements(windows, box)):
+                columns[:, :, tap] = padded[elements]
             columns = columns.reshape(groups, -1, _size(box))
             multiply(filters, columns, out=result[item, ..., first : first + _size(box)])
     return result.reshape(batch, -1, *counts)
 
 
 def scatter(x: Array, weights: Array, windows: Windows, groups: int, sizes: Sizes) -> Array:
-    """The transpose of `correlate`: each element puts its multiple of the filter over its window.
+    """The transpose of `correlate`: each element adds its multiple of the filter to its window.
 
     x {N, IC, …} and weights {IC, OC / groups, taps…}, of one float type, give {N, OC, sizes…}.
     """
@@ -120,13 +120,13 @@ def scatter(x: Array, weights: Array, windows: Windows, groups: int, sizes: Size
         for first, box in zip(_starts(boxes), boxes, strict=True):
             products = multiply(filters, x[item, ..., first : first + _size(box)])
             products = products.reshape(groups, outputs, windows.tap_count, *map(len, box))
-            for number, place in enumerate(_places(windows, box)):
-                padded[item][place] += products[:, :, number]
+            for tap, elements in enumerate(_elements(windows, box)):
+                padded[item][elements] += products[:, :, tap]
     return windows.crop(padded.reshape(batch, -1, *windows.padded(sizes)))
 
 
 def _padded(windows: Windows, x: Array) -> Array:
-    """{C, sizes…} with zeros around it."""
+    """x {C, sizes…} with zeros around it."""
     if not any(windows.start + windows.end):
         return x
     padded = np.zeros((len(x), *windows.padded(x.shape[1:])), x.dtype)
@@ -137,10 +137,10 @@ def _padded(windows: Windows, x: Array) -> Array:
 
 
 def _boxes(counts: Sizes, numbers: int) -> Iterator[Box]:
-    """The windows in row-major order, in boxes of at most `_BLOCK` numbers, a window having `numbers` of them.
+    """The windows in row-major order, in boxes of at most `_BLOCK` numbers; a window has `numbers` of them.
 
-    One dimension is split, those in front of it are taken one by one, those behind it whole; so the windows of a box
-    follow one another.
+    One dimension is split.  A box has one index of each dimension before it, and all of those after it, so the windows
+    of a box are contiguous in row-major order.
     """
     split = 0
     while split < len(counts) - 1 and numbers * math.prod(counts[split + 1 :]) > _BLOCK:
@@ -154,7 +154,7 @@ def _boxes(counts: Sizes, numbers: int) -> Iterator[Box]:
 
 
 def _starts(boxes: list[Box]) -> list[int]:
-    """The number of each box's first window."""
+    """The row-major index of each box's first window."""
     return [0, *itertools.accumulate(map(_size, boxes[:-1]))]
 
 
@@ -162,11 +162,11 @@ def _size(box: Box) -> int:
     return math.prod(map(len, box))
 
 
-def _places(windows: Windows, box: Box) -> Iterator[Any]:
-    """For each tap, in row-major order, where a box's windows have it in a padded tensor."""
+def _elements(windows: Windows, box: Box) -> Iterator[Any]:
+    """For each tap, in row-major order, the slices of a padded tensor that are this tap of the box's windows."""
     for tap in itertools.product(*map(range, windows.taps)):
-        place = []
+        slices = []
         for index, dilation, stride, span in zip(tap, windows.dilations, windows.strides, box, strict=True):
             first = index * dilation + span.start * stride
-            place.append(slice(first, first + (len(span) - 1) * stride + 1, stride))
-        yield (..., *place)
+            slices.append(slice(first, first + (len(span) - 1) * stride + 1, stride))
+        yield (..., *slices)

@@ -1,7 +1,7 @@
 """Element-wise operators as instructions: which native kernels compute one element's result from its operands.
 
-The kernels' opcodes are those of native/cpu/kernels/opcodes.h.  Every instruction rounds its result to its type, so a
-float16 node that rounds once is one instruction, or converts to float32 and back.
+The kernels' opcodes are those of native/cpu/kernels/opcodes.h.  Every instruction rounds its result to its type.  So a
+float16 operator that rounds only once is one instruction, or converts to float32 and back.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Instruction(NamedTuple):
     """One kernel over a block.
 
     Attributes:
-        opcode: its name.
-        operands: k ≥ 0 is the node's input port k, ~j < 0 the result of the node's j-th instruction.
-        operand_type: of the operands, but where the opcode says otherwise.
-        result_type: of the result.
-        immediates: int or float, as the opcode takes them.
+        opcode: the kernel's name.
+        operands: k ≥ 0 is the node's input port k; ~j < 0 is the result of the node's instruction j.
+        operand_type: the type of the operands, except where the opcode says otherwise.
+        result_type: the type of the result.
+        immediates: int or float, as the opcode expects them.
     """
 
     opcode: str
@@ -42,9 +42,10 @@ class Instruction(NamedTuple):
 
 
 def instructions(operator: Operator) -> tuple[Instruction, ...] | None:
-    """What computes the node's output, which is the last instruction's result; none at all: it is the first input.
+    """The instructions that compute the node's output, which is the last one's result.
 
-    None where the operator is not element-wise, or there is no kernel for its data types.
+    An empty tuple means that the output equals the first input.  Returns None if the operator is not element-wise, or
+    if there is no kernel for its data types.
     """
     writer = _WRITERS.get(type(operator))
     if writer is None:
@@ -61,14 +62,14 @@ def instructions(operator: Operator) -> tuple[Instruction, ...] | None:
 
 
 class Value(NamedTuple):
-    """An operand as instructions name it, and its type."""
+    """An operand's number in instructions, and its type."""
 
     place: int
     dtype: DataType
 
 
 class Code:
-    """Instructions in the making."""
+    """Collects the instructions of a node."""
 
     def __init__(self) -> None:
         self._written: list[Instruction] = []
@@ -76,7 +77,7 @@ class Code:
     def add(
         self, opcode: str, *operands: Value, result: DataType | None = None, immediates: tuple[int | float, ...] = ()
     ) -> Value:
-        """Adds an instruction whose operand type is its last operand's."""
+        """Adds an instruction; its operand type is the last operand's."""
         dtype = operands[-1].dtype
         result = result or dtype
         self._written.append(Instruction(opcode, tuple([each.place for each in operands]), dtype, result, immediates))
@@ -90,16 +91,16 @@ class Code:
         return Value(~(len(self._written) - 1), instruction.result_type)
 
     def finish(self) -> tuple[Instruction, ...] | None:
-        """None where a kernel is missing."""
+        """The instructions; None if a kernel is missing."""
         return tuple(self._written) if all(_exists(each[0], each[2], each[3]) for each in self._written) else None
 
 
 @functools.cache
 def _exists(opcode: str, operand: DataType, result: DataType) -> bool:
-    return cpu_kernels.has_kernel(opcode, operand.value, result.value, "baseline")  # the levels have the same ones
+    return cpu_kernels.has_kernel(opcode, operand.value, result.value, "baseline")  # all levels have the same kernels
 
 
-Function = Callable[[Code, Any, Value], Value | None]  # of the operator and its (scaled) input
+Function = Callable[[Code, Any, Value], Value | None]  # takes the operator and its (scaled) input
 Writer = Callable[[Code, Any], Value | None]
 
 
@@ -107,7 +108,7 @@ Writer = Callable[[Code, Any], Value | None]
 
 
 def _function(opcode: str, *attributes: str) -> Function:
-    """An opcode of one operand whose immediates are FLOAT attributes, of a float16 tensor rounded to float16."""
+    """An opcode of one operand whose immediates are FLOAT attributes, rounded to float16 for a float16 tensor."""
 
     def write(code: Code, operator: Any, x: Value) -> Value:
         return code.add(opcode, x, immediates=tuple([_attribute(operator, name, x) for name in attributes]))
@@ -116,7 +117,7 @@ def _function(opcode: str, *attributes: str) -> Function:
 
 
 def _attribute(operator: Any, name: str, x: Value) -> float:
-    """A FLOAT attribute; with a float16 tensor it is rounded to float16."""
+    """A FLOAT attribute, rounded to float16 for a float16 tensor."""
     number: float = getattr(operator, name)
     if _tensor_type(operator, x) is not DataType.FLOAT16:
         return number
@@ -129,7 +130,7 @@ def _same(_code: Code, _operator: Operator, x: Value) -> Value:
 
 
 def _whole(number: float, dtype: DataType) -> int:
-    """A FLOAT attribute in an integer type: its fraction cut, beyond the range the nearest bound."""
+    """A FLOAT attribute as an integer of the type: truncated, clamped to the range; 0 for NaN."""
     low, high = dtype.range
     if math.isnan(number):
         return 0
@@ -147,7 +148,7 @@ def _bound(number: float, dtype: DataType) -> int | float:
 
 
 def _tensor_type(operator: Any, x: Value) -> DataType:
-    """The type of the operator's input; a fused activation has no tensor and works on what it is given."""
+    """The type of the operator's input; a fused activation has no tensor and works in x's type."""
     return x.dtype if operator.input is None else operator.input.dtype
 
 
@@ -189,7 +190,7 @@ def _constant_pow(code: Code, operator: element_wise.ConstantPow, x: Value) -> V
 
 
 def _activation_tanh(code: Code, _operator: Operator, x: Value) -> Value:
-    if x.dtype is DataType.FLOAT16:  # unlike TANH's it has steps of float16
+    if x.dtype is DataType.FLOAT16:  # unlike TANH, it rounds every step to float16
         return code.add("SCALED_TANH", x, immediates=(1.0, 1.0))
     return code.add("TANH", x)
 
@@ -290,7 +291,7 @@ def _scaled(code: Code, operator: Any, x: Value) -> Value:
     if scale_bias is None or scale_bias.changes_nothing:
         return x
     if x.dtype is DataType.FLOAT16 and getattr(operator, "half_type", None) is np.float32:
-        x = code.convert(x, DataType.FLOAT32)  # it is all one function, rounded at its end
+        x = code.convert(x, DataType.FLOAT32)  # scale, bias and function are rounded once, at the end
     wide = x.dtype
     if not wide.is_float:
         wide = DataType.INT32 if wide.is_signed else DataType.UINT32
@@ -312,7 +313,7 @@ def _scaled_unary(function: Function) -> Writer:
 
 
 def activate(code: Code, operator: Operator, x: Value, dtype: DataType) -> Value | None:
-    """Adds an activation of x, fused into an operator whose output has `dtype`; None where it has no instructions."""
+    """Adds an activation of x, fused into an operator whose output has `dtype`; None if it has no instructions."""
     if isinstance(operator, activation.ActivationThresholdedRelu):
         return _above(code, operator, x, dtype)
     function = _FUNCTIONS.get(type(operator))
@@ -323,7 +324,7 @@ def activate(code: Code, operator: Operator, x: Value, dtype: DataType) -> Value
 
 
 def _inputs(operator: Operator) -> list[Value]:
-    """The operator's inputs, all of which must be there."""
+    """The operator's inputs, none of which may be absent."""
     return [Value(port, getattr(operator, field).dtype) for port, field in enumerate(operator.input_fields)]
 
 
@@ -371,12 +372,12 @@ def _pow(code: Code, operator: element_wise.Pow) -> Value:
     if operator.input.dtype is DataType.FLOAT16:
         return code.add("POW", *(code.convert(each, DataType.FLOAT32) for each in (x, exponent)))
     power = code.add("POW", code.convert(x, DataType.FLOAT64), code.convert(exponent, DataType.FLOAT64))
-    # What becomes an integer is rounded to float32 before it is cut.
+    # A power that becomes an integer is rounded to float32 before it is truncated.
     return power if x.dtype.is_float else code.convert(power, DataType.FLOAT32)
 
 
 def _scaled_in_type(code: Code, operator: element_wise.Pow, x: Value) -> Value:
-    """The input or exponent after the scale and bias; 16-bit integers saturate where `_scaled` has 32-bit ones."""
+    """The input or exponent after the scale and bias; 16-bit integers saturate, while `_scaled` gives 32-bit ones."""
     scaled = _scaled(code, operator, x)
     if x.dtype not in _WIDE or scaled is x:
         return scaled

@@ -1,4 +1,4 @@
-"""CpuExecutable: a graph planned natively, and the quick way from arguments to a run."""
+"""CpuExecutable: a graph planned natively, and the fast path from arguments to a run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dmlgraph.tensor import TensorDesc
 class CpuExecutable(Executable):
     """Runs a native plan.
 
-    Plain arguments are checked natively; where something does not fit, the checks of Executable say what.  It may run
-    on several threads at a time: every run has memory of its own, kept for the next one.
+    Plain arguments are checked natively; if something does not fit, the checks of Executable say what.  Several threads
+    may run it at the same time: every run has its own memory, which is kept for the next run.
 
-    `stats` holds how the nodes run, by name (`regions`: lists of nodes that run as one pass; `native` and `python`:
-    steps of one node), the bytes of the arena and of the threads' scratch memory for one run at a time, `threads`
-    and `run_seconds` of the last run.
+    `stats` says by name how the nodes run (`regions`: lists of nodes that run as one pass; `native` and `python`: steps
+    of one node).  It also has the bytes of the arena and of the threads' scratch memory for one run at a time,
+    `threads`, and `run_seconds` of the last run.
     """
 
     def __init__(self, graph: GraphDesc, device: str, reason: str, *, threads: int | None = None) -> None:
@@ -112,7 +112,7 @@ class CpuExecutable(Executable):
 
 
 def _is_plain(array: Array, desc: TensorDesc) -> bool:
-    """Whether the native module can work on the very memory of the array."""
+    """Whether the native module can work on the array's memory itself."""
     return (
         type(array) is np.ndarray
         and array.flags.aligned
@@ -122,7 +122,7 @@ def _is_plain(array: Array, desc: TensorDesc) -> bool:
 
 
 def _ready(array: Array, desc: TensorDesc) -> Array:
-    """The array, or a copy that the native module can work on; 4-bit tensors are their buffer's bytes."""
+    """The array, or a copy that the native module can work on; for a 4-bit tensor the bytes of its buffer."""
     if desc.dtype.bits == 4:
         return desc.pack(array)
     return array if _is_plain(array, desc) else np.array(array, desc.dtype.numpy, order="C", subok=False)

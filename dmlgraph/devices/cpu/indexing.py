@@ -1,4 +1,4 @@
-"""Gather and scatter as native steps of packed tensors; tensors with strides are left to `evaluate`."""
+"""Gather and scatter of packed tensors as native steps; `evaluate` runs for tensors with strides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Payload = tuple[str, Any]
 
 
 def _native(step: str, operator: Operator, **parameters: int | tuple[int, ...]) -> Payload | None:
-    """The step, if every tensor is packed and no element shares its byte with another.
+    """The step; None unless every tensor is packed and has elements of whole bytes.
 
     The parameters are those of the step's struct in native/cpu/steps/indexed.h.
     """
@@ -32,7 +32,7 @@ def _native(step: str, operator: Operator, **parameters: int | tuple[int, ...]) 
 
 
 def _around(desc: TensorDesc, axis: int) -> tuple[int, int]:
-    """How many elements there are before and behind an axis."""
+    """The products of the sizes before and after an axis."""
     return math.prod(desc.sizes[:axis]), math.prod(desc.sizes[axis + 1 :])
 
 

@@ -1,7 +1,7 @@
-"""The operators whose work is matrix products or windows, in place of their `evaluate`.
+"""Fast functions for the operators whose work is matrix products or windows; they run in place of `evaluate`.
 
-An entry takes the operator and its arrays in binding order, absent ones as None, and gives the outputs' values, as
-`Operator.evaluate` does.  Integers are exact; of floats `single` says how near they come.
+A function takes the operator and its arrays in binding order, absent ones as None, and returns the outputs' values, as
+`Operator.evaluate` does.  Integers are exact; the module `single` states how exact floats are.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def matrix_multiply_integer(
     _: Any, a: Array, a_zero: Array | None, b: Array, b_zero: Array | None
 ) -> tuple[Array, ...]:
     sums = _sums(a, a_zero, b, b_zero)
-    # By way of int64: a sum beyond 32 bits wraps.
+    # Converted through int64, so that a sum beyond 32 bits wraps.
     return ((sums if sums.dtype == np.float32 else sums.astype(np.int64)).astype(np.int32),)
 
 
@@ -42,7 +42,7 @@ def matrix_multiply_integer(
 def quantized_linear_matrix_multiply(
     operator: Any, a: Quantized, b: Quantized, scale: Array, zero: Array | None
 ) -> tuple[Array, ...]:
-    # The order of the products decides what rounds to a half.
+    # The order of the products decides which steps are exact halves.
     steps = single(_sums(a.steps, a.zero_point, b.steps, b.zero_point)) * (b.scale * (a.scale / scale))
     return (clamped(steps, np.zeros(1) if zero is None else zero, operator.output.dtype),)
 
@@ -77,7 +77,7 @@ def centred(x: Array, zero_point: Array | None) -> Array:
 def clamped(steps: Array, zero_point: Array, dtype: DataType) -> Array:
     """clamp(round(steps) + zero_point), halves to even; NaN gives the least number.  `steps` is overwritten.
 
-    float32 is enough for 8 bits: a sum that it rounds is beyond the range as the exact one is.
+    float32 is enough for 8 bits: a sum that it cannot hold exactly is out of range, and so is the exact sum.
     """
     if steps.dtype != np.float32 or dtype.bits > 8:
         return clamp_steps(steps, zero_point, dtype)

@@ -1,11 +1,11 @@
-"""Movement: operators that put elements elsewhere, as views and pieces.
+"""Movement: operators that only move elements, as views and copied pieces.
 
-A map says how the dimensions of one tensor are steps along those of another, as the tuples (axis, step, origin): its
-element at coordinate c is the other's at origin[a] + Σ step[d] · c[d] over the dimensions d with axis[d] = a.  A
-dimension of axis −1 repeats.
+An affine map says how the dimensions of one tensor are steps along those of another, as the tuples (axis, step,
+origin): the element at coordinate c is the other tensor's at origin[a] + Σ step[d] · c[d] over the dimensions d with
+axis[d] = a.  A dimension with axis −1 repeats.
 
-A view is an output that is such a part of the input: nothing is copied unless somebody needs it to lie by itself.
-Pieces are copied: (input port or −1 for the node's one element, sizes, map onto the input, map onto the output).
+A view is an output that is such a part of the input: it is copied only if a consumer needs it in memory of its own.
+A piece is copied: (input port, or −1 for the node's one element; sizes; affine maps onto the input and the output).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Movement = tuple[str, Any]
 
 
 def _part(origin: Sequence[int], steps: Sequence[int] | None = None) -> Map:
-    """Every dimension along the same one of the other tensor."""
+    """Maps every dimension onto the same dimension of the other tensor."""
     rank = len(origin)
     return tuple(range(rank)), tuple(steps) if steps is not None else (1,) * rank, tuple(origin)
 
 
-def _at(rank: int, axis: int, place: int) -> tuple[int, ...]:
-    return tuple(place if each == axis else 0 for each in range(rank))
+def _at(rank: int, axis: int, index: int) -> tuple[int, ...]:
+    return tuple(index if each == axis else 0 for each in range(rank))
 
 
 def _whole_bytes(*descs: TensorDesc) -> bool:
@@ -80,7 +80,7 @@ def _join(operator: Join) -> Movement | None:
 
 
 def _tile(operator: Tile) -> Movement | None:
-    """One piece with a dimension more for each that is repeated."""
+    """One piece, with an additional dimension for each one that is repeated."""
     sizes: list[int] = []
     source: list[tuple[int, int]] = []  # axis, step
     target: list[tuple[int, int]] = []
@@ -104,26 +104,26 @@ def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[i
 
 
 def _pad(operator: Padding | Padding1) -> Movement | None:
-    """The input in the middle, and the slabs around it, each of one element."""
+    """The input in the middle, and the slabs of the constant around it."""
     if operator.padding_mode is not PaddingMode.CONSTANT or not _whole_bytes(operator.input):
         return None
     start, sizes, whole = operator.start_padding, operator.input.sizes, operator.output.sizes
     rank = len(sizes)
     pieces: list[Piece] = [(0, sizes, _part((0,) * rank), _part(start))]
     for axis in range(rank):
-        # What lies beside the input along this axis: inside it along the axes before, all of those behind.
+        # A slab beside the input along this axis: as wide as the input along earlier axes, as the output along later.
         others = (*sizes[:axis], 0, *whole[axis + 1 :])
         origin = (*start[:axis], 0, *(0,) * (rank - axis - 1))
         after = start[axis] + sizes[axis]
-        for place, size in ((0, start[axis]), (after, whole[axis] - after)):
+        for index, size in ((0, start[axis]), (after, whole[axis] - after)):
             if size > 0:
                 slab = (*others[:axis], size, *others[axis + 1 :])
-                pieces.append((-1, slab, None, _part((*origin[:axis], place, *origin[axis + 1 :]))))
+                pieces.append((-1, slab, None, _part((*origin[:axis], index, *origin[axis + 1 :]))))
     return "move", (np.asarray(operator.constant(), operator.input.dtype.numpy).tobytes(), tuple(pieces))
 
 
 def _blocks(operator: BlockMove, image: TensorDesc, deep: TensorDesc) -> tuple[tuple[int, ...], Map, Map] | None:
-    """Sizes {N…, B, B, C, H, W} of blocks of pixels, and where they are in the image and in the channels."""
+    """Sizes {N…, B, B, C, H, W} of blocks of pixels, and their affine maps onto the image and onto the channels."""
     block, order = operator.block_size, operator.order
     batch = image.sizes[:-3]
     lead, channels = len(batch), image.sizes[-3]

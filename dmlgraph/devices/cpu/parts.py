@@ -1,7 +1,7 @@
 """Parts: an operator written as several nodes of the plan, element-wise ones and reductions.
 
-The planner puts them together again: what fits a row into the cache runs in one pass over the data.  Between parts
-float16 is float32, and what a row comes to may be float64, so that the operator's result is rounded once.
+The planner puts them together again: if a row fits into the cache, they run in one pass over the data.  Between parts
+float16 values are float32, and a row's reduction may be float64, so that the operator's result is rounded once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dmlgraph.tensor import DataType, TensorDesc, packed_strides
 
 
 class Part(NamedTuple):
-    """A node of the plan.  A source k ≥ 0 is the operator's input port k, ~j the result of the j-th part."""
+    """A node of the plan.  Source k ≥ 0 is the operator's input port k; source ~j is the result of part j."""
 
     kind: str
     sources: tuple[int, ...]
@@ -24,14 +24,14 @@ class Part(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """A value of the parts and how it is described."""
+    """A value that parts read or write, and its description."""
 
     source: int
     desc: TensorDesc
 
 
 class Parts:
-    """Parts in the making."""
+    """Collects the parts of an operator."""
 
     def __init__(self) -> None:
         self._made: list[Part] = []
@@ -39,12 +39,12 @@ class Parts:
     def reduce(
         self, function: str, x: Tensor, axes: tuple[int, ...], dtype: DataType, output: TensorDesc | None = None
     ) -> Tensor:
-        """A reduction of native/cpu/kernels/reduce.h; the sizes along the axes become 1."""
+        """Adds a reduction of native/cpu/kernels/reduce.h; the sizes along the axes become 1."""
         desc = output or TensorDesc(dtype=dtype, sizes=reduced_sizes(x.desc.sizes, axes))
         return self._add(Part("reduce", (x.source,), (x.desc,), desc, (function, axes)))
 
     def compute(self, code: Code, *operands: Tensor, output: TensorDesc) -> Tensor:
-        """Instructions whose input ports are the operands, which are repeated where they have size 1."""
+        """Adds instructions whose input ports are the operands; an operand is repeated where its size is 1."""
         written = code.finish()
         if written is None:
             raise LookupError("a part needs a kernel that does not exist")
@@ -52,13 +52,13 @@ class Parts:
         return self._add(Part("element_wise", tuple([each.source for each in operands]), inputs, output, written))
 
     def sequence(self, sizes: tuple[int, ...]) -> Tensor:
-        """0, 1, 2, … in uint32."""
+        """Adds the sequence 0, 1, 2, … in uint32."""
         desc = TensorDesc(dtype=DataType.UINT32, sizes=sizes)
         count = Instruction("SEQUENCE", (), DataType.UINT32, DataType.UINT32, (0, 1))
         return self._add(Part("element_wise", (), (), desc, (count,)))
 
     def single(self, x: Tensor) -> Tensor:
-        """A float tensor in float32."""
+        """A float tensor converted to float32."""
         return x if x.desc.dtype is DataType.FLOAT32 else self.convert(x, DataType.FLOAT32)
 
     def convert(self, x: Tensor, dtype: DataType) -> Tensor:
@@ -76,12 +76,12 @@ class Parts:
 
 
 def operands(*tensors: Tensor) -> list[Value]:
-    """The input ports of instructions on these tensors."""
+    """The tensors as input ports of instructions."""
     return [Value(port, each.desc.dtype) for port, each in enumerate(tensors)]
 
 
 def _repeated(desc: TensorDesc, sizes: tuple[int, ...]) -> TensorDesc:
-    """The description read at other sizes: strides are 0 where it has size 1."""
+    """The description broadcast to other sizes: the stride is 0 where its size is 1."""
     if desc.sizes == sizes:
         return desc
     strides = desc.strides or packed_strides(desc.sizes)

@@ -1,7 +1,8 @@
 """Plan: a lowered graph as the native module reads it.
 
-Every node becomes a tuple (kind, name, sources, input descriptions, output descriptions, payload).  Sources are values:
-the graph's inputs in order, then the outputs of every node in order, absent ones counted; −1 where there is none.
+Every node becomes a tuple (kind, name, sources, input descriptions, output descriptions, payload).  A source is the
+number of a value.  Values are the graph's inputs in order, then the outputs of every node in order, absent ones
+counted.  The source of an absent input is −1.
 
 | kind | payload |
 |---|---|
@@ -9,12 +10,12 @@ the graph's inputs in order, then the outputs of every node in order, absent one
 | reduce | name of the reduction, see native/cpu/kernels/reduce.h, and the axes |
 | fill | the bytes of one element |
 | constant | the bytes of the buffer |
-| view | for each output a map onto the first input, see dmlgraph.devices.cpu.movement |
-| move | the bytes of one element or None, and pieces, see there |
+| view | for each output its affine map onto the first input, see dmlgraph.devices.cpu.movement |
+| move | the bytes of one element or None, and pieces, see dmlgraph.devices.cpu.movement |
 | native | name of the step, its parameters by name: the structs of native/cpu/steps |
 | python | a function of the inputs' and the outputs' arrays (None where absent), which writes into the latter |
 
-An operator may become several nodes: the ways of dmlgraph.devices.cpu.reduction give ("parts", parts).
+An operator may become several nodes: the functions of dmlgraph.devices.cpu.reduction return ("parts", parts).
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]  # kind, payload
-Way = Callable[[Any], Payload | None]  # of an operator; None where it has no such way
+Way = Callable[[Any], Payload | None]  # takes an operator; returns None if the operator cannot run in this way
 Node = tuple[str, str, tuple[int, ...], tuple[TensorDesc | None, ...], tuple[TensorDesc | None, ...], Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What the native module is given: inputs are packed; outputs are values."""
+    """The arguments of the native module: descriptions of the packed inputs, nodes, and the outputs as values."""
 
     inputs: list[TensorDesc]
     nodes: list[Node]
@@ -57,15 +58,16 @@ def _fill(operator: FillValueConstant) -> Payload | None:
     return None if dtype.bits == 4 else ("fill", operator.value.union[: dtype.bits // 8])
 
 
-# How operators run that are not element-wise; what is not here, or gets None, runs
-# what FAST has for it, or its `evaluate`.
+# How operators that are not element-wise run.  An operator that is not here, or for which its function returns None,
+# runs its function in FAST, or else its `evaluate`.
 WAYS: Mapping[type[Operator], Way] = {FillValueConstant: _fill, **MOVEMENTS, **INDEXING, **REDUCTIONS}
 
 
 def with_plain_copies(graph: GraphDesc) -> GraphDesc:
-    """The graph with identities in place of copies word by word: here every data type has an identity.
+    """The graph with plain identities in place of copies by words: here every data type has an identity.
 
-    `dmlgraph.lowering` copies so what DirectML has no identity for; 4-bit tensors are no words here.
+    `dmlgraph.lowering` copies a tensor as 32-bit words where DirectML has no identity for it.  Here 4-bit tensors
+    cannot be read as words.
     """
     nodes, outputs = list(graph.nodes), list(graph.outputs)
     sources: dict[int, TensorDesc] = {edge.to_node: graph.inputs[edge.input].desc for edge in graph.input_edges}
@@ -85,13 +87,13 @@ def with_plain_copies(graph: GraphDesc) -> GraphDesc:
 
 
 def make_plan(graph: GraphDesc, threads: int = 1) -> Plan:
-    """The graph for the native module; `threads` share the products of NumPy's BLAS at most."""
+    """The graph for the native module; at most `threads` threads share the products of NumPy's BLAS."""
     inputs = [slot.desc for slot in graph.inputs]
     nodes: list[Node] = []
     values = list(range(len(inputs)))  # by input slot
     count = len(inputs)
     for slot, given in enumerate(graph.inputs):
-        if given.desc.strides is not None and given.desc.dtype.bits > 4:  # 4-bit arrays are laid out before the run
+        if given.desc.strides is not None and given.desc.dtype.bits > 4:  # 4-bit arrays are packed before the run
             inputs[slot] = given.desc.like()
             nodes.append(("element_wise", given.name, (slot,), (inputs[slot],), (given.desc,), ()))
             values[slot] = count
@@ -115,14 +117,14 @@ def make_plan(graph: GraphDesc, threads: int = 1) -> Plan:
         sources[edge.to_node][edge.to_port] = values[edge.input]
     for inner in graph.intermediate_edges:
         sources[inner.to_node][inner.to_port] = first_value[inner.from_node] + inner.from_port
-    for node, (kind, payload), taken, value in zip(graph.nodes, ways, sources, first_value, strict=True):
+    for node, (kind, payload), read, value in zip(graph.nodes, ways, sources, first_value, strict=True):
         if kind == "parts":
             first = value - len(payload) + 1
             for part in payload:
-                found = tuple([taken[source] if source >= 0 else first + ~source for source in part.sources])
+                found = tuple([read[source] if source >= 0 else first + ~source for source in part.sources])
                 nodes.append((part.kind, node.name, found, part.inputs, (part.output,), part.payload))
         else:
-            nodes.append((kind, node.name, tuple(taken), *_descs(node), payload))
+            nodes.append((kind, node.name, tuple(read), *_descs(node), payload))
     outputs = [0] * len(graph.outputs)
     for last in graph.output_edges:
         outputs[last.output] = first_value[last.from_node] + last.from_port
@@ -138,7 +140,7 @@ def _descs(
 
 
 def payload_of(operator: Operator, name: str = "", threads: int = 1) -> Payload:
-    """How an operator runs; errors of its run name the node."""
+    """How an operator runs; errors of its run name the node `name`."""
     way = WAYS.get(type(operator))
     if way is not None:
         found = way(operator)
@@ -152,13 +154,17 @@ def payload_of(operator: Operator, name: str = "", threads: int = 1) -> Payload:
 
 
 def _with_activation_apart(operator: Operator, name: str, threads: int) -> Payload | None:
-    """What NumPy computes without its fused activation, in float32; the activation's instructions join what follows."""
+    """The operator without its fused activation, in float32 by NumPy, then the activation as instructions.
+
+    The instructions can join the region that follows.  Returns None if the operator has no fused activation, or one
+    without instructions.
+    """
     activation = operator.__dict__.get("fused_activation")
     if activation is None or type(operator) not in FAST:
         return None
     code, output = Code(), operator.first_output
     activated = activate(code, activation, Value(0, DataType.FLOAT32), output.dtype)
-    if activated is None:  # softmax, which GEMM takes: `evaluate` has it
+    if activated is None:  # a softmax fused into GEMM: `evaluate` computes it
         return None
     code.convert(activated, output.dtype)
     before = TensorDesc(dtype=DataType.FLOAT32, sizes=output.sizes)
@@ -171,7 +177,7 @@ def _with_activation_apart(operator: Operator, name: str, threads: int) -> Paylo
 def _evaluation(
     operator: Operator, name: str, threads: int
 ) -> Callable[[list[Array | None], list[Array | None]], None]:
-    """What is FAST, or `evaluate`, on the buffers' arrays; 4-bit tensors come as the bytes of their buffers."""
+    """Runs the operator's function in FAST, or `evaluate`, on arrays; 4-bit tensors are bytes of their buffers."""
     fast = FAST.get(type(operator))
     unpacked = [(port, desc) for port, desc in enumerate(operator.input_descs) if desc and desc.dtype.bits == 4]
     results = [(port, desc) for port, desc in enumerate(operator.output_descs) if desc is not None]

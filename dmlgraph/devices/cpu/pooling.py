@@ -1,7 +1,7 @@
-"""Pooling, one dimension after another: what is made of rows first is made of columns of that.
+"""Pooling, one dimension after another: along the rows first, then along the columns of the result.
 
-A window of 3 × 3 so costs 3 + 3 passes, not 9, and no padding is written: a pass takes the windows in which a tap lies
-inside the tensor.
+So a window of 3 × 3 costs 3 + 3 passes instead of 9, and no padding is written: a pass covers the windows in which a
+tap lies inside the tensor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dmlgraph.tensor import DataType, TensorDesc
 from .matrix import clamped
 from .single import UnfitError, finite, single
 
-_BLOCK = 1 << 18  # elements of a tensor that are pooled together: with what is made of them they fit into the cache
+_BLOCK = 1 << 18  # elements of a tensor that are pooled together: they and their results fit into the cache
 
 
 def average_pooling(operator: Any, x: Array) -> tuple[Array, ...]:
@@ -35,14 +35,14 @@ def quantized_linear_average_pooling(
     operator: Any, x: Array, x_scale: Array, x_zero: Array | None, scale: Array, zero: Array | None
 ) -> tuple[Array, ...]:
     numbers = (centred(x, x_zero) * along(x_scale, 1, x.ndim)).astype(np.float32)
-    # In float64, where sums of such numbers are exact: what is beside a half decides the result.
+    # In float64, where sums of such numbers are exact: whether a mean is above or below a half decides the result.
     sums = combined(np.add, numbers.astype(np.float64), operator.window, 0)
     means = _averages(sums, operator, numbers)
     return (clamped(operator.steps(means, scale, zero), along(zero, 1, x.ndim), operator.output.dtype),)
 
 
 def _averages(sums: Array, operator: Any, x: Array) -> Array:
-    """The sums over the number of taps, in x's type, to which the sums are rounded first."""
+    """The sums divided by the number of taps, in x's type, to which the sums are rounded first."""
     sums = sums.astype(x.dtype, copy=False)
     divisors = np.array(operator.window.tap_count)
     if not operator.include_padding:
@@ -66,12 +66,12 @@ def lp_pooling(operator: Any, x: Array) -> tuple[Array, ...]:
         sums = combined(np.add, np.abs(x.astype(np.float64)) ** operator.p, operator.window, 0)
         return ((sums.astype(x.dtype).astype(np.float64) ** (1 / operator.p)).astype(x.dtype),)
     power, root = powers
-    # Powers are positive: a sum overflows here where that of the reference, rounded to the tensor's type, does.
+    # Powers are positive: a sum overflows here exactly where the reference's, rounded to the tensor's type, does.
     sums = single(combined(np.add, power(single(x)), operator.window, 0).astype(x.dtype, copy=False))
     return (root(sums).astype(x.dtype, copy=False),)
 
 
-# p → the power of a number's magnitude, and the root of that.
+# p → the p-th power of a number's magnitude, and the p-th root.
 _POWERS: dict[int, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     1: (np.abs, np.asarray),
     2: (np.square, np.sqrt),
@@ -83,9 +83,9 @@ def max_pooling(operator: Any, x: Array) -> tuple[Array, ...]:
     asked: TensorDesc | None = operator.indices_desc
     if asked is None:
         if dtype.is_float and (x.view(f"i{x.itemsize}") == np.iinfo(f"i{x.itemsize}").min).any():
-            # Of zeros of either sign the first is taken; fmax takes one or the other.
+            # Of zeros of different signs the first counts; fmax returns either.
             return (maxima(x, operator.window)[0].astype(x.dtype, copy=False),)
-        # float16 has no arithmetic of its own: a maximum is the same number in float32.
+        # NumPy has no fast float16 arithmetic; a maximum is the same number in float32.
         wide = single(x) if dtype.is_float else x
         greatest = combined(_greater(wide), wide, operator.window, _least(x))
         return (or_infinite(operator.window, x, _stored(greatest, operator.window, x)),)
@@ -102,16 +102,16 @@ def max_pooling_grad(operator: Any, x: Array, gradient: Array) -> tuple[Array, .
 
 
 def _greater(x: Array) -> np.ufunc:
-    return np.fmax if x.dtype.kind == "f" else np.maximum  # fmax passes over a NaN
+    return np.fmax if x.dtype.kind == "f" else np.maximum  # fmax ignores NaN
 
 
 def _least(x: Array) -> Any:
-    """The number that a maximum starts from: the least finite one."""
+    """The initial value of a maximum: the least finite number."""
     return np.finfo(x.dtype).min if x.dtype.kind == "f" else np.iinfo(x.dtype).min
 
 
 def _stored(greatest: Array, windows: Windows, x: Array) -> Array:
-    """The maxima in x's type.  Of nothing but padding it is the least number of 32 bits, stored as `convert` does."""
+    """The maxima in x's type.  A window of only padding gives the least 32-bit number, stored as `convert` does."""
     if x.dtype == np.int16:
         inside = functools.reduce(np.multiply.outer, _inside_counts(windows, x.shape[2:]))
         greatest = np.where(inside > 0, greatest, convert(np.array(np.iinfo(np.int32).min), DataType.INT16))
@@ -119,13 +119,15 @@ def _stored(greatest: Array, windows: Windows, x: Array) -> Array:
 
 
 def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
-    """The greatest element of each window of x, and its row-major index in x: of several the first, of none −1.
+    """The greatest element of each window of x, and its row-major index in x.
 
-    Each element becomes a 64-bit integer, its rank above and how far it is from the end of its plane below: the
-    greatest of them tells both without a branch.
+    If several elements are equal, the first one's index; −1 for a window without elements.
+
+    Each element becomes a 64-bit integer: the high half is its rank, the low half its distance from the end of its
+    plane.  So the greatest integer gives both without a branch.
 
     Raises:
-        UnfitError: x has 64-bit elements, or as many as 32 bits can count in a plane.
+        UnfitError: x has 64-bit elements, or planes of more elements than 32 bits can count.
     """
     least, sizes = _least(x), x.shape[2:]
     plane = math.prod(sizes)
@@ -143,7 +145,7 @@ def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
 
 
 def _ranks(x: Array) -> Array:
-    """Integers of 32 bits, as int64, that are in the order of x's elements."""
+    """32-bit integers, as int64, that are ordered as x's elements are."""
     if x.dtype.kind != "f":
         return x.astype(np.int64) - (1 << 31 if x.dtype == np.uint32 else 0)
     bits = (single(x) + np.float32(0)).view(np.int32)  # −0.0 becomes 0.0, which it equals
@@ -183,13 +185,13 @@ def _combined(function: np.ufunc, x: Array, windows: Windows, start: Any) -> Arr
 
 
 def _shape(x: Array, windows: Windows, dimension: int) -> Sizes:
-    """x's sizes, with the number of windows along a spatial dimension."""
+    """x's sizes, with the number of windows as the size of one spatial dimension."""
     axis = dimension + 2
     return (*x.shape[:axis], windows.counts(x.shape[2:])[dimension], *x.shape[axis + 1 :])
 
 
 def _taps(windows: Windows, dimension: int, size: int) -> Iterator[tuple[slice, slice]]:
-    """For each tap along a dimension: the windows in which it lies inside the tensor, and the elements that are it."""
+    """For each tap along a dimension: the windows in which it is inside the tensor, and its elements in them."""
     stride, dilation = windows.strides[dimension], windows.dilations[dimension]
     extent = 1 + (windows.taps[dimension] - 1) * dilation
     count = (size + windows.start[dimension] + windows.end[dimension] - extent) // stride + 1

@@ -1,7 +1,7 @@
 """Recurrent networks in float32: the inputs of all steps in one product, the gates of a step in another.
 
-An error is carried along time like the state itself: activations that saturate keep it to a few units in the last
-place a step, others may let it grow.
+An error is carried from step to step like the state itself: activations that saturate keep it to a few units in the
+last place a step; others may let it grow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dmlgraph.operators.recurrent import Gru, Lstm, Rnn
 from .blas import multiply
 from .single import activated, finite, product, single
 
-State = tuple[Array, ...]  # the hidden numbers first, each {B, H}
+State = tuple[Array, ...]  # the hidden state first, each {B, H}
 Step = Callable[[Array, State], State]  # a step's W · x + biases {B, gates · H}, which is overwritten
 
 
@@ -64,12 +64,12 @@ def recurrent(operator: Any, x: Array, weight: Array, recurrence: Array, *others
 
 
 def _projected(operator: Any, given: Given, direction: int) -> Array:
-    """W · x of every step with the biases that stand beside it, {T, B, gates · H}."""
+    """W · x of every step, plus the biases that are added to it, {T, B, gates · H}."""
     result = product(given.x[0], given.weight[0, direction].T)
     bias = _bias(given, direction)
     if bias is not None:
         result += bias[0]
-        # What the recurrence adds, too, but for the new numbers of a GRU that resets them with their bias.
+        # The recurrence's bias is added here too, except for the new gate of a GRU that resets it with its bias.
         gates = operator.gates - 1 if _resets_bias(operator) else operator.gates
         end = gates * (bias.shape[1] // operator.gates)
         result[..., :end] += bias[1, :end]
@@ -87,12 +87,12 @@ def _resets_bias(operator: Any) -> bool:
 
 
 def _recurrence(given: Given, direction: int) -> Array:
-    """R transposed, {H, gates · H}: packed, since it is multiplied by at every step."""
+    """R transposed, {H, gates · H}: packed, because every step multiplies by it."""
     return np.ascontiguousarray(single(given.recurrence[0, direction]).T)
 
 
 def _functions(operator: Any, direction: int) -> list[Callable[[Array], Array]]:
-    """The activations of a direction; they may overwrite what they are given."""
+    """The activations of a direction; they may overwrite their argument."""
     start = direction * operator.functions
     chosen: list[Operator] = list(operator.activation_descs[start : start + operator.functions])
     return [functools.partial(activated, each, dtype=operator.input.dtype) for each in chosen]

@@ -1,7 +1,7 @@
 """Reductions, softmax and normalizations as parts, see dmlgraph.devices.cpu.parts; running totals.
 
-Sums are taken in float64.  Against `evaluate`, which computes in float64 altogether, a float32 result is off by a few
-units in the last place: tests/devices/cpu states by how many.
+Sums are accumulated in float64.  Compared with `evaluate`, which computes everything in float64, a float32 result
+differs by a few units in the last place: tests/devices/cpu states by how many.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Payload = tuple[str, Any]
 SINGLE, DOUBLE = DataType.FLOAT32, DataType.FLOAT64
 
 
-# One number for many.
+# Reductions to one number.
 
 _REDUCTIONS = {
     ReduceFunction.ARGMAX: "ARGMAX",
@@ -91,11 +91,11 @@ def _extreme(name: str) -> Callable[[Any], Payload | None]:
     return way
 
 
-# Softmax and its kin.
+# Softmax and its variants.
 
 
 def _powers(parts: Parts, operator: AlongAxes, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """x, its greatest elements, e^(x − max), and their sums in float64."""
+    """x, its maxima along the axes, e^(x − max), and the sums of these in float64."""
     x = parts.single(Tensor(0, operator.input))
     greatest = parts.reduce("MAX", x, axes, SINGLE)
     code = Code()
@@ -147,7 +147,7 @@ def _hardmax(operator: AlongAxes) -> Payload | None:
 def _inverse_root(
     parts: Parts, code: Code, square: Value, tensor: Tensor, epsilon: float, factor: float = 1.0
 ) -> Tensor:
-    """1 / √(square · factor + epsilon) in float32, the float64 square being a result of the code or the tensor."""
+    """1 / √(square · factor + epsilon) in float32; the float64 square is a result of the code, or the tensor."""
     shifted = code.add("SCALE_BIAS", square, immediates=(factor, epsilon))
     code.convert(code.add("RECIP", code.add("SQRT", shifted)), SINGLE)
     return parts.compute(code, tensor, output=TensorDesc(dtype=SINGLE, sizes=tensor.desc.sizes))
@@ -156,7 +156,7 @@ def _inverse_root(
 def _normalize(
     parts: Parts, x: Tensor, factors: list[Tensor], shift: Tensor | None, activation: Operator | None, out: TensorDesc
 ) -> Payload | None:
-    """activation(x · factors + shift) in `out`; all are float32."""
+    """activation(x · factors + shift) in `out`; all operands are float32."""
     given = [x, *factors, *(() if shift is None else (shift,))]
     values = operands(*given)
     code = Code()
@@ -217,7 +217,7 @@ def _batch_normalization(operator: BatchNormalization) -> Payload | None:
 
 
 def _lp_normalization(operator: LpNormalization) -> Payload | None:
-    """x / √(norm² + epsilon), norm² and the sum it is made of rounded to the tensor's type."""
+    """x / √(norm² + epsilon); norm² and the sum that it is computed from are rounded to the tensor's type."""
     parts, dtype = Parts(), operator.input.dtype
     x = parts.single(Tensor(0, operator.input))
     norm = parts.reduce("SUM_ABS" if operator.p == 1 else "SUM_SQUARE_WIDE", x, (operator.axis,), DOUBLE)

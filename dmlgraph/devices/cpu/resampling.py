@@ -1,7 +1,7 @@
 """Linear resampling as matrix products: along a dimension, each output element is a weighted sum of few input elements.
 
-A matrix of mostly zeros costs less than gathering while the dimension is short.  Zero times infinity is NaN, and so is
-left to the reference, like all that is not finite.
+While the dimension is short, a matrix of mostly zeros costs less than gathering.  Zero times infinity is NaN, so inputs
+that are not finite are left to the reference.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dmlgraph.operators.resampling import Taps
 from .blas import multiply
 from .single import UnfitError, finite, product, single
 
-_LONGEST = 512  # elements along a dimension up to which a dense matrix pays
+_LONGEST = 512  # a dense matrix pays for up to so many elements along a dimension
 
 
 def resample(operator: Any, x: Array) -> tuple[Array, ...]:
     along = list(operator.taps(x.shape, operator.output.sizes))
-    # Integers are cut: an error of any size would show.  Nothing is weighed where elements are copied.
+    # Integers are truncated, so the smallest error would show.  Elements that are only copied have no weights.
     weighed = [taps for _, taps in along if taps.weights.shape[1] > 1]
     if not operator.output.dtype.is_float or not weighed or max(x.shape[axis] for axis, _ in along) > _LONGEST:
         raise UnfitError
@@ -55,7 +55,7 @@ def _dense(taps: Taps, size: int) -> Array:
 
 
 def _multiplied(matrix: Array, x: Array, axis: int) -> Array:
-    """The matrix times x along an axis."""
+    """The product of the matrix and x along an axis."""
     shape = (*x.shape[:axis], len(matrix), *x.shape[axis + 1 :])
     if axis == x.ndim - 1:
         return product(x.reshape(-1, x.shape[-1]), matrix.T).reshape(shape)

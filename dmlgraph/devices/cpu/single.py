@@ -1,9 +1,9 @@
 """Single precision: what the operators that run in NumPy's BLAS share.
 
-Where the reference adds in float64, these add in float32.  With u = 2^−24 and n terms, a sum is wrong by at most
-(n + 3) · u times the sum of the terms' magnitudes, and n · 2^−149 where terms underflow; it is rounded to the
-output's type once.  A float32 sum may overflow where the float64 one does not, or on the way to a result that is
-small.  So what is not finite is left to the reference: it raises `UnfitError`, and NaN and infinity are as there.
+The reference adds in float64; these operators add in float32.  With u = 2^−24 and n terms, the error of a sum is at
+most (n + 3) · u times the sum of the terms' magnitudes, plus n · 2^−149 where terms underflow; the sum is rounded once
+to the output's type.  A float32 sum may overflow where the float64 sum does not, even if the result is small.  So a
+result that is not finite raises `UnfitError` and is left to the reference: NaN and infinity are the reference's.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .blas import multiply
 
 Evaluate = Callable[..., tuple[Array, ...]]  # (operator, arrays…): the contract of Operator.evaluate
 
-EXACT = 2.0**24  # up to which float32 holds every integer
+EXACT = 2.0**24  # float32 holds every integer up to this
 
 
 class UnfitError(Exception):
-    """What float32, or the way taken here, does not do: it is left to the reference."""
+    """Float32, or the method used here, does not fit this case: the reference computes it."""
 
 
 def or_reference(function: Evaluate) -> Evaluate:
-    """The function, and the operator's `evaluate` where that raises UnfitError."""
+    """The function, replaced by the operator's `evaluate` when it raises UnfitError."""
 
     @functools.wraps(function)
     def run(operator: Operator, *inputs: Array | None) -> tuple[Array, ...]:
@@ -50,22 +50,22 @@ def or_reference(function: Evaluate) -> Evaluate:
 
 
 def finite(x: Array) -> Array:
-    """x; UnfitError where it has an element that is not finite."""
+    """Returns x; raises UnfitError if an element is not finite."""
     if not np.isfinite(x).all():
         raise UnfitError
     return x
 
 
 def single(x: Array) -> Array:
-    """x in float32, without a copy if it is."""
+    """x in float32; x itself if it is float32 already."""
     return x.astype(np.float32, copy=False)
 
 
 def product(a: Array, b: Array) -> Array:
     """a · b, {…, M, K} times {…, K, N}, in a new array of their float type, float32 for float16.
 
-    BLAS takes matrices whose rows or columns are packed; others are copied first.  A b that is the same for every
-    batch makes one product of all.
+    BLAS takes matrices whose rows or columns are packed; others are copied first.  If b is the same for every batch,
+    all batches are one product.
     """
     if a.shape[:-2] == b.shape[:-2]:  # repeated batches of b are converted, packed and multiplied by once
         repeated = (stride == 0 or size == 1 for size, stride in zip(b.shape[:-2], b.strides, strict=False))
@@ -82,7 +82,7 @@ def _floats(x: Array) -> Array:
 
 
 def _packed(x: Array) -> Array:
-    """The array itself if BLAS can be given its matrices, or a copy that it can be given."""
+    """The array itself if BLAS accepts the strides of its matrices, else a packed copy."""
     for (size, stride), outer in (
         (last := (x.shape[-1], x.strides[-1]), x.strides[-2]),
         ((x.shape[-2], x.strides[-2]), last[1]),
@@ -93,14 +93,14 @@ def _packed(x: Array) -> Array:
 
 
 def exact_type(most: float) -> type[np.floating[Any]]:
-    """The type that holds sums of integers exactly, `most` being the greatest sum of their terms' magnitudes."""
+    """The type that holds sums of integers exactly; `most` is the greatest sum of the terms' magnitudes."""
     return np.float32 if most <= EXACT else np.float64
 
 
 def activated(activation: Operator | None, x: Array, dtype: DataType) -> Array:
-    """The activation of x, which is overwritten; a float32 function within 4 units in the last place.
+    """The activation of x, which is overwritten; in float32, within 4 units in the last place.
 
-    `dtype` is that of the tensor it is computed for.
+    `dtype` is the data type of the tensor that the result is for.
     """
     if activation is None:
         return x
@@ -109,7 +109,7 @@ def activated(activation: Operator | None, x: Array, dtype: DataType) -> Array:
 
 
 def _sigmoid(_: Any, x: Array) -> Array:
-    x *= np.float32(-1)  # np.negative of NumPy 2.4.6 is wrong in place where elements lie apart
+    x *= np.float32(-1)  # np.negative of NumPy 2.4.6 gives wrong results in place where elements are not adjacent
     np.exp(x, out=x)
     x += 1
     return np.reciprocal(x, out=x)
@@ -119,7 +119,7 @@ def _leaky_relu(activation: Any, x: Array) -> Array:
     return np.where(x >= 0, x, x * np.float32(activation.alpha))
 
 
-# The most frequent ones, without the reference's way through float64.
+# The most frequent activations, without the reference's conversion to float64.
 _ACTIVATIONS: dict[type[Operator], Callable[[Any, Array], Array]] = {
     ActivationIdentity: lambda _, x: x,
     ActivationRelu: lambda _, x: np.fmax(x, np.float32(0), out=x),

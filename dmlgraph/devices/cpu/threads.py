@@ -1,4 +1,4 @@
-"""How many threads a run on `cpu` may use: a number that is asked for, or DMLGRAPH_THREADS."""
+"""How many threads a run on `cpu` may use: the number that `threads=` asks for, or DMLGRAPH_THREADS."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MOST_THREADS = 1024  # the native pool's limit
 
 
 def checked_threads(asked: object) -> int | None:
-    """The number that `threads=` asks for, or else DMLGRAPH_THREADS; None: one thread for each processor.
+    """The number that `threads=` asks for, or else DMLGRAPH_THREADS; None means one thread for each processor.
 
     Raises:
-        DeviceError: not a whole number from 1 to the limit.
+        DeviceError: the number is not a whole number from 1 to the limit.
     """
     if asked is not None:
         return _checked(asked, asked, "threads")

@@ -1,4 +1,4 @@
-"""The number rules that all operators share when they are evaluated."""
+"""The rules for numbers that the evaluations of all operators share."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ FLOAT16_MAX = 65504.0
 
 
 def working(array: Array) -> Array:
-    """The array in the type it is computed in: float16 in float32, every other type in itself."""
+    """The array in the type of its computation: float16 in float32, all other types unchanged."""
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
 def accurately(function: Callable[[Array], Array], x: Array) -> Array:
-    """A float function computed in float64, and left in it: `convert` rounds once to the output's type."""
+    """A float function computed in float64; `convert` rounds the result once to the output's type."""
     return function(x.astype(np.float64))
 
 
 def greater(a: Array, b: Array) -> Array:
-    """The greater of two numbers, or the one that is not NaN; of zeros of either sign the second.
+    """The greater of two numbers, or the one that is not NaN; of zeros of different signs the second.
 
-    np.fmax takes one zero or the other by its place in the array.
+    np.fmax takes either zero, depending on its position in the array.
     """
     return np.asarray(np.where((a > b) | np.isnan(b), a, b))
 
@@ -39,16 +39,17 @@ def lesser(a: Array, b: Array) -> Array:
 
 
 def in_range(x: Array, dtype: DataType) -> Array:
-    """Float64 values with the range of a narrower float type: infinite or zero where they are in it, else exact."""
+    """Float64 values with the range of a narrower float type: infinite or zero if they are in that type, else exact."""
     kept = x.astype(dtype.numpy)
     return np.where(np.isinf(kept) | (kept == 0), kept, x)
 
 
 def convert(values: Array | np.generic, dtype: DataType) -> Array:
-    """Values in another type as CAST has it.
+    """Values converted to another type as in CAST.
 
-    Float to integer cuts the fraction, takes the nearest bound beyond the range and zero for NaN; integers keep
-    their low bits, but 8-bit ones are stored as Direct3D stores them, see `_store`; floats round to nearest even.
+    From float to integer the fraction is truncated, numbers beyond the range become the nearest bound, and NaN zero.
+    Integers keep their low bits, but 8-bit ones are stored as Direct3D does, see `_store`.  Floats round to nearest
+    even.
     """
     values = np.asarray(values)
     if values.dtype == dtype.numpy:
@@ -62,7 +63,7 @@ def convert(values: Array | np.generic, dtype: DataType) -> Array:
 
 
 def _store(values: Array, dtype: DataType) -> Array:
-    """Integers written through a typed view, which takes the nearest bound beyond the range.
+    """Integers written through a typed view, which saturates.
 
     Measured: DirectML reads and writes 8-bit tensors through typed views.  A shader's integers have 32 bits and
     the view's sign, so −1 stored as uint8 is 2^32 − 1 and becomes 255.
@@ -72,14 +73,14 @@ def _store(values: Array, dtype: DataType) -> Array:
     return np.clip(wide, low, high).astype(dtype.numpy)
 
 
-erf: Callable[[Array], Array] = np.vectorize(math.erf, otypes=[np.float64])  # NumPy has none of its own
+erf: Callable[[Array], Array] = np.vectorize(math.erf, otypes=[np.float64])  # NumPy has no erf
 
 
 def cut(number: float, dtype: DataType) -> Any:
-    """A FLOAT attribute in a tensor's type, a NumPy scalar: integers cut the fraction and keep the low bits.
+    """A FLOAT attribute in a tensor's type, as a NumPy scalar: integers truncate the fraction and keep the low bits.
 
     Measured.  Beyond 2^31 (2^63 for uint32 and 64-bit types) DirectML's own conversion is undefined in C++; here the
-    low bits are kept there too, and NaN and infinity are zero.
+    low bits are kept there too, and NaN and infinity become zero.
     """
     if dtype.is_float:
         return convert(np.float32(number), dtype)[()]
@@ -90,7 +91,7 @@ def cut(number: float, dtype: DataType) -> Any:
 def _saturate(values: Array, dtype: DataType) -> Array:
     low, high = dtype.range
     whole = np.trunc(np.nan_to_num(values.astype(np.float64), nan=0.0))
-    # float(high) of a 64-bit type rounds up to 2^63 or 2^64: everything from there on is beyond the range.
+    # float(high) of a 64-bit type rounds up to 2^63 or 2^64: that number and greater ones are beyond the range.
     inside = np.where((whole < float(low)) | (whole >= float(high)), 0.0, whole)
     result = inside.astype(dtype.numpy)
     result = np.where(whole >= float(high), dtype.numpy.type(high), result)

@@ -1,6 +1,6 @@
 """Quantized tensors: an integer q stands for the number (q − zero_point) · scale.
 
-Scales and zero points are tensors of one number, or of one for each channel: {1, C, 1, …}.
+Scales and zero points are tensors of one number, or of one per channel: {1, C, 1, …}.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def of_quantized_pair(function: Callable[..., tuple[Array, ...]]) -> Callable[..
 
 
 def as_channels(inputs: dict[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-    """The input descriptions, those of `fields` that have one dimension read as {1, C, 1, …} of the input's rank."""
+    """The input descriptions; those of `fields` with one dimension become {1, C, 1, …} of the input's rank."""
     tensor = inputs.get("input")
     adapted = dict(inputs)
     for field in fields:
@@ -57,7 +57,7 @@ def as_channels(inputs: dict[str, Any], fields: Sequence[str]) -> dict[str, Any]
 
 
 def with_rank(desc: TensorDesc, rank: int) -> TensorDesc:
-    """The description with dimensions of size 1 in front, up to `rank` in all."""
+    """The description with leading dimensions of size 1, up to `rank` in total."""
     missing = rank - desc.rank
     if missing <= 0:
         return desc
@@ -66,7 +66,7 @@ def with_rank(desc: TensorDesc, rank: int) -> TensorDesc:
 
 
 def single_problems(field: str, desc: TensorDesc | None) -> Iterator[Problem]:
-    """A tensor that must hold one number."""
+    """Problems of a tensor that must hold one number."""
     if desc is not None and desc.element_count != 1:
         yield Problem(
             "must be one number",
@@ -78,7 +78,7 @@ def single_problems(field: str, desc: TensorDesc | None) -> Iterator[Problem]:
 
 
 def channel_problems(field: str, desc: TensorDesc | None, channels: int, *, single: bool = True) -> Iterator[Problem]:
-    """A tensor that must hold one number for each channel or, if `single`, one for all."""
+    """Problems of a tensor that must hold one number for each channel or, if `single`, one for all."""
     if desc is None or (single and desc.element_count == 1):
         return
     wanted = (1, channels, *(1,) * (desc.rank - 2))
@@ -94,7 +94,7 @@ def channel_problems(field: str, desc: TensorDesc | None, channels: int, *, sing
 
 
 def along(parameter: Array | None, axis: int, rank: int) -> Array:
-    """A scale or zero point in float32 that broadcasts along an axis of a tensor; a zero point left out is 0."""
+    """A scale or zero point in float32 that broadcasts along an axis of a tensor; an absent zero point is 0."""
     values = np.zeros(1, np.float32) if parameter is None else parameter.astype(np.float32)
     return values.reshape((-1,) + (1,) * (rank - axis - 1))
 
@@ -105,7 +105,7 @@ def centred(x: Array, zero_point: Array | None, axis: int = 1) -> Array:
 
 
 def quantize(steps: Array, zero_point: Array | None, dtype: DataType) -> Array:
-    """clamp(round(steps) + zero_point), halves to even, from a number of steps with its channels on axis 1."""
+    """clamp(round(steps) + zero_point), halves to even; the channels of `steps` are on axis 1."""
     return clamp_steps(steps, along(zero_point, 1, steps.ndim), dtype)
 
 

@@ -1,8 +1,8 @@
 """Functions as DirectML's shaders compute them: by powers and logarithms of base 2, every step rounded.
 
-Each function works in the type of its array, float16 or float32, and rounds every step to it.  DirectML computes most
-activations of float16 tensors in float16, and some of their functions, such as log; others, such as exp, it computes
-in float32 and rounds the result.  The formulas are those of the shaders of DirectML 1.13.
+Each function works in the type of its array, float16 or float32, and rounds every step to it.  For float16 tensors
+DirectML computes most activations in float16, and some of the functions in them, such as log; others, such as exp, it
+computes in float32 and rounds the result.  The formulas are those of the shaders of DirectML 1.13.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _ERF_FACTORS = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.25482959
 
 
 def exp2(x: Array) -> Array:
-    """2^x.  A float16 result is rounded from a float32 one, as processors and drivers have it."""
+    """2^x.  A float16 result is rounded from a float32 one, as processors and drivers do."""
     return np.exp2(x.astype(np.float64)).astype(np.float32).astype(x.dtype)
 
 
 def log2(x: Array) -> Array:
-    """log2 x, rounded as `exp2` does."""
+    """log2 x, rounded as in `exp2`."""
     return np.log2(x.astype(np.float64)).astype(np.float32).astype(x.dtype)
 
 
@@ -42,7 +42,7 @@ def log(x: Array, factor: float = 1.0) -> Array:
 
 
 def tanh(x: Array, factor: float = 1.0) -> Array:
-    """tanh(factor · x) as 2 / (e^(−2 · factor · x) + 1) − 1, which loses near zero what rounding loses at 1."""
+    """tanh(factor · x) as 2 / (e^(−2 · factor · x) + 1) − 1; near zero it has the rounding error of numbers near 1."""
     one = x.dtype.type(1)
     return np.asarray((one + one) / (exp(x * x.dtype.type(-2), factor) + one) - one)
 

@@ -1,7 +1,7 @@
-"""Windows that slide over the spatial dimensions, those behind batch and channel: what convolution and pooling share.
+"""Windows that slide over the spatial dimensions, which follow batch and channel: for convolution and pooling.
 
-Along one dimension, tap k of window o lies at o · stride + k · dilation of the padded tensor, which has
-`start_padding` elements in front of the tensor's and `end_padding` behind them.
+Along one dimension, tap k of window o is at o · stride + k · dilation in the padded tensor, which has `start_padding`
+elements before the tensor's and `end_padding` after them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Sizes = tuple[int, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows of `taps` elements; each attribute has an entry for each spatial dimension."""
+    """Windows of `taps` elements; each attribute has one entry per spatial dimension."""
 
     taps: Sizes
     strides: Sizes
@@ -32,23 +32,23 @@ class Windows:
 
     @property
     def extents(self) -> Sizes:
-        """Elements from a window's first tap to its last, both included."""
+        """The number of elements from a window's first tap to its last, both included."""
         return tuple(1 + (taps - 1) * dilation for taps, dilation in zip(self.taps, self.dilations, strict=True))
 
     def padded(self, sizes: Sizes) -> Sizes:
         return tuple(sum(each) for each in zip(sizes, self.start, self.end, strict=True))
 
     def counts(self, sizes: Sizes) -> Sizes:
-        """How many windows fit into a tensor of these spatial sizes; below 1 where none does."""
+        """How many windows fit into a tensor of these spatial sizes; less than 1 if none does."""
         spans = zip(self.padded(sizes), self.extents, self.strides, strict=True)
         return tuple((padded - extent) // stride + 1 for padded, extent, stride in spans)
 
     def pad(self, x: Array, value: Any) -> Array:
-        """{N, C, sizes…} with `value` around it."""
+        """x {N, C, sizes…} with `value` around it."""
         return np.pad(x, [(0, 0), (0, 0), *zip(self.start, self.end, strict=True)], constant_values=value)
 
     def crop(self, padded: Array) -> Array:
-        """What `pad` put the padding around."""
+        """The inverse of `pad`: the tensor without the padding."""
         spans = zip(padded.shape[2:], self.start, self.end, strict=True)
         inside: Any = (..., *(slice(start, size - end) for size, start, end in spans))
         return np.asarray(padded[inside])
@@ -95,7 +95,7 @@ class Windowed(Operator):
         """The windows of this many taps.
 
         Raises:
-            OperatorError: a list has zero where it cannot be.
+            OperatorError: a list has a zero that is not legal.
         """
         problems = list(self._window_problems())
         if problems:
@@ -105,7 +105,7 @@ class Windowed(Operator):
         return Windows(taps, strides, dilations, self.start_padding, self.end_padding)
 
     def check_fits(self, windows: Windows, sizes: Sizes) -> None:
-        """Raises an OperatorError where not a single window fits into a tensor of these spatial sizes."""
+        """Raises an OperatorError if no window fits into a tensor of these spatial sizes."""
         for dimension, count in enumerate(windows.counts(sizes)):
             if count < 1:
                 raise OperatorError(

@@ -1,6 +1,6 @@
 """Bindings: the tensors of an operator in the order in which DirectML binds them, with their ports.
 
-An array of tensors has a binding for each of its members, a tensor that is left out one without a description.
+An array of tensors has one binding per member; an absent tensor has a binding without a description.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ class Binding(NamedTuple):
     """One tensor of an operator.
 
     Attributes:
-        port: its number among the operator's inputs, or among its outputs.
-        field: the field it stands in.
-        place: where it stands in the field if that is an array; else None.
-        desc: its description; None where it is left out.
+        port: its index among the operator's inputs, or among its outputs.
+        field: its field.
+        place: its index in the field if that is an array; else None.
+        desc: its description; None if it is absent.
     """
 
     port: int
@@ -45,7 +45,7 @@ def bindings(values: Mapping[str, Any], fields: Iterable[str]) -> list[Binding]:
 
 
 def by_field(bound: Iterable[Binding], values: Mapping[int, Any]) -> dict[str, Any]:
-    """Values by port → by field: tuples of them for arrays, None where there is no value for a port."""
+    """Values by port → by field: tuples of values for arrays, None for a port without a value."""
     fields: dict[str, Any] = {}
     for binding in bound:
         value = values.get(binding.port)

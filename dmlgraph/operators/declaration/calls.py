@@ -1,8 +1,8 @@
-"""Calls of operators in Python: their functions, one for each, made from its class.
+"""Calls of operators in Python: one function per operator, made from its class.
 
-Tensors are positional in the struct's order, everything else is keyword-only: the attributes, `name`, and what
-is asked of the outputs (`output={"strides": …}`; a few operators also take members of it directly, as
-`cast(x, dtype="float16")` does).
+Tensors are positional in the struct's order, everything else is keyword-only: the attributes, `name`, and requests for
+the outputs (`output={"strides": …}`; a few operators also take members of that directly, as in
+`cast(x, dtype="float16")`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def apply(name: str, *tensors: Any) -> Value:
-    """The operator called `name` on values and numbers; at least one must be a value."""
+    """Applies the operator `name` to values and numbers; at least one must be a value."""
     result: Value = make_function(REGISTRY[name])(*tensors)
     return result
 
@@ -37,7 +37,7 @@ def add(
     keywords: Mapping[str, Any],
     name: str | None,
 ) -> tuple[Value | None, ...]:
-    """Adds a node from a function's keywords, telling attributes from what is asked of the outputs."""
+    """Adds a node from a function's keywords, which are attributes and requests for the outputs."""
     if not keywords:
         return graph.add(operator, tensors, {}, {}, name)
     known = [*operator.attribute_fields, *operator.output_fields, *operator.output_keywords]
@@ -61,9 +61,9 @@ def add(
 
 
 def outputs_of(operator: type[Operator], values: Sequence[Value | None]) -> Any:
-    """What a function returns of a node's outputs, which come in binding order, None where one is left out.
+    """What a function returns for a node's outputs, which come in binding order, None for one that is left out.
 
-    That is the value, where the node has one output; a tuple of them, where they are an array; else the named tuple.
+    That is the value if the node has one output, a tuple of values if they are an array, else the named tuple.
     """
     if True in operator.output_arrays.values():
         return tuple(values)
@@ -75,7 +75,7 @@ def outputs_of(operator: type[Operator], values: Sequence[Value | None]) -> Any:
 
 
 def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
-    """The tensors by field, from those given by position and those taken out of the keywords."""
+    """The tensors by field, from the positional arguments and the keywords; removes them from the keywords."""
     fields = operator.input_fields
     if len(tensors) > len(fields):
         raise TypeError(_too_many(operator, tensors, keywords))
@@ -89,7 +89,7 @@ def take_tensors(operator: type[Operator], tensors: Sequence[Any], keywords: dic
 
 
 def _too_many(operator: type[Operator], tensors: Sequence[Any], keywords: Mapping[str, Any]) -> str:
-    """What is wrong with so many positional arguments, and how they are written."""
+    """The message for too many positional arguments, with the right call."""
     fields, name = operator.input_fields, operator.function_name()
     takes = f"{plural(len(fields), 'tensor')} ({listing(fields)})" if fields else "no tensors"
     text = f"{name}() takes {takes}; got {len(tensors)}"
@@ -99,12 +99,12 @@ def _too_many(operator: type[Operator], tensors: Sequence[Any], keywords: Mappin
         return f"{text}: write them as a list: {name}([{fields[0]}…]{given and f', {given}'})"
     if all(hasattr(each, "graph") for each in extra):
         return text
-    # Those that must be given come first, as a caller most likely meant them.
+    # Required fields come first, because a caller most likely meant these.
     known = sorted(keyword_parameters(operator), key=lambda each: each.default is not inspect.Parameter.empty)
     free = [each.name for each in known if each.name not in keywords]
     named = ", ".join(f"{key}={value!r}" for key, value in zip(free, extra, strict=False))
     written = ", ".join(filter(None, (*fields, named, given)))
-    return f"{text}: all that is no tensor is given by its name: {name}({written})"
+    return f"{text}: everything except tensors is given by name: {name}({written})"
 
 
 @functools.cache

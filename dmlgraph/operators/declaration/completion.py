@@ -1,9 +1,9 @@
-"""Fields that are left out, or given more shortly than the C struct has them, as their annotations declare it.
+"""Fields that are left out, or given in a shorter form than the C struct's, as their annotations declare.
 
-- `Entries`: an array with one entry for each dimension, given as one number for all of them, or left out;
-- `Axes`: an axis or axes of the first input, counted from the end where negative, or left out;
-- `RankOf`: a count that is the number of dimensions a tensor is given with;
-- `TypedBy`: a scalar, of the data type of the first output.
+- `Entries`: an array with one entry per dimension, given as one number for all of them, or left out;
+- `Axes`: an axis or axes of the first input, negative ones from the end, or left out;
+- `RankOf`: a count whose default is the number of dimensions with which a tensor is given;
+- `TypedBy`: a scalar with the data type of the first output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def left_out(operator: type[Operator], field: str, value: object) -> bool:
-    """Whether a field that is given as `value` is left out: it is None, and need not be given."""
+    """Whether a field with the value `value` is left out: the value is None, and the field is not required."""
     if value is not None:
         return False
     info = operator.model_fields.get(field)
@@ -31,7 +31,7 @@ def left_out(operator: type[Operator], field: str, value: object) -> bool:
 
 
 def counts(operator: type[Operator], descs: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, int]:
-    """The counts that are left out and are a tensor's number of dimensions, from the tensors as they are given."""
+    """Counts that are left out and default to a tensor's number of dimensions, from the tensors as given."""
     return {
         member.field: descs[member.rank_of.field].rank
         for member in operator.field_members
@@ -43,7 +43,7 @@ def completed(operator: Operator, given: Given) -> dict[str, Any]:
     """The fields that follow from the declaration and the tensors, by name.
 
     Raises:
-        OperatorError: every array with a wrong number of entries, and every axis that is none.
+        OperatorError: arrays with a wrong number of entries, and wrong axes; all of them.
     """
     members = type(operator).members_to_complete
     if not members:
@@ -72,7 +72,7 @@ def completed(operator: Operator, given: Given) -> dict[str, Any]:
 
 
 def _with_entries(value: Any, entries: Entries, count: int) -> tuple[Any, ...] | None:
-    """The array written out; None where it is left out and has no default."""
+    """The array with all entries; None if it is left out and has no default."""
     if isinstance(value, Everywhere):
         return (value.value,) * count
     if value is None and entries.default is not None:
@@ -86,7 +86,7 @@ def _entry_problems(
     count = dimensions - entries.skipped
     if count < 1:
         yield Problem(
-            "needs spatial dimensions behind batch and channel",
+            "needs spatial dimensions after batch and channel",
             code="rank",
             field=f"{tensor}.sizes",
             got=f"{dimensions} dimensions",
@@ -103,7 +103,7 @@ def _entry_problems(
 
 
 def _from_start(member: Member, value: Any, rank: int) -> Any:
-    """An axis or axes counted from the start; those that are left out by their default."""
+    """An axis or axes counted from the start; the default if they are left out."""
     default = member.axes.default if member.axes else None
     if value is None and default is not None:
         return tuple(range(rank)) if default is AxesDefault.ALL else (rank - 1,)
@@ -113,7 +113,7 @@ def _from_start(member: Member, value: Any, rank: int) -> Any:
 
 
 def _axis_problems(field: str, given: Any, value: Any, rank: int) -> Iterator[Problem]:
-    """Axes must be the tensor's, and none named twice; none at all leave every element by itself."""
+    """Axes must exist and be named once; with an empty list every element is reduced by itself."""
     if isinstance(value, int):
         pairs: Iterable[tuple[str, int, int]] = [(field, given, value)]
     else:
@@ -134,7 +134,7 @@ def typed_scalars(operator: Operator) -> dict[str, Any]:
     """The scalar fields and their data types, by name: that of the first output, which is the only one allowed.
 
     Raises:
-        OperatorError: another data type is given, or a number that the data type does not hold.
+        OperatorError: another data type is given, or a number that does not fit in the data type.
     """
     fields: dict[str, Any] = {}
     problems: list[Problem] = []
@@ -164,7 +164,7 @@ def typed_scalars(operator: Operator) -> dict[str, Any]:
 
 
 def check_array_lengths(operator: Operator) -> None:
-    """Arrays that share a count must be of one length."""
+    """Checks that arrays that share a count have the same length."""
     lengths: dict[str, tuple[str, int]] = {}
     for member in operator.field_members:
         array = None if member.count is None else getattr(operator, member.field)

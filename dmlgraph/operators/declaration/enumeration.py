@@ -34,7 +34,7 @@ class Enumeration(enum.Enum):
 
     @classmethod
     def _elsewhere(cls) -> dict[str, str]:
-        """What members are called in other libraries."""
+        """The members' names in other libraries."""
         return {name: member for name, member in MEMBERS.items() if member in cls.names()}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The kinds of fields an operator's struct has, as annotations for the classes that declare operators.
+"""The kinds of fields of an operator's struct, as annotations for the classes that declare operators.
 
     class Gemm(Operator, dml="GEMM"):
         a: Input
@@ -7,7 +7,7 @@
         trans_a: MatrixTransform = MatrixTransform.NONE
         alpha: Float = 1.0
 
-Each annotation says both what Pydantic accepts and which kind of C member the value becomes (`Kind`).
+Each annotation says which values Pydantic accepts, and which kind of C member they become (`Kind`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dmlgraph.operators.common.numerics import convert
 from dmlgraph.scalar import Scalar, check_number
 from dmlgraph.tensor import MOST_ENTRIES, DataType, DataTypeField, TensorDesc, problems_of, refusal
 
-Schema = dict[str, Any]  # JSON Schema of what stands in a graph file
+Schema = dict[str, Any]  # JSON Schema of a field in a graph file
 
 _BY_NAME: Schema = {"type": "string", "description": "a dim"}
 _INTEGER: Schema = {"type": ["integer", "string"]}
@@ -60,19 +60,19 @@ def _array(entry: Schema, **more: Any) -> Schema:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Form:
-    """What a kind of field is in each of the forms that an operator has.
+    """A kind of field in each of an operator's forms.
 
-    Of tensors and enumerations only `native` says something: the rest depends on the field.
+    Tensors and enumerations have only `native`: the rest depends on the field.
 
     Attributes:
         native: the native module's name for the C member.
-        takes: what a field of the kind takes, for people.
+        takes: the values of a field, in words.
         parameter: the type of the Python function's parameter.
-        schema: what stands in a graph file.
-        entry: an entry of an array, which may stand for all of them.
-        entry_for_all: whether it may in every field of the kind; else a field's annotation says it (`Entries`).
-        convert: the field's value → what the native module takes; None: the value itself.
-        names_dims: whether a file may name dims in place of its whole numbers.
+        schema: the JSON Schema in a graph file.
+        entry: the schema of an array's entry, which may be given once for all entries.
+        entry_for_all: whether every field of the kind allows that; else a field's annotation does (`Entries`).
+        convert: the field's value → the native module's argument; None: the value itself.
+        names_dims: whether a file may use names of dims as its whole numbers.
     """
 
     native: str
@@ -86,7 +86,7 @@ class Form:
 
 
 class Kind(enum.Enum):
-    """The kinds of fields, each with its forms: with its annotation below, all that this package knows of a kind."""
+    """The kinds of fields, each with its forms; with the annotations below, this is the whole definition of a kind."""
 
     form: Form
 
@@ -155,25 +155,25 @@ class Role(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Count:
-    """Marks an array field: its length is the struct member `member`, which stands before the first array."""
+    """Marks an array field: its length is the struct member `member`, which precedes the first array."""
 
     member: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TypedBy:
-    """Marks a scalar field: its data type is that of the field `field`."""
+    """Marks a scalar field: its data type is the field `field`'s."""
 
     field: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Entries:
-    """Marks an array field with one entry for each dimension of the first input; one number counts for all of them.
+    """Marks an array field with one entry per dimension of the first input; a single number is used for all.
 
     Attributes:
-        skipped: dimensions in front that have no entry: batch and channel, where only the spatial ones have one.
-        default: every entry of a field that is left out; None: it must be given, or the operator works it out.
+        skipped: leading dimensions without an entry: batch and channel, if only the spatial ones have one.
+        default: every entry of a field that is left out; None: it is required, or the operator computes it.
     """
 
     skipped: int = 0
@@ -181,12 +181,12 @@ class Entries:
 
     @property
     def of(self) -> str:
-        """What there is one entry for."""
+        """What each entry belongs to."""
         return "spatial dimension" if self.skipped else "dimension"
 
 
 class AxesDefault(enum.Enum):
-    """The axes of a field that is left out."""
+    """The default of a field for axes."""
 
     ALL = "all axes"
     LAST = "the last axis"
@@ -194,28 +194,28 @@ class AxesDefault(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Axes:
-    """Marks a field that holds an axis of the first input, or a list of them: negative ones count from the end."""
+    """Marks a field for an axis of the first input, or a list of axes; negative ones count from the end."""
 
     default: AxesDefault | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RankOf:
-    """Marks a count that is, if left out, the number of dimensions that the tensor `field` is given with."""
+    """Marks a count whose default is the number of dimensions with which the tensor `field` is given."""
 
     field: str
 
 
-# Where a number given for a tensor takes its data type from: a field (the type of the tensor that is given for it, or
-# that is asked of an output), a data type, or what a function says of the number.
+# Sources of the data type of a number given for a tensor: a field (the type of its tensor, or the requested type of an
+# output), a data type, or a function of the number.
 NumberSource = str | DataType | Callable[[Any], DataType]
 
 
 class NumberType:
-    """Marks an input that may be given as a number: its data type is the first of `sources` that says one.
+    """Marks an input that may be given as a number: its data type is that of the first of `sources` that has one.
 
-    Fields that must have the input's own type, by the data file, come before; a source whose type the input cannot
-    have is passed over.  Of an array of inputs each member has a tuple of sources.
+    Fields that must have the input's own type, according to the data file, come first; a source whose type is not legal
+    for the input is ignored.  In an array of inputs each member has a tuple of sources.
     """
 
     def __init__(self, *sources: NumberSource | tuple[NumberSource, ...]) -> None:
@@ -223,12 +223,12 @@ class NumberType:
 
 
 def index_type(number: Any) -> DataType:
-    """The data type of a number that is an index: negative ones, which count from the end, are signed."""
+    """The data type of an index: signed if it is negative, which counts from the end."""
     return DataType.INT32 if isinstance(number, numbers.Real) and number < 0 else DataType.UINT32
 
 
 class Missing(enum.Enum):
-    """Whether an optional output is there where nothing is said of it."""
+    """Whether an optional output is present by default."""
 
     THERE = True
     LEFT_OUT = False
@@ -243,7 +243,7 @@ class Everywhere:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Number:
-    """A number whose data type is not known yet: what a scalar field holds until its operator is complete."""
+    """A number whose data type is not known yet: the value of a scalar field until its operator is complete."""
 
     value: object
 
@@ -258,13 +258,13 @@ class ScaleBias(BaseModel):
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether it is a scale of 1 and a bias of 0, which are as none: −0.0 and large integers stay (measured)."""
+        """Whether scale is 1 and bias 0, which is like no ScaleBias: −0.0 and large integers stay (measured)."""
         return self.scale == 1 and self.bias == 0
 
     def apply(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """x · scale + bias, rounded after each step: in float32 or wider.
 
-        Measured: integers are scaled in float32 and become 32-bit integers again, cut and saturated.
+        Measured: integers are scaled in float32, then truncated to 32-bit integers, which saturate.
         """
         if self.changes_nothing:
             return x
@@ -294,7 +294,7 @@ def _integer(low: int, high: int) -> BeforeValidator:
 
 
 def _float(value: object) -> float:
-    """A number as the float32 it becomes in the struct; rounded here, so that equal structs are equal fields."""
+    """A number rounded to float32, as in the struct, so that fields of equal structs are equal."""
     try:
         return float(Scalar.of(check_number(value), DataType.FLOAT32).value)
     except ScalarError as error:
@@ -308,7 +308,7 @@ def _boolean(value: object) -> bool:
 
 
 def _one_for_all(value: object, validate: Callable[[object], object]) -> object:
-    """A list, or one number in place of it, checked as an entry of the list is."""
+    """A list, or a single number instead, which is checked as an entry of the list."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
@@ -321,12 +321,12 @@ def _one_for_all(value: object, validate: Callable[[object], object]) -> object:
 
 
 def as_list(value: object) -> object:
-    """A list that says something of each dimension or the like: of few entries."""
+    """A list with one entry per dimension or similar, so of few entries."""
     if isinstance(value, np.ndarray) and value.ndim:
         value = value.tolist()
     entries = _as_values(value)
     if len(entries) > MOST_ENTRIES:
-        raise _refuse("has too many entries", len(entries), f"{MOST_ENTRIES} at the most", code="count")
+        raise _refuse("has too many entries", len(entries), f"at most {MOST_ENTRIES}", code="count")
     return entries
 
 
@@ -360,7 +360,7 @@ Input = Annotated[TensorDesc, Kind.TENSOR, Role.INPUT]
 OptionalInput = Annotated[TensorDesc | None, Kind.TENSOR, Role.INPUT]
 Inputs = Annotated[tuple[TensorDesc, ...], BeforeValidator(_as_values), Kind.TENSORS, Role.INPUT, Count("InputCount")]
 Output = Annotated[TensorDesc, Kind.TENSOR, Role.OUTPUT]
-# Optional outputs: those that are there unless `false` says not, and those that are there if asked for.
+# Optional outputs: present unless `false` is given, and present if requested.
 OptionalOutput = Annotated[TensorDesc | None, Kind.TENSOR, Role.OUTPUT, Missing.THERE]
 AskedOutput = Annotated[TensorDesc | None, Kind.TENSOR, Role.OUTPUT, Missing.LEFT_OUT]
 Outputs = Annotated[tuple[TensorDesc, ...], Kind.TENSORS, Role.OUTPUT, Count("OutputCount")]
@@ -370,13 +370,13 @@ Int = Annotated[int, _integer(-(2**31), 2**31 - 1), Kind.INT]
 _Float32 = Annotated[float, BeforeValidator(_float)]
 Float = Annotated[_Float32, Field(validate_default=True), Kind.FLOAT]
 Bool = Annotated[bool, BeforeValidator(_boolean), Kind.BOOL]
-# The arrays want a Count beside them: Annotated[UInts, Count("AxisCount")].
+# Arrays need a Count: Annotated[UInts, Count("AxisCount")].
 UInts = Annotated[tuple[UInt, ...], BeforeValidator(as_list), Kind.UINTS]
 Ints = Annotated[tuple[Int, ...], BeforeValidator(as_list), Kind.INTS]
 Floats = Annotated[tuple[_Float32, ...], BeforeValidator(as_list), Kind.FLOATS]
 # (width, height), in DML_SIZE_2D's order; one number is both.
 Size2d = Annotated[tuple[UInt, UInt], BeforeValidator(_pair), Kind.SIZE_2D]
-# The lists with an entry for each dimension, or each spatial one.
+# Lists with one entry per dimension, or per spatial one.
 UIntPerDimension = Annotated[UInts, Count("DimensionCount"), Entries(), _OneForAll]
 IntPerDimension = Annotated[Ints, Count("DimensionCount"), Entries(), _OneForAll]
 FloatPerDimension = Annotated[Floats, Count("DimensionCount"), Entries(), _OneForAll]
@@ -392,23 +392,23 @@ AxisList = Annotated[
     Count("AxisCount"),
     Axes(),
 ]
-# Inputs that a number may stand for, of a data type that no other tensor has.
+# Inputs that may be given as a number, whose data type is not another tensor's.
 ScaleInput = Annotated[Input, NumberType(DataType.FLOAT32)]
 IndexInput = Annotated[Input, NumberType(index_type)]
 CountInput = Annotated[Input, NumberType(DataType.UINT32)]
 OptionalCountInput = Annotated[OptionalInput, NumberType(DataType.UINT32)]
 OptionalScaleBias = Annotated[ScaleBias | None, Kind.SCALE_BIAS]
-# A scalar wants a TypedBy beside it: Annotated[ScalarValue, TypedBy("value_data_type")].
+# A scalar needs a TypedBy: Annotated[ScalarValue, TypedBy("value_data_type")].
 ScalarValue = Annotated[Scalar, PlainValidator(_number), _NumberSchema(), Kind.SCALAR]
-# The data type a scalar is in; left out it is that of the output.
+# The data type of a scalar; by default the output's.
 ScalarDataType = Annotated[DataTypeField, Kind.DATA_TYPE]
 
 
 def zero() -> Any:
-    """The default of scalars that are 0, of whatever data type, if left out."""
+    """The default of scalars whose default is 0, in any data type."""
     return Field(default=Number(0))
 
 
 def inferred() -> Any:
-    """The default of outputs and of scalar data types: worked out when the operator is made."""
+    """The default of outputs and of scalar data types: inferred when the operator is made."""
     return Field(default=None, validate_default=False)

@@ -1,4 +1,4 @@
-"""Fused activations: an operator inside another's FusedActivation field, with null tensors."""
+"""Fused activations: operators in another's FusedActivation field, with null tensors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dmlgraph.tensor import DataType, refusal
 
 
 def activation_hint(name: str) -> str:
-    """What to write instead of a name that is no operator, where activations stand."""
-    from dmlgraph.operators.names import operator_hint  # which needs all operators
+    """What to write instead of a name that is not an operator, in place of an activation."""
+    from dmlgraph.operators.names import operator_hint  # it needs all operators
 
     return operator_hint(name)
 
@@ -57,7 +57,7 @@ Activations = Annotated[
 
 
 def activation_problems(host: Operator, activation: Operator | None, like: str | None = None) -> Iterator[Problem]:
-    """An activation that DirectML does not fuse into the host, whose list may be that of the operator `like`."""
+    """Problems of an activation that DirectML does not fuse into the host, or into the operator `like`."""
     listed = like or host.dml
     if activation is not None and listed not in activation.support().fusable_into:
         fusable = [name for name, each in REGISTRY.items() if listed in each.support().fusable_into]
@@ -75,13 +75,13 @@ def activation_problems(host: Operator, activation: Operator | None, like: str |
         except OperatorError as error:
             yield from (problem.within("fused_activation") for problem in error.problems)
     if getattr(activation, "scale_bias", None) is not None:
-        # Measured: CreateOperator refuses both together, and takes one of them without applying it.
+        # Measured: CreateOperator refuses both together, and accepts one of them without applying it.
         message = "a fused activation has no scale and bias: DirectML refuses or ignores it"
         yield Problem(message, code="activation", field="fused_activation.scale_bias")
 
 
 def activation_level_problems(activation: Operator | None, level: FeatureLevel) -> Iterator[Problem]:
-    """An activation that can be fused only from a higher level, or whose attributes want one."""
+    """Problems of an activation that is fusable only from a higher level, or whose attributes need one."""
     since = activation.support().fusable_since if activation is not None else None
     if activation is not None and since is not None and since > level:
         message = f"cannot be fused at feature level {level}; legal from {since}"
@@ -91,5 +91,5 @@ def activation_level_problems(activation: Operator | None, level: FeatureLevel) 
 
 
 def activate(activation: Operator | None, x: Array, dtype: DataType) -> Array:
-    """The activation, if there is one, applied to a result before it is stored in a tensor of this data type."""
+    """The activation of a result that is then stored in a tensor of this data type; the result if it is None."""
     return x if activation is None else activation.apply_fused(x, dtype)

@@ -1,4 +1,4 @@
-"""An operator as the native module takes it: its type and its struct's members, kind and value, in order."""
+"""An operator in the native module's form: its type and its struct's members, kind and value, in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def tensor_desc(desc: TensorDesc | None, buffer_bytes: int = 0) -> _native.Tenso
     """A DML_BUFFER_TENSOR_DESC; None stays None, a null pointer.
 
     Args:
-        buffer_bytes: of the buffer it lies in, where that may reach beyond its last element.
+        buffer_bytes: the size of its buffer, if that may be larger than up to the tensor's last element.
     """
     if desc is None:
         return None
@@ -30,7 +30,7 @@ def operator_desc(operator: Operator, buffers: Mapping[int, int] | None = None) 
     """A DML_OPERATOR_DESC.
 
     Args:
-        buffers: the bytes of the buffers that inputs lie in, by port.
+        buffers: the bytes of the inputs' buffers, by port.
     """
     bound = _inputs(operator, buffers) if buffers else {}
     fields = [
@@ -51,7 +51,7 @@ def _convert(kind: Kind, value: Any) -> object:
     return value if convert is None or value is None else convert(value)
 
 
-# The kinds that are made of descs.
+# The kinds that contain descs.
 _DESCS: dict[Kind, Callable[[Any], object]] = {
     Kind.TENSOR: tensor_desc,
     Kind.TENSORS: lambda descs: [tensor_desc(desc) for desc in descs],

@@ -1,8 +1,8 @@
-"""The data type of a number that is given for a tensor: the fill it becomes has that of some field of the operator.
+"""The data type of a number that is given for a tensor: the number becomes a fill with the type of some field.
 
-First come the fields that must have the tensor's own type (the `same` rules of the data file), then what the
-operator's class declares (`NumberType`).  A field says a type if a tensor is given for it, or, of an output, if a type
-is asked for.
+First come the fields that must have the tensor's own type (the `same` rules of the data file), then the sources that
+the operator's class declares (`NumberType`).  A field has a type if a tensor is given for it or, for an output, if a
+type is requested.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dmlgraph.operators.declaration.operator import Operator, same_dtype_fields
 from dmlgraph.operators.declaration.outputs import OutputSpec
 from dmlgraph.tensor import DataType
 
-Path = tuple[str, int | None]  # a field, and the index in it where it is an array
+Path = tuple[str, int | None]  # a field, and the index in it if it is an array
 
 
 def number_type(
@@ -35,15 +35,15 @@ def number_type(
     """The data type of the number that is given for a tensor.
 
     Args:
-        operator: whose tensor it is.
-        path: which of its inputs.
-        number: what is given.
-        dtype_of: the data type of what is given for an input; None of a number.
-        tensors: what is given for the inputs, by field.
-        outputs: what is asked of the outputs, by field.
+        operator: the operator of the tensor.
+        path: the input.
+        number: the number.
+        dtype_of: the data type of an input's argument; None for a number.
+        tensors: the inputs' arguments, by field.
+        outputs: the requests for the outputs, by field.
 
     Raises:
-        OperatorError: nothing says it; with what to do.
+        OperatorError: nothing determines the type; the error has a hint.
     """
     field, _ = path
 
@@ -61,7 +61,7 @@ def number_type(
         return found
     output = next((each for each in alike if each in operator.output_fields), None)
     raise OperatorError(
-        "nothing says the data type of the number",
+        "nothing determines the data type of the number",
         code="undetermined",
         field=field if path[1] is None else f"{field}.{path[1]}",
         got=number,
@@ -70,12 +70,12 @@ def number_type(
 
 
 def is_number(given: object) -> bool:
-    """Whether what is given for a tensor is a number; a truth value is not."""
+    """Whether an argument for a tensor is a number; a bool is not."""
     return isinstance(given, (numbers.Number, np.number)) and not isinstance(given, (bool, np.bool_))
 
 
 class HintOnNumbers:
-    """Problems told inside of the sizes of tensors that are given as numbers get a hint: a number is one element."""
+    """Adds a hint to problems about the sizes of tensors that are given as numbers: a number is one element."""
 
     def __init__(self, tensors: Mapping[str, Any]) -> None:
         self.fields = {field for field, given in tensors.items() if is_number(given)}
@@ -100,7 +100,7 @@ class HintOnNumbers:
 
 
 def describe_sources(operator: type[Operator], field: str) -> str | None:
-    """The declared data type of a number for an input, for people; None where it is another tensor's."""
+    """The declared data type of a number for an input, in words; None if it is another tensor's."""
     sources = _sources(operator, (field, None))
     if not sources:
         return None
@@ -116,7 +116,7 @@ def _describe(source: NumberSource) -> str:
 def _declared(
     operator: type[Operator], path: Path, number: Any, said: Callable[[str], DataType | None]
 ) -> Iterator[DataType]:
-    """What the declared sources say, without types the input cannot have at any level."""
+    """The types of the declared sources, without those that are not legal for the input at any level."""
     tensor = operator.members_by_field()[path[0]].name
     row = operator.support().rows(tensor, NEWEST)
     for source in _sources(operator, path):
@@ -137,15 +137,15 @@ def _sources(operator: type[Operator], path: Path) -> Sequence[NumberSource]:
 
 
 def _asked(output: Any) -> DataType | None:
-    """The data type that is asked of an output."""
+    """The requested data type of an output."""
     try:
         return None if output is None else OutputSpec.of(output).dtype
-    except TensorError:  # told when the operator is made
+    except TensorError:  # reported when the operator is made
         return None
 
 
 def _hint(operator: type[Operator], output: str | None) -> str:
     if output is None:
-        return "make it a tensor of the type it is to have: g.constant(name, number, dtype=…)"
+        return "make it a tensor with a data type: g.constant(name, number, dtype=…)"
     asked = "dtype=…" if "dtype" in operator.output_keywords else f"{output}={{'dtype': …}}"
-    return f"say the output's: {asked}"
+    return f"give the output's: {asked}"

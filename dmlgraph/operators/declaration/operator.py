@@ -1,15 +1,15 @@
 """Operator: the base of the classes that declare DirectML's operators.
 
 A class declares its struct's fields in order; from them follow the C struct, the YAML fields, the Python
-function's signature and the help.  Beside the fields a class may define:
+function's signature and the help.  In addition a class may define:
 
 - `infer`: the outputs' descriptions from the inputs' descriptions and the attributes;
 - `constraints`: rules beyond those of the data file (`same` tensors, data types and ranks by level);
-- `adapt`: how input descriptions are made to fit one another before inference (broadcasting);
+- `adapt`: how input descriptions are adapted to each other before inference (broadcasting);
 - `evaluate`: the meaning, in NumPy.
 
-An instance is complete and legal: making one validates every field, infers what was left out and checks the
-constraints.  Its tensors are `TensorDesc`s; which values flow in and out is the graph's matter.
+An instance is complete and legal: its constructor validates every field, infers fields that are left out and checks
+the constraints.  Its tensors are `TensorDesc`s; the graph knows which values flow in and out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Operator(BaseModel):
     broadcasts: ClassVar[bool] = False  # element-wise: input sizes are broadcast together
     takes_owned: ClassVar[bool] = True  # whether inputs may be DML_TENSOR_FLAG_OWNED_BY_DML
     output_keywords: ClassVar[tuple[str, ...]] = ()  # members of the (first) output that functions take directly
-    aliases: ClassVar[tuple[str, ...]] = ()  # other names it is known by
+    aliases: ClassVar[tuple[str, ...]] = ()  # other names of the operator
     example: ClassVar[str] = ""  # a graph file below its header; see dmlgraph.operators.examples
     # The outputs' values from the inputs' values: arrays with the descriptions' sizes and NumPy types.  Inputs come in
     # binding order: absent optional tensors as None, tensor arrays element by element.
@@ -101,7 +101,7 @@ class Operator(BaseModel):
         check_array_lengths(self)
         try:
             outcome = self.infer(given)
-        except TensorError as error:  # what follows from the fields is no tensor: of more than 2^32 elements, say
+        except TensorError as error:  # the fields imply an illegal tensor, for example of more than 2^32 elements
             raise OperatorError(problem.within(self.output_fields[0]) for problem in error.problems) from None
         self.__dict__.update(complete(outcome, given))
         self.__dict__.update(self.derive())
@@ -112,7 +112,7 @@ class Operator(BaseModel):
             raise OperatorError(problems)
 
     def _take_fields(self, data: dict[str, Any]) -> Given:
-        """Takes every field by itself, and returns what is asked of the outputs.
+        """Validates every field separately, and returns the requests for the outputs.
 
         Raises:
             OperatorError: every problem found.
@@ -130,17 +130,17 @@ class Operator(BaseModel):
 
     @classmethod
     def field_problems(cls, /, **data: Any) -> Sequence[Problem]:
-        """What is wrong with the fields, each taken by itself, where they do not make an operator together."""
+        """The problems of the separate fields, if they do not make an operator together."""
         try:
             cls.__new__(cls)._take_fields(data)
         except OperatorError as error:
             return error.problems
         return ()
 
-    # What a class may define.
+    # Methods that a class may define.
 
     def entries_of(self, given: Given) -> tuple[str, int | None]:
-        """The tensor whose dimensions the fields with one entry for each count, and how many it has, if it is there."""
+        """The tensor to whose dimensions the fields with one entry per dimension belong, and its rank if present."""
         return self.input_fields[0], self.input_rank
 
     def fill_in(self) -> Mapping[str, Any]:
@@ -152,28 +152,28 @@ class Operator(BaseModel):
         return {}
 
     def infer(self, given: Given) -> Outcome:
-        """The outputs' descriptions, by field, from the inputs, the attributes and what was asked for."""
+        """The outputs' descriptions, by field, from the inputs, the attributes and the requests."""
         raise NotImplementedError
 
     def constraints(self) -> Iterator[Problem]:
-        """The rules of this operator that are broken."""
+        """The broken rules of this operator."""
         return iter(())
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        """The rules that hold only below some feature level, and are broken at `level`."""
+        """The broken rules that apply only below some feature level, at `level`."""
         return iter(())
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """The input descriptions made to fit one another; here: NumPy's broadcasting if `broadcasts`."""
+        """The input descriptions adapted to each other; here by NumPy's broadcasting if `broadcasts`."""
         return broadcast_inputs(inputs) if cls.broadcasts else inputs
 
     def apply(self, *arrays: Array) -> Array:
-        """The function on arrays in the type it is computed in; element-wise operators and activations have it."""
+        """The function of arrays in the type of its computation; element-wise operators and activations have it."""
         raise NotImplementedError
 
     def apply_fused(self, x: Array, dtype: DataType) -> Array:
-        """The function, fused into an operator whose output has this data type, on the result before it is stored."""
+        """The function, fused into an operator with this output type, of the result before it is stored."""
         return self.apply(x)
 
     # What follows from the declaration.
@@ -188,7 +188,7 @@ class Operator(BaseModel):
 
     @classmethod
     def enumeration(cls, field: str) -> type[Enumeration]:
-        """The enumeration an enum field takes its names from."""
+        """The enumeration of an enum field."""
         annotation = cls.model_fields[field].annotation
         if isinstance(annotation, type) and issubclass(annotation, Enumeration):
             return annotation
@@ -208,7 +208,7 @@ class Operator(BaseModel):
     def fused(cls, **attributes: Any) -> Self:
         """The operator as a fused activation: its attributes with null tensors.
 
-        Axes stay as they are given until a host says how many dimensions its output has.
+        Axes stay as they are given until the host's output has a number of dimensions.
         """
         placeholder = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,) * MAX_RANK)
         activation = cls(**dict.fromkeys(cls.input_fields, placeholder), **attributes)
@@ -218,7 +218,7 @@ class Operator(BaseModel):
         return activation
 
     def on(self, output: TensorDesc) -> Self:
-        """A fused activation as it works on a tensor, with the tensors.
+        """A fused activation with the tensors of its host's output.
 
         Raises:
             OperatorError: its attributes, such as axes, do not fit the tensor.
@@ -227,7 +227,7 @@ class Operator(BaseModel):
 
     @property
     def input_rank(self) -> int | None:
-        """How many dimensions the first input has; None where there is none."""
+        """The number of dimensions of the first input; None if there is no input."""
         first = getattr(self, self.input_fields[0]) if self.input_fields else None
         if isinstance(first, tuple):
             first = first[0] if first else None
@@ -238,16 +238,16 @@ class Operator(BaseModel):
         return bindings(self.__dict__, self.input_fields if role is Role.INPUT else self.output_fields)
 
     def by_field(self, role: Role, values: Mapping[int, Any]) -> dict[str, Any]:
-        """Values by port of the inputs, or of the outputs → by field, as `bindings.by_field` has it."""
+        """Values by port of the inputs, or of the outputs → by field, as in `bindings.by_field`."""
         return by_field(self.bindings(role), values)
 
     def with_inputs(self, changes: Mapping[int, TensorDesc]) -> Self:
-        """The operator with other descriptions at these input ports, which are not checked."""
+        """The operator with other descriptions at these input ports; they are not checked."""
         return self.model_copy(update=self.by_field(Role.INPUT, {**dict(enumerate(self.input_descs)), **changes}))
 
     @property
     def input_descs(self) -> tuple[TensorDesc | None, ...]:
-        """The input descriptions in binding order: what `bindings` has of them, in a fraction of the time."""
+        """The input descriptions in binding order: those of `bindings`, in a fraction of the time."""
         return self._descs(self.input_fields)
 
     @property
@@ -293,10 +293,10 @@ class Operator(BaseModel):
             yield member, len(getattr(self, member.counts)) if member.counts else getattr(self, member.field or "")
 
     def native(self, buffers: Mapping[int, int] | None = None) -> _native.OperatorDesc:
-        """The operator for the native module, which makes the C struct of it.
+        """The operator in the form from which the native module makes the C struct.
 
         Args:
-            buffers: the bytes of the buffers that inputs lie in, by port, where they reach beyond what is read.
+            buffers: the bytes of inputs' buffers, by port, if they are larger than what is read.
         """
         from dmlgraph.operators.declaration.native import (
             operator_desc,  # only devices that run natively need the module
@@ -305,15 +305,15 @@ class Operator(BaseModel):
         return operator_desc(self, buffers)
 
     def level_problems(self, level: FeatureLevel) -> list[Problem]:
-        """Why the operator is not legal at `level`: each says what is allowed and from which level it is legal."""
+        """Why the operator is not legal at `level`: each problem says what is allowed, and what from which level."""
         problems: list[Problem] = []
-        told: set[tuple[str, Problem]] = set()  # by field: its tensors share what is refused
+        told: set[tuple[str, Problem]] = set()  # by field, because its tensors share the problem
         for binding, tensor in self._present():
             field, path = binding.field, binding.path
             found = level_problem(type(self), level, field, tensor.dtype, tensor.rank, self._function)
             if found is None:
                 continue
-            if found.field is None:  # the operator itself: said once
+            if found.field is None:  # the operator itself: reported once
                 return [found]
             if (field, found) not in told:
                 problems.append(found.within(path))
@@ -323,11 +323,11 @@ class Operator(BaseModel):
 
     @property
     def _function(self) -> str | None:
-        """The name by which REDUCE's rows are told apart."""
+        """The name that distinguishes REDUCE's rows."""
         return None
 
     def _present(self) -> list[tuple[Binding, TensorDesc]]:
-        """The inputs and then the outputs that are there, with their descriptions."""
+        """The inputs and then the outputs that are present, with their descriptions."""
         bound = [*self.bindings(Role.INPUT), *self.bindings(Role.OUTPUT)]
         return [(binding, binding.desc) for binding in bound if binding.desc is not None]
 
@@ -349,7 +349,7 @@ class Operator(BaseModel):
                         allowed=str(first),
                         hint="cast one of them" if unequal == "DataType" else None,
                     )
-                    break  # what else differs, an inferred output say, mostly follows from this
+                    break  # other differences, for example of an inferred output, mostly follow from this
 
     def _owned_inputs(self) -> Iterator[Problem]:
         for path, desc in ((each.path, each.desc) for each in self.bindings(Role.INPUT)):
@@ -359,17 +359,17 @@ class Operator(BaseModel):
                 )
 
     def wants(self, given: Given, field: str) -> bool:
-        """Whether an optional output is to be there: as it is asked for, or else as its declaration says."""
+        """Whether an optional output is requested, or else present by its declaration."""
         wanted: bool | None = given[field].wanted
         return self.members_by_field()[field].missing is Missing.THERE if wanted is None else wanted
 
     def _fitted_activations(self) -> dict[str, Operator]:
-        """The fused activations that have axes, with these counted for this operator's output."""
+        """The fused activations that have axes, with the axes counted in this operator's output."""
         fitted: dict[str, Operator] = {}
         for field in self.activation_fields:
             activation, output = getattr(self, field), self.output_descs[0]
             if activation is not None and activation.members_to_complete and output is not None:
-                with contextlib.suppress(OperatorError):  # `constraints` tells of it
+                with contextlib.suppress(OperatorError):  # `constraints` reports it
                     fitted[field] = activation.fused(**activation.on(output).attributes)
         return fitted
 
@@ -381,20 +381,20 @@ class Operator(BaseModel):
                     code="shared-memory",
                     field=f"{path}.strides",
                     got=list(desc.strides),
-                    allowed="strides that give every element an address of its own",
+                    allowed="strides that give every element its own address",
                 )
 
     def __hash__(self) -> int:
         return hash((type(self), *self.__dict__.values()))
 
 
-# Pydantic evaluates the annotations of every base for every class, which takes long where they are text.  It knows
-# by now that those of the base are class variables.
+# Pydantic evaluates the annotations of every base for every class, which takes long if they are text.  It already knows
+# that those of the base are class variables.
 Operator.__annotations__.clear()
 
 
 def broadcast_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Every input description read at the sizes NumPy would broadcast them all to, by zero strides."""
+    """All input descriptions, broadcast as in NumPy to the same sizes, by zero strides."""
     present = [desc for desc in inputs.values() if desc is not None]
     if not present:
         return inputs
@@ -426,6 +426,6 @@ def same_dtype_fields(cls: type[Operator], field: str) -> list[str]:
 
 
 def _alike(cls: type[Operator], field: str, what: str) -> list[str]:
-    """The fields that must have the same of a property as `field`."""
+    """The fields that must have the same property `what` as `field`."""
     groups = (fields for fields, properties in _same_rules(cls) if what in properties and field in fields)
     return sorted(set().union(*groups))

@@ -1,4 +1,4 @@
-"""Outputs before and after inference: what is asked of them, and how it meets what the inputs determine."""
+"""Outputs before and after inference: the requests for them, merged with what the inputs determine."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OutputSpec:
-    """What is asked of an output before it is inferred: any of data type, sizes and strides.
+    """A request for an output before it is inferred: any of data type, sizes and strides.
 
-    `wanted` says whether an optional output is to be there; None leaves it to the operator.
+    `wanted` says whether an optional output is requested; None leaves it to the operator.
     """
 
     dtype: DataType | None = None
@@ -27,7 +27,7 @@ class OutputSpec:
 
     @classmethod
     def of(cls, value: object) -> OutputSpec:
-        """From a mapping with any of the members, a whole description, or whether the output is wanted at all.
+        """From a mapping with any of the members, a whole description, or a bool: whether the output is requested.
 
         Raises:
             TensorError: an unknown member, or one of the wrong kind.
@@ -40,7 +40,7 @@ class OutputSpec:
             return cls(value.dtype, value.sizes, value.strides, wanted=True)
         if not isinstance(value, Mapping):
             raise TensorError(
-                "must say dtype, sizes or strides",
+                "must give dtype, sizes or strides",
                 code="missing",
                 got=value,
                 allowed="{dtype: …, sizes: …, strides: …}",
@@ -57,7 +57,7 @@ class OutputSpec:
             for key in value
             if key not in cls.MEMBERS
         ]
-        # A description with stand-ins for what is missing checks what is there.
+        # A description with stand-ins for the missing members checks the given ones.
         sizes = value.get("sizes")
         strides = value.get("strides")
         is_list = isinstance(strides, Sequence) and not isinstance(strides, str)
@@ -77,14 +77,14 @@ class OutputSpec:
         )
 
 
-Given = Mapping[str, Any]  # output field → OutputSpec; of an array a list of specs and sizes, or how many there are
+Given = Mapping[str, Any]  # output field → OutputSpec; for an array a list of specs and sizes, or their number
 Outcome = Mapping[str, TensorDesc | tuple[TensorDesc, ...] | None]  # output field → description, None: left out
 
 
 def take_given(fields: Mapping[str, bool], data: dict[str, Any]) -> dict[str, Any]:
-    """Takes the outputs out of `data` as what is asked of them; absent ones ask nothing.
+    """Removes the outputs from `data` and returns the requests for them; absent ones request nothing.
 
-    `fields` says of each output whether it is an array of outputs.
+    `fields` says for each output whether it is an array of outputs.
 
     Raises:
         OperatorError: every problem of all outputs.
@@ -105,7 +105,7 @@ def take_given(fields: Mapping[str, bool], data: dict[str, Any]) -> dict[str, An
 
 
 def _spec(value: object, path: str, problems: list[Problem], *, is_array: bool = True) -> int | OutputSpec:
-    """What is asked of an output; of an array and each in it, a number says enough."""
+    """The request for an output; for an array, and for each of its members, a number is enough."""
     if is_array and isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return int(value)
     try:
@@ -128,10 +128,10 @@ def asked_sizes(given: Given, field: str) -> tuple[int, ...]:
 
 
 def complete(inferred: Outcome, given: Given) -> dict[str, Any]:
-    """The outputs as inferred, with the strides that were asked for.
+    """The inferred outputs with the requested strides.
 
     Raises:
-        OperatorError: what was asked for contradicts what the inputs determine.
+        OperatorError: a request contradicts what the inputs determine.
     """
     completed: dict[str, Any] = {}
     for name, outcome in inferred.items():

@@ -1,4 +1,4 @@
-"""The signatures of the operators' functions, with types as the stubs and `help` show them."""
+"""The signatures of the operators' functions, with the types that the stubs and `help` show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 class Annotation(str):
-    """A type as text, which a signature shows without quotes."""
+    """A type as text; a signature shows it without quotes."""
 
     __slots__ = ()
 
@@ -23,7 +23,7 @@ class Annotation(str):
 
 
 def annotated(operator: type[Operator], parameter: inspect.Parameter) -> inspect.Parameter:
-    """The parameter with its type, and with its default as a caller would write it."""
+    """The parameter with its type, and its default as a caller would write it."""
     optional = " | None" if parameter.default is None else ""
     default = parameter.default
     return parameter.replace(
@@ -54,7 +54,7 @@ def parameter_type(operator: type[Operator], name: str) -> str:
 
 @functools.cache
 def outputs_type(operator: type[Operator]) -> type[tuple[Any, ...]] | None:
-    """The named tuple of an operator's outputs; None where there is one, or an array of them."""
+    """The named tuple of an operator's outputs; None if it has one output, or an array of outputs."""
     if len(operator.output_fields) == 1:
         return None
     values = [(field, Any) for field in operator.output_fields]
@@ -74,7 +74,7 @@ def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
         )
         for field in operator.input_fields
     ]
-    # Where a tensor that must be given follows one that may be left out, both are written with None.
+    # If a required tensor follows an optional one, callers write None for the optional one.
     for index in range(1, len(tensors)):
         if tensors[index].default is inspect.Parameter.empty and tensors[index - 1].default is None:
             tensors[index] = tensors[index].replace(default=None)
@@ -110,7 +110,7 @@ def signature(operator: type[Operator]) -> inspect.Signature:
 
 
 def result_type(operator: type[Operator]) -> str:
-    """The type of what the function returns, whichever outputs are asked for."""
+    """The type of the function's result, for any requested outputs."""
     made = outputs_type(operator)
     if made is None:
         return "tuple[Value, ...]" if any(operator.output_arrays.values()) else "Value"

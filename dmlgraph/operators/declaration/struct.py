@@ -15,8 +15,8 @@ from dmlgraph.operators.declaration.fields import Axes, Count, Entries, Kind, Mi
 class Member:
     """One member of an operator's C struct: a `FieldMember`, or a count, which has no field.
 
-    A count's value is the length of the array field `counts`.  What the field's annotation marks it with is here by
-    the marker: `entries`, `axes`, `rank_of`, `number_type`, `missing`.
+    A count's value is the length of the array field `counts`.  The markers in the field's annotation are attributes:
+    `entries`, `axes`, `rank_of`, `number_type`, `missing`.
     """
 
     name: str
@@ -42,7 +42,7 @@ class FieldMember(Member):
 
 
 def struct_name(field: str, kind: Kind) -> str:
-    """The C member a field becomes: `trans_a` → TransA, the tensor `a` → ATensor, `inputs` → InputTensors."""
+    """The name of a field's C member: `trans_a` → TransA, the tensor `a` → ATensor, `inputs` → InputTensors."""
     words = "".join("ROI" if word == "roi" else word.capitalize() for word in field.split("_"))
     if kind is Kind.TENSOR:
         return f"{words}Tensor"
@@ -52,7 +52,7 @@ def struct_name(field: str, kind: Kind) -> str:
 
 
 def members_of(fields: Mapping[str, FieldInfo]) -> Iterator[Member]:
-    """The members of the struct whose fields are declared so."""
+    """The members of the struct with these declared fields."""
     counted = set()
     for name, info in fields.items():
         of_type = {type(each): each for each in info.metadata}

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TensorSupport:
-    """The ranks and data types one tensor of an operator may have.
+    """The ranks and data types that one tensor of an operator may have.
 
-    `functions` names the members of DML_REDUCE_FUNCTION a row of REDUCE is for; empty: for all.
+    `functions` names the members of DML_REDUCE_FUNCTION to which a row of REDUCE applies; if it is empty, to all.
     """
 
     tensor: str
@@ -34,7 +34,7 @@ class TensorSupport:
     functions: frozenset[str]
 
     def takes(self, dtype: DataType) -> bool:
-        """Whether it may have a data type; where none is documented, any whose elements are whole bytes."""
+        """Whether a data type is legal; if none is documented, all with elements of whole bytes are."""
         return dtype in self.dtypes if self.dtypes else dtype.bits >= 8
 
     def describe_ranks(self) -> str:
@@ -55,7 +55,7 @@ class OperatorSupport:
         introduced: the level from which it exists.
         levels: from level to the rows that apply until the next level in the table, ascending.
         same: (struct members, properties) that must agree: DataType, DimensionCount, Sizes.
-        fusable_into: operators whose FusedActivation it can be, and from which level.
+        fusable_into: operators into which it can be fused → the level from which it can.
     """
 
     value: int
@@ -66,7 +66,7 @@ class OperatorSupport:
     fusable_since: FeatureLevel | None
 
     def rows(self, tensor: str, level: FeatureLevel, function: str | None = None) -> TensorSupport | None:
-        """What `tensor` may be at `level`, or None where the operator or its function does not exist yet."""
+        """What is legal for `tensor` at `level`; None if the operator or its function does not exist yet."""
         table = max((at for at in self.levels if at <= level), default=None)
         if table is None:
             return None
@@ -82,7 +82,7 @@ class OperatorSupport:
 
 @functools.cache
 def support(name: str) -> OperatorSupport:
-    """The facts about the operator DML_OPERATOR_`name`; KeyError if DirectML has none of that name."""
+    """The facts about the operator DML_OPERATOR_`name`; KeyError if DirectML has no such operator."""
     entry = _data()["operators"][name]
     since, hosts = entry.get("fusable", (None, ()))
     levels = {FeatureLevel.parse(at): tuple(map(_row, rows)) for at, rows in entry["levels"].items()}
@@ -100,7 +100,7 @@ def support(name: str) -> OperatorSupport:
 def level_problem(
     cls: type[Operator], level: FeatureLevel, field: str, dtype: DataType, rank: int, function: str | None
 ) -> Problem | None:
-    """What is wrong with a tensor at a level; the field is relative to the tensor, None for the operator itself."""
+    """The problem of a tensor at a level, or None; its field is relative to the tensor, None for the operator."""
     facts = cls.support()
     tensor = next(member.name for member in cls.members if member.field == field)
 

@@ -85,7 +85,7 @@ struct ScaledTanh : Attributes {
     float operator()(float x) const { return first * tanh(second * x); }
 };
 
-// What the product a * b loses, where an exponential of it is not zero or infinite anyway.
+// The rounding error of the product a * b, if its exponential is neither zero nor infinite.
 DMLGRAPH_INLINE float error_that_counts(float a, float b, float product) {
     return magnitude(product) < 128.0f ? product_error(a, b, product) : 0.0f;
 }
@@ -102,7 +102,7 @@ struct ParametricSoftplus : Attributes {
     using Attributes::Attributes;
     float operator()(float x) const {
         const float steep = second * x;
-        // In double the product does not overflow halfway.
+        // In double the product does not overflow.
         const double line = static_cast<double>(first) * (static_cast<double>(second) * static_cast<double>(x));
         const float rest = first * softplus_rest(steep, error_that_counts(second, x, steep));
         return (steep > 0.0f ? static_cast<float>(line) : 0.0f) + rest;
@@ -139,7 +139,7 @@ struct HardSwish : Attributes {
     }
 };
 
-// Those of float16 that DirectML computes otherwise are in half_functions.cpp.
+// Functions of float16 that DirectML computes differently are in half_functions.cpp.
 const Entry entries[] = {
     DMLGRAPH_UNARY(float, LINEAR, Linear)
     DMLGRAPH_UNARY_FLOATS(LEAKY_RELU, LeakyRelu)

@@ -1,4 +1,4 @@
-// Several operators in one pass: (x + b) · m + a, and a lower bound. Each operator's result is rounded as it is alone.
+// Several operators in one pass: (x + b) · m + a, and a lower bound. Each result is rounded as in the separate operator.
 #include "cpu/kernels/sequence.h"
 #include "cpu/kernels/tables.h"
 
@@ -6,7 +6,7 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace affine {
 namespace {
 
-// A term is one number, an element each, or an element each with its sign changed. Every combination has its own loop.
+// A term is one number, an array, or an array with its signs changed. Every combination has its own loop.
 
 struct Number {
     float value;
@@ -32,7 +32,7 @@ void loop(const float* x, B b, M m, A a, float low, float* out, std::size_t coun
     }
 }
 
-// Calls next with an operand that is multiplied with, or that is added or subtracted.
+// Calls next with an operand that is a factor, or that is added or subtracted.
 template <class Next>
 void with_factor(const Operand& operand, const Next& next) {
     const auto* data = static_cast<const float*>(operand.data);
@@ -51,7 +51,7 @@ void with_term(const Operand& operand, bool subtracted, const Next& next) {
     }
 }
 
-// A call whose x is one number, in parts for which it is spread: that is rare.
+// A call whose x is one number, which is rare: it runs in chunks for which the number is repeated.
 void spread_x(const Call& call, std::size_t operands, Kernel kernel) {
     constexpr std::size_t most = 4;
     const Chunks<float> x(call.in[0], call.count);
@@ -66,7 +66,7 @@ void spread_x(const Call& call, std::size_t operands, Kernel kernel) {
     }
 }
 
-// The operands x, b, m, a; or x, b, a and immediates of a sequence, which is m.
+// The operands x, b, m, a; or x, b, a and the immediates of a sequence m.
 template <bool bounded, bool has_sequence>
 void affine(const Call& call) noexcept {
     constexpr std::size_t operands = has_sequence ? 3 : 4;

@@ -115,7 +115,7 @@ struct Clip {
     T low, high;
     explicit Clip(const Immediate* given) : low(immediate<T>(given[0])), high(immediate<T>(given[1])) {}
     T operator()(T x) const {
-        // A bound that is NaN gives way, too.
+        // A bound that is NaN is ignored too.
         const T below = x < high ? x : high;
         const T bounded = high != high ? x : below;
         const T above = bounded >= low ? bounded : low;

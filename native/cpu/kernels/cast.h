@@ -1,4 +1,4 @@
-// Numbers from one type to another, as CAST has it: dmlgraph/operators/common/numerics.py, `convert`.
+// Numbers from one type to another, as CAST converts them: dmlgraph/operators/common/numerics.py, `convert`.
 #pragma once
 
 #include "cpu/kernels/types.h"
@@ -15,7 +15,7 @@ inline constexpr Float below = sizeof(Int) < 4 || (sizeof(Int) == 4 && sizeof(Fl
                                    ? beyond<Float, Int> - Float{1}
                                    : beyond<Float, Int> * (Float{1} - (sizeof(Float) == 4 ? Float(0x1p-24) : Float(0x1p-53)));
 
-// A float inside a 32-bit type's range, cut. Processors convert to signed integers best.
+// Truncates a float in the range of a 32-bit type. Processors convert to signed integers best.
 template <class Int, class Float>
 DMLGRAPH_INLINE Int cut_inside(Float x) {
     if constexpr (is_same<Int, u32>) {
@@ -29,7 +29,7 @@ DMLGRAPH_INLINE Int cut_inside(Float x) {
     }
 }
 
-// Cut; beyond the range the nearest bound; NaN is 0.
+// Truncated; the nearest bound beyond the range; 0 for NaN.
 template <class Int, class Float>
 DMLGRAPH_INLINE Int saturate(Float x) {
     constexpr Float low = static_cast<Float>(least<Int>);
@@ -40,7 +40,7 @@ DMLGRAPH_INLINE Int saturate(Float x) {
     return x != x ? Int{0} : bounded;
 }
 
-// Integers written through a typed view, which takes the nearest bound of their 32-bit form.
+// Integers written through a typed view, which clamps their 32-bit form.
 template <class Out, class In>
 DMLGRAPH_INLINE Out store(In x) {
     if constexpr (is_signed_integer<Out>) {
@@ -62,7 +62,7 @@ DMLGRAPH_INLINE Out cast(In x) {
     } else if constexpr (!is_float<In> && (sizeof(Out) == 1 || (sizeof(Out) == 2 && sizeof(In) == 1))) {
         return store<Out>(x);
     } else if constexpr (is_same<In, u32> && is_same<Out, float>) {
-        // Both halves are exact, so that the sum rounds once; the instruction for the whole is missing before AVX-512.
+        // Both halves are exact, so the sum rounds once; a single instruction for this exists only from AVX-512 on.
         return static_cast<float>(static_cast<i32>(x >> 16)) * 65536.0f + static_cast<float>(static_cast<i32>(x & 0xffffu));
     } else {
         return static_cast<Out>(x);

@@ -1,4 +1,4 @@
-// What the chosen level's namespace gives: every level has a table of the same name.
+// The table in the namespace of the chosen level: every level has a table of the same name.
 #pragma once
 
 #include "cpu/kernels/kernel.h"

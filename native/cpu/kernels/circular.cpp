@@ -8,9 +8,9 @@ namespace {
 
 inline constexpr float half_pi = 0x1.921fb6p+0f, half_pi_low = -0x1.777a5cp-25f;
 inline constexpr float pi = 0x1.921fb6p+1f, pi_low = -0x1.777a5cp-24f;
-inline constexpr float reducible = 0x1p20f;  // up to here a double's quotient by π/2 is good enough
+inline constexpr float reducible = 0x1p20f;  // up to here a double's quotient by π/2 is exact enough
 
-// sin and cos of x less the nearest multiple of π/2, and which multiple.
+// sin and cos of x minus the nearest multiple of π/2, and the index of that multiple.
 struct Turned {
     i32 quarter;
     float sin, cos;
@@ -57,7 +57,7 @@ struct Tan {
     static float exactly(double x) { return static_cast<float>(::tan(x)); }
 };
 
-// Large angles, infinities and NaN are rare and go to the C library, one by one.
+// Large angles, infinities and NaN are rare: the C library computes them one by one.
 template <class Function>
 void of_angle(const Call& call) noexcept {
     const auto* all = static_cast<const float*>(call.in[0].data);
@@ -91,7 +91,7 @@ DMLGRAPH_INLINE float asin_rest(float square) {
     return polynomial(square, 0x1.5555cap-3f, 0x1.33014ep-4f, 0x1.748c64p-5f, 0x1.8ba254p-6f, 0x1.59daccp-5f);
 }
 
-// Beyond ½ by asin x = π/2 - 2 asin √((1 - x) / 2); the root of a negative number makes NaN of what is beyond 1.
+// Beyond ½ as asin x = π/2 - 2 asin √((1 - x) / 2); the root of a negative number gives NaN beyond 1.
 struct Asin {
     float operator()(float x) const {
         const float a = magnitude(x);
@@ -116,8 +116,8 @@ struct Acos {
     }
 };
 
-// The angle of y / x, neither negative, from 0 to π/2; by atan t = π/4 + atan((t - 1) / (t + 1)) and π/2 - atan(1 / t)
-// it comes from one quotient of at most tan(π/8), whose atan is t + t³ P(t²) (2^-30.5).
+// The angle of y / x, neither negative, from 0 to π/2. With atan t = π/4 + atan((t - 1) / (t + 1)) and π/2 - atan(1 / t)
+// it follows from one quotient of at most tan(π/8), whose atan is t + t³ P(t²) (2^-30.5).
 template <class T>
 DMLGRAPH_INLINE float quadrant_angle(T y, T x) {
     const bool middle = y > x * static_cast<T>(0.414213562), upper = y > x * static_cast<T>(2.414213562);
@@ -135,7 +135,7 @@ struct Atan {
     float operator()(float x) const { return with_sign(quadrant_angle(magnitude(x), 1.0f), x); }
 };
 
-// In double, where no sum overflows and no quotient vanishes that should not.
+// In double, where sums do not overflow and quotients do not underflow.
 struct AtanYx {
     float operator()(float y, float x) const {
         const bool both_infinite = (magnitude(y) == infinity) & (magnitude(x) == infinity);

@@ -1,4 +1,4 @@
-// Questions, answered by 1 and 0.
+// Predicates and comparisons, which give 1 or 0.
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {

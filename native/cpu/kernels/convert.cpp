@@ -12,7 +12,7 @@ struct Cast {
     Out operator()(In x) const {
         return cast<Out>(x);
     }
-    // Once to float16: what float32 has no room for is kept as its last bit, so that the second rounding is right.
+    // Rounded once to float16: the bits that float32 cannot hold set its last bit, so that the second rounding is right.
     Out operator()(double x) const
         requires is_same<Out, Half>
     {
@@ -23,7 +23,7 @@ struct Cast {
     }
 };
 
-// Through float32, which holds all integers that float16 does not make infinite.
+// Through float32, which holds all integers that are finite in float16.
 template <class In>
 void integer_to_half(const Call& call) noexcept {
     alignas(64) float single[chunk];

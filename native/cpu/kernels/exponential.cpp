@@ -26,7 +26,7 @@ struct Tanh {
 // e^(|x| - ln 2): half of e^|x|, which may be too large.
 DMLGRAPH_INLINE float half_exp(float x) { return exp_sum(magnitude(x) - ln2_high, -ln2_low); }
 
-// Up to 1 by x + x³ P(x²) (2^-34).
+// Up to 1 as x + x³ P(x²) (2^-34).
 struct Sinh {
     float operator()(float x) const {
         const float h = half_exp(x);
@@ -43,7 +43,7 @@ struct Cosh {
     }
 };
 
-// As measured: these formulas in float32, as they stand.
+// Measured: these formulas in float32, evaluated literally.
 struct Asinh {
     float operator()(float x) const { return log(x + ::sqrtf(x * x + 1.0f)); }
 };
@@ -69,7 +69,7 @@ struct ConstantPow {
     float operator()(float x) const { return static_cast<float>(power(x, exponent, sign)); }
 };
 
-// Those of float16 that DirectML computes otherwise are in half_functions.cpp.
+// Functions of float16 that DirectML computes differently are in half_functions.cpp.
 const Entry entries[] = {
     DMLGRAPH_UNARY(float, EXP, Exp)
     DMLGRAPH_UNARY(float, LOG, Log)

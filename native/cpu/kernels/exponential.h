@@ -1,7 +1,7 @@
-// exp, log and what is made of them, in float32, as expressions that vectorise.
+// exp, log and functions composed of them, in float32, as expressions that vectorise.
 //
-// Polynomials are fits of least greatest relative error, in coefficients that float32 has; an error bound in brackets is
-// the fit's own. tests/native/test_cpu_kernels.py states and checks how far the results may be off.
+// Polynomials are minimax fits of the relative error with float32 coefficients; an error bound in brackets is that of the
+// fit. tests/native/test_cpu_kernels.py states and checks the error of the results.
 #pragma once
 
 #include "cpu/kernels/math.h"
@@ -22,7 +22,7 @@ struct Reduced {
 };
 
 DMLGRAPH_INLINE Reduced reduce(float x) {
-    constexpr float whole = 0x1.8p23f;  // added, it leaves no bits for a fraction, and n in the lowest ones
+    constexpr float whole = 0x1.8p23f;  // the sum with it has no bits for a fraction, and n in its lowest bits
     const float shifted = multiply_add(x, log2_e, whole);
     const float n = shifted - whole;
     const float r = multiply_add(n, -ln2_low, multiply_add(n, -ln2_high, x));
@@ -34,7 +34,7 @@ DMLGRAPH_INLINE float exp_rest(float r) {
     return polynomial(r, 0x1p-1f, 0x1.555554p-3f, 0x1.5554bp-5f, 0x1.11118ap-7f, 0x1.6d7348p-10f, 0x1.a032d4p-13f);
 }
 
-// e^(x + low) for a low that is small. In two steps to 2^n, so that small results become subnormal and not zero.
+// e^(x + low) for a small low. It multiplies by 2^n in two steps, so that small results become subnormal, not zero.
 DMLGRAPH_INLINE float exp_sum(float x, float low) {
     const float above = x < -104.0f ? -104.0f : x;
     const float bounded = above > 89.0f ? 89.0f : above;
@@ -102,12 +102,12 @@ DMLGRAPH_INLINE float sigmoid(float x, float low = 0.0f, float factor = 1.0f) {
     return factor * ((x > 0.0f ? 1.0f : t) / (1.0f + t));
 }
 
-// ln(1 + e^(x + low)) less x, where x is positive.
+// ln(1 + e^(x + low)), minus x if x is positive.
 DMLGRAPH_INLINE float softplus_rest(float x, float low) {
     return log1p_of_unit(exp_sum(-magnitude(x), x > 0.0f ? -low : low));
 }
 
-// The error function: x P(x²) up to 0.9 (2^-31.7), beyond 1 - e^Q(x) (2^-29.1); 1 from 4 on.
+// The error function: x P(x²) up to 0.9 (2^-31.7), then 1 - e^Q(x) (2^-29.1); 1 from 4 on.
 DMLGRAPH_INLINE float erf(float x) {
     const float a = magnitude(x);
     const float inner = x * polynomial(x * x, 0x1.20dd76p+0f, -0x1.812744p-2f, 0x1.ce2e54p-4f, -0x1.b81524p-6f,
@@ -118,9 +118,9 @@ DMLGRAPH_INLINE float erf(float x) {
     return a < 0.9f ? inner : with_sign(1.0f - exp_inside(ln_erfc), x);
 }
 
-// x · ½ erfc(-x / √2), x times the normal distribution's share below it, by way of the share beyond |x|: that is
-// t P(t) e^(-x²/2) / 2 with t = 1 / (1 + 0.35 |x| / √2) (2^-26.9). What the square loses by rounding is added again: in
-// the exponent it would count as often as the square is large.
+// x · ½ erfc(-x / √2): x times the normal distribution's probability below x, computed from that above |x|, which is
+// t P(t) e^(-x²/2) / 2 with t = 1 / (1 + 0.35 |x| / √2) (2^-26.9). The rounding error of the square is corrected, because
+// in the exponent it would be multiplied by the magnitude of the square.
 DMLGRAPH_INLINE float gelu(float x) {
     const float a = magnitude(x) > 15.0f ? 15.0f : magnitude(x);
     const float t = 1.0f / multiply_add(a, 0x1.fadaa8p-3f, 1.0f);
@@ -147,7 +147,7 @@ DMLGRAPH_INLINE double log2(double x) {
     return x == 0.0 ? -static_cast<double>(infinity) : positive;
 }
 
-// 2^x in double; beyond 2^±200, where float32 is zero and infinite, it stays there.
+// 2^x in double; clamped to 2^±200, where float32 is zero or infinite.
 DMLGRAPH_INLINE double exp2(double x) {
     constexpr double whole = 0x1.8p52;
     const double above = x < -200.0 ? -200.0 : x;
@@ -161,7 +161,7 @@ DMLGRAPH_INLINE double exp2(double x) {
     return e * double_of((bits_of(shifted) << 52) + 0x3ff0000000000000u);
 }
 
-// By what a negative base's power differs from its magnitude's: -1 for odd exponents, NaN unless the exponent is whole.
+// The factor of a negative base's power compared with its magnitude's: -1 for odd exponents, NaN for fractions.
 DMLGRAPH_INLINE double sign_of_power(double exponent) {
     const double a = magnitude(exponent), half = 0.5 * a;
     const double whole = a < 0x1p51 ? (a + 0x1p52) - 0x1p52 : a;
@@ -170,7 +170,7 @@ DMLGRAPH_INLINE double sign_of_power(double exponent) {
     return a < static_cast<double>(infinity) ? sign : static_cast<double>(not_a_number);
 }
 
-// base^exponent as 2^(exponent · log2 |base|), `sign` being that of the exponent.
+// base^exponent as 2^(exponent · log2 |base|); `sign` is the factor of the exponent.
 DMLGRAPH_INLINE double power(double base, double exponent, double sign) {
     const double result = exp2(exponent * log2(magnitude(base)));
     return base < 0.0 ? sign * result : result;

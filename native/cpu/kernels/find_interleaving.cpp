@@ -1,4 +1,4 @@
-// Looking interleavings up.
+// Finds interleavings.
 #include "cpu/kernels/chosen.h"
 #include "cpu/kernels/interleave_tables.h"
 

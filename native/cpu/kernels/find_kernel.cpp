@@ -1,4 +1,4 @@
-// Looking kernels up: the families' tables, sorted by opcode.
+// Finds kernels in the families' tables, which are sorted by opcode.
 #include <algorithm>
 #include <array>
 #include <vector>

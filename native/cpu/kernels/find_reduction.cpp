@@ -1,4 +1,4 @@
-// Looking reductions up.
+// Finds reductions.
 #include <algorithm>
 #include <array>
 

@@ -1,4 +1,4 @@
-// float16: its conversions, and float16 kernels made of float32 ones.
+// float16: its conversions, and float16 kernels made from float32 ones.
 #pragma once
 
 #include "cpu/kernels/loops.h"
@@ -12,11 +12,11 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
 #if defined(__AVX2__)
-constexpr std::size_t converted = sizeof(__m256) / sizeof(float);  // elements, by an instruction of F16C
+constexpr std::size_t converted = sizeof(__m256) / sizeof(float);  // elements that one F16C instruction converts
 #endif
 
-// To nearest even; beyond the range infinite; NaN stays NaN.
-// Source of the integer forms: the bit layouts; a float32 addition rounds what becomes subnormal.
+// To nearest even; infinite beyond the range; NaN stays NaN.
+// The integer forms follow from the bit layouts; a float32 addition rounds numbers that become subnormal.
 DMLGRAPH_INLINE Half half_of(float value) {
     const std::uint32_t bits = bits_of(value);
     const std::uint32_t magnitude = bits & 0x7fffffffu;
@@ -66,7 +66,7 @@ DMLGRAPH_INLINE float single_of(Half value) {
     }
 }
 
-// A kernel of float32 operands as one of float16 operands. The result is float16, or what else the kernel gives.
+// A kernel of float32 operands as one of float16 operands. The result is float16, or the kernel's other result type.
 template <Kernel kernel, std::size_t operands, class Result>
 void in_half(const Call& call) noexcept {
     alignas(cache_line) float in[operands][chunk];

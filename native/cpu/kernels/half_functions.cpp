@@ -1,7 +1,7 @@
-// Functions of float16 tensors as DirectML computes them: in float16 or in float32, every step rounded to it.
+// Functions of float16 tensors as DirectML computes them: in float16 or in float32; every step is rounded to that type.
 //
-// The formulas are those of dmlgraph/operators/common/shader.py and of `half` of the operators there. FLOAT attributes come
-// rounded to float16. A kernel's own result is rounded to float16 when it is stored.
+// The formulas are those of dmlgraph/operators/common/shader.py and of the operators' `half`. FLOAT attributes are already
+// rounded to float16. A kernel's result is rounded to float16 when it is stored.
 #include "cpu/kernels/exponential.h"
 #include "cpu/kernels/tables.h"
 
@@ -9,7 +9,7 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace half_functions {
 namespace {
 
-// The type that the steps are rounded to, and its constants.
+// The type to which the steps are rounded, and its constants.
 struct Single {
     static constexpr float log2_e = 0x1.715476p+0f, ln2 = 0x1.62e43p-1f;
     DMLGRAPH_INLINE static float round(float x) { return x; }
@@ -17,7 +17,7 @@ struct Single {
 
 struct HalfSteps {
     static constexpr float log2_e = 0x1.714p+0f, ln2 = 0x1.63p-1f;
-    // As half_of rounds, but it stays a float32: with fewer choices, since loops of many do not vectorise.
+    // Rounds as half_of, but stays a float32. It has fewer branches, because loops with many do not vectorise.
     DMLGRAPH_INLINE static float round(float x) {
         const u32 magnitude = bits_of(x) & 0x7fffffffu;
         const u32 normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u)) & ~0x1fffu;
@@ -55,7 +55,7 @@ DMLGRAPH_INLINE float log_by_steps(float x, float factor = 1.0f) {
     return Steps::round(Steps::round(log2_of(x)) * Steps::round(factor * Steps::ln2));
 }
 
-// tanh by e^-2x, and the logistic function by e^-x.
+// tanh from e^-2x, and the logistic function from e^-x.
 template <class Steps>
 DMLGRAPH_INLINE float tanh_by_steps(float e) {
     return Steps::round(Steps::round(2.0f / Steps::round(e + 1.0f)) - 1.0f);
@@ -77,7 +77,7 @@ DMLGRAPH_INLINE float erf_by_steps(float x) {
     return (1.0f - power * t * total) * sign;
 }
 
-// Infinite beyond the greatest float16, even by a little.
+// Infinite beyond the greatest float16, even slightly.
 DMLGRAPH_INLINE float power_by_steps(float base, float exponent, double sign) {
     const float result = static_cast<float>(exp2(static_cast<double>(exponent * log2_of(magnitude(base)))));
     const float bounded = result > 65504.0f ? infinity : result;
@@ -186,7 +186,7 @@ struct ScaledTanh : Two {
     }
 };
 
-inline constexpr float softplus_line = 88.0f;  // of more it is a line: e^89 is infinite in float32
+inline constexpr float softplus_line = 88.0f;  // linear from here on: e^89 is infinite in float32
 
 struct Softplus : One {
     using One::One;

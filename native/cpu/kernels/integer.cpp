@@ -6,8 +6,8 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace integer {
 namespace {
 
-// Processors have no vectors of integer quotients. A float's is exact once cut: where a / b is no whole number, it is
-// farther from the next one, relatively, than 1 / |a|, and the float has more bits than that.
+// Processors have no vector division of integers. A float quotient is exact after truncation: if a / b is not a whole
+// number, its relative distance from the next one is greater than 1 / |a|, and the float has more bits than that.
 DMLGRAPH_INLINE i32 cut_quotient(i16 a, i16 b) { return static_cast<i32>(static_cast<float>(a) / static_cast<float>(b)); }
 DMLGRAPH_INLINE i32 cut_quotient(u16 a, u16 b) { return static_cast<i32>(static_cast<float>(a) / static_cast<float>(b)); }
 DMLGRAPH_INLINE i32 cut_quotient(i32 a, i32 b) { return static_cast<i32>(static_cast<double>(a) / static_cast<double>(b)); }
@@ -17,7 +17,7 @@ DMLGRAPH_INLINE u64 cut_quotient(u64 a, u64 b) { return a / b; }
 DMLGRAPH_INLINE i32 cut_quotient(i8 a, i8 b) { return cut_quotient(i16{a}, i16{b}); }
 DMLGRAPH_INLINE i32 cut_quotient(u8 a, u8 b) { return cut_quotient(u16{a}, u16{b}); }
 
-// a / b, cut, for b other than 0; the least number by -1 is itself.
+// a / b, truncated, for b other than 0; the least number divided by -1 is itself.
 template <class T>
 DMLGRAPH_INLINE T whole_quotient(T a, T b) {
     if constexpr (is_signed_integer<T>) {
@@ -41,7 +41,7 @@ DMLGRAPH_INLINE T product(T a, T b) {
 template <class T>
 inline constexpr bool divided_by_magnitude = is_same<T, i8> || is_same<T, i32>;
 
-// What division by zero gives: all bits set.
+// The result of division by zero: all bits set.
 template <class T>
 DMLGRAPH_INLINE T without_quotient(T a) {
     return divided_by_magnitude<T> && a < T{0} ? T{1} : static_cast<T>(~Word<T>{0});
@@ -75,7 +75,7 @@ struct ModulusFloor {
     }
 };
 
-// By squaring, modulo 2^32. Of negative exponents the fraction is cut: 0 for all but 0, 1 and -1.
+// By squaring, modulo 2^32. With negative exponents the result is truncated: 0 for all bases except 0, 1 and -1.
 struct IntegerPow {
     template <class T>
     T operator()(T base, i64 exponent) const {
@@ -94,7 +94,7 @@ struct IntegerPow {
     }
 
 private:
-    // 8 bits saturate, 16 bits keep the low ones.
+    // 8-bit results saturate, 16-bit results keep the low bits.
     template <class T>
     static T stored(u32 result) {
         if constexpr (is_signed_integer<T>) {

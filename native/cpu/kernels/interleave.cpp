@@ -1,4 +1,4 @@
-// Loops that the compiler makes shuffles of whole vectors.
+// Loops that the compiler turns into shuffles of whole vectors.
 #include "cpu/kernels/interleave.h"
 
 #include "cpu/kernels/interleave_tables.h"

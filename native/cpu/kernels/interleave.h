@@ -1,15 +1,15 @@
-// Channels side by side in memory, as the pixels of a photo are, and one line for each channel.
+// Interleaved channels, as in the pixels of a photo, and one line for each channel.
 #pragma once
 
 #include <cstddef>
 
 namespace dmlgraph::cpu {
 
-// Moves `count` elements of each channel; the lines lie `count` elements behind one another.
+// Moves `count` elements of each channel; the lines are `count` elements apart.
 using Interleaving = void (*)(void* out, const void* in, std::size_t count) noexcept;
 
-// From pixels to lines, and back; of 2 to 4 channels and elements of 1, 2 or 4 bytes, else null. Of the level that
-// `find_kernel` takes.
+// From pixels to lines, and back; for 2 to 4 channels and elements of 1, 2 or 4 bytes, else null. They have the level
+// that `find_kernel` uses.
 Interleaving find_split(int channels, int item) noexcept;
 Interleaving find_merge(int channels, int item) noexcept;
 

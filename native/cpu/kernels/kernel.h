@@ -18,7 +18,7 @@ union Immediate {
     std::uint64_t u;
 };
 
-// `count` packed elements, or one element that stands for all.
+// `count` packed elements, or one element that is repeated.
 struct Operand {
     const void* data;
     bool scalar;
@@ -29,15 +29,15 @@ struct Call {
     const Operand* in;
     std::size_t count;
     const Immediate* immediates;
-    std::uint64_t first;  // the row-major index of the first element, which SEQUENCE counts from
+    std::uint64_t first;  // the row-major index of the first element, from which SEQUENCE counts
 };
 
-// Pointers are aligned to their elements. `out` overlaps no input, except that it may be an input whose elements are
-// as large as the result's.
+// Pointers are aligned to their elements. `out` overlaps no input, but may be equal to an input whose elements have the
+// size of the result's.
 using Kernel = void (*)(const Call&) noexcept;
 
 enum class Level : std::uint8_t {
-    baseline,  // what the compiler may always use: SSE2 on x86-64, NEON on arm64
+    baseline,  // what every processor has: SSE2 on x86-64, NEON on arm64
     avx2,      // with FMA and F16C
     avx512,    // F, BW, DQ and VL
 };
@@ -46,13 +46,13 @@ inline constexpr std::size_t level_count = 3;
 
 std::string_view level_name(Level level);
 
-// The levels that are compiled in and that this processor runs, ascending.
+// The compiled levels that this processor can run, ascending.
 std::span<const Level> levels();
 
-// The best of them, or what the environment's DMLGRAPH_CPU_LEVEL names if that is lower; found once.
+// The best of them, or the level that DMLGRAPH_CPU_LEVEL names if that is lower; determined once.
 Level chosen_level();
 
-// Null where there is no kernel.
+// Null if there is no kernel.
 Kernel find_kernel(Opcode opcode, DataType operand, DataType result) noexcept;
 Kernel find_kernel(Opcode opcode, DataType operand, DataType result, Level level) noexcept;
 

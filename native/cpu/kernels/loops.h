@@ -1,8 +1,8 @@
 // Loops over elements, for functions of one to three of them.
 //
 // A function is a struct whose call operator works on elements; one with immediates has a constructor that takes them.
-// All of this is compiled once per level, so it stands in the level's own namespace, and nothing here or in the families
-// may instantiate a template of the standard library: the linker would keep one copy of it for all levels.
+// All of this is compiled once per level, in the level's own namespace. Nothing here or in the families may instantiate
+// a template of the standard library, because the linker would keep one copy of it for all levels.
 #pragma once
 
 #include "cpu/kernels/families.h"
@@ -16,7 +16,7 @@
 #define DMLGRAPH_LOOP __pragma(loop(ivdep))
 #endif
 
-// What is large and called by many kernels is compiled once, not into each of them.
+// Large functions that many kernels call are compiled once, not into each kernel.
 #ifdef _MSC_VER
 #define DMLGRAPH_INLINE __forceinline
 #define DMLGRAPH_ONCE __declspec(noinline)
@@ -28,7 +28,7 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-constexpr std::size_t chunk = 256;  // elements of the buffers on the stack that half precision and scalars go through
+constexpr std::size_t chunk = 256;  // elements of the buffers on the stack for half precision and scalars
 
 template <class Function>
 DMLGRAPH_INLINE Function make(const Immediate* immediates) {
@@ -39,7 +39,7 @@ DMLGRAPH_INLINE Function make(const Immediate* immediates) {
     }
 }
 
-// A loop in place is safe, though the compiler cannot know: what an iteration stores is loaded by none after it.
+// A loop in place is safe, although the compiler cannot know that: no later iteration loads what an iteration stores.
 template <class T>
 DMLGRAPH_ONCE void spread(T value, T* out, std::size_t count) {
     DMLGRAPH_LOOP
@@ -53,7 +53,7 @@ void unary(const Call& call) noexcept {
     const auto function = make<Function>(call.immediates);
     const auto* x = static_cast<const In*>(call.in[0].data);
     auto* out = static_cast<Out*>(call.out);
-    const std::size_t count = call.count;  // in the call it might be written by a store through `out`
+    const std::size_t count = call.count;  // a copy, because a store through `out` might change the call
     if (call.in[0].scalar) {
         return spread<Out>(function(x[0]), out, count);
     }
@@ -63,7 +63,7 @@ void unary(const Call& call) noexcept {
     }
 }
 
-// With loops of its own where an operand is a scalar: for what is quick.
+// With separate loops for scalar operands: for fast functions.
 template <class Function, class Out, class A, class B = A>
 DMLGRAPH_ONCE void binary(const Call& call) noexcept {
     const auto function = make<Function>(call.immediates);
@@ -93,7 +93,7 @@ DMLGRAPH_ONCE void binary(const Call& call) noexcept {
     }
 }
 
-// An operand chunk by chunk; a scalar is spread over a chunk once.
+// An operand, chunk by chunk; a scalar fills a chunk once.
 template <class T>
 class Chunks {
 public:
@@ -112,7 +112,7 @@ private:
     alignas(cache_line) T spread_[chunk];
 };
 
-// One loop, over chunks: for what takes long anyway.
+// One loop, over chunks: for slow functions.
 template <class Function, class Out, class A, class B = A>
 void slow_binary(const Call& call) noexcept {
     const auto function = make<Function>(call.immediates);

@@ -27,7 +27,7 @@ DMLGRAPH_INLINE float with_sign(float x, float sign) {
     return float_of((bits_of(x) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
 }
 
-// a * b + c, rounded once where the processor can and that matters to accuracy alone.
+// a * b + c, rounded once if the processor can; only where this affects nothing but accuracy.
 DMLGRAPH_INLINE float multiply_add(float a, float b, float c) {
     if constexpr (has_fma) {
         return ::fmaf(a, b, c);
@@ -43,12 +43,12 @@ DMLGRAPH_INLINE double multiply_add(double a, double b, double c) {
     }
 }
 
-// a * b + c, rounded once, but for a rounding to double before: the product is exact there.
+// a * b + c, rounded to double and then once: the product is exact in double.
 DMLGRAPH_INLINE float fused(float a, float b, float c) {
     return static_cast<float>(static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c));
 }
 
-// What a * b loses when it is rounded to `product`.
+// The rounding error of `product`: a * b - product.
 DMLGRAPH_INLINE float product_error(float a, float b, float product) {
     if constexpr (has_fma) {
         return ::fmaf(a, b, -product);
@@ -57,7 +57,7 @@ DMLGRAPH_INLINE float product_error(float a, float b, float product) {
     }
 }
 
-// Below 2^23 the sum with 2^23 has no bits for a fraction, so that it is rounded.
+// Below 2^23 the sum with 2^23 has no bits for a fraction, so it is rounded.
 DMLGRAPH_INLINE float round_to_even(float x) {
 #ifdef DMLGRAPH_ROUNDS
     return ::rintf(x);
@@ -86,7 +86,7 @@ DMLGRAPH_INLINE float floor(float x) {
 #endif
 }
 
-// No conversion of unsigned integers to doubles is vectorised below AVX-512.
+// Conversions of unsigned integers to doubles are vectorised only from AVX-512 on.
 DMLGRAPH_INLINE double exact_double(u32 x) { return static_cast<double>(static_cast<i32>(x ^ 0x80000000u)) + 2147483648.0; }
 
 // c + c₁ x + c₂ x² …

@@ -1,8 +1,8 @@
 // The opcodes of element-wise kernels: X(name, operands, immediates).
 //
-// Which operand and result types an opcode has kernels for is `find_kernel`'s to say. Operands are of the operand
-// type and the result of the result type, but where a line says otherwise. "As float32" includes float16, which is
-// computed in float32 and rounded once. Immediates are `f` for floats and `i` or `u` for integers.
+// `find_kernel` says for which operand and result types an opcode has kernels. Operands have the operand type and the
+// result has the result type, except where a line says otherwise. "As float32" includes float16, which is computed in
+// float32 and rounded once. Immediates are `f` for floats and `i` or `u` for integers.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 #define DMLGRAPH_OPCODES(X) \
     /* moving and making values */ \
     X(IDENTITY, 1, 0)              /* bits are copied */ \
-    X(CONVERT, 1, 0)               /* CAST: floats to integers cut and saturate, 8-bit integers are stored saturating */ \
+    X(CONVERT, 1, 0)               /* CAST: floats to integers truncate and saturate, 8-bit integers saturate */ \
     X(SEQUENCE, 0, 2)              /* u: bits of start, bits of delta; element i is start + (first + i) * delta */ \
-    X(IF, 3, 0)                    /* the first operand is uint8: not zero takes the second, else the third */ \
+    X(IF, 3, 0)                    /* the first operand is uint8: if not zero the second, else the third */ \
     X(SCALE_BIAS, 1, 2)            /* x * scale + bias, each rounded; integers give (u)int32, which saturate */ \
     /* arithmetic */ \
     X(ADD, 2, 0) X(SUBTRACT, 2, 0) X(MULTIPLY, 2, 0) \
-    X(DIVIDE, 2, 0)                /* integers cut; by zero as docs/measured.md has it */ \
+    X(DIVIDE, 2, 0)                /* integers truncate; by zero as in docs/measured.md */ \
     X(MODULUS_TRUNCATE, 2, 0) X(MODULUS_FLOOR, 2, 0) \
-    X(MAX, 2, 0) X(MIN, 2, 0)      /* NaN gives way; of two equal numbers the second */ \
+    X(MAX, 2, 0) X(MIN, 2, 0)      /* of NaN and a number the number; of two equal numbers the second */ \
     X(MEAN, 2, 0) X(DIFFERENCE_SQUARE, 2, 0) \
     X(ABS, 1, 0) X(NEGATE, 1, 0)   /* -128 of int8 becomes 127 */ \
     X(SIGN, 1, 0) X(RECIP, 1, 0) X(SQRT, 1, 0) \
@@ -30,7 +30,7 @@
     X(AFFINE_ABOVE, 4, 3)          /* the same, then THRESHOLD by the third immediate */ \
     X(AFFINE_SEQUENCE, 3, 4)       /* AFFINE whose m is a SEQUENCE: x, b, a; its immediates come last */ \
     X(AFFINE_SEQUENCE_ABOVE, 3, 5) \
-    X(SUBTRACT_WIDE, 2, 0)         /* a float32 less a float64, rounded once to float32 */ \
+    X(SUBTRACT_WIDE, 2, 0)         /* a float32 minus a float64, rounded once to float32 */ \
     /* rounding */ \
     X(FLOOR, 1, 0) X(CEIL, 1, 0) X(TRUNCATE, 1, 0) \
     X(ROUND_TO_EVEN, 1, 0) \

@@ -7,8 +7,8 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace quantize {
 namespace {
 
-// clamp(round(x / scale) + zero point), halves to even; NaN gives the least number. Where the sum is not exact in
-// float32, it is beyond the range anyway.
+// clamp(round(x / scale) + zero point), halves to even; NaN gives the least number. A sum that is not exact in float32
+// is out of range anyway.
 template <class Out>
 struct Quantize {
     Out operator()(float x, float scale) const { return (*this)(x, scale, Out{0}); }

@@ -1,4 +1,4 @@
-// Reductions: a function says what an element becomes and how two of those become one.
+// Reductions: a function says how an element becomes a partial result, and how two of those are combined.
 #include "cpu/kernels/reduce_tables.h"
 
 #include <string.h>
@@ -10,13 +10,13 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace reduce {
 namespace {
 
-// Several vectors of each level: additions wait for one another otherwise.
+// Several vectors of each level; otherwise additions would wait for each other.
 template <class State>
 constexpr std::size_t lanes_of = 256 / sizeof(State);
 
-// Functions on elements of type In (Half arrives as float); State is what partial results are.
+// Functions on elements of type In (Half arrives as float); State is the type of partial results.
 
-// How two partial results become one. What depends on no element's type is instantiated for this type alone.
+// How two partial results are combined. Code that does not depend on the element type is instantiated for this type only.
 template <class Wide>
 struct Adding {
     using State = Wide;
@@ -111,7 +111,7 @@ DMLGRAPH_INLINE State fold(State* lane) {
     }
 }
 
-// Lanes are joined in the same order at every level.
+// Lanes are combined in the same order at every level.
 template <class Function, class In>
 typename Function::State row(const In* x, std::size_t length) {
     using State = typename Function::State;
@@ -135,7 +135,7 @@ typename Function::State row(const In* x, std::size_t length) {
         sum = Function::join(sum, Function::term(x[i]));
     }
     if constexpr (is_float<In> && requires { Function::beats(sum, sum); }) {
-        // An extreme: of zeros of either sign the first, which the lanes do not tell.
+        // An extreme; of zeros of different signs it must be the first, which the lanes do not know.
         for (i = 0; sum == State{0} && i < length; ++i) {
             if (x[i] == sum) {
                 return x[i];
@@ -145,7 +145,7 @@ typename Function::State row(const In* x, std::size_t length) {
     return sum;
 }
 
-// Elements in the type they are computed in, a chunk at a time.
+// Elements converted to the type of the computation, a chunk at a time.
 template <class In>
 struct Elements {
     using Value = In;
@@ -219,7 +219,7 @@ void merge(void* states, const void* later, std::size_t count) noexcept {
 template <class Out, class State>
 DMLGRAPH_INLINE Out result(State value) {
     if constexpr (is_same<Out, Half> && is_same<State, double>) {
-        // Once: what float32 has no room for is kept as its last bit.
+        // Rounded once: the bits that float32 cannot hold set its last bit.
         constexpr u64 cut = (u64{1} << 29) - 1;
         const u64 bits = bits_of(value);
         return half_of(static_cast<float>(double_of((bits & ~cut) | ((bits & cut) != 0 ? cut + 1 : 0))));
@@ -239,7 +239,7 @@ void finish(const void* states, void* out, std::size_t count, std::uint64_t leng
     }
 }
 
-// Places of extremes. Once a NaN comes first, the state stays NaN, which nothing beats.
+// Positions of extremes. If a NaN comes first, the state stays NaN, because no element is greater.
 template <class In>
 struct Found {
     i64 place;  // -1: none yet
@@ -274,7 +274,7 @@ void row_places(void* states, const void* in, std::size_t count, std::size_t len
             if (best.place < 0) {
                 offer<Function, Value, last>(best, x[0], place);
             }
-            // The place is looked for only where the chunk has something better.
+            // The position is searched only if the chunk has a better element.
             const Value extreme = row<Function>(x, part);
             if (Function::beats(extreme, best.value) || (last && extreme == best.value) || best.place < 0) {
                 for (std::size_t k = 0; k < part; ++k) {
@@ -318,7 +318,7 @@ void merge_places(void* states, const void* later, std::size_t count) noexcept {
     }
 }
 
-// The places alone, whatever the type of the values beside them.
+// The positions only, for any type of the values beside them.
 template <class Out>
 void finish_places(const void* states, void* out, std::size_t count, std::uint64_t) noexcept {
     for (std::size_t i = 0; i < count; ++i) {

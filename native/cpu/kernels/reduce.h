@@ -1,8 +1,8 @@
-// Reductions of rows and columns, at every instruction-set level: what many elements come to, bit by bit.
+// Reductions of rows and columns, with the same bits at every instruction-set level.
 //
-// A reduction keeps a state for each result: it is started, takes elements in, may be merged with the state of later
-// elements, and is finished. Floats are summed and multiplied in double, so that a float32 result is all but rounded
-// once, whatever the order; how a row is cut into lanes does not depend on the level.
+// A reduction keeps a state for each result: it is started, accumulates elements, may be merged with the state of later
+// elements, and is finished. Floats are summed and multiplied in double, so that a float32 result is almost only rounded
+// once, in any order; how a row is divided into lanes does not depend on the level.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace dmlgraph::cpu {
     X(SUM_ABS)                     /* the least integer stays */ \
     X(SUM_SQUARE)                  /* each square a float32, which may be infinite */ \
     X(SUM_SQUARE_WIDE)             /* each square a double */ \
-    X(MAX) X(MIN)                  /* NaN is passed over; of nothing else -∞ and ∞ */ \
-    X(ARGMAX) X(ARGMIN)            /* the first of several; NaN is passed over, unless it comes first */ \
+    X(MAX) X(MIN)                  /* NaN is ignored; of only NaN -∞ and ∞ */ \
+    X(ARGMAX) X(ARGMIN)            /* the first of several; NaN is ignored, unless it comes first */ \
     X(LAST_ARGMAX) X(LAST_ARGMIN)  /* the last of several */
 // clang-format on
 
@@ -30,22 +30,22 @@ enum class ReduceFunction : std::uint8_t {
 #undef DMLGRAPH_REDUCTION
 };
 
-// States lie side by side, aligned to 8 bytes. `first`: how many elements of each row the states have taken before.
+// States are adjacent, aligned to 8 bytes. `first`: how many elements of each row the states have accumulated before.
 struct Reduction {
     std::size_t state_bytes;
     void (*start)(void* states, std::size_t count) noexcept;
     // `count` packed rows of `length` elements.
     void (*rows)(void* states, const void* in, std::size_t count, std::size_t length, std::uint64_t first) noexcept;
-    // `length` lines, `stride` bytes apart, of an element of each of `count` columns.
+    // `length` lines, `stride` bytes apart, with one element of each of `count` columns.
     void (*columns)(void* states, const void* in, std::ptrdiff_t stride, std::size_t count, std::size_t length,
                     std::uint64_t first) noexcept;
-    // The states of what comes later.
+    // The states of later elements.
     void (*merge)(void* states, const void* later, std::size_t count) noexcept;
     // `length`: of the whole rows.
     void (*finish)(const void* states, void* out, std::size_t count, std::uint64_t length) noexcept;
 };
 
-// Null where there is none; of the level that `find_kernel` takes.
+// Null if there is none; for the level that `find_kernel` uses.
 const Reduction* find_reduction(std::string_view name, DataType operand, DataType result) noexcept;
 
 }  // namespace dmlgraph::cpu

@@ -1,4 +1,4 @@
-// Whole numbers near a float, and the moduli that are computed with them.
+// Whole numbers near a float, and the moduli computed with them.
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/tables.h"
 
@@ -29,7 +29,7 @@ struct RoundAway {
     }
 };
 
-// The next float upwards, or away from zero: but zeros, infinities and NaN stay.
+// The next float upwards, or away from zero; zeros, infinities and NaN stay.
 DMLGRAPH_INLINE bool stays(float x) { return x == 0.0f || !(magnitude(x) < infinity); }
 DMLGRAPH_INLINE float up(float x) {
     const u32 bits = bits_of(x);
@@ -37,7 +37,7 @@ DMLGRAPH_INLINE float up(float x) {
 }
 DMLGRAPH_INLINE float outwards(float x) { return stays(x) ? x : float_of(bits_of(x) + 1); }
 
-// a - b * whole(a / b), the quotient moved on by one float, as measured.
+// a - b * whole(the float next to a / b), as measured.
 struct ModulusTruncate {
     float operator()(float a, float b) const { return a - b * truncate(outwards(a / b)); }
 };

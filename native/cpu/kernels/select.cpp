@@ -1,4 +1,4 @@
-// Kernels that choose or make values: copies, IF, gradients that pass or do not, sequences.
+// Kernels that select or create values: copies, IF, gradients that pass or do not, sequences.
 #include "cpu/kernels/sequence.h"
 #include "cpu/kernels/tables.h"
 

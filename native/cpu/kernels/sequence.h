@@ -6,8 +6,8 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-// start + index * delta, where the index, the product and the sum are each rounded. Indices have 32 bits, as tensors have
-// at most 2^32 - 1 elements; those of 31 are signed integers, which every processor makes floats of at once.
+// start + index * delta, where the index, the product and the sum are each rounded. Indices have 32 bits, because tensors
+// have at most 2^32 - 1 elements; those of 31 bits are signed integers, which every processor converts in one instruction.
 template <class Index>
 struct Ramp {
     float start, delta;

@@ -19,13 +19,13 @@
 #define DMLGRAPH_SLOW_BINARY(type, opcode, function) \
     {Opcode::opcode, data_type<type>, data_type<type>, slow_binary<function, type, type>},
 
-// On the unsigned integers of the type's width: where signs make no difference.
+// On unsigned integers of the type's width, if the sign makes no difference.
 #define DMLGRAPH_UNARY_WORD(type, opcode, function) \
     {Opcode::opcode, data_type<type>, data_type<type>, unary<function, Word<type>, Word<type>>},
 #define DMLGRAPH_BINARY_WORD(type, opcode, function) \
     {Opcode::opcode, data_type<type>, data_type<type>, binary<function, Word<type>, Word<type>>},
 
-// For float16, given in float32 and rounded from it.
+// For float16, computed in float32 and rounded from it.
 #define DMLGRAPH_UNARY_HALF(opcode, function) \
     {Opcode::opcode, DataType::float16, DataType::float16, in_half<unary<function, float, float>, 1, Half>},
 #define DMLGRAPH_SLOW_BINARY_HALF(opcode, function) \

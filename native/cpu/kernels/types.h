@@ -18,7 +18,7 @@ using u16 = std::uint16_t;
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-// A float16 as it stands in memory.
+// A float16 as in memory.
 struct Half {
     u16 bits;
 };

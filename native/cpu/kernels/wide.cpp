@@ -1,4 +1,4 @@
-// Double precision, for what a row comes to: means, deviations, norms; and what brings it back to single precision.
+// Double precision for the reductions of a row (means, deviations, norms), and conversions back to single precision.
 #include "cpu/kernels/exponential.h"
 
 #include "cpu/kernels/tables.h"
@@ -41,8 +41,8 @@ struct SubtractWide {
     float operator()(float a, double b) const { return static_cast<float>(static_cast<double>(a) - b); }
 };
 
-// As `exp`, but for results up to 1: there is no need for care of large ones. 2^n is made in two steps, the second of
-// which makes small results subnormal.
+// As `exp`, but for results up to 1: large results need no care. It multiplies by 2^n in two steps, the second of which
+// makes small results subnormal.
 struct ExpBelow {
     float operator()(float a, float b) const {
         constexpr float whole = 0x1.8p23f + 191.0f;  // 127 + 64: the exponent's bits of 2^(n + 64)

@@ -1,5 +1,5 @@
-// Where values lie: in the caller's arrays where they are outputs, as parts of a join's output, as views of one
-// another, and else in temporary buffers.
+// Where values are allocated: outputs in the caller's arrays, inputs of a join as parts of its output, views in other
+// values, and all others in temporary buffers.
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
@@ -10,7 +10,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// Puts bytes behind the constants, on a line of their own; where they are.
+// Appends bytes to the constants, aligned to a cache line; returns their offset.
 std::size_t append(std::vector<std::byte>& constants, std::span<const std::byte> bytes) {
     const std::size_t offset = constants.size();
     constants.insert(constants.end(), bytes.begin(), bytes.end());
@@ -60,7 +60,7 @@ void pass_fills_through_views(Plan& plan) {
     }
 }
 
-// Whether the value is a part of another one's memory, at no cost.
+// Whether the value is a view that needs no step: its readers read the memory of another value.
 static bool is_seen_through(const Plan& plan, const Value& value) {
     return value.node >= 0 && plan.node(value.node).spec.kind == NodeKind::view && value.slots.empty() &&
            !value.raw_needed && value.fill < 0;
@@ -110,7 +110,7 @@ void allocate_outputs(Plan& plan) {
     }
 }
 
-// Whether the piece is all of an input as it stands, so that the input can be written in place.
+// Whether the piece is a whole unchanged input, so that the input can be written in place.
 static bool is_whole(const NodeSpec& spec, const Piece& piece) {
     if (piece.port < 0) {
         return false;
@@ -123,8 +123,8 @@ static bool is_whole(const NodeSpec& spec, const Piece& piece) {
     return whole;
 }
 
-// What is joined is written where it is wanted. The outer joins come first, so that what is joined twice lies in the
-// outer one.
+// Inputs of a join are written directly into its output. Outer joins come first, so that a value that is joined twice is
+// in the outer one.
 void allocate_joined_parts(Plan& plan) {
     for (auto n = static_cast<std::int32_t>(plan.nodes.size()) - 1; n >= 0; --n) {
         const NodeSpec& spec = plan.node(n).spec;

@@ -11,12 +11,12 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::size_t most_candidates = 16;  // buffers that are tried for being overwritten
+constexpr std::size_t most_candidates = 16;  // buffers that are tried as memory to overwrite
 
-// The free pieces of memory that grows at its end.
+// The free blocks of memory that grows at its end.
 class FreeMemory {
 public:
-    // The smallest free piece that is large enough; else the end, with what is free before it.
+    // The smallest free block that is large enough; else the end, with the free block before it.
     std::size_t take(std::size_t bytes) {
         const auto found = by_size_.lower_bound({bytes, 0});
         if (found != by_size_.end()) {
@@ -114,7 +114,7 @@ std::size_t assign_offsets(std::vector<Lifetime>& lifetimes, const std::vector<s
     return memory.end();
 }
 
-// Lifetimes, and what follows from them.
+// Lifetimes, and the offsets that follow from them.
 void assign_arena(Plan& plan) {
     const std::size_t external = plan.program.inputs.size() + plan.program.outputs.size();
     std::vector<Lifetime> lifetimes(plan.temporary_bytes.size());

@@ -1,4 +1,4 @@
-// Places temporary buffers in one arena, so that those that live at different times share memory.
+// Allocates temporary buffers in one arena, so that buffers that live at different times share memory.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct Lifetime {
     }
 };
 
-// Sets the offsets and returns the arena's size. A buffer takes the place of one that its first step reads last, where
-// the step may overwrite it. `first_buffer` is the number of lifetimes[0].
+// Sets the offsets and returns the arena's size. A buffer gets the memory of one that its first step reads last, if the
+// step may overwrite it. `first_buffer` is the number of lifetimes[0].
 std::size_t assign_offsets(std::vector<Lifetime>& lifetimes, const std::vector<std::unique_ptr<Step>>& steps,
                            BufferId first_buffer);
 

@@ -1,8 +1,9 @@
 // Which nodes run together: connected element-wise nodes of the same sizes become one region.
 //
-// Every node gets a stage: that of the nodes it takes from registers, and one more than that of those it reads from
-// memory. Nodes of one stage that are connected by registers are a region. A way out of a region and back would pass
-// through memory, hence through a higher stage: so regions never wait for one another in a circle.
+// Every node gets a stage: that of the nodes whose values it reads from registers, and one more than that of the nodes
+// whose values it reads from memory. Nodes of one stage that are connected by registers are a region. A path out of a
+// region and back would pass through memory, hence through a higher stage: so regions never depend on each other in a
+// cycle.
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -66,7 +67,7 @@ void assign_stages(Plan& plan) {
     }
 }
 
-// What one later region alone reads is computed there, if that does not take more reading.
+// A node that only one later region reads is computed there, if that does not read more memory.
 void sink_into_later_stages(Plan& plan) {
     for (std::int32_t n = static_cast<std::int32_t>(plan.nodes.size()) - 1; n >= 0; --n) {
         Node& each = plan.node(n);
@@ -120,7 +121,7 @@ void unite_groups(Plan& plan) {
             }
         }
     }
-    // Nodes of one stage that read the same value in memory read it together.
+    // Nodes of one stage that read the same value from memory are united, so that it is read once.
     for (const Value& each : plan.values) {
         if (each.fill >= 0 || each.readers.size() < 2 || (each.node >= 0 && plan.node(each.node).is_virtual)) {
             continue;

@@ -1,4 +1,4 @@
-// From a graph's nodes to a program: which steps run in which order, and where their buffers lie.
+// From a graph's nodes to a program: which steps run in which order, and where their buffers are.
 #pragma once
 
 #include <cstddef>
@@ -15,35 +15,35 @@
 namespace dmlgraph::cpu {
 
 enum class NodeKind : std::uint8_t {
-    constant,      // `data` are the bytes of the output
-    fill,          // `data` is one element, all of the output
+    constant,      // `data` is the bytes of the output
+    fill,          // `data` is one element, which the whole output repeats
     element_wise,  // `instructions`; none: the output is the first input
     reduce,        // `reduction` along `axes`, whose sizes are 1 in the output
-    view,          // every output is a part of the first input, seen through its map
-    move,          // the output is made of `pieces` of the inputs
+    view,          // every output is a part of the first input, through its affine map
+    move,          // the output consists of `pieces` of the inputs
     step,          // `make_step`
 };
 
-// An operand k ≥ 0 is the node's input, ~j the result of the node's instruction j.
+// Operand k ≥ 0 is the node's input k; operand ~j is the result of the node's instruction j.
 struct InstructionSpec {
     Opcode opcode{};
     DataType operand{};
     DataType result{};
-    Kernel kernel = nullptr;  // what `find_kernel` has for these
+    Kernel kernel = nullptr;  // the result of `find_kernel` for these
     std::vector<std::int16_t> operands;
     std::vector<Immediate> immediates;
 };
 
-// Makes a node's step from the views of its tensors.
+// Makes the node's step from the views of its tensors.
 class StepFactory {
 public:
     virtual ~StepFactory() = default;
     virtual std::unique_ptr<Step> make(StepTensors tensors) const = 0;
-    // Whether the step takes any strides; else what is described as packed is packed.
+    // Whether the step supports any strides; otherwise a tensor that is described as packed is packed.
     virtual bool strided() const { return true; }
 };
 
-// A rectangular piece of an input that is copied to a place in the output.
+// A rectangular piece of an input that is copied into the output.
 struct Piece {
     std::int32_t port = 0;  // -1: the one element of the node's `data`, repeated
     std::uint8_t rank = 0;
@@ -55,7 +55,7 @@ struct Piece {
 struct NodeSpec {
     std::string name;
     NodeKind kind{};
-    std::vector<std::int32_t> sources;  // by input: a value, -1 for none
+    std::vector<std::int32_t> sources;  // by input: a value, or -1 if it is absent
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
     std::vector<InstructionSpec> instructions;
@@ -67,14 +67,14 @@ struct NodeSpec {
     std::unique_ptr<StepFactory> make_step;
 };
 
-// Values are numbered: the inputs, then every node's outputs in order (absent ones too).
+// Values are numbered: the inputs, then every node's outputs in order, absent ones too.
 struct GraphSpec {
     std::vector<TensorDesc> inputs;  // packed
-    std::vector<NodeSpec> nodes;     // in an order in which they can run
+    std::vector<NodeSpec> nodes;     // in an executable order
     std::vector<std::int32_t> outputs;
 };
 
-// Buffers are numbered: inputs, outputs, the one of all constants, then the temporary ones, which lie in the arena.
+// Buffers are numbered: inputs, outputs, the buffer of all constants, then the temporary ones, which are in the arena.
 struct Program {
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;  // packed
@@ -83,9 +83,9 @@ struct Program {
     std::vector<std::unique_ptr<Step>> steps;
     std::size_t arena_bytes = 0;
     std::size_t scratch_bytes = 0;  // of a worker
-    // By input or output: whether some step takes its memory for packed, whatever the caller's array is like.
+    // By input or output: whether some step needs its memory packed, whatever the strides of the caller's array.
     std::vector<bool> needs_packed;
-    // The step that reads an input last, and that writes an output first; -1: none.
+    // The last step that reads an input, and the first step that writes an output; -1: none.
     std::vector<std::int32_t> last_read;
     std::vector<std::int32_t> first_write;
 
@@ -93,7 +93,7 @@ struct Program {
     BufferId constants_buffer() const { return static_cast<BufferId>(inputs.size() + outputs.size()); }
 };
 
-// Throws std::invalid_argument for a graph that is none.
+// Throws std::invalid_argument for an invalid graph.
 Program plan(GraphSpec graph);
 
 }  // namespace dmlgraph::cpu

@@ -51,7 +51,7 @@ Plan number_values(GraphSpec graph) {
 static void connect_outputs(Plan& plan) {
     for (std::size_t slot = 0; slot < plan.outputs.size(); ++slot) {
         if (plan.outputs[slot] < 0 || plan.outputs[slot] >= static_cast<std::int32_t>(plan.values.size())) {
-            throw std::invalid_argument("an output is no value");
+            throw std::invalid_argument("an output is not a value of the graph");
         }
         plan.value(plan.outputs[slot]).slots.push_back(static_cast<std::int32_t>(slot));
         TensorDesc desc = plan.value(plan.outputs[slot]).desc;
@@ -65,12 +65,12 @@ static void connect_outputs(Plan& plan) {
     }
 }
 
-// Readers and graph outputs of every value.
+// The readers and the graph outputs of every value.
 void connect(Plan& plan) {
     for (std::int32_t n = 0; n < static_cast<std::int32_t>(plan.nodes.size()); ++n) {
         const NodeSpec& spec = plan.node(n).spec;
         if (spec.sources.size() != spec.inputs.size()) {
-            throw std::invalid_argument("node '" + spec.name + "': as many sources as inputs are needed");
+            throw std::invalid_argument("node '" + spec.name + "' needs one source for each input");
         }
         for (std::int32_t port = 0; port < static_cast<std::int32_t>(spec.sources.size()); ++port) {
             const std::int32_t source = spec.sources[port];
@@ -78,7 +78,7 @@ void connect(Plan& plan) {
                 continue;
             }
             if (source >= plan.node(n).first_value) {
-                throw std::invalid_argument("node '" + spec.name + "' reads what is not computed before it");
+                throw std::invalid_argument("node '" + spec.name + "' reads a value that is not computed before it");
             }
             plan.value(source).readers.push_back({n, port});
         }

@@ -1,5 +1,5 @@
-// What the planner knows of a graph while it makes a program of it, and its passes in the order in which `plan` calls
-// them. Each says what it fills in; what it reads was filled in by those before it.
+// The planner's state while it makes a program from a graph, and its passes in the order in which `plan` calls them.
+// Each pass says what it fills in; it reads what earlier passes have filled in.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,24 @@ struct Value {
     std::int32_t node = -1;  // its producer; -1: a graph input
     std::int32_t port = 0;
     std::vector<Reader> readers;
-    std::vector<std::int32_t> slots;  // graph outputs it is
-    std::int32_t fill = -1;           // offset in the constants of the one element it is made of
-    bool raw_needed = false;          // some reader reads the buffer by strides that are no steps along the value
-    bool raw = false;                 // the buffer holds it as its description says
-    bool allocated = false;           // whether it has memory of its own
-    View view;                        // where it is: in that memory, or, of a view, in that of another value
-    std::vector<View> copies;         // further memory to write it into
+    std::vector<std::int32_t> slots;  // the graph outputs that are this value
+    std::int32_t fill = -1;           // of a fill: the offset of its one element in the constants
+    bool raw_needed = false;          // some reader's strides in the buffer are not steps along the value
+    bool raw = false;                 // the buffer has the layout of its description
+    bool allocated = false;           // whether it has its own memory
+    View view;                        // where it is: in its own memory, or for a view in that of another value
+    std::vector<View> copies;         // further memory where it is written too
 };
 
-// The iteration domain in which reductions and what is connected to them run row by row; dimensions of size 1 are left
-// out.
+// The iteration domain of reductions, and of nodes connected to them, that run row by row; it has no dimensions of size
+// 1.
 struct RowDomain {
     int rank = 0;
     Sizes sizes{};
     std::uint32_t reduced = 0;  // a bit for each dimension of a row
-    bool is_trailing = false;   // whether those are the last ones
-    bool is_columns = false;    // whether the last one is none of them
-    bool is_long = false;       // whether rows are taken in pieces
+    bool is_trailing = false;   // whether these dimensions are the last ones
+    bool is_columns = false;    // whether the last dimension is not one of them
+    bool is_long = false;       // whether rows are split into several blocks
 
     bool reduces(int dimension) const { return (reduced >> dimension & 1) != 0; }
     bool operator==(const RowDomain&) const = default;
@@ -49,15 +49,15 @@ struct RowDomain {
 struct Node {
     NodeSpec spec;
     std::int32_t first_value = 0;
-    std::int32_t data_offset = -1;  // of its one element in the constants
+    std::int32_t data_offset = -1;  // of a fill: the offset of its one element in the constants
     bool is_virtual = false;        // computed where it is read: fills and sequences
-    std::int32_t domain = -1;       // in Plan::domains, of nodes that may run row by row
-    bool is_narrow = false;         // an element-wise node of one element a row
+    std::int32_t domain = -1;       // index in Plan::domains of a node that may run row by row
+    bool is_narrow = false;         // an element-wise node with one element per row
     std::int32_t stage = 0;
     std::int32_t group = 0;  // the parent in the union of groups: nodes of one group are one step
 
     bool is_computed() const { return spec.kind == NodeKind::element_wise || spec.kind == NodeKind::reduce; }
-    // Whether its result has one element a row.
+    // Whether its result has one element per row.
     bool gives_one_a_row() const { return spec.kind == NodeKind::reduce || is_narrow; }
 };
 
@@ -78,13 +78,13 @@ struct Plan {
     const RowDomain& domain(const Node& of) const { return domains[static_cast<std::size_t>(of.domain)]; }
 };
 
-// planner.cpp: values are numbered, and know their producers and readers.
+// planner.cpp: the numbers of values, their producers and their readers.
 Plan number_values(GraphSpec graph);
 void connect(Plan& plan);
 
 // row_domains.cpp: Node::domain and is_narrow.
 void find_row_domains(Plan& plan);
-// Whether a node of one element a row is read by one of all elements while the row is at hand.
+// Whether a wide node reads this narrow node while the row is in the cache.
 bool in_row(const Plan& plan, const Node& producer, const Value& made, const Node& consumer, const TensorDesc& desc);
 
 // groups.cpp: Node::stage, then Node::group.
@@ -92,9 +92,9 @@ void assign_stages(Plan& plan);
 void sink_into_later_stages(Plan& plan);
 void unite_groups(Plan& plan);
 std::int32_t find_group(Plan& plan, std::int32_t node_id);
-// Whether a reader takes the value element by element, as the node that makes it makes it.
+// Whether a reader reads the value element by element, in the order in which its producer computes it.
 bool in_register(const Plan& plan, const Value& value, const Reader& reader);
-// Whether a reader computes the value by itself or takes it from a register of its region.
+// Whether a reader computes the value itself, or reads it from a register of its region.
 bool is_inlined(Plan& plan, const Value& value, const Reader& reader);
 
 // allocations.cpp: Value::view, copies and fill, and the constants.

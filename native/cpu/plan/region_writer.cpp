@@ -10,7 +10,7 @@ namespace {
 
 class RegionWriter {
 public:
-    // Of one node, or of nodes that run row by row in a domain.
+    // Writes the region of one node, or of nodes that run row by row in a domain.
     RegionWriter(Plan& plan, const NodeSpec& first, const RowDomain* domain) : plan_(plan), domain_(domain) {
         if (domain == nullptr) {
             for (int d = 0; d < first.outputs[0].rank; ++d) {
@@ -77,7 +77,7 @@ private:
         if (domain_ == nullptr || node.gives_one_a_row()) {
             return domain_ != nullptr;
         }
-        // A sequence belongs to no domain: it is as narrow as what reads it.
+        // A sequence belongs to no domain: it is as narrow as its reader.
         std::int64_t all = 1;
         for (int d = 0; d < region_.rank; ++d) {
             all *= region_.sizes[d];
@@ -85,8 +85,8 @@ private:
         return node.is_virtual && node.spec.outputs[0].element_count() != all;
     }
 
-    // The view at the region's sizes: of rows the kept dimensions, then the reduced ones, along which what is narrow
-    // repeats.
+    // The view at the region's sizes. In a row domain these are the kept dimensions, then the reduced ones, along which
+    // narrow values repeat.
     View fit(const View& view, const TensorDesc& desc, bool narrow) const {
         const View given = squeeze(view, desc.rank, desc.sizes);
         if (domain_ == nullptr) {
@@ -123,7 +123,7 @@ private:
         return node.spec.instructions.empty() ? input(node_id, 0) : write_instructions(node_id);
     }
 
-    // What a node reads at a port: a register of the region, or a load.
+    // The operand that a node reads at a port: a register of the region, or a load.
     Reference input(std::int32_t node_id, std::int32_t port) {
         const NodeSpec& spec = plan_.node(node_id).spec;
         const std::int32_t source = spec.sources[static_cast<std::size_t>(port)];
@@ -191,7 +191,7 @@ private:
 
     Plan& plan_;
     const RowDomain* domain_;
-    std::array<int, max_rank> order_{};  // of a domain: its dimension by the region's
+    std::array<int, max_rank> order_{};  // in a domain: its dimension for each of the region's
     Region region_;
     std::unordered_map<std::int32_t, Reference> done_;                 // by node
     std::unordered_map<std::int32_t, std::vector<std::int32_t>> loads_;  // by value

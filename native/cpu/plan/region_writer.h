@@ -9,8 +9,8 @@
 
 namespace dmlgraph::cpu {
 
-// Computes the nodes depth first from what is stored, so that few values live at a time. `domain`: of nodes that run row
-// by row; else null.
+// Computes the nodes depth first from the stored values, so that few values live at the same time. `domain` is that of
+// nodes that run row by row; else null.
 Region write_region(Plan& plan, std::span<const std::int32_t> nodes, const RowDomain* domain);
 
 }  // namespace dmlgraph::cpu

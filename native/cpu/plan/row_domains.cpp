@@ -1,8 +1,8 @@
 // Which nodes may run row by row with reductions.
 //
-// Every reduction has a domain: the sizes it reads and the dimensions it reduces. Element-wise nodes that it is connected
-// to belong to the domain, too: wide ones, of all the sizes, and narrow ones, of those that are kept. Dimensions of
-// size 1 do not count.
+// Every reduction has a domain: the sizes that it reads and the dimensions that it reduces. Connected element-wise nodes
+// belong to the domain too: wide ones have all the sizes, narrow ones have the kept sizes. Dimensions of size 1 do not
+// count.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// The dimensions that are not of size 1; a bit of `reduced` for each that is among the node's axes.
+// The dimensions that are not of size 1; `reduced` has a bit for each one that is an axis of the node.
 RowDomain domain_of(const TensorDesc& desc, std::uint32_t axes) {
     RowDomain domain;
     std::int64_t length = 1;
@@ -45,7 +45,7 @@ bool has_sizes(const TensorDesc& desc, const RowDomain& domain) {
     return i == domain.rank;
 }
 
-// Whether a wide node reads `narrow` so that every element is repeated along a row.
+// Whether a wide node reads `narrow` with every element repeated along a row.
 bool repeats(const TensorDesc& reader, const TensorDesc& narrow, const RowDomain& domain) {
     if (reader.type != narrow.type || !has_sizes(reader, domain)) {
         return false;
@@ -96,7 +96,7 @@ private:
         const RowDomain domain = domain_of(reduction.spec.inputs[0], reduction.spec.axes);
         const auto known = std::ranges::find(plan_.domains, domain);
         reduction.domain = static_cast<std::int32_t>(known - plan_.domains.begin());
-        if (known == plan_.domains.end() || domain.reduced == 0) {  // with nothing to reduce it keeps to itself
+        if (known == plan_.domains.end() || domain.reduced == 0) {  // a domain that reduces nothing is not shared
             reduction.domain = static_cast<std::int32_t>(plan_.domains.size());
             plan_.domains.push_back(domain);
         }
@@ -144,7 +144,7 @@ private:
         if (node.spec.kind != NodeKind::element_wise || node.is_virtual || node.domain >= 0) {
             return;
         }
-        // The elements of a sequence are counted in the order of the tensor, which rows go along only if they are its last
+        // A sequence counts its elements in the order of the tensor; rows have this order only if they are its last
         // dimensions.
         const bool counts_along = narrow || plan_.domains[static_cast<std::size_t>(domain)].is_trailing;
         if (!counts_along && std::ranges::any_of(node.spec.sources, [&](std::int32_t id) { return is_sequence(id); })) {
@@ -164,7 +164,7 @@ private:
     }
 
     Plan& plan_;
-    std::vector<std::int32_t> found_;  // nodes of a domain whose neighbours are to be looked at
+    std::vector<std::int32_t> found_;  // nodes of a domain whose neighbours have not been visited
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The steps of a program, in an order in which they can run.
+// The steps of a program, in an executable order.
 #include <algorithm>
 #include <queue>
 #include <span>
@@ -20,7 +20,7 @@ void add_step(Plan& plan, std::unique_ptr<Step> step, std::vector<std::string> n
     plan.program.steps.push_back(std::move(step));
 }
 
-// Gaps that somebody reads are zero.
+// Gaps that a consumer reads are zero.
 void emit_clear(Plan& plan, const Value& value, const std::string& name) {
     if (value.raw && value.raw_needed && !value.desc.packed && value.desc.span() > value.desc.element_count()) {
         add_step(plan, std::make_unique<ClearStep>(value.view, value.desc.total_bytes()), {name});
@@ -41,7 +41,7 @@ void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
     bool stores = false;
     for (const std::int32_t n : nodes) {
         const Value& made = plan.value(plan.result(n));
-        if (names.empty() || names.back() != plan.node(n).spec.name) {  // once, though it is made of several
+        if (names.empty() || names.back() != plan.node(n).spec.name) {  // once for the parts of one operator
             names.push_back(plan.node(n).spec.name);
         }
         if (made.allocated) {
@@ -52,7 +52,7 @@ void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
     if (!stores) {
         return;
     }
-    // Nodes of one kind of sizes are a region as any other.
+    // Without a reduction, nodes that all have the same sizes are an ordinary region.
     const Node& first = plan.node(nodes.front());
     const bool by_row = first.domain >= 0 && std::ranges::any_of(nodes, [&](std::int32_t n) {
         return plan.node(n).spec.kind == NodeKind::reduce || plan.node(n).is_narrow != first.is_narrow;
@@ -155,11 +155,11 @@ void emit_group(Plan& plan, std::span<const std::int32_t> nodes) {
     }
 }
 
-// The nodes of each group, and how groups wait for one another.
+// The nodes of each group, and the dependencies of groups.
 struct Groups {
     std::vector<std::vector<std::int32_t>> members;    // by the group's number
-    std::vector<std::vector<std::int32_t>> followers;  // a group once for each value it reads
-    std::vector<std::int32_t> waiting;                 // for so many values
+    std::vector<std::vector<std::int32_t>> followers;  // has a group once for each value that it reads
+    std::vector<std::int32_t> waiting;                 // the number of values that a group waits for
 };
 
 Groups collect_groups(Plan& plan) {
@@ -182,7 +182,7 @@ Groups collect_groups(Plan& plan) {
 
 }  // namespace
 
-// Of the groups that can run the one whose last node stands first in the graph: what is made is read soon.
+// Of the groups that can run, takes the one whose last node is first in the graph, so that values are read soon.
 void emit_groups(Plan& plan) {
     Groups groups = collect_groups(plan);
     const auto& members = groups.members;

@@ -38,7 +38,7 @@ struct Pool {
 };
 
 Pool& pool() {
-    static Pool* const made = new Pool;  // arrays may outlive everything
+    static Pool* const made = new Pool;  // never destroyed: arrays may outlive all other objects
     return *made;
 }
 

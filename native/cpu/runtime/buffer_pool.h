@@ -1,4 +1,4 @@
-// Memory of large results, used again once the caller has dropped them: the page faults of new memory cost more than
+// Memory for large results, reused after the caller has released them: the page faults of new memory cost more than
 // writing into it.
 #pragma once
 
@@ -6,11 +6,11 @@
 
 namespace dmlgraph::cpu {
 
-// At least `bytes` bytes, aligned to 64; throws std::bad_alloc. `give_memory` wants the same number of bytes.
+// At least `bytes` bytes, aligned to 64; throws std::bad_alloc. `give_memory` must get the same number of bytes.
 std::byte* take_memory(std::size_t bytes);
 void give_memory(std::byte* memory, std::size_t bytes) noexcept;
 
-// Bytes that wait for being used again.
+// Bytes in the pool that are not in use.
 std::size_t pooled_bytes();
 
 }  // namespace dmlgraph::cpu

@@ -62,7 +62,7 @@ Executable::~Executable() = default;
 Executable::Context& Executable::acquire() {
     if (free_.empty()) {
         all_.push_back(std::make_unique<Context>(program_, threads_));
-        free_.reserve(all_.size());  // so that giving back never fails
+        free_.reserve(all_.size());  // so that putting one back never fails
         return *all_.back();
     }
     Context& context = *free_.back();
@@ -79,7 +79,7 @@ void Executable::trim() {
     free_.clear();
 }
 
-// Whether an output may be written into memory that it has in common with an input.
+// Whether an output may be written into memory that it shares with an input.
 bool Executable::may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const {
     const Extent in = extent(input, program_.inputs[i]), out = extent(output, program_.outputs[o]);
     if (in.last <= out.first || out.last <= in.first) {
@@ -98,7 +98,8 @@ bool Executable::may_share(const Array& input, std::size_t i, const Array& outpu
            program_.steps[static_cast<std::size_t>(read)]->may_overwrite(static_cast<BufferId>(i), output_buffer);
 }
 
-// Sets the buffers of the inputs and outputs. What a step must have packed, or must not overwrite, gets a packed copy.
+// Sets the buffers of the inputs and outputs. An array that a step needs packed, or must not overwrite, gets a packed
+// copy.
 void Executable::bind_arrays(Context& context, const Binding& binding) const {
     const std::size_t inputs = program_.inputs.size();
     const auto staged = [&](std::size_t buffer, const TensorDesc& desc) {

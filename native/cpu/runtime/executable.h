@@ -20,7 +20,7 @@ struct Array {
     Sizes strides{};  // in bytes, where it is not packed
 };
 
-// Where a run's arrays are, set before `Executable::run`.
+// The arrays of a run, set before `Executable::run`.
 class Binding {
 public:
     explicit Binding(std::size_t inputs, std::size_t outputs) : inputs(inputs), outputs(outputs) {}
@@ -30,13 +30,13 @@ public:
     bool may_overlap = false;  // whether outputs may share memory with inputs
 };
 
-// May run on several threads at a time; every run has an arena of its own.
+// Several threads may run it at the same time; every run has its own arena.
 class Executable {
 public:
     Executable(Program program, int threads);
     ~Executable();
 
-    // Memory for a run. Not to be called by two threads at a time, as the ones below.
+    // Memory for a run. Two threads must not call it, or the functions below, at the same time.
     class Context;
     Context& acquire();
     void release(Context& context);
@@ -70,7 +70,7 @@ private:
     std::vector<const Sizes*> custom_;
     Memory arena_;
     Memory scratch_;
-    std::vector<Memory> staged_;  // by input, then output: packed copies, kept for the next time
+    std::vector<Memory> staged_;  // by input, then output: packed copies, kept for the next run
 };
 
 }  // namespace dmlgraph::cpu

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t huge_page = 2 << 20;
 
-// Large memory stands on large pages of its own: each of them is one page fault instead of 512.
+// Large memory begins at its own large page: each large page is one page fault instead of 512.
 constexpr std::size_t alignment(std::size_t bytes) {
     return bytes >= 2 * huge_page ? huge_page : cache_line;
 }
@@ -29,7 +29,7 @@ std::byte* allocate(std::size_t bytes) {
     void* const memory = ::operator new(std::max(bytes, cache_line), std::align_val_t{alignment(bytes)});
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     if (alignment(bytes) == huge_page) {
-        madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // a wish: nothing depends on it
+        madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // only a hint: nothing depends on it
     }
 #endif
     return static_cast<std::byte*>(memory);

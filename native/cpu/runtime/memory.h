@@ -6,13 +6,13 @@
 
 namespace dmlgraph::cpu {
 
-// Aligned to 64 bytes, in large pages where it is large and the system has them. Throws std::bad_alloc.
+// Aligned to 64 bytes; in large pages if it is large and the system has them. Throws std::bad_alloc.
 std::byte* allocate(std::size_t bytes);
 void deallocate(std::byte* memory, std::size_t bytes) noexcept;
 
 std::size_t physical_memory();
 
-// Memory that is given back by itself.
+// Memory that its destructor frees.
 class Memory {
 public:
     Memory() = default;

@@ -37,7 +37,7 @@ void Placement::keep_off(int processor, std::thread& helper) {
     }
     cpu_set_t others;
     if (pthread_getaffinity_np(helper.native_handle(), sizeof others, &others) != 0) {
-        return;  // more processors than a cpu_set_t has room for
+        return;  // more processors than a cpu_set_t can hold
     }
     allowed_ = others;
     CPU_CLR(static_cast<std::size_t>(processor), &others);

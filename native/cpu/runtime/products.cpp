@@ -8,19 +8,19 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// In multiply-adds. A thread does some 2^15 of them in a microsecond.
+// In multiply-adds. A thread does about 2^15 of them in a microsecond.
 constexpr std::int64_t worth_sharing_products = 1 << 18;
 constexpr std::int64_t block_work = 1 << 20;
 
 constexpr std::int64_t most_blocks = 16;  // of all products together
-// Of a block. Its parts of a and of b are packed for it alone, which costs little beside a work of 256 by 256, or where
-// the other side is short anyway.
+// The side of a block. Each block packs its own parts of a and b, which costs little compared with the work of 256 by
+// 256, or if the other side is short.
 constexpr std::int64_t least_side = 128;
 constexpr std::int64_t ample_side = 256;
-constexpr std::int64_t vector_side = 1024;  // where a is a vector, b is read once: pieces of rows of a page each
-constexpr std::int64_t unit = 16;         // blocks begin at multiples of it, where kernels' tiles do
+constexpr std::int64_t vector_side = 1024;  // if a is a vector, b is read once: blocks are one page wide
+constexpr std::int64_t unit = 16;           // blocks begin at multiples of it, as the tiles of BLAS kernels do
 
-// Into how many blocks the rows and the columns of each product are cut.
+// The number of blocks along the rows and the columns of each product.
 struct Grid {
     std::int64_t rows = 1;
     std::int64_t columns = 1;
@@ -42,7 +42,7 @@ Grid grid_of(const Products& products, std::int64_t count) {
     return grid;
 }
 
-// Where the i-th of `count` parts of a side begins.
+// The beginning of part i of `count` parts of a side.
 std::int64_t begin(std::int64_t side, std::int64_t i, std::int64_t count) {
     return i == count ? side : side * i / count / unit * unit;
 }

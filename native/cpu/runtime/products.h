@@ -8,9 +8,9 @@
 
 namespace dmlgraph::cpu {
 
-// What multiplies two matrices on the calling thread: an inner loop of NumPy's universal function `matmul`
-// (PyUFuncGenericFunction). The sizes are {products, M, K, N}; the steps, in bytes, those of a, b and the result from
-// product to product, then of a's rows and columns, b's and the result's.
+// Multiplies matrices on the calling thread: an inner loop of NumPy's universal function `matmul`
+// (PyUFuncGenericFunction). The sizes are {products, M, K, N}. The steps, in bytes, are those of a, b and the result
+// from product to product, then those of the rows and columns of a, of b and of the result.
 struct MatrixLoop {
     using Function = void (*)(char** arrays, const std::intptr_t* sizes, const std::intptr_t* steps, void* data);
 
@@ -18,7 +18,7 @@ struct MatrixLoop {
     void* data;
 };
 
-// Matrices by the steps, in bytes, between them and between their rows and columns.
+// Matrices, with the steps in bytes between them, and between their rows and columns.
 struct Matrices {
     std::byte* data = nullptr;
     Sizes batch{};
@@ -38,8 +38,8 @@ struct Products {
     Matrices result;
 };
 
-// Multiplies on up to `workers` threads, the calling one among them. The blocks follow from the sizes alone, so that the
-// results are the same for any number of threads.
+// Multiplies on up to `workers` threads, including the calling one. The blocks depend on the sizes only, so the results
+// are the same for any number of threads.
 void multiply(const Products& products, MatrixLoop loop, int workers);
 
 }  // namespace dmlgraph::cpu

@@ -3,7 +3,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// In bytes. Handing work to a thread that is awake takes half a microsecond, waking one up some ten.
+// In bytes. Handing work to an awake thread takes half a microsecond, waking a thread about ten.
 constexpr double worth_sharing = 256 << 10;
 constexpr double worth_waking = 2 << 20;
 
@@ -26,7 +26,7 @@ Tensor RunContext::tensor(const View& view) const {
 }
 
 void RunContext::parallel(std::int64_t count, double cost, ParallelTask task) {
-    if (cost < worth_sharing) {  // over too soon to be stopped
+    if (cost < worth_sharing) {  // it ends too soon to be stopped
         run_parallel(count, 1, task);
     } else {
         run_parallel(count, workers, task, cost >= worth_waking, &cancelled_);

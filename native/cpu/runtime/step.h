@@ -1,4 +1,4 @@
-// A step of a plan, and what it is given when it runs.
+// A step of a plan, and the context of its runs.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ namespace dmlgraph::cpu {
 
 class RunContext;
 
-// Thrown by a run that somebody has cancelled; what it has written is of no use.
+// Thrown by a run that was cancelled; its outputs are undefined.
 class Cancelled : public std::exception {
 public:
     const char* what() const noexcept override { return "the run is cancelled"; }
 };
 
-// Something that reads and writes views on the plan's buffers. A step is immutable once planned: several runs may
-// be inside it at the same time.
+// Reads and writes views of the plan's buffers. A step is immutable after planning: several runs may execute it at the
+// same time.
 class Step {
 public:
     enum class Kind : std::uint8_t { region, native, python };
@@ -34,35 +34,35 @@ public:
     virtual void run(RunContext& context) const = 0;
     virtual Kind kind() const = 0;
 
-    // About how many bytes go through it: small runs keep the interpreter lock.
+    // About how many bytes it processes: small runs keep the interpreter lock.
     virtual double cost() const { return 1e9; }
     // Scratch memory that each worker needs for this step.
     virtual std::size_t scratch_bytes() const { return 0; }
-    // Whether the result is right where the buffer `written` is the very memory of the buffer `read`, with the same
-    // layout.
+    // Whether the result is right if the buffers `written` and `read` are the same memory with the same layout.
     virtual bool may_overwrite(BufferId read, BufferId written) const {
         static_cast<void>(read), static_cast<void>(written);
         return false;
     }
-    // Shows every view it reads or writes.
+    // Visits every view that it reads or writes.
     virtual void visit(const Visitor& visitor) = 0;
 
     std::vector<std::string> nodes;  // the names of the nodes it computes
     std::size_t bytes = 0;           // of what it reads and writes
 };
 
-// The views of a node's tensors, in the order of its ports. Those that are absent, or that nobody reads, have no buffer.
+// The views of a node's tensors, in the order of its ports. A tensor that is absent, or that nothing reads, has no
+// buffer.
 struct StepTensors {
     std::vector<View> inputs;
     std::vector<View> outputs;
 };
 
-// A run under way: where the buffers are, and who does the work.
+// The state of a run: where the buffers are, and which workers it has.
 class RunContext {
 public:
     virtual ~RunContext() = default;
 
-    // Asks the run to end soon, from any thread; `renew` makes the context ready for another one.
+    // Asks the run to end soon, from any thread; `renew` prepares the context for another run.
     void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
     void renew() { cancelled_.store(false, std::memory_order_relaxed); }
     void throw_if_cancelled() const {
@@ -77,9 +77,9 @@ public:
     std::byte* data(const View& view) const { return bases[view.buffer] + view.offset; }
     // Scratch memory of a worker: the `scratch_bytes` of the step, aligned to 64 bytes.
     std::byte* scratch(int worker) { return scratch_base + scratch_stride * static_cast<std::size_t>(worker); }
-    // Shares `count` pieces of work between the workers; `cost` is about how many bytes are touched in all.
+    // Shares `count` items of work between the workers; `cost` is about how many bytes they touch in total.
     void parallel(std::int64_t count, double cost, ParallelTask task);
-    // The same for pieces that are on their own: calls function(i) for 0 ≤ i < count.
+    // The same for independent items: calls function(i) for 0 ≤ i < count.
     template <class Function>
     void each(std::int64_t count, double cost, const Function& function) {
         parallel(count, cost, [&](int, Chunks& chunks) {

@@ -21,7 +21,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr int spins = 2000;  // some ten microseconds: the next step of the same run comes sooner than a wake-up
+constexpr int spins = 2000;  // about ten microseconds: the next step of the same run comes sooner than a wake-up
 constexpr int most_threads = 1024;
 constexpr auto moment = std::chrono::microseconds(100);
 using Clock = std::chrono::steady_clock;
@@ -34,7 +34,7 @@ void pause() {
 #endif
 }
 
-// What the threads share at the moment.
+// The job that the threads are sharing.
 struct Job {
     Pieces pieces;
     ParallelTask task;
@@ -46,11 +46,11 @@ struct Job {
     }
 };
 
-// Helpers look for work for a moment after each job, then sleep until there is some.
+// After each job helpers look for work for a short time, then sleep until there is some.
 class ThreadPool {
 public:
-    // Runs the job to its end; at most one at a time. Helpers that sleep are woken if that is worth it, or if the job
-    // before was a moment ago: then there are more to come.
+    // Runs the job to its end; at most one at a time. Sleeping helpers are woken if that is worth it, or if the previous
+    // job was very recent, because then more jobs will follow.
     void run(Job& job, bool wake) {
         wake = wake || Clock::now() - last_ < moment;
         hire(job.helpers);
@@ -67,7 +67,7 @@ public:
             posted_.notify_all();
         }
         job.run(0);
-        const int joined = job.helpers - open_.exchange({}, std::memory_order_acquire).places;  // who comes now is late
+        const int joined = job.helpers - open_.exchange({}, std::memory_order_acquire).places;  // no more may join
         for (int spin = 0; finished_.load(std::memory_order_acquire) < joined; ++spin) {
             spin < spins ? pause() : std::this_thread::yield();
         }
@@ -75,7 +75,7 @@ public:
     }
 
 private:
-    // Which helpers the job is for, the first so many of them, and how many may still come.
+    // How many helpers the job is for, always the first ones, and how many may still join.
     struct Open {
         std::int32_t helpers = 0;
         std::int32_t places = 0;
@@ -86,7 +86,7 @@ private:
         std::thread thread;
     };
 
-    // Sees to it that there are so many helpers, or as many as the system allows.
+    // Makes helpers until there are `count`, or as many as the system allows.
     void hire(int count) {
         while (static_cast<int>(helpers_.size()) < count) {
             Helper& helper = helpers_.emplace_back();
@@ -113,7 +113,7 @@ private:
             }
             seen = posted_.load(std::memory_order_acquire);
             placement.note();
-            // Whoever takes a place is waited for: only then the job may be touched, whichever it is by now.
+            // The job waits for every helper that takes a place, so only such a helper may touch it.
             const auto left = [](Open open) { return Open{open.helpers, open.places - 1}; };
             Open open = open_.load(std::memory_order_relaxed);
             while (open.places > 0 && worker <= open.helpers) {
@@ -130,20 +130,20 @@ private:
     Clock::time_point last_{};  // when the last job was done
     alignas(cache_line) std::atomic<std::uint32_t> posted_{0};  // counts jobs
     alignas(cache_line) std::atomic<Open> open_{Open{}};
-    alignas(cache_line) std::atomic<int> finished_{0};          // helpers that are done with it
-    std::deque<Helper> helpers_;  // they stay where they are
+    alignas(cache_line) std::atomic<int> finished_{0};          // helpers that have finished with it
+    std::deque<Helper> helpers_;  // a deque, so that they do not move
 };
 
 struct Shared {
-    std::mutex mutex;  // held by whoever uses the helpers
+    std::mutex mutex;  // held by the thread that uses the helpers
     ThreadPool pool;
 };
 
-// Made when first needed, never destroyed: when the process ends, threads are inside it.
+// Made at first use and never destroyed, because threads are inside it when the process ends.
 std::atomic<Shared*> shared{nullptr};
 
 #if !defined(_WIN32)
-// A forked process has none of the threads, and a lock may be held by one of them: it starts anew.
+// A forked process has no helper threads, and one of them may have held a lock: it gets a new pool.
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, [] { shared = nullptr; });
 #endif
 

@@ -1,4 +1,4 @@
-// Shares pieces of work between threads.
+// Shares items of work between threads.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,11 @@
 
 namespace dmlgraph::cpu {
 
-// The pieces 0 … count − 1 of a job, in a part for each worker. Who has run its own part helps with those of others: so
-// a worker gets the same pieces at every run, whose memory is in its caches, and none is idle while there is work.
+// The pieces (items of work) 0 … count − 1 of a job, in a part for each worker. A worker that has finished its part takes
+// pieces from other parts. So a worker gets mostly the same pieces at every run, whose memory is in its caches, and no
+// worker is idle while there is work.
 //
-// Once `stop` is true, nobody gets further pieces.
+// When `stop` is true, no worker gets further pieces.
 class Pieces {
 public:
     Pieces(std::int64_t count, int workers, const std::atomic<bool>* stop = nullptr)
@@ -44,7 +45,7 @@ private:
 class Chunks {
 public:
     Chunks(Pieces& pieces, int worker) : pieces_(&pieces), stop_(pieces.stop_), own_(worker % pieces.parts_) {}
-    // All of them for a worker alone: at once if nothing can stop it.
+    // All pieces, for a single worker: it gets them at once if nothing can stop it.
     explicit Chunks(std::int64_t count, const std::atomic<bool>* stop = nullptr)
         : stop_(stop), count_(count), at_a_time_(stop == nullptr ? count : std::max<std::int64_t>(1, count / 64)) {}
 
@@ -97,12 +98,12 @@ private:
     void (*call_)(const void*, int, Chunks&);
 };
 
-// The workers a run gets: DMLGRAPH_THREADS, or as many as the process has processors.
+// The number of workers of a run: DMLGRAPH_THREADS, or the number of the process's processors.
 int default_threads();
 
-// Runs the task on up to `workers` threads, the calling one being worker 0, over `count` pieces; returns when all are
-// done. Calls from several threads at a time are fine: one of them gets the helpers. Without `wake`, only helpers that
-// are still awake take part. Once `stop` is true, the pieces that nobody has begun are left out.
+// Runs the task on up to `workers` threads over `count` pieces, and returns when all are done; the calling thread is
+// worker 0. Several threads may call it at the same time: one of them gets the helpers. Without `wake`, only helpers that
+// are still awake take part. When `stop` is true, pieces that no worker has begun are left out.
 void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake = true,
                   const std::atomic<bool>* stop = nullptr);
 

@@ -8,7 +8,7 @@
 
 namespace dmlgraph::cpu {
 
-// Sets a buffer to zero whose value leaves gaps that somebody reads.
+// Clears the buffer of a value with gaps that a consumer reads.
 class ClearStep final : public Step {
 public:
     ClearStep(View view, std::size_t bytes) : view_(view), bytes_(bytes) {}

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t outside = -1;
 
-// A position among `size` elements: counted from the start, `outside` where there is none.
+// A position among `size` elements, counted from the start; `outside` if there is no such element.
 template <class Index>
 std::int64_t position_of(Index index, std::int64_t size) {
     if constexpr (std::is_signed_v<Index>) {
@@ -52,7 +52,7 @@ void require_index_type(DataType type) {
     }
 }
 
-// Copies an element whose size is known to the compiler where it is a usual one.
+// Copies an element; the compiler knows the usual sizes.
 void copy_element(std::byte* to, const std::byte* from, std::int64_t item) {
     switch (item) {
         case 1: *to = *from; break;
@@ -150,7 +150,7 @@ private:
     GatherElementsParameters parameters_;
 };
 
-// What both scatters do: the input is copied, then written into, by one thread: the order of updates counts.
+// Both scatters: one thread copies the input and then writes into the copy, because the order of updates matters.
 class ScatterBase : public IndexedStep {
 public:
     explicit ScatterBase(const StepTensors& tensors) : IndexedStep(tensors), updates_(tensors.inputs.at(2)) {

@@ -1,7 +1,8 @@
-// The native steps that are no regions: the list that a new one is added to.
+// The native steps that are not regions: a new one is added to this list.
 //
-// A step has a struct of parameters and a function that makes it of these; bind/cpu_graph.cpp reads the parameters by
-// name from what dmlgraph/devices/cpu gives. Tensors are packed: what a caller gives otherwise is copied before.
+// A step has a struct of parameters and a function that makes the step from them; bind/cpu_graph.cpp reads the
+// parameters by name from the plan of dmlgraph/devices/cpu. Tensors are packed: other arrays of the caller are copied
+// before.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ namespace dmlgraph::cpu {
 using StepParameters = std::variant<ScanParameters, GatherParameters, GatherElementsParameters, ScatterParameters,
                                     ScatterElementsParameters>;
 
-// Throws std::invalid_argument for tensors of types that the step does not take.
+// Throws std::invalid_argument for tensors of types that the step does not support.
 std::unique_ptr<Step> make_native_step(const StepTensors& tensors, const StepParameters& parameters);
 
 }  // namespace dmlgraph::cpu

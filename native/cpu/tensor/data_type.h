@@ -25,7 +25,7 @@ enum class DataType : std::uint8_t {
 
 inline constexpr std::size_t data_type_count = 14;  // with the unused 0
 
-// Bytes of an element in memory; the 4-bit types, two of which share a byte, have none.
+// Bytes of an element in memory; 0 for the 4-bit types, whose elements share a byte in pairs.
 constexpr std::size_t item_size(DataType type) {
     constexpr std::array<std::uint8_t, data_type_count> sizes{0, 4, 2, 4, 2, 1, 4, 2, 1, 8, 8, 8, 0, 0};
     return sizes[static_cast<std::size_t>(type)];

@@ -20,7 +20,7 @@ bool packed(const Sizes& sizes, const Sizes& strides, int rank, std::int64_t uni
     return true;
 }
 
-// Whether both have as many dimensions of other sizes than 1, and same(i, j) for each pair of them.
+// Whether both have the same number of dimensions that are not of size 1, and same(i, j) holds for each pair of them.
 template <class Same>
 bool each_dimension(const TensorDesc& one, const TensorDesc& other, const Same& same) {
     for (int i = 0, j = 0;; ++i, ++j) {
@@ -102,7 +102,7 @@ std::optional<AffineMap> express(const TensorDesc& reader, const TensorDesc& val
         if (stride == 0 || reader.sizes[d] == 1) {
             continue;
         }
-        int best = -1;  // the dimension with the greatest stride that divides the reader's and has room for its steps
+        int best = -1;  // the dimension with the greatest stride that divides the reader's, and long enough for its steps
         for (int a = 0; a < value.rank; ++a) {
             const std::int64_t unit = value.strides[a];
             const bool fits = value.sizes[a] > 1 && unit > 0 && stride % unit == 0 &&
@@ -150,7 +150,7 @@ View whole(BufferId buffer, const TensorDesc& desc, bool external) {
     const auto item = static_cast<std::int64_t>(item_size(desc.type));
     std::int64_t unit = item;
     for (int d = desc.rank - 1; d >= 0; --d) {
-        view.strides[d] = external ? unit : desc.strides[d] * item;  // a caller's array is packed by itself
+        view.strides[d] = external ? unit : desc.strides[d] * item;  // the standard layout of a caller's array is packed
         unit *= desc.sizes[d];
         view.map.axis[d] = static_cast<std::int8_t>(d);
         view.map.step[d] = 1;

@@ -1,4 +1,4 @@
-// Where the elements of tensors lie: descriptions as DirectML has them, and views on the plan's buffers.
+// Where the elements of tensors are: descriptions as in DirectML, and views of the plan's buffers.
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@ inline constexpr int max_rank = 8;
 
 using Sizes = std::array<std::int64_t, max_rank>;
 
-// A DML_BUFFER_TENSOR_DESC: sizes and strides in elements; rank 0 means that there is none.
+// A DML_BUFFER_TENSOR_DESC: sizes and strides in elements; rank 0 means that the tensor is absent.
 struct TensorDesc {
     DataType type{};
     std::uint8_t rank = 0;
-    bool packed = true;  // row-major with nothing in between (strides of dimensions of size 1 do not count)
+    bool packed = true;  // row-major without gaps (strides of dimensions of size 1 do not count)
     Sizes sizes{};
     Sizes strides{};
 
@@ -30,8 +30,8 @@ struct TensorDesc {
     std::size_t total_bytes() const;
 };
 
-bool same_elements(const TensorDesc& one, const TensorDesc& other);  // same sizes at the same places
-bool same_sizes(const TensorDesc& one, const TensorDesc& other);     // but for those that are 1
+bool same_elements(const TensorDesc& one, const TensorDesc& other);  // same sizes, elements at the same offsets
+bool same_sizes(const TensorDesc& one, const TensorDesc& other);     // except sizes of 1
 bool is_packed(const TensorDesc& desc);
 
 // How the dimensions of one tensor are steps along those of another: coordinate c of it is coordinate
@@ -45,8 +45,8 @@ struct AffineMap {
 using BufferId = std::int32_t;
 inline constexpr BufferId no_buffer = -1;
 
-// A tensor in a buffer of the plan. Offsets and strides are bytes, and hold where the buffer has its standard
-// layout; arrays of the caller may have strides of their own, which the map leads to.
+// A tensor in a buffer of the plan. Offsets and strides are in bytes, and valid for the buffer's standard layout; an
+// array of the caller may have other strides, which apply through the map.
 struct View {
     BufferId buffer = no_buffer;
     DataType type{};
@@ -58,24 +58,24 @@ struct View {
     AffineMap map{};
 
     std::int64_t element_count() const;
-    // Bytes of its elements, those that repeat counted once.
+    // The bytes of its elements; repeated elements count once.
     std::size_t bytes() const;
 };
 
-// The elements a description reads of a value that is described by `value`, as steps along the value's
-// dimensions; none where they are no such steps (a packed [6] read of a value with gaps).
+// The elements that a description reads of a value with the description `value`, as steps along the value's dimensions;
+// none if they are not such steps (a packed [6] that reads a value with gaps).
 std::optional<AffineMap> express(const TensorDesc& reader, const TensorDesc& value);
 
-// The view `map` (with `sizes`) takes of a view.
+// The view of a view through the affine map `map` with these sizes.
 View through(const View& view, const AffineMap& map, int rank, const Sizes& sizes);
 
-// The whole of a buffer that has the layout of `desc`; mapped onto itself for a caller's array.
+// A whole buffer with the layout of `desc`; for a caller's array its map is the identity.
 View whole(BufferId buffer, const TensorDesc& desc, bool external);
 
-// A view read at `sizes`: dimensions that are missing in front or of size 1 repeat.
+// A view broadcast to `sizes`: missing leading dimensions, and dimensions of size 1, repeat.
 View broadcast(const View& view, int rank, const Sizes& sizes);
 
-// The view without the dimensions of size 1 of `sizes`, which it is broadcast to first.
+// The view, broadcast to `sizes`, without the dimensions where `sizes` is 1.
 View squeeze(const View& view, int rank, const Sizes& sizes);
 
 // Whether two views of the same sizes are the same elements.

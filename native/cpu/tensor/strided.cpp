@@ -114,7 +114,7 @@ void each_line(int rank, const Sizes& sizes, const Sizes& strides, std::int64_t 
     }
 }
 
-// What moves between a rectangle and its rows where its columns lie side by side, as pixels do; else null.
+// The function that moves a rectangle whose columns are adjacent, as the channels of pixels are; else null.
 Interleaving interleaving(const Tile& tile, int item, Interleaving (*find)(int, int) noexcept) {
     constexpr std::int64_t most_channels = 4;
     const bool pixels = tile.row_stride == item && tile.column_stride == tile.rows * item && tile.rows <= most_channels;
@@ -156,7 +156,7 @@ void gather(std::byte* out, const std::byte* in, int rank, const Sizes& sizes, c
     by_item(item, [&]<class T>() {
         each_line(rank, sizes, strides, first, count, [&](std::int64_t offset, std::int64_t length, std::int64_t done) {
             std::byte* const to = out + done * item;
-            if (length < 16) {  // not worth a call
+            if (length < 16) {  // too short for a call
                 gather_line<T>(to, in + offset, stride, length);
             } else {
                 gather_line(to, in + offset, stride, length, item);
@@ -250,7 +250,7 @@ void finish_streams() {
 }
 
 void copy(const Tensor& out, const Tensor& in) {
-    // Lines of `out` from packed pieces of `in` that fit in the nearest cache.
+    // Copies to lines of `out` by way of packed blocks of `in` that fit in the nearest cache.
     constexpr std::int64_t piece_bytes = 8192;
     alignas(cache_line) std::array<std::byte, piece_bytes> piece;
     const int item = static_cast<int>(item_size(out.type));

@@ -8,11 +8,11 @@
 
 namespace dmlgraph::cpu {
 
-// `count` elements of `item` bytes, each `stride` bytes behind the other.
+// `count` elements of `item` bytes, `stride` bytes apart.
 void gather_line(std::byte* out, const std::byte* in, std::int64_t stride, std::int64_t count, int item);
 void scatter_line(std::byte* out, std::int64_t stride, const std::byte* in, std::int64_t count, int item);
 
-// The elements first … first + count − 1, row-major, of a tensor whose first element is at `in`.
+// The elements first … first + count − 1, in row-major order, of a tensor whose first element is at `in`.
 void gather(std::byte* out, const std::byte* in, int rank, const Sizes& sizes, const Sizes& strides, std::int64_t first,
             std::int64_t count, int item);
 void scatter(std::byte* out, int rank, const Sizes& sizes, const Sizes& strides, const std::byte* in,
@@ -27,19 +27,19 @@ struct Tile {
     std::int64_t columns;
 };
 
-// Between a rectangle and packed rows; `single`: one element for the whole rectangle.
+// Copies between a rectangle and packed rows; `single`: one element for the whole rectangle.
 void gather_tile(std::byte* out, const Tile& tile, int item);
 void scatter_tile(const Tile& tile, const std::byte* in, bool single, int item);
 
 // One element, repeated.
 void fill_line(std::byte* out, const std::byte* element, std::int64_t count, int item);
 
-// A copy that leaves the caches alone where the processor can; for memory that is far larger than they are.
+// A copy that bypasses the caches if the processor can; for memory that is far larger than they are.
 void stream_copy(std::byte* out, const std::byte* in, std::size_t bytes);
-// To be called by the thread that wrote so, before another one reads.
+// The thread that wrote so calls it before another thread reads.
 void finish_streams();
 
-// Makes `out` what `in` is: same sizes, any strides.
+// Copies `in` to `out`: same sizes, any strides.
 void copy(const Tensor& out, const Tensor& in);
 
 }  // namespace dmlgraph::cpu

@@ -1,4 +1,4 @@
-"""What the tests of the CPU's operators in NumPy's BLAS share: arrays in many layouts, compared with `evaluate`."""
+"""What the tests of the operators that run in NumPy's BLAS share: arrays in many layouts, compared with `evaluate`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def desc(sizes: tuple[int, ...], dtype: str = "float32") -> TensorDesc:
 
 
 def make(name: str, **fields: Any) -> Operator:
-    """An operator from its name and fields, the input descriptions made to fit one another."""
+    """An operator from its name and fields, with input descriptions that fit together."""
     cls = find(name)
     assert cls is not None
     inputs = {field: fields.get(field) for field in cls.input_fields}
@@ -69,7 +69,7 @@ def make(name: str, **fields: Any) -> Operator:
 
 
 def filled(operator: Operator, seed: int, layout: str = "packed") -> list[Array | None]:
-    """Arrays for the inputs: normal floats of two magnitudes, or integers of the whole range up to 8 bits."""
+    """Arrays for the inputs: normally distributed floats of two magnitudes, or integers of the whole 8-bit range."""
     random = np.random.default_rng(seed)
 
     def one(tensor: TensorDesc) -> Array:
@@ -83,7 +83,7 @@ def filled(operator: Operator, seed: int, layout: str = "packed") -> list[Array 
 
 
 def run(operator: Operator, *arrays: Array | None) -> tuple[Array, ...]:
-    """The outputs; they have the descriptions' sizes and types, and the inputs are as before."""
+    """The outputs; checks their sizes and types, and that the inputs are unchanged."""
     before = [None if each is None else each.copy() for each in arrays]
     outputs = FAST[type(operator)](operator, *arrays)
     for each, was in zip(arrays, before, strict=True):
@@ -100,9 +100,9 @@ def check_exact(operator: Operator, arrays: list[Array | None]) -> None:
 
 
 def check_near(operator: Operator, arrays: list[Array | None], terms: int, magnitudes: Array | None = None) -> None:
-    """Within (terms + 3) units of the sum of the terms' magnitudes, which is that of the magnitudes of the inputs.
+    """Checks results to (terms + 3) units of the sum of the terms' magnitudes, computed from the inputs' magnitudes.
 
-    A float16 result is rounded once more, to half a unit in its last place, after which it may be a neighbour.
+    A float16 result is rounded once more, to half a unit in its last place, so it may be the neighbouring number.
     """
     (got,), (expected,) = run(operator, *arrays), operator.evaluate(*arrays)
     with np.errstate(all="ignore"):
@@ -113,6 +113,6 @@ def check_near(operator: Operator, arrays: list[Array | None], terms: int, magni
             bound = bound + np.abs(np.spacing(expected.astype(np.float16)).astype(np.float64))
     same = (got == expected) | (np.isnan(got) & np.isnan(expected))
     error = np.abs(np.where(same, 0, got.astype(np.float64)) - np.where(same, 0, expected.astype(np.float64)))
-    # Not `error > bound`: an error that is NaN, where only one of them is, must not pass.
+    # Not `error > bound`: the error is NaN if only one result is, and must not pass.
     worst = ~(same | (error <= bound))
     assert not worst.any(), f"{operator}: {got[worst][:3]} instead of {expected[worst][:3]}, bound {bound[worst][:3]}"

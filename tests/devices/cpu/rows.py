@@ -19,7 +19,7 @@ Build = Callable[..., dg.Value]
 UNIT = 2.0**-24
 NAN, INF = np.nan, np.inf
 
-# Shapes whose rows are single elements, short, of a piece, and of several pieces, along inner and outer axes.
+# Shapes with rows of one element, short ones, of one tile and of several tiles, along inner and outer axes.
 SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((7, 1), (1,)),
     ((1, 1), (0, 1)),
@@ -48,7 +48,7 @@ def shapes_and_axes(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def numbers(sizes: Sequence[int], dtype: str = "float32", seed: int = 0) -> Array:
-    """Normal floats, or integers of the whole range."""
+    """Normally distributed floats, or integers of the whole range."""
     random = np.random.default_rng(seed)
     kind = np.dtype(dtype)
     if kind.kind == "f":
@@ -58,7 +58,7 @@ def numbers(sizes: Sequence[int], dtype: str = "float32", seed: int = 0) -> Arra
 
 
 def graph(build: Build, arrays: dict[str, Array], **layouts: Any) -> dg.Graph:
-    """A graph of inputs by name, with the outputs that `build` gives, y or y0, y1, …"""
+    """A graph of inputs by name, with the outputs that `build` returns: y, or y0, y1, …"""
     g = dg.Graph("rows")
     values = {
         name: g.input(name, sizes=each.shape, dtype=each.dtype, **layouts.get(name, {}))
@@ -71,7 +71,7 @@ def graph(build: Build, arrays: dict[str, Array], **layouts: Any) -> dg.Graph:
 
 
 def both(g: dg.Graph, arrays: dict[str, Array], threads: int = 2) -> list[tuple[Array, Array]]:
-    """Pairs of what `cpu` and `reference` give."""
+    """Pairs of the results of `cpu` and `reference`."""
     device = CpuDevice(threads)
     got = device.compile(g.lower(fuse=False), reason="test").run(arrays)
     expected = g.compile("reference", fuse=False).run(arrays)
@@ -79,9 +79,9 @@ def both(g: dg.Graph, arrays: dict[str, Array], threads: int = 2) -> list[tuple[
 
 
 def near(got: Array, expected: Array, units: float, magnitude: Array | float | None = None) -> None:
-    """Within so many units of the expected numbers' magnitudes, or of the given ones; NaN and infinities alike.
+    """Checks results to `units` of the expected numbers' magnitudes, or of `magnitude`; NaN and infinities must match.
 
-    A float16 is rounded once more, after which it may be a neighbour.
+    A float16 is rounded once more, so it may be the neighbouring number.
     """
     assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
     wide = expected.astype(np.float64)

@@ -1,4 +1,4 @@
-"""What `cpu` absorbs: fusing never hands to NumPy's definitions what runs natively when it is not fused."""
+"""What `cpu` absorbs: fusing never makes a node run by its definition in NumPy that runs natively without fusion."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "constant_pow": {"exponent": 3},
     "round": {"rounding_mode": "halves_to_nearest_even"},
 }
-ONE_CHANNEL = ("activation_softmax",)  # of tensors whose sizes but the last two are 1
+ONE_CHANNEL = ("activation_softmax",)  # needs tensors whose sizes except the last two are 1
 SCALED = tuple(each.name for each in REGISTRY.values() if issubclass(each, ScaledUnary))
 SOFTMAXES = ("activation_softmax", "activation_softmax1")
 
 
 @pytest.fixture
 def definitions(monkeypatch: pytest.MonkeyPatch) -> Callable[[dg.Graph, dict[str, Array], bool], Definitions]:
-    """The operators of which a run of a graph on `cpu` calls `evaluate`, or `apply` where they are fused."""
+    """The operators whose `evaluate`, or `apply` for fused ones, a run of a graph on `cpu` calls."""
     called: set[str] = set()
 
     def watch(cls: type[Operator], method: str) -> None:
@@ -122,7 +122,7 @@ def test_every_rule(path: pathlib.Path, definitions: Any) -> None:
 @pytest.mark.parametrize("seed", range(150))
 def test_random_graphs(seed: int, definitions: Any) -> None:
     sample = graph_of(seed)
-    if not sample.tame:  # what is not finite is left to the definitions, whatever is fused
+    if not sample.tame:  # numbers that are not finite are left to the definitions, fused or not
         sample = graph_of(seed + 10_000)
     assert definitions(sample.graph, sample.inputs, True) <= definitions(sample.graph, sample.inputs, False)
 

@@ -1,4 +1,4 @@
-"""Attention of the CPU executor: that of the reference, in float32."""
+"""Attention of the CPU executor equals the reference's, in float32."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ counts = st.integers(1, 4)
 
 
 def check(operator: Any, arrays: list[Any], greatest_score: float) -> None:
-    """Weights are wrong by what the scores are: some units in the last place of the greatest of their terms."""
+    """The weights have the error of the scores: some units in the last place of their greatest term."""
     relative = 1e-6 * (1 + greatest_score) + (2e-3 if operator.output.dtype.numpy == np.float16 else 0)
     for got, expected in zip(run(operator, *arrays), operator.evaluate(*arrays), strict=True):
         assert np.isfinite(expected).all()

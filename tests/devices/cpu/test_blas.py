@@ -1,4 +1,4 @@
-"""BLAS in a run: one thread of its own, its products shared between those of the run, and nothing left of the limit."""
+"""BLAS in a run: it has one thread, the run's threads share its products, and the limit is removed afterwards."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ BEFORE = 3  # threads that BLAS has outside of runs
 
 
 def blas_threads() -> set[int]:
-    """How many threads NumPy's BLAS has at the moment."""
+    """How many threads NumPy's BLAS has now."""
     return {library.get_threads() for library in blas.libraries()}
 
 
 @pytest.fixture(autouse=True)
 def many_threads() -> Iterator[None]:
-    """BLAS has several threads, whatever the machine is."""
+    """Gives BLAS several threads on any machine."""
     if not blas.libraries():
         pytest.skip("NumPy's BLAS is one that threadpoolctl cannot limit")
     with threadpoolctl.threadpool_limits(BEFORE, "blas"):
@@ -39,7 +39,7 @@ def many_threads() -> Iterator[None]:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[int], int]]:
-    """For each product of a run: the threads of BLAS, and those that share the product."""
+    """For each product of a run: the number of BLAS's threads, and of those that share the product."""
     noted: list[tuple[set[int], int]] = []
     original = _native.cpu_multiply
 
@@ -160,7 +160,7 @@ def test_the_environment_reaches_the_products(seen: list[tuple[set[int], int]]) 
 
 
 def test_what_the_definition_computes_has_one_thread_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not finite is left to `evaluate`."""
+    """Numbers that are not finite are left to `evaluate`."""
     noted: list[set[int]] = []
     original = Gemm.evaluate
 
@@ -189,7 +189,7 @@ def test_a_run_that_fails_leaves_no_limit(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_last_of_several_runs_takes_the_limit_back() -> None:
-    """Runs that begin and end one inside the other: BLAS has one thread as long as any of them is there."""
+    """Overlapping runs: BLAS has one thread as long as any of them runs."""
     inside, leave = [threading.Event() for _ in range(2)], [threading.Event() for _ in range(2)]
 
     def run(number: int) -> None:

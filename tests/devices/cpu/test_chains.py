@@ -1,4 +1,4 @@
-"""Chains: sums, products and bounds that the executor joins give, bit for bit, what they give one by one."""
+"""Chains: joined sums, products and bounds give the same bits as separate ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EDGES = np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38, -3e
 
 
 def check(graph: dg.Graph, inputs: dict[str, Array]) -> None:
-    """The results of `cpu` are those of `reference`, in float32 bit for bit; of NaN only that it is one."""
+    """`cpu` and `reference` give the same results, in float32 bit for bit, except for the bits of NaN."""
     results = CpuDevice(2).compile(graph.lower(fuse=False), reason="test").run(inputs)
     with np.errstate(all="ignore"):
         expected = graph.compile("reference", fuse=False).run(inputs)
@@ -37,7 +37,7 @@ def edges(seed: int, sizes: tuple[int, ...] = SIZES) -> Array:
     return np.where(random.random(sizes) < 0.4, random.choice(EDGES, sizes), numbers).astype(np.float32)
 
 
-# What a step makes of the value so far and an operand.
+# Steps: functions of the value so far and an operand.
 STEPS = {
     "x + o": lambda x, o: x + o,
     "o + x": lambda x, o: o + x,
@@ -83,7 +83,7 @@ def build(steps: list[tuple[str, str]], outputs: frozenset[int]) -> dg.Graph:
         x = STEPS[step](x, operand)
         if index in outputs or index == len(steps) - 1:
             graph.output(f"y{index}", x)
-    for name, value in given.items():  # inputs must be used
+    for name, value in given.items():  # every input must be read
         if isinstance(value, dg.Value):
             graph.output(f"used {name}", dg.identity(value))
     return graph
@@ -110,7 +110,7 @@ def test_chains_of_anything(steps: list[tuple[str, str]], outputs: frozenset[int
 @pytest.mark.parametrize("operand", OPERANDS)
 @pytest.mark.parametrize(("first", "last"), [("x + o", "x - o"), ("o - x", "o + x"), ("x - o", "o - x")])
 def test_all_that_one_instruction_can_be(first: str, last: str, operand: str) -> None:
-    """(x ± b) · m ± a and a bound, with every kind of operand in each place."""
+    """(x ± b) · m ± a and a bound, with every kind of operand at each position."""
     for factor in OPERANDS:
         check(build([(first, operand), ("x * o", factor), (last, operand), ("relu", "array")], frozenset()), INPUTS)
 
@@ -149,7 +149,7 @@ def test_sequences_count_beyond_signed_indices(first: int, level: str) -> None:
 
 
 def test_rows_beside_reductions() -> None:
-    """A chain whose operands are one number a row, as normalization has it."""
+    """A chain whose operands have one number per row, as in a normalization."""
     graph = dg.Graph("rows")
     x = graph.input("x", sizes=SIZES, dtype="float32")
     scale = graph.input("scale", sizes=(1, SIZES[1]), dtype="float32")

@@ -1,4 +1,4 @@
-"""Convolutions of the CPU executor: those of the reference, in float32."""
+"""Convolutions of the CPU executor equal the reference's, in float32."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlgraph.errors import OperatorError
 
 @st.composite
 def windows(draw: st.DrawFn, backward: bool = False) -> dict[str, Any]:
-    """Sizes and fields of a convolution that exists."""
+    """Sizes and fields of a legal convolution."""
     spatial = draw(st.integers(1, 3))
 
     def each(low: int, high: int) -> tuple[int, ...]:

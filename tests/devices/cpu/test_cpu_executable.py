@@ -1,4 +1,4 @@
-"""CpuExecutable: aliasing, the output pool, bound runs, what it tells of itself, and its errors."""
+"""CpuExecutable: aliasing, the output pool, bound runs, its statistics, and its errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def small() -> dg.Graph:
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
-# Outputs in the inputs' memory: the results are those of a run that reads all inputs first.
+# Outputs in the inputs' memory: the results are as if the run read all inputs first.
 
 N = 4096
 
@@ -137,10 +137,10 @@ def test_a_run_into_given_arrays_allocates_nothing() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 4096  # a dictionary, no array
+    assert peak < 4096  # a dictionary, but no array
 
 
-# What it tells.
+# Statistics.
 
 
 def test_stats_say_what_ran_how() -> None:

@@ -1,4 +1,4 @@
-"""Threads: regions shared between them, several runs at once, forks, and quiet when idle."""
+"""Threads: they share regions; several runs at once; forks; idle threads use no time."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_the_environment_says_a_number_of_threads(value: str, monkeypatch: pytes
     with pytest.raises(dg.DeviceError) as caught:
         ones(8).compile("cpu")
     assert (caught.value.field, caught.value.got, caught.value.allowed) == ("DMLGRAPH_THREADS", value, "1 to 1024")
-    assert ones(8).compile("cpu", threads=2).stats["threads"] == 2  # what is asked for comes first
+    assert ones(8).compile("cpu", threads=2).stats["threads"] == 2  # threads= has priority
 
 
 @pytest.mark.parametrize("value", ["", "  ", " 3 "])

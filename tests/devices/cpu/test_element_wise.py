@@ -1,4 +1,4 @@
-"""Instructions of element-wise operators: they give what `evaluate` gives, for every operator and data type."""
+"""Instructions of element-wise operators agree with `evaluate`, for every operator and data type."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dmlgraph.tensor import DataType, TensorDesc
 Array = np.ndarray[Any, Any]
 
 NAN, INF = float("nan"), float("inf")
-COUNT = 1009  # odd, so that no loop's end is left out
+COUNT = 1009  # odd, so that the ends of all loops run
 
-# Attributes that some operators must be given, or that more is to be tried of.
+# Attributes that are required, or of which more values are tried.
 ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
     "clip": [{"min": low, "max": high} for low, high in [(-1.5, 6.25), (5, -5), (-INF, INF), (NAN, 2), (-2, NAN)]],
     "clip1": [{"min": 1, "max": 6}, {"min": 6, "max": 1}],
@@ -58,7 +58,7 @@ ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
 }
 SCALE_BIAS = {"scale": 1.7, "bias": -0.6}
 
-# How far results may be from `evaluate`, in units in the last place; what is not named is exact.
+# How far results may be from `evaluate`, in units in the last place; other operators are exact.
 FLOAT32_ULP = {
     **dict.fromkeys(["exp", "log", "acos", "cosh", "asinh", "acosh", "atanh", "atan_yx", "pow", "constant_pow"], 1),
     **dict.fromkeys(["activation_softsign", "activation_elu", "activation_celu"], 2),
@@ -67,12 +67,13 @@ FLOAT32_ULP = {
     **dict.fromkeys(["activation_scaled_elu", "activation_scaled_tanh", "activation_swish"], 4),
     "activation_gelu": 8,
 }
-# float16 is rounded from float32, where `evaluate` rounds from float64.  Activations of tensors take the same steps;
-# fused ones work on float32.
+# float16 is rounded from float32, while `evaluate` rounds from float64.  Activations of tensors have the same steps as
+# `evaluate`; fused ones work in float32.
 FLOAT16_ULP = dict.fromkeys(FLOAT32_ULP, 1) | dict.fromkeys(
     ["activation_leaky_relu", "activation_linear", "activation_hard_sigmoid", "activation_hard_swish"], 1
 )
-# Nearer to zero the unit is this number's: `evaluate` has 1 + erf x, which loses its digits there; subnormal factors.
+# Nearer to zero the unit is that of this number: GELU's `evaluate` computes 1 + erf x, which loses its digits there,
+# and SWISH's factors become subnormal.
 ULP_FLOOR = {"activation_gelu": 2.0**-20, "activation_swish": 2.0**-100}
 
 ELEMENT_WISE = [
@@ -81,13 +82,13 @@ ELEMENT_WISE = [
 # Element-wise operators that have no instructions, and why.
 WITHOUT = {
     "fill_value_constant": "its value is a scalar operand",
-    "diagonal_matrix": "its elements are told apart by their place",
-    "diagonal_matrix1": "its elements are told apart by their place",
+    "diagonal_matrix": "its elements depend on their positions",
+    "diagonal_matrix1": "its elements depend on their positions",
 }
 
 
 def sample(dtype: DataType, seed: int) -> Array:
-    """Edge values, small numbers, and bit patterns at random."""
+    """Edge values, small numbers, and random bit patterns."""
     random = np.random.default_rng(seed)
     if dtype.is_float:
         edges = [0, 0.5, 1, 1.5, 2, 2.5, 3, 0.49999997, 65504, 1e-45, 1.2e-38, 3.4e38, 88.7, 89, 104, 127.5, 255.5]
@@ -108,7 +109,7 @@ def sample(dtype: DataType, seed: int) -> Array:
 
 
 def execute(code: tuple[Instruction, ...], inputs: list[Array], level: str) -> Array:
-    """The instructions' last result."""
+    """The result of the last instruction."""
     results: list[Array] = []
     for opcode, places, operand, result, immediates in code:
         out = np.empty(COUNT, result.numpy)
@@ -125,7 +126,7 @@ def ordered(values: Array) -> Array:
 
 
 def distance(got: Array, expected: Array, floor: float) -> Array:
-    """In units in the last place; NaN is near NaN only, and what is below `floor` has its unit."""
+    """The distance in units in the last place; NaN is near NaN only; numbers below `floor` have the unit of `floor`."""
     with np.errstate(all="ignore"):
         units = np.abs(ordered(got) - ordered(expected)).astype(float)
         unit = np.spacing(got.dtype.type(floor)).astype(float)
@@ -161,7 +162,7 @@ def bounds(operator: Operator, dtype: DataType) -> tuple[float, float]:
 
 
 def legal(name: str) -> Iterator[Operator]:
-    """The operator for every combination of data types that is legal, with its attributes."""
+    """The operator for every legal combination of data types, with its attributes."""
     cls = REGISTRY[name]
     types = {row.tensor: [each for each in DataType if row.takes(each)] for row in cls.support().levels[newest(cls)]}
     member = {each.field: each.name for each in cls.members if each.field}

@@ -1,4 +1,4 @@
-"""Gather and scatter on the device `cpu`: the very elements that `reference` takes and puts."""
+"""Gather and scatter on the device `cpu` read and write exactly the elements that `reference` does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INDEX_DTYPES = ("uint32", "int32", "uint64", "int64")
 
 
 def check(build: Any, inputs: dict[str, Array], *, native: bool = True) -> None:
-    """The device gives `reference`'s elements, by a native step if it may."""
+    """The device gives `reference`'s elements, by a native step if `native`."""
     g = graph(build, inputs)
     for got, expected in both(g, inputs):
         np.testing.assert_array_equal(got, expected)
@@ -26,7 +26,7 @@ def check(build: Any, inputs: dict[str, Array], *, native: bool = True) -> None:
 
 
 def some(sizes: tuple[int, ...], dtype: str, limit: int, seed: int = 0) -> Array:
-    """Indices of which one in five is beyond the ends."""
+    """Indices; one in five is beyond the ends."""
     low = 0 if dtype.startswith("u") else -limit
     random = np.random.default_rng(seed)
     inside = random.integers(low, limit, sizes)
@@ -83,7 +83,7 @@ def test_gather_nd_of_batches(index_dtype: str, batches: int) -> None:
 @pytest.mark.parametrize("index_dtype", INDEX_DTYPES)
 @pytest.mark.parametrize("axis", range(3))
 def test_scatter_elements(dtype: str, index_dtype: str, axis: int) -> None:
-    """Indices that come several times: the last update stays."""
+    """Indices that occur several times: the last update stays."""
     sizes = (4, 5, 60)
     given = (*sizes[:axis], min(3, sizes[axis]), *sizes[axis + 1 :])
     check(

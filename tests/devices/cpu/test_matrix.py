@@ -1,4 +1,4 @@
-"""Matrix products of the CPU executor: those of the reference, in float32."""
+"""Matrix products of the CPU executor equal the reference's, in float32."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TestGemm:
         name = f"activation_{activation}"
         operator = make("gemm", a=desc((3, 5)), b=desc((5, 4)), fused_activation=name)
         arrays = filled(operator, seed)
-        # None of them is steeper than 1; each may be wrong by 4 units in the last place itself.
+        # No slope exceeds 1; each function may add an error of 4 units in the last place.
         (magnitudes,) = make("gemm", a=desc((3, 5)), b=desc((5, 4))).evaluate(
             *(x if x is None else abs(x) for x in arrays)
         )

@@ -18,7 +18,7 @@ def image(sizes: tuple[int, ...] = (2, 4, 6, 8), dtype: str = "float32") -> Arra
 
 
 def check(graph: dg.Graph, **inputs: Array) -> dict[str, Any]:
-    """The results are those of `reference`, and nothing ran in Python; the stats."""
+    """The results equal those of `reference`, and nothing ran in Python; returns the statistics."""
     executable = CpuDevice(2).compile(graph.lower(fuse=False), reason="test")
     results = executable.run(inputs)
     for name, expected in graph.compile("reference", fuse=False).run(inputs).items():

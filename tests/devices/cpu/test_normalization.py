@@ -1,4 +1,4 @@
-"""Normalizations on the device `cpu`: sums, means and deviations are taken in float64."""
+"""Normalizations on the device `cpu`: sums, means and deviations are computed in float64."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNITS = 10
 
 
 def compare(build: Any, arrays: dict[str, Array], shift: Array | float = 0.0) -> None:
-    """Within some units of the numbers before the shift, and after it."""
+    """Checks results to some units of the numbers before and after the shift."""
     ((got, expected),) = both(graph(build, arrays), arrays)
     near(got, expected, UNITS, np.abs(expected.astype(np.float64)) + np.abs(shift))
 

@@ -1,4 +1,4 @@
-"""Plan: which nodes run together, how the others run, and what memory it takes."""
+"""Plan: which nodes run together, how the others run, and how much memory that takes."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_temporary_buffers_share_memory_when_they_live_at_different_times() -> N
     size = 1 << 12
     g = dg.Graph()
     value = g.input("x", sizes=[64, 64], dtype="float32")
-    for _ in range(20):  # reductions part the regions
+    for _ in range(20):  # reductions separate the regions
         value = value - dg.reduce(value, function="max", axes=[1])
     g.output("y", value)
     executable = compiled(g)
@@ -185,7 +185,11 @@ SCAN = {"axis": 0, "from_end": False, "is_exclusive": False, "is_product": False
     ("nodes", "outputs", "message"),
     [
         ([("odd", "n", (0,), (X,), (X,), ())], [1], "'odd' is no kind of node"),
-        ([("element_wise", "n", (5,), (X,), (X,), (ADD,))], [1], "node 'n' reads what is not computed before it"),
+        (
+            [("element_wise", "n", (5,), (X,), (X,), (ADD,))],
+            [1],
+            "node 'n' reads a value that is not computed before it",
+        ),
         ([("element_wise", "n", (), (X,), (X,), (ADD,))], [1], "node 'n'"),
         ([("element_wise", "n", (0,), (X,), (X,), (("ODD", (0,), X.dtype, X.dtype, ()),))], [1], "no kernel ODD"),
         ([("element_wise", "n", (0,), (X,), (X,), (("ADD", (0,), X.dtype, X.dtype, ()),))], [1], "number of operands"),
@@ -195,7 +199,7 @@ SCAN = {"axis": 0, "from_end": False, "is_exclusive": False, "is_product": False
         ([("native", "n", (0,), (X,), (X,), ("scan", {"axis": 0}))], [1], "lacks the parameter 'from_end'"),
         ([("native", "n", (0,), (X,), (X,), ("scan", {**SCAN, "axis": "first"}))], [1], "an integer"),
         ([("native", "n", (0,), (X,), (X,), ("scan", {**SCAN, "depth": 1}))], [1], "scan: .* other parameters"),
-        ([], [7], "an output is no value"),
+        ([], [7], "an output is not a value of the graph"),
         ([], [0], "an input or constant cannot be an output"),
     ],
     ids=str,

@@ -1,4 +1,4 @@
-"""Pooling of the CPU executor: that of the reference, dimension by dimension."""
+"""Pooling of the CPU executor equals the reference's, dimension by dimension."""
 
 from __future__ import annotations
 

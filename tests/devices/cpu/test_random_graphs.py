@@ -1,4 +1,4 @@
-"""Random graphs of exact operators give on `cpu`, bit for bit, what they give on `reference`."""
+"""Random graphs of exact operators give the same bits on `cpu` and `reference`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BINARY = [
 
 
 def transposed(value: dg.Value) -> dg.Value:
-    """The same values, laid out with the last dimension outermost."""
+    """The same values in a layout with the last dimension outermost."""
     sizes = value.desc.sizes
     inner = math.prod(sizes[:-1])
     strides = [math.prod(sizes[axis + 1 : -1]) for axis in range(len(sizes) - 1)] + [inner]
@@ -41,7 +41,7 @@ def transposed(value: dg.Value) -> dg.Value:
 
 @st.composite
 def layouts(draw: st.DrawFn, sizes: tuple[int, ...], dtype: str) -> Array:
-    """An array of numbers that lies in some way in its memory."""
+    """An array of numbers in a random layout."""
     steps = [draw(st.sampled_from([1, 1, 1, 2, -1])) for _ in sizes]
     order = draw(st.permutations(range(len(sizes))))
     whole = np.zeros([sizes[axis] * abs(steps[axis]) for axis in order], dtype)
@@ -97,7 +97,7 @@ def graphs(draw: st.DrawFn) -> tuple[dg.Graph, dict[str, Array], dict[str, Array
         if draw(st.booleans()):
             out[f"y{index}"] = draw(layouts(value.desc.sizes, str(value.desc.dtype)))
         elif index == 0 and given.shape == value.desc.sizes and str(value.desc.dtype) == dtype:
-            out["y0"] = given  # in the place of an input
+            out["y0"] = given  # in the memory of an input
     return g, inputs, out
 
 

@@ -1,4 +1,4 @@
-"""Recurrent networks of the CPU executor: those of the reference, in float32."""
+"""Recurrent networks of the CPU executor equal the reference's, in float32."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from near import desc, filled, layouts, make, run, seeds
 
-# Operator → gates, activations, fields of its own.
+# Operator → gates, activations, its own fields.
 NETWORKS: dict[str, tuple[int, list[str], dict[str, Any]]] = {
     "rnn": (1, ["activation_tanh"], {}),
     "lstm": (

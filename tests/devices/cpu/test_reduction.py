@@ -1,4 +1,4 @@
-"""Reductions on the device `cpu`: sums of floats are all but rounded once, everything else is exact."""
+"""Reductions on the device `cpu`: sums of floats are almost only rounded once, everything else is exact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rows import INF, NAN, SHAPES, Array, both, graph, near, numbers, shapes_and
 
 import dmlgraph as dg
 
-# By function: how far off, in units of the sum of the terms' magnitudes.
+# By function: the greatest error, in units of the sum of the terms' magnitudes.
 FLOATS = {
     "sum": 2, "average": 2, "l1": 2, "l2": 2, "sum_square": 2, "multiply": 2, "log_sum": 2, "log_sum_exp": 8,
     "max": 0, "min": 0, "argmax": 0, "argmin": 0,
@@ -85,7 +85,7 @@ def test_any_axes_and_strides(shape: Any, function: str, seed: int, order: Any) 
     ],
 )
 def test_special_numbers(function: str, row: list[float], gives: float) -> None:
-    """As docs/measured.md has it, in rows of any length along either axis: the rest is what changes nothing."""
+    """As docs/measured.md says, in rows of any length along either axis: the row is filled with neutral elements."""
     idle = {"max": NAN, "min": NAN, "sum": 0, "l2": 0, "argmax": NAN, "argmin": NAN}[function]
     for length in (len(row), 100, 1500, 40000):
         x = np.full((2, length), idle, np.float32)
@@ -101,7 +101,7 @@ def test_special_numbers(function: str, row: list[float], gives: float) -> None:
 @pytest.mark.parametrize("direction", ["increasing", "decreasing"])
 @pytest.mark.parametrize(("sizes", "axes"), SHAPES[2:], ids=str)
 def test_places_of_extremes(operator: Any, direction: str, sizes: tuple[int, ...], axes: tuple[int, ...]) -> None:
-    """There are many equal ones, and some NaN."""
+    """Many elements are equal, and some are NaN."""
     x = np.random.default_rng(0).integers(0, 3, sizes).astype(np.float32)
     x.ravel()[::7] = NAN
     g = graph(lambda x: operator(x, axes=axes, axis_direction=direction), {"x": x})
@@ -123,7 +123,7 @@ def test_the_number_of_threads_changes_nothing(sizes: tuple[int, ...], function:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_large_sums_lose_nothing(dtype: str) -> None:
-    """2^24 and then ones: in float32 they would all be lost."""
+    """2^24, then ones: a float32 sum would lose all of them."""
     x = np.ones((1, 4097), dtype)
     x[0, 0] = 2**24 if dtype == "float32" else 2**11
     compare("sum", x, (1,))
@@ -131,7 +131,7 @@ def test_large_sums_lose_nothing(dtype: str) -> None:
 
 
 def test_repeated_elements_are_read_in_place() -> None:
-    """A tensor that is repeated along what is reduced, and along what is kept."""
+    """A tensor that is repeated along a reduced axis, and along a kept one."""
     x = numbers((6, 1))
     g = dg.Graph("repeated")
     value = g.input("x", sizes=[6, 1], dtype="float32")

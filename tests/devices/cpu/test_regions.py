@@ -1,4 +1,4 @@
-"""Regions: element-wise nodes that run as one pass read every layout in place and give what `reference` gives."""
+"""Regions: element-wise nodes that run as one pass read every layout in place and agree with `reference`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DTYPES = ("float16", "float32", "int8", "int16", "int32", "int64", "uint8", "uin
 
 
 def both(graph: dg.Graph, inputs: dict[str, Array], threads: int = 2) -> dict[str, Array]:
-    """The results of `cpu`, which must be those of `reference` bit for bit."""
+    """The results of `cpu`, which must have the same bits as those of `reference`."""
     desc = graph.lower(fuse=False)
     results = CpuDevice(threads).compile(desc, reason="test").run(inputs)
     expected = graph.compile("reference", fuse=False).run(inputs)
@@ -61,7 +61,7 @@ def test_every_data_type(dtype: str) -> None:
         ((4, 1, 6, 1), (1, 5, 1, 7)),
         ((2, 3, 300, 2), (3, 1, 1)),
         ((2, 3, 64, 64), (1, 3, 1, 1)),
-        ((100001,), (100001,)),  # no whole number of blocks
+        ((100001,), (100001,)),  # not a whole number of blocks
         ((3, 1, 1, 33333), (1, 2, 1, 33333)),
         ((2, 2, 2, 2, 2, 2, 2, 2), (2, 1, 2, 1, 2, 1, 2, 1)),
     ],
@@ -101,7 +101,7 @@ def test_the_callers_arrays_may_have_any_layout(layout: str, sizes: tuple[int, i
 
 @pytest.mark.parametrize("sizes", [(2, 3), (3, 700), (33, 65)], ids=str)
 def test_transposed_operands_are_read_in_place(sizes: tuple[int, int]) -> None:
-    """A transpose is a pair of strides: the second of these nodes reads what the first wrote the other way round."""
+    """A transpose is a pair of strides: the second node reads the first one's output in the other order."""
     rows = sizes[0]
     g = dg.Graph()
     x = g.input("x", sizes=sizes, dtype="float32")
@@ -116,7 +116,7 @@ def test_transposed_operands_are_read_in_place(sizes: tuple[int, int]) -> None:
 @pytest.mark.parametrize("channels", [2, 3, 4, 5])
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
 def test_pixels_become_planes_and_planes_pixels(dtype: str, channels: int, pixels: int) -> None:
-    """Channels side by side are read, and written, as channels behind one another."""
+    """Interleaved channels are read and written as planes."""
     sizes, interleaved = (2, channels, pixels), (channels * pixels, 1, channels)
     g = dg.Graph()
     x = g.input("x", sizes=sizes, dtype=dtype, strides=interleaved)

@@ -1,4 +1,4 @@
-"""Resampling of the CPU executor: that of the reference, in float32."""
+"""Resampling of the CPU executor equals the reference's, in float32."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TestResample:
         check_exact(operator, [x])
 
     def test_large_ones(self) -> None:
-        for size in (100, 600):  # below and above what is done by matrices
+        for size in (100, 600):  # below and above the longest dimension for a matrix
             operator = make(
                 "resample", input=desc((1, 3, 40, size)), scales=(1, 1, 2, 1.5), interpolation_mode="linear"
             )

@@ -13,11 +13,11 @@ from rows import Array, both, graph, near, numbers
 import dmlgraph as dg
 from dmlgraph.devices.cpu import CpuDevice
 
-UNITS = 40  # of rounding at every node, which is the same on both devices but for functions and sums
+UNITS = 40  # for rounding at every node, which is the same on both devices except for functions and sums
 
 
 def passes(g: dg.Graph) -> int:
-    """How many steps there are."""
+    """The number of steps."""
     stats = CpuDevice(1).compile(g.lower(fuse=False), reason="test").stats
     return len(stats["regions"]) + len(stats["native"]) + len(stats["python"])
 
@@ -92,7 +92,7 @@ def test_values_that_others_want_are_stored() -> None:
 
 
 def test_a_row_value_that_another_row_wants() -> None:
-    """The matrix less its row sums upside down."""
+    """The matrix minus its row sums in reverse order."""
     x = numbers((60, 70))
 
     def build(x: dg.Value) -> dg.Value:
@@ -105,7 +105,7 @@ def test_a_row_value_that_another_row_wants() -> None:
 
 @pytest.mark.parametrize("sizes", [(60, 70), (7, 2000), (2000, 7)])
 def test_results_with_strides_of_their_own(sizes: tuple[int, int]) -> None:
-    """Column by column, with gaps: as what is reduced, as what is left of it, as the normalized result."""
+    """Column by column, with gaps: the reduced tensor, the reduction, and the normalized result."""
 
     def build(x: dg.Value) -> tuple[dg.Value, ...]:
         turned = dg.exp(x, output={"strides": [1, sizes[0] + 3]})
@@ -160,7 +160,7 @@ def test_arrays_with_strides_and_results_into_them(layout: Any) -> None:
     near(room[::2, 1::2], expected, UNITS, np.abs(expected) + 4)
     assert not room[1::2].any()
     if arrays["x"].flags.writeable:
-        executable.run(arrays, out={"y0": arrays["x"]})  # in place: as if it were read first
+        executable.run(arrays, out={"y0": arrays["x"]})  # in place: as if the input were read first
         near(arrays["x"], expected, UNITS, np.abs(expected) + 4)
 
 

@@ -30,7 +30,7 @@ def test_every_total_is_exact(operator: Any, field: str, dtype: str, exclusive: 
 
 
 def test_strides() -> None:
-    """The caller's array is copied, a result with strides of its own is left to `evaluate`."""
+    """The caller's array is copied; a result with strides is left to `evaluate`."""
     x = np.asfortranarray(numbers((1, 1, 6, 7)))
     compare(dg.cumulative_summation, {"has_exclusive_sum": False}, x, 2, "increasing")
     g = graph(

@@ -1,6 +1,7 @@
-"""Softmax and its kin on the device `cpu`.
+"""Softmax and its variants on the device `cpu`.
 
-The difference to the greatest element is a float32: half a unit of it in the exponent counts as often as it is large.
+The difference to the greatest element is a float32: its relative rounding error, times its magnitude, is the relative
+error of the exponential.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def test_any_axes(shape: Any) -> None:
 @pytest.mark.parametrize("length", [3, 100, 3000, 20000])
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_special_numbers(operator: Any, length: int) -> None:
-    """Masked elements, masked rows, infinities, NaN first and later, far apart numbers."""
+    """Masked elements, masked rows, infinities, NaN at the first and at later positions, distant numbers."""
     x = np.full((7, length), -1.0, np.float32)
     x[0, 1] = -INF
     x[1] = -INF

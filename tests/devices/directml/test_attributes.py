@@ -1,4 +1,4 @@
-"""Which attributes DirectML refuses: dmlgraph refuses the same, at the level of the library, and no others."""
+"""Which attributes DirectML refuses: dmlgraph refuses exactly the same at the library's feature level."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WITH_FLOATS = [
 
 
 def values(kind: Kind, given: Any) -> Iterator[Any]:
-    """A field's values with each of the numbers in it, the others as they are given."""
+    """A field's values, each with one number replaced."""
     for number in NUMBERS:
         if kind is Kind.FLOAT:
             yield number
@@ -65,7 +65,7 @@ def is_legal(operator: Operator, device: DirectMLDevice, **changes: Any) -> bool
 
 
 def nodes(desc: GraphDesc, operator: type[Operator]) -> tuple[int, Operator]:
-    """Where the operator's node is, and the operator with its fields."""
+    """The index of the operator's node, and the operator with its fields."""
     found = ((i, node.operator) for i, node in enumerate(desc.nodes) if isinstance(node, OperatorDescNode))
     return next((index, each) for index, each in found if type(each) is operator)
 
@@ -78,7 +78,7 @@ def test_floats_are_refused_where_directml_refuses_them(operator: type[Operator]
         if member.field is None or member.kind not in FLOATS:
             continue
         for value in values(member.kind, getattr(node, member.field)):
-            # Unchecked, as the device would get it from dmlgraph if that took it.
+            # Unchecked, as the device would get it if dmlgraph accepted it.
             changed = node.model_copy(update={member.field: value})
             everything = [*desc.nodes]
             everything[index] = dataclasses.replace(desc.nodes[index], operator=changed)

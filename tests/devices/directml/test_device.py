@@ -74,7 +74,7 @@ def numbers(*sizes: int, seed: int = 0) -> Array:
 
 
 def weighted(owned: bool) -> dg.Graph:
-    """y = x @ w, w given by the user and, where owned, kept by DirectML."""
+    """y = x @ w; the user gives w, and DirectML keeps it if it is owned."""
     graph = dg.Graph("weighted")
     x = graph.input("x", sizes=[1, 1, 4, 8], dtype="float32")
     w = graph.input("w", sizes=[1, 1, 8, 6], dtype="float32", owned=owned)
@@ -240,7 +240,7 @@ def test_unused_input(directml: DirectMLDevice) -> None:
 
 
 def test_empty_array_may_be_null(directml: DirectMLDevice) -> None:
-    """An operator's array with no elements is packed as a null pointer: DirectML takes it."""
+    """An operator's array with no elements is packed as a null pointer; DirectML accepts that."""
     tensor = _native.TensorDesc(1, 0, [2, 3], None, 24)
     fields = [("enum", 10), ("tensor", tensor), ("tensor", tensor), ("u32", 0), ("u32s", [])]
     node = ("sum", _native.OperatorDesc(Reduce.support().value, fields))
@@ -391,7 +391,7 @@ class TestStats:
 
 @on_linux
 class TestSoftwareAdapter:
-    """What only the adapter of Linux can show: it counts."""
+    """What only the adapter of Linux can show, because it counts."""
 
     @pytest.fixture
     def adapter(self, directml: DirectMLDevice) -> Iterator[Any]:
@@ -401,14 +401,14 @@ class TestSoftwareAdapter:
         adapter.load().suppress_dispatches(False)
 
     def test_cycles_leave_nothing_behind(self, directml: DirectMLDevice, adapter: Any) -> None:
-        """300 times compile, run and close: no object and no memory stays."""
+        """Compiles, runs and closes 300 times: no object and no memory stays."""
         graph, x = ramp([1, 1, 16, 64]), numbers(1, 1, 16, 64)
 
         def cycle() -> None:
             with compile_on(directml, graph) as executable:
                 executable.run({"x": x})
 
-        for _ in range(20):  # caches fill
+        for _ in range(20):  # fills caches
             cycle()
         gc.collect()
         objects, memory = directml.runtime.library.counter("live_objects"), resident_bytes()
@@ -428,7 +428,7 @@ class TestSoftwareAdapter:
         assert directml.runtime.library.counter("live_objects") == objects
 
     def test_without_dispatches_the_comparison_fails(self, directml: DirectMLDevice, adapter: Any) -> None:
-        """The negative control: what DirectML computes is what is compared."""
+        """The negative control: the comparison really sees DirectML's results."""
         graph, x = ramp([4]), np.abs(numbers(4)) + 1
         expected = by_reference(graph, {"x": x})["y"]
         with compile_on(directml, graph) as executable:
@@ -442,7 +442,7 @@ class TestSoftwareAdapter:
 
 
 def resident_bytes() -> int:
-    """Memory of this process that it would keep if malloc gave back all it could."""
+    """The memory of this process after malloc has given back all it can."""
     ctypes.CDLL(None).malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096
@@ -452,7 +452,7 @@ def resident_bytes() -> int:
 
 
 def single(operator: Any, *, fed: int = 1, **changes: Any) -> GraphDesc:
-    """A lowered graph of one node of which the first inputs are fed, to make wrong ones of."""
+    """A lowered graph of one node whose first `fed` inputs have edges; tests make it wrong."""
     slots = tuple(GraphInput(f"x{i}", operator.input_descs[i]) for i in range(fed))
     desc: dict[str, Any] = {
         "name": "wrong",
@@ -489,7 +489,7 @@ class TestErrors:
         assert "graph 'wrong': node 'the_node': CreateOperator failed with E_INVALIDARG (0x80070057)" in str(error)
 
     def test_refused_graph(self, directml: DirectMLDevice) -> None:
-        """A required input that nothing feeds."""
+        """A required input without an edge."""
         with pytest.raises(DirectMLError, match="CompileGraph failed with E_INVALIDARG") as caught:
             directml.compile(single(Add(a=SMALL, b=SMALL)), reason="asked for")
         assert (caught.value.graph, caught.value.node) == ("wrong", "the_node")
@@ -532,7 +532,7 @@ class TestErrors:
             directml.compile(single(Identity(input=SMALL), **slots), reason="asked for")
 
     def test_oversize_temporary_buffer(self, directml: DirectMLDevice) -> None:
-        """A graph whose inputs and outputs fit, but not what lies between them."""
+        """A graph whose inputs and outputs fit, but not its intermediate values."""
         graph = dg.Graph("wide")
         x = graph.input("x", sizes=[1, 1, 1, 1024], dtype="float32")
         column = graph.input("c", sizes=[1, 1, 1 << 20, 1], dtype="float32")
@@ -542,7 +542,7 @@ class TestErrors:
             compile_on(directml, graph)
 
     def test_removed_device(self, directml: DirectMLDevice) -> None:
-        """Both reasons are told, the device is marked lost, and a new one is made."""
+        """The error has both reasons, the device is marked lost, and a new one is made."""
         graph, x = ramp([4]), numbers(4)
         executable = compile_on(directml, graph)
         executable.run({"x": x})
@@ -595,7 +595,7 @@ class TestErrors:
         assert str(copy) == str(error) == "graph 'g': node 'n': it failed\nwhy"
 
 
-# ---- What there is here
+# ---- What exists on this machine
 
 
 @pytest.mark.usefixtures("directml")

@@ -1,4 +1,4 @@
-"""What the real DirectML gives other than the reference for infinities, overflows and the steps of float16."""
+"""Where the real DirectML differs from the reference: infinities, overflows and the steps of float16."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("directml_path")
 
 
 def both(operator: str, inputs: list[Array], **fields: Any) -> tuple[Array, Array]:
-    """What DirectML gives, and what the reference gives."""
+    """The results of DirectML and of the reference."""
     return run(operator, inputs, device="directml:software", **fields), run(operator, inputs, **fields)
 
 
@@ -37,7 +37,7 @@ def test_the_steps_of_mean_variance_normalization_in_float16(seed: int) -> None:
     root = np.sqrt(variance.astype(np.float32) + np.float32(0.01))
     steps = ((x - mean).astype(np.float32) / root).astype(np.float16) * scale + bias
     np.testing.assert_array_equal(got, steps)
-    assert (got != expected).any()  # which rounds once
+    assert (got != expected).any()  # the reference rounds once
 
 
 @pytest.mark.parametrize(("dtype", "large"), [("float32", 1e20), ("float16", 60000)])
@@ -45,7 +45,7 @@ def test_squares_overflow_in_normalizations(dtype: str, large: float) -> None:
     x = np.array([[[[large, 1, 2, 3]]]], dtype)
     fields = {"axes": [3], "normalize_variance": True, "epsilon": 1e-3}
     got, expected = both("mean_variance_normalization1", [x], **fields)
-    np.testing.assert_array_equal(got, np.zeros_like(x))  # over an infinite deviation
+    np.testing.assert_array_equal(got, np.zeros_like(x))  # divided by an infinite deviation
     assert abs(expected[0, 0, 0, 0]) > 1
 
 
@@ -59,7 +59,7 @@ def test_the_scale_of_batch_normalization_training_is_applied_to_the_mean_too() 
 
 
 def test_batch_normalization_training_of_a_single_element_in_float16() -> None:
-    """It is the bias; but x · factor and the mean's share of 3354 are float16, whose unit is 2 there."""
+    """The exact result is the bias; but x · factor and mean · factor are about 3354, where float16 has a unit of 2."""
     x, scale, bias = (np.full([1] * 4, number, np.float16) for number in (-5.484, 1.934, -1.17))
     for device, gives in (("directml:software", -2), ("reference", np.float16(-1.17))):
         output, *_ = run_all("batch_normalization_training", [x, scale, bias], device=device, epsilon=1e-5)
@@ -87,7 +87,7 @@ def test_the_product_of_a_linear_activation_overflows() -> None:
 
 
 def test_an_infinite_element_is_interpolated_with_itself() -> None:
-    """0 · ∞ where both neighbours are the same element."""
+    """0 · ∞ if both neighbours are the same element."""
     x = single([0, INF]).reshape(1, 2, 1, 1)
     fields = {"scales": [1, 1, 1, 2], "interpolation_mode": "linear"}
     got, expected = both("resample", [x], **fields)
@@ -111,7 +111,7 @@ def test_the_first_step_of_a_recurrence_has_no_product_with_a_state_that_is_left
 
 
 def test_activations_of_recurrent_networks_have_the_steps_of_float16() -> None:
-    """Those of the activation alone, on a sum that is rounded; the reference has float64."""
+    """The steps are those of a separate activation, on a rounded sum; the reference uses float64."""
     random = np.random.default_rng(0)
     x = random.normal(0, 3, [1, 1, 1000, 1]).astype(np.float16)
     one, zero = (np.full([1] * 4, number, np.float16) for number in (1, 0))

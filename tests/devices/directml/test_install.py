@@ -1,4 +1,4 @@
-"""`dmlgraph directml install`: whole or not at all."""
+"""`dmlgraph directml install`: it installs everything or nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Windows has Dir
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of this test's own."""
+    """An empty cache for one test."""
     monkeypatch.setenv("DMLGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -186,7 +186,7 @@ class TestRefused:
         self.refuse(tmp_path / "w.whl", "damaged")
 
     def test_zip_bomb(self, tmp_path: Path) -> None:
-        """4 GiB of zeros in the library's place: refused for what the wheel says of itself, before it is unpacked."""
+        """4 GiB of zeros instead of the library: refused by the size that the wheel states, before it is unpacked."""
         wheel = make_wheel(tmp_path / "w.whl", b"\0" * 1000, zipfile.ZIP_DEFLATED)
         data = bytearray(wheel.read_bytes())
         entry = data.rindex(b"PK\1\2")
@@ -195,7 +195,7 @@ class TestRefused:
         self.refuse(wheel, "libdirectml.so in .*; got 4294967294 bytes; allowed: 33755840 bytes")
 
     def test_wheel_that_lies_of_its_size(self, tmp_path: Path) -> None:
-        """The stream goes on behind what the wheel says: no more than that is unpacked."""
+        """The stream is longer than the wheel states: no more than the stated size is unpacked."""
         wheel = make_wheel(tmp_path / "w.whl", bytes(4 * installer.LIBRARY_BYTES), zipfile.ZIP_DEFLATED)
         data = bytearray(wheel.read_bytes())
         entry = data.rindex(b"PK\1\2")
@@ -204,10 +204,10 @@ class TestRefused:
         self.refuse(wheel, "is not a wheel, or damaged|is not the one")
 
     def test_directory_without_end(self, tmp_path: Path) -> None:
-        """A wheel's list of files is read as a whole, so it may not be long."""
+        """A wheel's list of files is read at once, so it must not be long."""
         end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 65535, 65535, 2**32 - 2, 0, 0)
         with (tmp_path / "w.whl").open("wb") as file:
-            file.truncate(2**32)  # takes no room on the disk
+            file.truncate(2**32)  # takes no space on the disk
             file.seek(0, os.SEEK_END)
             file.write(end)
         self.refuse(tmp_path / "w.whl", "is not a Linux wheel")

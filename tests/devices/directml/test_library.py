@@ -1,4 +1,4 @@
-"""Which libraries are taken: the order of places, the system's Direct3D 12, libraries that are no good."""
+"""Which libraries are used: the order of folders, the system's Direct3D 12, libraries that are damaged or too old."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NATIVE = HERE.parents[2] / "native"
 
 
 def elf(path: Path, *, machine: int = 62, sections: int = 0, magic: bytes = b"\x7fELF") -> Path:
-    """The header of a library with nothing in it."""
+    """The header of an empty library."""
     path.parent.mkdir(parents=True, exist_ok=True)
     ident = magic + bytes([2, 1, 1]) + bytes(9)
     path.write_bytes(ident + struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 0, 64, 0, 64, 0, 0, 64, sections, 0))
@@ -31,7 +31,7 @@ def elf(path: Path, *, machine: int = 62, sections: int = 0, magic: bytes = b"\x
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """A library in every place there is, by the name of the place."""
+    """A library in every folder that is searched, by the folder's name."""
     name = library.file_names().directml
     monkeypatch.setenv("DMLGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("DMLGRAPH_DIRECTML", str(tmp_path / "variable" / name))
@@ -85,7 +85,7 @@ def test_what_was_asked_for_is_never_passed_over(places: dict[str, Path]) -> Non
 
 @linux_only
 class TestDamagedLibrary:
-    """Found before it is loaded: half a library would end the process."""
+    """The damage is found before the library is loaded: half a library would end the process."""
 
     def test_cut_off(self, tmp_path: Path, directml_path: Path) -> None:
         data = directml_path.read_bytes()
@@ -112,7 +112,7 @@ class TestDamagedLibrary:
 
 @linux_only
 class TestInstalledLibrary:
-    """What `directml install` has fetched is compared with its digest; a library that the user names is not."""
+    """The library that `directml install` fetched is checked by its digest; a library that the user names is not."""
 
     @pytest.fixture
     def installed(self, places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -142,7 +142,7 @@ class TestInstalledLibrary:
         assert read == [installed]
 
     def test_a_library_that_was_put_in_its_place_is_a_message(self, installed: Path, tmp_path: Path) -> None:
-        """Of the same size and time: the inode tells."""
+        """It has the same size and time, but another inode."""
         library.find_directml()
         status = installed.stat()
         other = tmp_path / "other"
@@ -174,13 +174,13 @@ class TestInstalledLibrary:
         tmp_path.chmod(0o777)
         with pytest.raises(LibraryError, match=f"others may write to the folder {tmp_path} "):
             library.find_directml()
-        tmp_path.chmod(0o1777)  # where nobody can remove what is another's
+        tmp_path.chmod(0o1777)  # sticky: nobody can remove another user's files
         assert library.find_directml().path == installed
 
 
 @linux_only
 def test_a_damaged_library_does_not_end_the_process(directml_path: Path, tmp_path: Path) -> None:
-    """Its header is right, so that the loader would take it."""
+    """Its header is right, so the loader would accept it."""
     path = tmp_path / "cache" / "directml" / install.VERSION / "libdirectml.so"
     path.parent.mkdir(parents=True)
     data = bytearray(directml_path.read_bytes())
@@ -192,7 +192,7 @@ def test_a_damaged_library_does_not_end_the_process(directml_path: Path, tmp_pat
 
 @linux_only
 class TestDirect3D:
-    """The system's, where it has one (as WSL2 does), else this package's."""
+    """The system's if it has one, as WSL2 does, else this package's."""
 
     @pytest.fixture
     def system(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -256,7 +256,7 @@ class TestWindows:
         assert library.find_directml() == library.Found(Path("DirectML.dll"), "the system")
 
 
-# ---- In processes of their own, as one can load one set of libraries only
+# ---- In separate processes, because a process can load only one set of libraries
 
 OPEN = """
 from dmlgraph.devices.directml import library
@@ -273,7 +273,7 @@ except Exception as error:
 def in_process(
     use: str = "print(device.description)", *, choice: str = "software", setup: str = "", **variables: str
 ) -> str:
-    """What a new process prints that opens a device and uses it."""
+    """The output of a new process that opens a device and uses it."""
     code = OPEN.format(choice=choice, use=use, setup=setup)
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=os.environ | variables, check=False, capture_output=True, text=True
@@ -336,7 +336,7 @@ def test_failed_load_can_be_repeated(tmp_path: Path, directml_path: Path) -> Non
 
 @pytest.fixture(scope="session")
 def old_library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """DirectMLs that are too old, by how old."""
+    """Versions of DirectML that are too old, by how old they are."""
     built = {}
     for macro in ("OLDEST", "WITHOUT_GRAPHS", "WITH_GRAPHS"):
         built[macro] = tmp_path_factory.mktemp(macro) / "libdirectml.so"
@@ -347,7 +347,7 @@ def old_library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @linux_only
 class TestOldLibrary:
-    """Refused with what to do, or used as far as it goes."""
+    """It is refused with advice, or used as far as it can be."""
 
     def test_without_feature_levels(self, old_library: dict[str, Path]) -> None:
         path = old_library["OLDEST"]

@@ -1,7 +1,7 @@
-"""What the real DirectML does beyond what the checks of dmlgraph let a user ask for, or other than the reference.
+"""What the real DirectML does with requests that dmlgraph refuses, and where it differs from the reference.
 
-It refuses some of what its documentation allows, ignores some, differs from itself between data types, and ends the
-process on some; docs/measured.md lists each with its test.
+It refuses or ignores some documented requests, behaves differently for different data types, and some requests end
+the process; docs/measured.md lists each with its test.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ONE = np.ones([1, 1], "float32")
 
 
 def lowered(device: DirectMLDevice, operator: str, inputs: Sequence[Array], **attributes: Any) -> GraphDesc:
-    """A graph of one operator, of which every output is one of the graph's."""
+    """A graph of one operator; each of its outputs is an output of the graph."""
     graph = dg.Graph("one")
     tensors = [graph.input(f"x{i}", sizes=x.shape, dtype=x.dtype) for i, x in enumerate(inputs)]
     results = getattr(dg, operator)(*tensors, name="node", **attributes)
@@ -75,7 +75,7 @@ def assert_refused(device: DirectMLDevice, desc: GraphDesc) -> None:
 
 
 class TestRefused:
-    """CreateOperator takes less than the documentation says."""
+    """CreateOperator accepts less than the documentation says."""
 
     @pytest.mark.parametrize("dtype", ["float64", "int64", "uint64"])
     def test_scale_and_bias_of_64_bit_types(self, directml: DirectMLDevice, dtype: str) -> None:
@@ -83,7 +83,7 @@ class TestRefused:
         desc = lowered(directml, "identity", [x])
         assert_refused(directml, changed(desc, lambda _: {"scale_bias": ScaleBias(scale=2)}))
         (got,) = run(directml, changed(desc, lambda _: {"scale_bias": ScaleBias()}), [x])
-        np.testing.assert_array_equal(got, x)  # 1 and 0 are none
+        np.testing.assert_array_equal(got, x)  # a scale of 1 and a bias of 0 do nothing
 
     @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint64"])
     def test_training_step_of_another_type_than_uint32(self, directml: DirectMLDevice, dtype: str) -> None:
@@ -127,7 +127,7 @@ def fused_scale_bias(**both: float) -> Change:
 
 
 class TestIgnored:
-    """What is taken, and has no effect."""
+    """What is accepted, but has no effect."""
 
     @pytest.mark.parametrize("one", [{"scale": 2.0}, {"bias": -5.0}])
     def test_scale_or_bias_of_a_fused_clip(self, directml: DirectMLDevice, one: dict[str, float]) -> None:
@@ -145,7 +145,7 @@ class TestIgnored:
             desc, inputs=(desc.inputs[0], dataclasses.replace(desc.inputs[1], desc=column["values"]))
         )
         (got,) = run(directml, changed(desc, lambda _: column), [inputs[0], inputs[1].reshape(2, 1)])
-        np.testing.assert_array_equal(got, np.full([2, 3], 7))  # on is never found
+        np.testing.assert_array_equal(got, np.full([2, 3], 7))  # the on value is never found
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -165,7 +165,7 @@ class TestDiffers:
 
     @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 8])
     def test_which_of_two_zeros_max_takes(self, directml: DirectMLDevice, dtype: str, count: int) -> None:
-        """The first where elements are worked on together: four of float32, two of float16; else the second."""
+        """The first if elements are processed in groups, four of float32 or two of float16; else the second."""
         zeros = np.resize(np.array([0.0, -0.0], dtype), count)
         inputs = [zeros, -zeros]
         (got,) = run(directml, lowered(directml, "max", inputs), inputs)
@@ -173,7 +173,7 @@ class TestDiffers:
         assert np.signbit(got).tolist() == np.signbit(inputs[second]).tolist()
 
     def test_which_of_many_zeros_a_maximum_takes(self, directml: DirectMLDevice, dtype: str) -> None:
-        """One or the other, where the reference has the first."""
+        """Either of them; the reference has the first."""
         x = np.random.default_rng(0).choice([0.0, -0.0], (1, 1, 16, 64)).astype(dtype)
         seen: set[bool] = set()
         desc = lowered(directml, "reduce", [x], function="max", axes=[3])
@@ -187,7 +187,7 @@ class TestDiffers:
 
     @pytest.mark.parametrize("operator", ["activation_log_softmax", "activation_log_softmax1"])
     def test_log_softmax_beside_nan_and_infinity(self, directml: DirectMLDevice, dtype: str, operator: str) -> None:
-        """The logarithm is that of at least 1e-20, which is 0 in float16, where the sum is NaN."""
+        """If the sum is NaN, the logarithm is that of 1e-20, which is 0 in float16."""
         x = np.array([[NAN, 1, 2], [INF, 1, 2]], dtype)
         axes = {"axes": [1]} if operator.endswith("1") else {}
         (got,) = run(directml, lowered(directml, operator, [x], **axes), [x])
@@ -199,7 +199,7 @@ class TestDiffers:
     def test_an_absent_initial_state_is_not_multiplied(
         self, directml: DirectMLDevice, dtype: str, operator: str
     ) -> None:
-        """Beside infinite weights; zeros that are given are."""
+        """The weights are infinite; a given state of zeros is multiplied."""
         gates, functions = {"rnn": (1, 1), "lstm": (4, 3), "gru": (3, 2)}[operator]
         x, weight = np.ones([1] * 4, dtype), np.ones([1, 1, gates, 1], dtype)
         fields: dict[str, Any] = {"direction": "forward", "activation_descs": ["activation_identity"] * functions}
@@ -235,13 +235,13 @@ class TestDiffers:
             assert cell.ravel()[0] == cell.ravel()[1] != 0
 
     def test_celu_of_a_large_alpha(self, directml: DirectMLDevice, dtype: str) -> None:
-        """e^(x / alpha) is 1, of which nothing is left."""
+        """e^(x / alpha) is 1, so e^(x / alpha) − 1 is 0."""
         x = np.array([-3, -0.5, 2], dtype)
         (got,) = run(directml, lowered(directml, "activation_celu", [x], alpha=1e30), [x])
         np.testing.assert_array_equal(got, [0, 0, 2])
 
     def test_the_first_of_a_running_sum(self, directml: DirectMLDevice, dtype: str) -> None:
-        """0.0 where it is −0.0: it is added to 0."""
+        """0.0 for −0.0, because it is added to 0."""
         x = np.array([[-0.0, -0.0]], dtype)
         fields = {"axis": 1, "axis_direction": "increasing", "has_exclusive_sum": False}
         (got,) = run(directml, lowered(directml, "cumulative_summation", [x], **fields), [x])
@@ -249,7 +249,7 @@ class TestDiffers:
 
     @pytest.mark.parametrize("count", [1, 2, 3, 4])
     def test_the_sum_of_a_mean_in_float16(self, directml: DirectMLDevice, dtype: str, count: int) -> None:
-        """Rounded to float16, and so infinite, where the number of elements is odd."""
+        """It is rounded to float16, and so infinite, if the number of elements is odd."""
         inputs = [np.full(count, 65504, dtype), np.full(count, 32, dtype)]
         (got,) = run(directml, lowered(directml, "mean", inputs), inputs)
         overflows = dtype == "float16" and count % 2 == 1
@@ -257,7 +257,7 @@ class TestDiffers:
 
     @pytest.mark.parametrize("count", [1, 2, 3, 4])
     def test_the_difference_that_is_squared_in_float16(self, directml: DirectMLDevice, dtype: str, count: int) -> None:
-        """Rounded to float16 where the number of elements is odd."""
+        """It is rounded to float16 if the number of elements is odd."""
         inputs = [np.full(count, 3, dtype), np.full(count, 3 * 2.0**-10, dtype)]
         (got,) = run(directml, lowered(directml, "difference_square", inputs), inputs)
         difference = np.float64(3 - 3 * 2.0**-10)
@@ -266,7 +266,7 @@ class TestDiffers:
         np.testing.assert_array_equal(got, np.full(count, difference**2).astype(dtype))
 
     def test_activations_are_computed_in_the_tensors_type(self, directml: DirectMLDevice, dtype: str) -> None:
-        """2 · 65504 − 65504 overflows on the way in float16."""
+        """2 · 65504 − 65504: the product overflows in float16."""
         x = np.full(2, 65504, dtype)
         (got,) = run(directml, lowered(directml, "activation_linear", [x], alpha=2, beta=-65504), [x])
         np.testing.assert_array_equal(got, np.full(2, INF if dtype == "float16" else 65504, dtype))
@@ -291,7 +291,7 @@ class TestDiffers:
         assert numbers != sorted(numbers, reverse=True)
 
     def test_a_first_nan_among_many_does_not_count(self, directml: DirectMLDevice, dtype: str) -> None:
-        """Of 3 elements it is the greatest, of 1024, which are compared part by part, another."""
+        """It is the greatest of 3 elements, but not of 1024, which are compared part by part."""
         for count, place in ((3, 0), (1024, 1023)):
             x = np.ones([1, count], dtype)
             x[0, 0], x[0, -1] = NAN, 5
@@ -303,14 +303,14 @@ class TestDiffers:
 
 
 class TestConversions:
-    """What C++ leaves undefined, or a type's own way."""
+    """Conversions that C++ leaves undefined, or that differ between types."""
 
     @pytest.mark.parametrize(
         ("dtype", "bound"),
         [("int8", 0), ("int16", 0), ("int32", -(2**31)), ("int64", -(2**63)), ("uint8", 0), ("uint32", 0)],
     )
     def test_a_bound_that_is_nan(self, directml: DirectMLDevice, dtype: str, bound: int) -> None:
-        """It is converted as x86 does it: the least int32 or int64, cut to the type; the reference has 0."""
+        """It is converted as on x86: the least int32 or int64, truncated to the type; the reference has 0."""
         x = np.array([5] if dtype.startswith("u") else [-5], dtype)
         (got,) = run(directml, lowered(directml, "clip", [x], min=NAN, max=100), [x])
         assert got.tolist() == [max(int(x[0]), bound)]
@@ -324,20 +324,20 @@ class TestConversions:
             assert got.ravel().tolist() == [-5, bound]
 
     def test_float32_to_the_power_of_8_bits(self, directml: DirectMLDevice) -> None:
-        """A power beyond float16's range is infinite, though nothing here is a float16."""
+        """A power beyond float16's range is infinite, although no tensor is float16."""
         inputs = [np.array([255, 257], "float32"), np.array([2, 2], "uint8")]
         (got,) = run(directml, lowered(directml, "pow", inputs), inputs)
         np.testing.assert_allclose(got, [65025, INF], rtol=1e-5)
 
     def test_an_integer_to_the_power_of_a_float(self, directml: DirectMLDevice) -> None:
-        """2^(y log2 x) may lie below what it is exactly, and is cut; the reference has the exact power."""
+        """2^(y log2 x) may be below the exact power, and is truncated; the reference has the exact power."""
         inputs = [np.array([5, 8], "int32"), np.array([3, 3], "float32")]
         (got,) = run(directml, lowered(directml, "pow", inputs), inputs)
         assert got.tolist() == [124, 512]
 
     @pytest.mark.parametrize(("dtype", "least"), [("int8", -128), ("uint8", 0)])
     def test_what_nan_is_quantized_to(self, directml: DirectMLDevice, dtype: str, least: int) -> None:
-        """0 without a zero point, and where NaN comes of a scale; else, as in the reference, the least number."""
+        """0 without a zero point, and if the scale makes the NaN; else the least number, as in the reference."""
         x, scale, zero = np.array([[[[NAN]]]], "float32"), np.ones([1] * 4, "float32"), np.zeros([1] * 4, dtype)
         (got,) = run(directml, lowered(directml, "quantize_linear", [x, scale], output={"dtype": dtype}), [x, scale])
         assert got.item() == 0
@@ -381,13 +381,13 @@ with device.compile(dataclasses.replace(desc, nodes=(node,)), reason="asked for"
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks for the signal that ends a process")
 class TestEndsTheProcess:
-    """Graphs that DirectML does not survive."""
+    """Graphs on which DirectML ends the process."""
 
     @pytest.mark.parametrize(
         ("count", "reader", "survives"), [(4, "output", False), (2**18 + 1, "read", False), (2**18, "read", True)]
     )
     def test_sequences(self, directml_path: Path, count: int, reader: str, survives: bool) -> None:
-        """That a graph output reads, or of more than 1 MiB."""
+        """Sequences that a graph output reads, or of more than 1 MiB."""
         ended = subprocess.run(
             [sys.executable, "-P", "-c", SEQUENCE, str(count), reader], check=False, capture_output=True, timeout=120
         )

@@ -33,7 +33,7 @@ APPROXIMATED = {"asin": 1e-4, "acos": 1e-4, "atan": 2e-5, "atan_yx": 2e-5}
 
 
 def legal_variants(operator: type[Operator], device: DirectMLDevice) -> Iterator[tuple[DataType, GraphDesc, set[str]]]:
-    """The example in each main data type; with the inputs that are of another: indices, lengths, conditions."""
+    """The example in each main data type, with the names of the inputs of other types: indices, lengths, conditions."""
     text = example(operator)
     main = re.search(r"dtype: (\w+)", text)
     assert main is not None, f"the example of {operator.name} has no tensor"
@@ -42,14 +42,14 @@ def legal_variants(operator: type[Operator], device: DirectMLDevice) -> Iterator
         try:
             desc = lower(dg.loads(text.replace(main[0], f"dtype: {dtype}")), device.level)
         except dg.DmlGraphError:
-            continue  # another test's business: which data types are legal
+            continue  # other tests check which data types are legal
         nodes = [node.operator for node in desc.nodes if isinstance(node, OperatorDescNode)]
         if not any(node.level_problems(device.level) for node in nodes):
             yield dtype, desc, others
 
 
 def some_values(desc: TensorDesc, random: np.random.Generator, *, main: bool) -> Array:
-    """Numbers that every operator takes: small, no zero to divide by, in range as indices where they are such."""
+    """Numbers that every operator accepts: small, not zero as divisors, in range as indices."""
     if not main:
         return random.integers(0, 2, desc.sizes).astype(desc.dtype.numpy)
     if desc.dtype.is_float:
@@ -75,7 +75,7 @@ def assert_close(got: Array, expected: Array, absolute: float) -> None:
 
 
 def compare(operator: type[Operator], directml: DirectMLDevice) -> list[DataType]:
-    """Compares DirectML with the reference; returns the data types that were."""
+    """Compares DirectML with the reference; returns the compared data types."""
     compared = []
     random = np.random.default_rng(1)
     for dtype, desc, others in legal_variants(operator, directml):

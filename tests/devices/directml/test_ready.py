@@ -1,4 +1,4 @@
-"""`dmlgraph directml install` brings or names llvmlite, and ends with a run that proves that DirectML works."""
+"""`dmlgraph directml install` installs or names llvmlite, and ends with a run that proves that DirectML works."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Windows has Dir
 
 
 def environment_without(project: str, folder: pathlib.Path) -> pathlib.Path:
-    """A virtual environment with all that this one has, except a project; gives its interpreter."""
+    """A virtual environment with everything in this one except a project; returns its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     own = {"purelib", "platlib"}
@@ -42,7 +42,7 @@ def environment_without(project: str, folder: pathlib.Path) -> pathlib.Path:
 
 
 def wheel_of(project: str, folder: pathlib.Path) -> pathlib.Path:
-    """The wheel that an installed project came from, made again of its files."""
+    """The wheel of an installed project, made again from its files."""
     installed = importlib.metadata.distribution(project)
     tag = next(line.split()[1] for line in (installed.read_text("WHEEL") or "").splitlines() if line.startswith("Tag:"))
     path = folder / f"{project}-{installed.version}-{tag}.whl"
@@ -54,7 +54,7 @@ def wheel_of(project: str, folder: pathlib.Path) -> pathlib.Path:
 
 
 def install(python: pathlib.Path, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command in an environment, with pip kept from the network."""
+    """Runs the command in an environment; pip may not use the network."""
     return subprocess.run(
         [python, "-P", "-m", "dmlgraph.cli", "directml", "install", *map(str, arguments)],
         env=os.environ | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""} | environment,
@@ -66,7 +66,7 @@ def install(python: pathlib.Path, *arguments: object, **environment: str) -> sub
 
 @pytest.fixture(scope="module")
 def plain_linux(directml_path: pathlib.Path) -> pathlib.Path:
-    """The library, where the software adapter is what it runs on."""
+    """The library, if it runs on the software adapter here."""
     if library.system_has_direct3d():
         pytest.skip("this system has Direct3D 12, so that llvmlite is not needed")
     return directml_path

@@ -1,4 +1,4 @@
-"""Which nodes DirectML refuses: the search on planted and on real refusals, within bounds and after refusals only."""
+"""Which nodes DirectML refuses: the search on planted and real refusals, its bounds, and that only these start it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ E_INVALIDARG = 0x80070057
 
 @pytest.fixture(autouse=True)
 def sizes_as_readers_state_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DirectML refuses readers that state less than a buffer's size, which dmlgraph keeps users from."""
+    """Switches a workaround off, so that DirectML refuses consumers that state less than a buffer's size."""
     monkeypatch.setattr(directml_module, "_buffer_bytes", lambda graph: [{} for _ in graph.nodes])
 
 
@@ -43,7 +43,7 @@ def names(graph: GraphDesc) -> set[str]:
 
 
 def grid(rows: int, columns: int) -> GraphDesc:
-    """Rows of element-wise nodes; each reads the one before and, every third, the row above.  No two are alike."""
+    """Rows of element-wise nodes; each reads the one before, and every third one the row above.  All are different."""
     g = dg.Graph("grid")
     x = g.input("x", sizes=[1, 4], dtype="float32")
     above: list[dg.Value] = []
@@ -61,7 +61,7 @@ def grid(rows: int, columns: int) -> GraphDesc:
 
 
 def connected_nodes(graph: GraphDesc, count: int, seed: int) -> set[str]:
-    """The names of so many nodes that edges connect."""
+    """The names of `count` connected nodes."""
     links: dict[int, set[int]] = {index: set() for index in operator_nodes(graph)}
     for edge in graph.intermediate_edges:
         if edge.from_node in links:
@@ -78,7 +78,7 @@ def connected_nodes(graph: GraphDesc, count: int, seed: int) -> set[str]:
 
 
 class TestSearch:
-    """On refusals that are known beforehand: a part is refused if it holds certain nodes."""
+    """On planted refusals: a part is refused if it contains certain nodes."""
 
     @pytest.mark.parametrize("seed", range(60))
     def test_what_was_planted_is_found(self, seed: int) -> None:
@@ -102,7 +102,7 @@ class TestSearch:
         if len(operator_nodes(graph)) < 2:
             return
         planted = connected_nodes(graph, 2 + seed % 4, seed)
-        if len(planted) == 1:  # alone, a node stands for all that are like it
+        if len(planted) == 1:  # a single node represents all equal ones
             return
         found = find(graph, lambda part: planted <= names(part))
         assert found.is_smallest
@@ -172,7 +172,7 @@ class TestSearch:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_part_computes_what_the_whole_does(seed: int) -> None:
-    """A part of a random graph, run on the values that the whole graph has where it was cut."""
+    """A part of a random graph, run on the whole graph's values at the cut."""
     sample = graph_of(seed)
     whole = lower(sample.graph)
     chosen = operator_nodes(whole)
@@ -183,7 +183,7 @@ def test_a_part_computes_what_the_whole_does(seed: int) -> None:
     everything = part_of(whole, chosen)
     assert names(everything) == names(whole)
     values = {**sample.inputs, **{slot.name: slot.data for slot in whole.inputs if slot.data is not None}}
-    for node in chosen:  # each by itself, so that every value in between is known
+    for node in chosen:  # each alone, so that every intermediate value is known
         alone = part_of(whole, [node])
         values |= _run(alone, values)
     for name, value in _run(part, values).items():
@@ -203,7 +203,7 @@ def _run(part: GraphDesc, values: dict[str, Array]) -> dict[str, Array]:
 
 
 def torn(make: Callable[[dg.Graph], None], producer: str, reader: str) -> GraphDesc:
-    """A graph in which a node reads, in place of its only input, another node's output, whatever that is."""
+    """A graph in which a node reads any other node's output instead of its only input."""
     g = dg.Graph("torn")
     make(g)
     graph = lower(g)
@@ -214,7 +214,7 @@ def torn(make: Callable[[dg.Graph], None], producer: str, reader: str) -> GraphD
 
 
 def mismatched(g: dg.Graph) -> None:
-    """`reader` is to read float16, and is given the float32 of `producer`; DirectML refuses that in any graph."""
+    """`reader` expects float16 and reads the float32 of `producer`; DirectML refuses that in any graph."""
     x = g.input("x", sizes=[2, 4], dtype="float32")
     steps = g.fill_value_sequence(sizes=[2, 4], dtype="float32", value_start=1, value_delta=1, name="steps")
     produced = dg.activation_relu(dg.tanh(x + steps, name="before"), name="producer")
@@ -227,7 +227,7 @@ def mismatched(g: dg.Graph) -> None:
 
 
 def test_the_error_names_the_nodes(directml: DirectMLDevice) -> None:
-    """Sequences stand around: a part that DirectML does not survive would end this process."""
+    """Sequences are nearby: a part that makes DirectML end the process would end this one."""
     with pytest.raises(DirectMLError) as caught:
         directml.compile(torn(mismatched, "producer", "reader"), reason="test")
     error = caught.value
@@ -254,7 +254,7 @@ def native_refuses(device: DirectMLDevice, graph: GraphDesc) -> bool:
 
 
 def test_a_refusal_of_the_library_itself(directml: DirectMLDevice) -> None:
-    """A node, a part of its result, and an element-wise reader of that, given to the library as it is."""
+    """A node, a part of its result, and an element-wise consumer of that, given unchanged to the library."""
     g = dg.Graph("window")
     x = g.input("x", sizes=[4, 8], dtype="float32")
     value = dg.activation_relu(dg.tanh(x))
@@ -291,7 +291,7 @@ def test_an_interrupt_ends_the_search(directml: DirectMLDevice, monkeypatch: pyt
 
 
 def test_a_device_that_is_removed_leaves_the_refusal(directml: DirectMLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other executables of the device go on: the search has a device of its own."""
+    """Other executables of the device keep working: the search uses another device."""
     g = dg.Graph("other")
     g.output("y", dg.exp(g.input("x", sizes=[4], dtype="float32")))
     other = directml.compile(lower(g), reason="test")
@@ -309,7 +309,7 @@ def test_a_device_that_is_removed_leaves_the_refusal(directml: DirectMLDevice, m
     np.testing.assert_array_equal(other.run({"x": np.zeros(4, np.float32)})["y"], np.ones(4, np.float32))
 
 
-# What is said.
+# The message.
 
 FAILED = DirectMLError(
     "CompileGraph failed with E_X\nthe debug layer says so", call="CompileGraph", graph="g", hint="h"
@@ -359,7 +359,7 @@ outputs: [third]
 
 @pytest.mark.usefixtures("directml_path")
 def test_places_in_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    """The graph is torn between the passes and the library, whose refusal is a real one."""
+    """The graph is broken between the passes and the library, which really refuses it."""
     path = tmp_path / "placed.yaml"
     path.write_text(FILE)
     native_graph = directml_module._native_graph
@@ -395,7 +395,7 @@ def _descs(node: OperatorDescNode) -> dict[str, Any]:
 
 
 def test_the_executable_itself_searches_for_nothing(directml: DirectMLDevice) -> None:
-    """The search is the device's; what the executable raises names the graph alone."""
+    """The device searches; the executable's own error names the graph only."""
     with pytest.raises(DirectMLError) as caught:
         DirectMLExecutable(
             torn(mismatched, "producer", "reader"),

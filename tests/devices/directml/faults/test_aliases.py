@@ -1,4 +1,4 @@
-"""Values that share a buffer in DirectML: where it goes wrong by itself, and that graphs compiled here go right."""
+"""Values that share a buffer in DirectML: where DirectML is wrong, and that graphs compiled here are right."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ E_INVALIDARG = 0x80070057
 
 
 def bare(device: DirectMLDevice, desc: GraphDesc) -> DirectMLExecutable:
-    """A graph compiled as it is, without what keeps users from faults."""
+    """A graph compiled unchanged, without the workarounds for faults."""
     return DirectMLExecutable(desc, device.name, "asked for", device._open(), ExecutionFlag.NONE)
 
 
@@ -50,7 +50,7 @@ def lowered(build: Build, *, fuse: bool = False) -> GraphDesc:
 
 
 def numbers(desc: GraphDesc) -> Values:
-    """Integers of both signs, no two neighbours alike."""
+    """Integers of both signs; neighbours are different."""
     rng = np.random.default_rng(5)
     return {
         slot.name: (rng.integers(1, 50, slot.desc.sizes) * rng.choice([-1, 1], slot.desc.sizes)).astype(
@@ -62,7 +62,7 @@ def numbers(desc: GraphDesc) -> Values:
 
 
 def outcome(device: DirectMLDevice, desc: GraphDesc) -> str:
-    """What DirectML does with a graph as it is: 'right', 'refused', or the outputs that are wrong."""
+    """What DirectML does with an unchanged graph: 'right', 'refused', or the names of the wrong outputs."""
     values = numbers(desc)
     expected = _reference(desc, values)
     try:
@@ -85,7 +85,7 @@ def sliced(x: dg.Value, offsets: list[int], sizes: list[int]) -> dg.Value:
     return dg.slice(x, offsets=offsets, sizes=sizes, strides=[1] * len(sizes))
 
 
-# ---- What DirectML does by itself
+# ---- What DirectML does without dmlgraph
 
 
 def in_place_on_a_window(operator: Operator, port: int) -> GraphDesc:
@@ -146,7 +146,7 @@ def readers() -> Iterator[tuple[Operator, int]]:
 
 
 def test_which_operators_run_in_place(directml: DirectMLDevice):
-    """CompileGraph refuses those that would write over a part of a value's buffer."""
+    """CompileGraph refuses operators that would overwrite a part of a value's buffer."""
     different = []
     for operator, port in readers():
         try:
@@ -163,7 +163,7 @@ def test_which_operators_run_in_place(directml: DirectMLDevice):
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 def test_which_windows_are_refused(directml: DirectMLDevice, dtype: str):
-    """Those that begin at a multiple of 16 bytes and need a buffer of another size, in units of 4 bytes."""
+    """Windows that begin at a multiple of 16 bytes and need a buffer of another size, in units of 4 bytes."""
     for offset, size in itertools.product((0, 1, 4, 8, 16), (1, 2, 4, 7)):
 
         def build(graph: dg.Graph, offset: int = offset, size: int = size) -> None:
@@ -185,7 +185,7 @@ def test_windows_of_the_same_number_of_words_are_taken(directml: DirectMLDevice,
     assert outcome(directml, lowered(build)) == expected
 
 
-# What is between the value and its window, or between the window and its reader; and who else reads.
+# What is between the value and its window, or between the window and its consumer; and other consumers.
 @pytest.mark.parametrize(
     ("build", "expected"),
     [
@@ -207,7 +207,7 @@ def test_windows_of_the_same_number_of_words_are_taken(directml: DirectMLDevice,
     ],
 )
 def test_when_a_window_is_refused(directml: DirectMLDevice, build: Callable[..., object], expected: str):
-    """Where nothing else reads the value or the window, and the reader is the last that may run in place."""
+    """If nothing else reads the value or the window, and the consumer is the last that may run in place."""
 
     def whole(graph: dg.Graph) -> None:
         made = dg.negate(graph.input("x", sizes=[4, 8], dtype="float32"))
@@ -229,7 +229,7 @@ def test_when_a_window_is_refused(directml: DirectMLDevice, build: Callable[...,
 def test_which_joins_overwrite_what_went_into_them(
     directml: DirectMLDevice, sizes: list[int], axis: int, first: bool, expected: str
 ):
-    """`sign` runs in place on the join, before `n` is copied to the graph output from there."""
+    """`sign` overwrites the join in place, before `n` is copied from there to the graph output."""
 
     def build(graph: dg.Graph) -> None:
         n = dg.negate(graph.input("x", sizes=sizes, dtype="float32"))
@@ -255,7 +255,7 @@ def test_the_order_of_outputs_decides_whether_the_reader_of_what_is_overwritten_
 def test_a_buffer_has_the_size_that_its_first_reader_states(
     directml: DirectMLDevice, monkeypatch: pytest.MonkeyPatch, first: str, expected: str
 ):
-    """`sign` reads the first row only, and its description ends there unless it is told the buffer's size."""
+    """`sign` reads the first row only, and its description ends there unless it states the buffer's size."""
 
     def build(graph: dg.Graph) -> None:
         x = graph.input("x", sizes=[4, 16], dtype="float32")
@@ -327,7 +327,7 @@ def join_of_two(graph: dg.Graph) -> None:
 
 
 def written_beside(graph: dg.Graph) -> None:
-    """The window's strides are those of its place in the join."""
+    """The window has the strides of its position in the join."""
     x = dg.negate(graph.input("x", sizes=[4, 16], dtype="float32"))
     left = dg.abs(sliced(x, [0, 8], [4, 8]))
     graph.output("j", dg.join([left, graph.input("z", sizes=[4, 8], dtype="float32")], axis=1))
@@ -339,7 +339,7 @@ def rows_of_a_transposed_input(graph: dg.Graph) -> None:
 
 
 def plane_of_a_transposed_value(graph: dg.Graph) -> None:
-    """The window is contiguous, its dimensions in another order."""
+    """The window is contiguous, with its dimensions in another order."""
     x = graph.input("x", sizes=[3, 8, 3], dtype="float32")
     plane = sliced(dg.negate(x, output={"strides": [1, 3, 24]}), [0, 0, 0], [3, 8, 1])
     graph.output("y", dg.negate(dg.abs(plane)))
@@ -383,7 +383,7 @@ def test_each_goes_wrong_by_itself(directml: DirectMLDevice, build: Build, monke
 
 
 def harmless() -> Iterator[Build]:
-    """What looks alike, and is right as it is."""
+    """Similar graphs that are right without changes."""
 
     def made(graph: dg.Graph) -> dg.Value:
         return dg.negate(graph.input("x", sizes=[4, 8], dtype="float32"))
@@ -411,7 +411,7 @@ def test_nothing_is_added_where_nothing_goes_wrong(directml: DirectMLDevice, bui
 
 
 def test_the_random_graphs_need_it():
-    """Copies that are added, and nodes that are replaced or left out: each in some graphs of the property below."""
+    """Some graphs of the property below get copies, and in some nodes are replaced or left out."""
     added, changed = 0, 0
     for seed, fuse in itertools.product(range(300), (False, True)):
         graph = graph_of(seed, "views", DIRECTML_LEVEL).graph

@@ -1,4 +1,4 @@
-"""IS_NAN of float16 on the real DirectML, which finds none where the answers are uint32."""
+"""IS_NAN of float16 on the real DirectML, which finds no NaN if the output is uint32."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ X = np.array([[np.nan, 1, np.inf], [-0.0, np.nan, -2]], np.float16)
 
 
 def questions() -> dg.Graph:
-    """Answers that are read twice: by an output and by a node, with strides of their own."""
+    """Results with strides that an output and a node read."""
     graph = dg.Graph("questions")
     x = graph.input("x", sizes=X.shape, dtype="float16")
     answers = dg.is_nan(x, output={"dtype": "uint32", "strides": [1, 2]})
@@ -39,7 +39,7 @@ def test_nan_is_found(directml: DirectMLDevice) -> None:
 
 
 def test_directml_finds_none(directml: DirectMLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it does, `cast_answers_on_float16` is to be taken out."""
+    """If this fails, DirectML finds them, and `cast_answers_on_float16` can be removed."""
     monkeypatch.setattr(module, "make_safe", lambda graph: (graph, 0))
     assert not answered(directml)[0].any()
 

@@ -1,4 +1,4 @@
-"""Normalizations of single elements on the real DirectML, which takes the elements for their variance."""
+"""Normalizations of single elements on the real DirectML, which uses the elements as their variance."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_single_elements_are_normalized_to_the_bias(directml: DirectMLDevice, dt
 def test_directml_takes_single_elements_for_their_variance(
     directml: DirectMLDevice, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If not any more, `normalize_single_elements` is to be taken out."""
+    """If this fails, DirectML is right, and `normalize_single_elements` can be removed."""
     monkeypatch.setattr(module, "make_safe", lambda graph: (graph, 0))
     x = np.array([[-7.5, 2.0]], dtype)
     fields = {"axes": [0], "normalize_variance": True, "epsilon": 0.5}

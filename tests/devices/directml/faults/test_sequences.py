@@ -1,4 +1,4 @@
-"""FILL_VALUE_SEQUENCE on the real DirectML: bit for bit what the reference says, and never the end of the process."""
+"""FILL_VALUE_SEQUENCE on the real DirectML: the reference's bits, and it never ends the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Native code that tests make is kept apart from the user's."""
+"""Native code that tests compile is kept in separate folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ pytest.importorskip("llvmlite", reason="the software adapter needs the extra `so
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path, monkeypatch):
-    """A cache folder of the test's own."""
+    """A cache folder for one test."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("DMLGRAPH_CACHE_DIR", str(folder))
     return folder

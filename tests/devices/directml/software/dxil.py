@@ -45,7 +45,7 @@ TYPED, RAW, STRUCTURED = 10, 11, 12
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """A range of resources; `size` is the bytes of a constant buffer, `stride` those of an element."""
+    """A range of resources; `size` is a constant buffer's size in bytes, `stride` an element's."""
 
     resource_class: int
     shape: int = RAW
@@ -224,9 +224,9 @@ LLVM_TYPES = {
 def evaluate(
     code: str, inputs: Sequence[NDArray[np.generic]], dtype: type[np.generic], results: int = 1, attributes: str = ""
 ) -> list[NDArray[np.generic]]:
-    """Run instructions on every row of values at once, one thread each.
+    """Run instructions on all rows of values at once, one thread per row.
 
-    `code` computes %r (and %r1 where there are two results) from %a, %b, ...; $i is the size of the inputs.
+    `code` computes %r (and %r1 if there are two results) from %a, %b, ...; $i is the size of the inputs.
     """
     count = len(inputs[0])
     lines = [
@@ -271,7 +271,7 @@ def operation(
     dtype: type[np.generic],
     structure: str | None = None,
 ) -> list[NDArray[np.generic]]:
-    """Run dx.op.FAMILY on every row of inputs; with `structure`, both fields of what it returns."""
+    """Run dx.op.FAMILY on every row of inputs; with `structure`, returns both fields of its result."""
     kinds = [LLVM_TYPES[values.dtype] for values in inputs]
     operands = ", ".join(f"{kind} %{letter}" for kind, letter in zip(kinds, "abcdefgh", strict=False))
     suffix = _RET.get(kinds[0], kinds[0])

@@ -1,4 +1,4 @@
-"""The adapter's side of the compiler: two C functions that never let an exception out."""
+"""The adapter's side of the compiler: two C functions that no exception leaves."""
 
 # ruff: noqa: E501  (LLVM takes an instruction on one line)
 
@@ -106,7 +106,7 @@ def test_many_threads_at_once(callbacks):
 
 
 def error_of_load(setup: str) -> str:
-    """What loading says in a process of its own: this one's adapter must stay, DirectML holds its kernels' addresses."""
+    """The error of loading, in another process: this one's adapter must stay, DirectML has its kernels' addresses."""
     script = f"""
 import pathlib, sys
 sys.path[:0] = {sys.path!r}

@@ -1,4 +1,4 @@
-"""Thread groups: who is where, ranges of groups, shared memory, barriers, several threads at once."""
+"""Thread groups: thread ids, ranges of groups, shared memory, barriers, several threads at once."""
 
 # ruff: noqa: E501  (LLVM takes an instruction on one line)
 
@@ -221,7 +221,7 @@ def test_atomic_operations_on_shared_memory():
 
 
 def test_local_arrays_live_across_barriers():
-    """Local variables of a thread, numbered ones too, are its own on both sides of a barrier."""
+    """Each thread has its own local variables before and after a barrier, numbered ones too."""
     body = f"""
         {INDEX}
         %1 = alloca [8 x i32], align 4

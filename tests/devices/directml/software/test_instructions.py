@@ -1,4 +1,4 @@
-"""LLVM's instructions give Direct3D's results where LLVM leaves them open, and IEEE's everywhere."""
+"""LLVM's instructions give Direct3D's results where LLVM leaves them undefined, and IEEE's everywhere."""
 
 # ruff: noqa: E501  (LLVM takes an instruction on one line)
 
@@ -25,7 +25,7 @@ def edges(dtype):
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_signed_division_never_traps(dtype):
-    """All ones for division by zero; the least number divided by -1 is itself."""
+    """Division by zero gives all ones; the least number divided by -1 is itself."""
     kind = dxil.LLVM_TYPES[np.dtype(dtype)]
     a, b = pairs(edges(dtype))
     (quotient,) = dxil.evaluate(f"%r = sdiv {kind} %a, %b", [a, b], dtype)

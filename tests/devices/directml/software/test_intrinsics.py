@@ -1,4 +1,4 @@
-"""Every dx.op that computes gives Direct3D's result, at the edges as well."""
+"""Every dx.op that computes gives Direct3D's result, also for edge values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXPONENTS = np.concatenate([np.linspace(-150, 128.5, 2001), [0, -0.0, 1, -1, 127
 
 
 def same(got, want):
-    """Bit for bit, but for the bits of what is not a number."""
+    """Equal bit for bit, except for the bits of NaN."""
     want = np.asarray(want, got.dtype)
     if got.dtype.kind == "f":
         nans = np.isnan(want)
@@ -82,7 +82,7 @@ def test_special_numbers(opcode, function, values):
     np.testing.assert_array_equal(got, function(values))
 
 
-# Opcode, NumPy's function, values, units in the last place that Direct3D's result may be off.
+# Opcode, NumPy's function, values, the error that Direct3D allows in units in the last place.
 CLOSE = [
     (12, np.cos, ANGLES, 1),
     (13, np.sin, ANGLES, 1),
@@ -100,7 +100,7 @@ CLOSE = [
 
 
 def ulps(got, want):
-    """How many floats lie between two arrays of them."""
+    """The distance of two arrays in numbers of floats."""
 
     def ordered(x):
         bits = x.view(np.int32).astype(np.int64)
@@ -150,7 +150,7 @@ BINARY = [
 def test_the_greater_and_the_lesser(opcode, family, values, function):
     a, b = pairs(values)
     (got,) = dxil.operation(family, opcode, [a, b], values.dtype.type)
-    same(got + 0 if got.dtype.kind == "f" else got, function(a, b) + 0)  # of two zeros, either will do
+    same(got + 0 if got.dtype.kind == "f" else got, function(a, b) + 0)  # either of two zeros is right
 
 
 def test_multiplications_of_64_bits():

@@ -1,4 +1,4 @@
-"""Describing and compiling: what a shader declares, what is refused and how, and what is kept."""
+"""Describing and compiling: what a shader declares, what is refused and how, and what is cached."""
 
 # ruff: noqa: E501  (LLVM takes an instruction on one line)
 
@@ -202,7 +202,7 @@ def test_an_error_is_told_to_every_thread_that_asks():
 
 
 def test_kernels_that_nobody_keeps_are_freed():
-    """Compilers, and the code they keep, go in any order that the garbage collector chooses."""
+    """The garbage collector frees compilers, and the code that they keep, in any order."""
     for number in range(30):
         compiler = Compiler()
         compiler.myself = compiler  # a cycle
@@ -270,7 +270,7 @@ def test_a_damaged_file_is_compiled_again_and_replaced(damage):
 
 
 def test_code_of_another_kernel_is_not_taken_for_this_one():
-    """The file's name is not enough: what it holds says which kernel it is."""
+    """The file's name is not enough: its content says which kernel it is."""
     Compiler().compile(add_one(), (42, 42))
     (file,) = cache.folder().iterdir()
     Compiler().compile(add_one(), (62, 62))
@@ -282,7 +282,7 @@ def test_code_of_another_kernel_is_not_taken_for_this_one():
 
 
 def test_a_file_that_somebody_made_up_is_not_loaded():
-    """Its digest is right, and it is no object file, which LLVM ends the process on."""
+    """Its digest is right, but it is not an object file, and LLVM would end the process."""
     Compiler().compile(add_one(), (42, 42))
     (file,) = cache.folder().iterdir()
     for secret in (b"", bytes(32)):
@@ -321,7 +321,7 @@ def test_what_others_may_write_is_not_loaded(cache_folder):
     compiled()
     (file,) = cache.folder().iterdir()
     file.chmod(0o622)
-    assert (compiled(), compiled()) == ((1, 0), (0, 1))  # replaced by one that only the user may write
+    assert (compiled(), compiled()) == ((1, 0), (0, 1))  # replaced with a file that only the user may write
     cache_folder.parent.chmod(0o777)
     assert (compiled(), compiled()) == ((1, 0), (1, 0))
     cache_folder.parent.chmod(0o1777)
@@ -340,7 +340,7 @@ def test_folders_that_are_too_open_are_closed(cache_folder):
 
 
 def test_many_writers_at_once():
-    """Compilers that know nothing of one another write the same file and all get working code."""
+    """Independent compilers write the same file, and all get working code."""
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         kernels = list(pool.map(lambda _: Compiler().compile(add_one(), (42, 42)), range(8)))
     assert all(map(works, kernels))
@@ -367,7 +367,7 @@ def test_the_folder_follows_the_platform(monkeypatch, tmp_path):
 
 
 def long_shader(statements: int, barriers: int) -> bytes:
-    """A shader of many loads, divisions and stores, which costs LLVM what DirectML's largest ones do."""
+    """A shader of many loads, divisions and stores, which costs LLVM as much as DirectML's largest ones."""
     lines = ["%id = call i32 @dx.op.threadId.i32(i32 93, i32 0)", "%v0 = add i32 %id, 1"]
     for i in range(1, statements):
         if barriers and i % (statements // barriers) == 0:
@@ -386,7 +386,7 @@ def long_shader(statements: int, barriers: int) -> bytes:
 
 
 def test_no_shader_holds_a_user_up():
-    """75,000 instructions and barriers, which at full effort take 10 s, and what a larger one would get."""
+    """75,000 instructions and barriers, which take 10 s at full effort, and the effort for larger shaders."""
     compiler = Compiler()
     start = time.process_time()
     compiler.compile(long_shader(1000, 8), (0,))

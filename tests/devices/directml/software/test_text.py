@@ -1,4 +1,4 @@
-"""The text that LLVM prints, made fit for a CPU: what each release of LLVM adds to an instruction goes again."""
+"""The text that LLVM prints, prepared for a CPU: what each release of LLVM adds to an instruction is removed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from dmlgraph.devices.directml.software import llvm as adapter
 from dmlgraph.devices.directml.software.text import clean, is_dropped
 
-# Every flag and annotation that a release knows, as it prints them, and what is to be left.  A new release of LLVM
-# needs a table of its own: see its language reference for flags of instructions that are new to it.
+# Every flag and annotation of a release, as it prints them, and the text that must remain.  A new release of LLVM
+# needs another table: see its language reference for new flags of instructions.
 INSTRUCTIONS = {
     22: [
         ("%r = add nuw nsw i32 %i, %j", "%r = add i32 %i, %j"),
@@ -62,7 +62,7 @@ def test_this_release_is_known() -> None:
 
 @pytest.mark.parametrize(("instruction", "left"), INSTRUCTIONS.get(major(), []))
 def test_flags_and_annotations_go(instruction: str, left: str) -> None:
-    """As LLVM itself prints them, and what is left is LLVM's language again."""
+    """LLVM itself prints them, and accepts the text that remains."""
     printed = str(llvm.parse_assembly(MODULE.format(instruction=instruction)))
     kept = [clean(line) for line in printed.splitlines() if not is_dropped(line)]
     (cleaned,) = [line.strip() for line in kept if line.startswith("  ") and "ret void" not in line]
