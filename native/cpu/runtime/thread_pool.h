@@ -100,6 +100,10 @@ private:
 // The workers a run gets: DMLGRAPH_THREADS, or as many as the process has processors.
 int default_threads();
 
+// Whether a helper that is woken is kept off the caller's processor (`Placement::keep_off`). It is, except while
+// benchmarks/cpu_waking.py measures what that is worth.
+void keep_helpers_off(bool on);
+
 // Runs the task on up to `workers` threads, the calling one being worker 0, over `count` pieces; returns when all are
 // done. Calls from several threads at a time are fine: one of them gets the helpers. Without `wake`, only helpers that
 // are still awake take part. Once `stop` is true, the pieces that nobody has begun are left out.
