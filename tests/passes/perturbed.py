@@ -34,29 +34,32 @@ AMPLITUDE = {DataType.FLOAT16: 4, DataType.FLOAT32: 4, DataType.FLOAT64: 4}
 MARGIN = 2  # ULP beyond the outermost run
 # ULP by which DirectML's own approximations may be off at every node.
 APPROXIMATIONS = {DataType.FLOAT16: 4, DataType.FLOAT32: 64, DataType.FLOAT64: 64}
+# Operator → how far its float32 results on DirectML may be off, as its own tests have it (`ApproximatedTests`).
+ERRORS = {"acos": 7e-5, "asin": 7e-5, "atan": 2e-5, "atan_yx": 2e-5}
+# Phrases of the rules' effects.
+EXACT = ("bit-exact: ", "bit-exact, except for payloads of NaN", "the bits that")  # at the beginning
+FORGETS_NAN, BY_OPERANDS, FORGETS_ROUNDINGS = "NaN", "ULP of x", "a separate float16 activation rounds its steps"
 _SUMS = ("convolution", "matrix", "normalization")  # families whose inputs are also perturbed
 
 
 def is_exact(rule: Rule) -> bool:
     """Whether a rule keeps every bit on the reference; the bits of a NaN do not count."""
-    return rule.effect == "bit-exact" or rule.effect.startswith(
-        ("bit-exact: ", "bit-exact, but for payloads of NaN", "the very bits")
-    )
+    return rule.effect == "bit-exact" or rule.effect.startswith(EXACT)
 
 
 def forgets_nan(rule: Rule) -> bool:
     """Whether NaN may become something else."""
-    return "NaN" in rule.effect and not is_exact(rule)
+    return FORGETS_NAN in rule.effect and not is_exact(rule)
 
 
 def is_bounded_by_operands(rule: Rule) -> bool:
     """Whether a bound is in ULP of the nodes' inputs: where terms cancel, the result has no correct digit."""
-    return "ULP of x" in rule.effect
+    return BY_OPERANDS in rule.effect
 
 
 def forgets_roundings(rule: Rule) -> bool:
     """Whether the steps of a float16 function may be rounded only to float32, so that they no longer overflow."""
-    return "of float16 an activation alone rounds its steps" in rule.effect
+    return FORGETS_ROUNDINGS in rule.effect
 
 
 def went_into(record: Iterable[Entry], chosen: Callable[[Rule], bool], rules: Mapping[str, Rule] = RULES) -> set[str]:
@@ -88,11 +91,12 @@ def values(
     nan: Iterable[str] = (),
     seed: int = 0,
     amplitude: Mapping[DataType, int] = AMPLITUDE,
+    errors: Mapping[str, float] | None = None,
 ) -> dict[tuple[str, int], Array]:
     """Every value of a graph, as (node, port), with the values of some nodes perturbed at random.
 
     Nodes in `operands` also read perturbed numbers; nodes in `wide` are computed in float32 at every other seed; nodes
-    in `nan` read another number in place of a NaN.
+    in `nan` read another number in place of a NaN.  `errors` says of operators how far off they are beside that.
     """
     rng, moved, operands, nan = np.random.default_rng(seed), frozenset(moved), frozenset(operands), frozenset(nan)
     wide = frozenset(wide) if seed % 2 else frozenset()
@@ -118,6 +122,8 @@ def values(
                 value = next(results)
                 if is_moved:
                     value = _without_nan(_moved(value, rng, amplitude), seed)
+                    error = (errors or {}).get(node.operator.name, 0.0)
+                    value = value + rng.uniform(-error, error, value.shape).astype(value.dtype) if error else value
                 buffers[node.name, port] = desc.pack(value)
     return {
         (node.name, port): desc.unpack(buffers[node.name, port])
@@ -230,7 +236,7 @@ def approximated(
 ) -> list[Outputs]:
     """Some runs of a graph, each with DirectML's possible errors at every node; the last one is the reference's."""
     every = [node.name for node in graph.nodes if isinstance(node, OperatorNode)]
-    runs = [run(graph, inputs, every, nan=every, seed=seed, amplitude=amplitude) for seed in range(4)]
+    runs = [run(graph, inputs, every, nan=every, seed=seed, amplitude=amplitude, errors=ERRORS) for seed in range(4)]
     return [*runs, run(graph, inputs)]
 
 

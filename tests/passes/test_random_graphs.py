@@ -23,6 +23,7 @@ from dmlgraph.passes.pipeline import Rules
 from dmlgraph.passes.rule import Constant, New, Outcome, Rewrite, Rule, rule
 from dmlgraph.passes.verify import verify
 from dmlgraph.tensor import DataType
+from passes import perturbed
 from passes.perturbed import approximated, assert_fused, assert_near, is_exact, is_finite
 
 EXAMPLES_A_FOCUS = 300  # of 7: 2,100 graphs
@@ -42,6 +43,13 @@ class Verifier:
         if contents != self._seen:
             self._seen = contents
             verify(draft)
+
+
+@pytest.mark.parametrize(
+    "phrase", [*perturbed.EXACT, perturbed.FORGETS_NAN, perturbed.BY_OPERANDS, perturbed.FORGETS_ROUNDINGS]
+)
+def test_the_phrases_that_bounds_follow_from_are_those_of_rules(phrase: str) -> None:
+    assert any(phrase in each.effect for each in RULES.values())
 
 
 @pytest.mark.parametrize("focus", FOCUSES)
