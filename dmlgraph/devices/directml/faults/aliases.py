@@ -96,7 +96,7 @@ def keep_joined_values(edit: DescEdit) -> None:
     buffers = _Buffers(edit)
     for reader, result in buffers.in_place():
         value = result
-        if not _is_packed(edit.desc(Value(reader.node, 0))):
+        if _has_gaps(edit.desc(Value(reader.node, 0))):
             continue
         while isinstance(join := edit.operator(value.node), Join) and not _is_part(edit, reader, value):
             shared = list(_shared(edit, buffers, value.producer, join))
@@ -342,6 +342,12 @@ def _is_neutral(operator: Identity) -> bool:
 def _steps(desc: TensorDesc) -> list[tuple[int, int]]:
     """The sizes and strides of the dimensions that are larger than 1."""
     return [(size, stride) for size, stride in zip(desc.sizes, desc.effective_strides, strict=True) if size > 1]
+
+
+def _has_gaps(desc: TensorDesc) -> bool:
+    """Whether elements lie apart in the order of the dimensions.  In another order, DirectML computes them packed."""
+    strides = [stride for _, stride in _steps(desc)]
+    return not _is_packed(desc) and strides == sorted(strides, reverse=True)
 
 
 def _is_packed(desc: TensorDesc | None) -> bool:
