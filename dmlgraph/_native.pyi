@@ -274,6 +274,9 @@ class BoundRun:
 def cpu_default_threads() -> int:
     """DMLGRAPH_THREADS, or the processors this process may use."""
 
+def cpu_keep_helpers_off(on: bool) -> None:
+    """Whether a thread that is woken is kept off the processor of the one that wakes it: for a benchmark."""
+
 def cpu_multiply(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], result: np.ndarray[Any, Any], threads: int) -> None:
     """result {…, M, N} = a {…, M, K} · b {…, K, N}, all float32 or all float64, on up to so many threads.
 

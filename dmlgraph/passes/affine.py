@@ -197,14 +197,12 @@ def _negate(_: Draft, node: DraftNode) -> Affine | None:
 
 
 def _identity(_: Draft, node: DraftNode) -> Affine | None:
-    operand, operator = node.operand("input"), node.operator
-    assert isinstance(operator, Identity)
+    operand, operator = node.operand("input"), node.computing(Identity)
     return operand and Affine(operand, affine_map_of(operator.scale_bias))
 
 
 def _linear(_: Draft, node: DraftNode) -> Affine | None:
-    operand, operator = node.operand("input"), node.operator
-    assert isinstance(operator, ActivationLinear)
+    operand, operator = node.operand("input"), node.computing(ActivationLinear)
     return operand and Affine(operand, AffineMap(operator.alpha, operator.beta))
 
 

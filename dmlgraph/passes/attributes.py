@@ -26,8 +26,7 @@ def constant_exponent(draft: Draft, node: DraftNode) -> Outcome:
     POW with integers is exact and is not changed; neither is a POW with a scale and bias, which it also applies to the
     exponent.
     """
-    operator = node.operator
-    assert isinstance(operator, Pow)
+    operator = node.computing(Pow)
     exponent, x = draft.number(node.operand("exponent")), node.operand("input")
     if exponent is None or x is None:
         return None
@@ -44,8 +43,7 @@ def constant_exponent(draft: Draft, node: DraftNode) -> Outcome:
 @rule(Join, after=NUMBERS, effect="bit-exact")
 def pad_for_join(draft: Draft, node: DraftNode) -> Outcome:
     """join(fill, x, fill) → PADDING1 (PADDING below its level): one operator, where DirectML copies each part."""
-    operator = node.operator
-    assert isinstance(operator, Join)
+    operator = node.computing(Join)
     parts = node.operands("inputs")
     numbers = [draft.number(part) for part in parts]
     known = {number for number in numbers if number is not None}

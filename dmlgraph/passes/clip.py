@@ -147,14 +147,11 @@ def number_to_clip(draft: Draft, node: DraftNode) -> Outcome:
 
 
 def _beside_a_number(draft: Draft, node: DraftNode) -> tuple[Operand, Number] | None:
-    a, b = node.operand("a"), node.operand("b")
-    left, right = draft.number(a), draft.number(b)
-    if a is None or b is None or (left is None) == (right is None):
+    found = draft.beside_a_number(node)
+    if found is None:
         return None
-    operand, scalar = (a, right) if right is not None else (b, left)
-    assert scalar is not None
-    number = _plain(scalar)
-    return None if math.isnan(number) or scalar.dtype is DataType.FLOAT64 else (operand, number)
+    number = _plain(found.number)
+    return None if math.isnan(number) or found.number.dtype is DataType.FLOAT64 else (found.tensor, number)
 
 
 def _max(draft: Draft, node: DraftNode) -> ClipView | None:
@@ -179,8 +176,7 @@ def _relu(_: Draft, node: DraftNode) -> ClipView | None:
 
 
 def _threshold(_: Draft, node: DraftNode) -> ClipView | None:
-    operand, operator = node.operand("input"), node.operator
-    assert isinstance(operator, Threshold)
+    operand, operator = node.operand("input"), node.computing(Threshold)
     if operand is None or not _within(operator.min, operand.desc.dtype):
         return None
     low = _as_number(operator.min, operand.desc.dtype, finite=False)
@@ -188,8 +184,7 @@ def _threshold(_: Draft, node: DraftNode) -> ClipView | None:
 
 
 def _clip(_: Draft, node: DraftNode) -> ClipView | None:
-    operand, operator = node.operand("input"), node.operator
-    assert isinstance(operator, Clip)
+    operand, operator = node.operand("input"), node.computing(Clip)
     if operand is None or math.isnan(operator.min) or math.isnan(operator.max):
         return None
     low, high = (_as_number(each, operand.desc.dtype, finite=True) for each in (operator.min, operator.max))
@@ -197,8 +192,7 @@ def _clip(_: Draft, node: DraftNode) -> ClipView | None:
 
 
 def _clip1(_: Draft, node: DraftNode) -> ClipView | None:
-    operand, operator = node.operand("input"), node.operator
-    assert isinstance(operator, Clip1)
+    operand, operator = node.operand("input"), node.computing(Clip1)
     low, high = _plain(operator.min), _plain(operator.max)
     if operand is None or math.isnan(low) or math.isnan(high):
         return None

@@ -31,8 +31,7 @@ def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
             continue
         if refused := _untouchable(draft, convolution, product):
             return refused
-        operator = convolution.operator
-        assert isinstance(operator, Convolution)
+        operator = convolution.computing(Convolution)
         if operator.bias is not None:
             return Declined(f"'{convolution.name}' has a bias already")
         if any(operator.output_padding):
@@ -69,9 +68,7 @@ def normalized_convolution(draft: Draft, node: DraftNode) -> Outcome:
         return None
     if refused := _untouchable(draft, convolution, product):
         return refused
-    operator, normalization = convolution.operator, node.operator
-    assert isinstance(operator, Convolution)
-    assert isinstance(normalization, BatchNormalization)
+    operator, normalization = convolution.computing(Convolution), node.computing(BatchNormalization)
     if operator.direction is ConvolutionDirection.BACKWARD or any(operator.output_padding):
         return Declined(f"'{convolution.name}' goes backward or pads its output")
     channels = product.desc.sizes[1]
@@ -103,8 +100,7 @@ def normalized_convolution(draft: Draft, node: DraftNode) -> Outcome:
 
 
 def _untouchable(draft: Draft, convolution: DraftNode, product: Operand) -> Declined | None:
-    operator = convolution.operator
-    assert isinstance(operator, Convolution)
+    operator = convolution.computing(Convolution)
     if not draft.only_use(product):
         return Declined(f"'{convolution.name}' has other readers, and would be computed twice")
     if operator.fused_activation is not None:

@@ -14,7 +14,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from dmlgraph.passes.origins import Origins
 from dmlgraph.passes.rule import Constant, Declined, Kind, New, Objection, Operand, Rewrite, Source, Tensor
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import TensorDesc
+
+_Operator = TypeVar("_Operator", bound=Operator)
 
 FILL_ELEMENTS = 1 << 16  # the most elements of a fill that are read
 UNIFORM_ELEMENTS = 1024  # the most elements of a constant that are compared with one another
@@ -65,9 +67,20 @@ class DraftNode:
 
     @property
     def computation(self) -> Operator:
-        """The operator of a node that is no input and no constant."""
-        assert self.operator is not None, "inputs and constants compute nothing"
+        """The operator of a node that is not an input or a constant."""
+        if self.operator is None:
+            raise LookupError(f"'{self.name}' computes nothing")
         return self.operator
+
+    def computing(self, kind: type[_Operator]) -> _Operator:
+        """The node's operator, which is of this kind: rules name the kinds that they are called for.
+
+        Raises:
+            LookupError: it is of another kind, or the node is an input or a constant.
+        """
+        if isinstance(self.operator, kind):
+            return self.operator
+        raise LookupError(f"'{self.name}' is not a {kind.__name__}")
 
     @property
     def output_count(self) -> int:
@@ -77,7 +90,8 @@ class DraftNode:
         if not isinstance(self.content, OperatorNode):
             return self.content.desc
         desc = self.content.operator.output_descs[port]
-        assert desc is not None, "an absent output has no readers"
+        if desc is None:
+            raise LookupError(f"output {port} of '{self.name}' is absent, and so has no readers")
         return desc
 
     def operand(self, field: str) -> Operand | None:
@@ -92,7 +106,8 @@ class DraftNode:
     def needed(self, field: str) -> Operand:
         """The operand of a tensor field that the node's operator always has."""
         operand = self.operand(field)
-        assert operand is not None, "only optional tensors are absent"
+        if operand is None:
+            raise LookupError(f"'{self.name}' has no '{field}': it is optional")
         return operand
 
     def operands(self, field: str | None = None) -> list[Operand]:
@@ -103,6 +118,14 @@ class DraftNode:
             for each, source in zip(bound, self.sources, strict=True)
             if source is not None and each.desc is not None and field in (None, each.field)
         ]
+
+
+class BesideNumber(NamedTuple):
+    """A tensor, the operand beside it, and the number that all its elements are."""
+
+    tensor: Operand
+    beside: Operand
+    number: Scalar
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -196,6 +219,16 @@ class Draft:
             return self._uniform[content.name]
         return None
 
+    def beside_a_number(self, node: DraftNode) -> BesideNumber | None:
+        """The operands of a node with fields a and b of which one is a number; else None."""
+        a, b = node.operand("a"), node.operand("b")
+        left, right = self.number(a), self.number(b)
+        if a is None or b is None:
+            return None
+        if right is not None and left is None:
+            return BesideNumber(a, b, right)
+        return BesideNumber(b, a, left) if left is not None and right is None else None
+
     def values(self, operand: Operand) -> np.ndarray[Any, Any] | None:
         """The elements of a constant, or of a fill of at most FILL_ELEMENTS, as the operand reads them; else None."""
         content = self.producer(operand).content
@@ -286,7 +319,6 @@ class Draft:
             desc = TensorDesc(dtype=data.dtype, sizes=data.shape)
             made.append((ConstantNode(name, desc, data), []))
             return Operand(Source(name, 0), _broadcast(desc, tensor.sizes) if tensor.sizes else desc)
-        assert isinstance(tensor, New)
         operands = {
             field: [self._build(each, names, made, None) for each in given]
             if isinstance(given, list)
@@ -298,7 +330,8 @@ class Draft:
         operator = self._operator(tensor, operands, like)
         made.append((OperatorNode(name, operator, operator.attributes, {}), _in_binding_order(operator, operands)))
         output = operator.output_descs[tensor.port]
-        assert output is not None
+        if output is None:
+            raise LookupError(f"a rule asks for output {tensor.port} of {operator.name}, which is absent")
         return Operand(Source(name, tensor.port), output)
 
     def _operator(self, new: New, operands: Mapping[str, Any], like: TensorDesc | None) -> Operator:

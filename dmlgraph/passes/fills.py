@@ -99,15 +99,15 @@ def move_fills(draft: Draft, node: DraftNode) -> Outcome:
     """
     operator: Any = node.operator
     fields, condition = _MOVES[operator.name]
-    numbers = [draft.number(operand) for field in fields for operand in node.operands(field)]
-    if None in numbers or (condition is not None and not condition(operator)):
+    operands = [operand for field in fields for operand in node.operands(field)]
+    numbers = [number for number in map(draft.number, operands) if number is not None]
+    if len(numbers) < len(operands) or (condition is not None and not condition(operator)):
         return None
     if getattr(operator, "padding_mode", None) is PaddingMode.CONSTANT:
         numbers.append(scalar_of(operator.constant()))
     if len(set(numbers)) != 1:
         return Declined("the numbers of its inputs are not the same")
     (number, *_) = numbers
-    assert number is not None
     used = [port for port in range(node.output_count) if draft.use_count(Source(node.name, port))]
     return Rewrite({port: fill(draft, node, port, number) for port in used}, "it only moves equal numbers")
 

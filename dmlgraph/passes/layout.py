@@ -13,8 +13,7 @@ from dmlgraph.tensor import TensorDesc
 @rule(Tile, effect="bit-exact")
 def tile_to_strides(draft: Draft, node: DraftNode) -> Outcome:
     """tile(x) along dimensions of size 1 → readers that repeat x through strides of zero."""
-    operand, operator = node.needed("input"), node.operator
-    assert isinstance(operator, Tile)
+    operand, operator = node.needed("input"), node.computing(Tile)
     if any(repeats != 1 and size != 1 for repeats, size in zip(operator.repeats, operand.desc.sizes, strict=True)):
         return Declined("only dimensions of size 1 can be repeated through strides")
     return _readers_only(draft, node) or Rewrite.of(
@@ -33,8 +32,8 @@ def slice_to_strides(draft: Draft, node: DraftNode) -> Outcome:
     if isinstance(operator, Slice):
         offsets, steps = operator.offsets, operator.strides
     else:
-        assert isinstance(operator, Slice1)
-        offsets, steps = operator.input_window_offsets, operator.input_window_strides
+        window = node.computing(Slice1)
+        offsets, steps = window.input_window_offsets, window.input_window_strides
     if any(offsets) or any(step < 0 for step in steps):
         return Declined("it does not begin at the first element")
     for user, _ in draft.users(Source(node.name, 0)):

@@ -102,8 +102,8 @@ def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
             if operator.min != 0.0:
                 continue
         else:
-            assert isinstance(operator, ActivationHardSigmoid)
-            affine_map, height = _after(AffineMap(operator.alpha, operator.beta), inner.map), 1.0
+            bend = bent.computing(ActivationHardSigmoid)
+            affine_map, height = _after(AffineMap(bend.alpha, bend.beta), inner.map), 1.0
         if not _is_near(height * scale, 1.0, x):
             continue
         attributes = {"alpha": _float32(affine_map.scale * scale), "beta": _float32(affine_map.bias * scale)}
@@ -132,8 +132,7 @@ def gelu(draft: Draft, node: DraftNode) -> Outcome:
         if found is None:
             continue
         inner = _trace(draft, found.needed("input"), x)
-        operator = found.operator
-        assert isinstance(operator, Erf)
+        operator = found.computing(Erf)
         affine_map = _after(affine_map_of(operator.scale_bias), inner.map)
         if affine_map.shifts or inner.operand != x or not _is_near(affine_map.scale, math.sqrt(0.5), x):
             continue

@@ -229,20 +229,17 @@ class Modular:
 
 def modular(draft: Draft, node: DraftNode) -> Modular | None:
     """ADD, SUBTRACT or MULTIPLY of an integer tensor and a number; None for anything else."""
-    a, b = node.operand("a"), node.operand("b")
-    if a is None or b is None or a.desc.dtype.is_float:
+    found = draft.beside_a_number(node)
+    if found is None or found.number.dtype.is_float:
         return None
-    left, right = draft.number(a), draft.number(b)
-    if (left is None) == (right is None):
-        return None
-    operand, number, scalar = (a, b, right) if right is not None else (b, a, left)
-    assert scalar is not None
+    operand, number, scalar = found
     value = int(scalar.value)
     if isinstance(node.operator, Multiply):
         return Modular(operand, value, 0, number)
     if isinstance(node.operator, Add):
         return Modular(operand, 1, value, number)
-    return Modular(operand, 1, -value, number) if operand is a else Modular(operand, -1, value, number)
+    is_left = operand == node.operand("a")
+    return Modular(operand, 1, -value, number) if is_left else Modular(operand, -1, value, number)
 
 
 @rule(Add, Subtract, Multiply, after=NUMBERS, effect="bit-exact: modulo 2^N")

@@ -41,8 +41,7 @@ def fill_of_sequence(draft: Draft, node: DraftNode) -> Outcome:
     Products with zero have the same sign for all indices, so the second and the last element represent those between.
     A float16 index may be infinite, and its product with zero NaN: then the last element differs.
     """
-    sequence = node.operator
-    assert isinstance(sequence, FillValueSequence)
+    sequence = node.computing(FillValueSequence)
     count = sequence.output.element_count
     if count > 1 and sequence.value_delta.value != 0:
         return None
@@ -61,22 +60,23 @@ def fold_sequences(draft: Draft, node: DraftNode) -> Outcome:
     operator = node.computation
     found = [_affine(draft, operand) for operand in node.operands()]
     sequences = [each for each in found if isinstance(each, FillValueSequence)]
-    if not sequences or None in found:
+    operands = [each for each in found if each is not None]
+    if not sequences or len(operands) < len(found):
         return None
     output = node.output_desc()
     if any(each.output.element_count != output.element_count for each in sequences):
         return Declined("the sequence is broadcast: it starts again and again")
     if isinstance(operator, Multiply) and len(sequences) == 2:
         return None
-    starts = [each.value_start if isinstance(each, FillValueSequence) else each for each in found]
-    delta = _delta(operator, found, output.dtype)
+    starts = [each.value_start if isinstance(each, FillValueSequence) else each for each in operands]
+    delta = _delta(operator, operands, output.dtype)
     if delta is None:
         return Declined(f"its step is not a number of {output.dtype}")
     start = scalar_of(_of_numbers(operator, starts))
     folded = FillValueSequence(output=output.like(), value_start=start, value_delta=delta)
 
     def elements(index: Array) -> Array:
-        values = [each.at(index) if isinstance(each, FillValueSequence) else _filled(each, index) for each in found]
+        values = [_elements(each, index) for each in operands]
         (result,) = operator.evaluate(*values)
         return np.asarray(result)
 
@@ -117,17 +117,16 @@ def _affine(draft: Draft, operand: Operand | None) -> FillValueSequence | Scalar
     node = draft.made_by(operand, FillValueSequence)
     if node is None:
         return draft.number(operand)
-    sequence = node.operator
-    assert isinstance(sequence, FillValueSequence)
+    sequence = node.computing(FillValueSequence)
     is_as_written = broadcast_strides(operand.desc, sequence.output, sequence.output) is not None
     return sequence if is_as_written else None
 
 
-def _delta(operator: Operator, operands: Sequence[FillValueSequence | Scalar | None], dtype: DataType) -> Scalar | None:
+def _delta(operator: Operator, operands: Sequence[FillValueSequence | Scalar], dtype: DataType) -> Scalar | None:
     """The step of the result; None where the data type cannot represent it."""
-    if isinstance(operator, Cast):  # of a real number: an unsigned sequence may step backwards
-        (sequence,) = operands
-        assert isinstance(sequence, FillValueSequence)
+    sequence = operands[0]
+    if isinstance(operator, Cast) and isinstance(sequence, FillValueSequence):
+        # Of a real number: an unsigned sequence may step backwards.
         return _scalar(_real(sequence.value_delta, is_step=True), dtype)
     is_product = isinstance(operator, Multiply)
     steps = [
@@ -149,9 +148,9 @@ def _of_numbers(operator: Operator, numbers: Iterable[Any]) -> Array:
     return np.asarray(result)
 
 
-def _filled(number: Scalar | None, index: Array) -> Array:
-    assert number is not None
-    return np.full(index.shape, number.value)
+def _elements(operand: FillValueSequence | Scalar, index: Array) -> Array:
+    """The elements of a sequence, or a number in place of them."""
+    return operand.at(index) if isinstance(operand, FillValueSequence) else np.full(index.shape, operand.value)
 
 
 def _new(sequence: FillValueSequence) -> New:

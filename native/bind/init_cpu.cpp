@@ -450,6 +450,7 @@ void init_cpu(py::module_& module) {
     py::class_<BoundRun>(module, "BoundRun", "Runs an executable on fixed arrays.")
         .def("__call__", &BoundRun::operator());
     module.def("cpu_default_threads", &cpu::default_threads);
+    module.def("cpu_keep_helpers_off", &cpu::keep_helpers_off, py::arg("on"));
     module.def("cpu_pooled_bytes", &cpu::pooled_bytes);
 }
 

@@ -34,6 +34,8 @@ void pause() {
 #endif
 }
 
+std::atomic<bool> keeping_off{true};
+
 // The job that the threads are sharing.
 struct Job {
     Pieces pieces;
@@ -59,7 +61,7 @@ public:
         open_.store(Open{job.helpers, job.helpers}, std::memory_order_release);
         posted_.fetch_add(1, std::memory_order_release);
         if (wake) {
-            const int processor = this_processor();
+            const int processor = keeping_off.load(std::memory_order_relaxed) ? this_processor() : -1;
             for (int h = 0; h < std::min(job.helpers, static_cast<int>(helpers_.size())); ++h) {
                 Helper& helper = helpers_[static_cast<std::size_t>(h)];
                 helper.placement.keep_off(processor, helper.thread);
@@ -168,6 +170,8 @@ int default_threads() {
     }();
     return count;
 }
+
+void keep_helpers_off(bool on) { keeping_off.store(on, std::memory_order_relaxed); }
 
 void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake, const std::atomic<bool>* stop) {
     workers = static_cast<int>(std::min<std::int64_t>(workers, count));

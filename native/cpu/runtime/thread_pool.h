@@ -101,6 +101,10 @@ private:
 // The number of workers of a run: DMLGRAPH_THREADS, or the number of the process's processors.
 int default_threads();
 
+// Whether a helper that is woken is kept off the caller's processor (`Placement::keep_off`). It is, except while
+// benchmarks/cpu_waking.py measures what that is worth.
+void keep_helpers_off(bool on);
+
 // Runs the task on up to `workers` threads over `count` pieces, and returns when all are done; the calling thread is
 // worker 0. Several threads may call it at the same time: one of them gets the helpers. Without `wake`, only helpers that
 // are still awake take part. When `stop` is true, pieces that no worker has begun are left out.

@@ -81,8 +81,7 @@ def keep_windows_from_in_place(edit: DescEdit) -> None:
     """Inserts a copy before an operator that would run in place on a window of another value."""
     buffers = _Buffers(edit)
     for reader, value in buffers.in_place():
-        desc = edit.read_desc(reader)
-        assert desc is not None
+        desc = edit.needed_desc(reader)
         whole = _windowed(edit, buffers, value, reader.node) if not _is_part(edit, reader, value) else edit.desc(value)
         if whole is not None and _differ_in_size(desc, whole, is_output=buffers.becomes_output(Value(reader.node, 0))):
             _insert_copy(edit, reader)
@@ -97,17 +96,16 @@ def keep_joined_values(edit: DescEdit) -> None:
     buffers = _Buffers(edit)
     for reader, result in buffers.in_place():
         value = result
-        if not _is_packed(edit.desc(Value(reader.node, 0))):
+        if _has_gaps(edit.desc(Value(reader.node, 0))):
             continue
         while isinstance(join := edit.operator(value.node), Join) and not _is_part(edit, reader, value):
-            assert value.node is not None
-            shared = list(_shared(edit, buffers, value.node, join))
+            shared = list(_shared(edit, buffers, value.producer, join))
             if not shared:
                 break
             if len(join.inputs) > 1:
                 _insert_copy(edit, shared[0] if len(shared) == 1 else reader)
                 break
-            edit.read(reader, edit.sources[Port(value.node, 0)])
+            edit.read(reader, edit.sources[Port(value.producer, 0)])
             value = buffers.root(edit.sources[reader])
             if len(buffers.uses(value)) > 1:
                 break
@@ -115,8 +113,7 @@ def keep_joined_values(edit: DescEdit) -> None:
 
 def _insert_copy(edit: DescEdit, reader: Port) -> None:
     """Inserts a copy before an input of a node."""
-    desc = edit.read_desc(reader)
-    assert desc is not None
+    desc = edit.needed_desc(reader)
     copy = desc.like(strides=desc.strides)  # so that the node's desc stays as it is
     edit.insert(f"{edit.nodes[reader.node].name}.copy", whole_slice(desc, copy), reader)
 
@@ -192,8 +189,7 @@ class _Buffers:
     def _before_splits(self, root: Value) -> Value:
         """The input of a split into one part, if nothing else reads that input: DirectML elides the split then."""
         while isinstance(split := self._edit.operator(root.node), Split) and len(split.outputs) == 1:
-            assert root.node is not None
-            place = Port(root.node, 0)
+            place = Port(root.producer, 0)
             source = self.root(self._edit.sources[place])
             if not self.is_made_by_node(source) or self.uses(source) != [place]:
                 break
@@ -229,10 +225,8 @@ def may_run_in_place(operator: Operator, port: int) -> bool:
         return False
     if isinstance(operator, Identity) and _is_neutral(operator):
         return False  # DirectML elides it
-    source, target = operator.input_descs[port], operator.output_descs[0]
-    assert source is not None
-    assert target is not None
-    return source.like() == target.like() and source.span == source.element_count
+    source, target = operator.input_descs[port], operator.first_output
+    return source is not None and source.like() == target.like() and source.span == source.element_count
 
 
 def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterator[Port]:
@@ -271,8 +265,7 @@ def _windowed(edit: DescEdit, buffers: _Buffers, value: Value, user: int) -> Ten
 
     Returns None otherwise.
     """
-    assert value.node is not None
-    operator, place = edit.operator(value.node), Port(value.node, 0)
+    operator, place = edit.operator(value.node), Port(value.producer, 0)
     if isinstance(operator, (Slice, Slice1)):
         source, window = operator.input, operator.output
         offsets = operator.offsets if isinstance(operator, Slice) else operator.input_window_offsets
@@ -349,6 +342,12 @@ def _is_neutral(operator: Identity) -> bool:
 def _steps(desc: TensorDesc) -> list[tuple[int, int]]:
     """The sizes and strides of the dimensions that are larger than 1."""
     return [(size, stride) for size, stride in zip(desc.sizes, desc.effective_strides, strict=True) if size > 1]
+
+
+def _has_gaps(desc: TensorDesc) -> bool:
+    """Whether elements lie apart in the order of the dimensions.  In another order, DirectML computes them packed."""
+    strides = [stride for _, stride in _steps(desc)]
+    return not _is_packed(desc) and strides == sorted(strides, reverse=True)
 
 
 def _is_packed(desc: TensorDesc | None) -> bool:

@@ -26,6 +26,13 @@ class Value(NamedTuple):
     node: int | None
     port: int
 
+    @property
+    def producer(self) -> int:
+        """The node; LookupError for a graph input."""
+        if self.node is None:
+            raise LookupError(f"graph input {self.port} has no producer")
+        return self.node
+
 
 class Port(NamedTuple):
     """An input of a node."""
@@ -70,7 +77,8 @@ class DescEdit:
             return self.inputs[value.port].desc
         node = self.nodes[value.node]
         found = node.desc if isinstance(node, ConstantDescNode) else node.operator.output_descs[value.port]
-        assert found is not None
+        if found is None:
+            raise LookupError(f"'{node.name}' is without output {value.port}")
         return found
 
     def read_desc(self, reader: Port) -> TensorDesc | None:
@@ -78,6 +86,13 @@ class DescEdit:
         operator = self.operator(reader.node)
         descs = () if operator is None else operator.input_descs
         return descs[reader.port] if reader.port < len(descs) else None
+
+    def needed_desc(self, reader: Port) -> TensorDesc:
+        """The desc of an input that the node has; else LookupError."""
+        desc = self.read_desc(reader)
+        if desc is None:
+            raise LookupError(f"'{self.nodes[reader.node].name}' is without input {reader.port}")
+        return desc
 
     def is_whole(self) -> bool:
         """Whether every edge connects an existing tensor to an existing input, and every input has an edge."""
@@ -117,11 +132,11 @@ class DescEdit:
 
     def insert_after(self, name: str, operator: Operator, value: Value) -> None:
         """Inserts an operator of one input and one output between a node's output and all its readers."""
-        assert value.node is not None
+        producer = value.producer
         readers = [reader for reader, read in self.sources.items() if read == value]
         slots = [slot for slot, read in self.outputs.items() if read == value]
         index = self._add(name, operator, value)
-        self._before[value.node + 1].append(index)
+        self._before[producer + 1].append(index)
         self.sources.update(dict.fromkeys(readers, Value(index, 0)))
         self.outputs.update(dict.fromkeys(slots, Value(index, 0)))
 

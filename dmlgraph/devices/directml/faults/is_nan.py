@@ -18,8 +18,7 @@ def cast_answers_on_float16(edit: DescEdit) -> None:
         operator = edit.operator(index)
         if operator is None or not _finds_none(operator):
             continue
-        (asked,) = operator.output_descs
-        assert asked is not None
+        asked = operator.first_output
         answers = TensorDesc(dtype=DataType.UINT8, sizes=asked.sizes)
         edit.replace(index, operator.model_copy(update={"output": answers}))
         edit.insert_after(f"{edit.nodes[index].name}.cast", Cast(input=answers, output=asked), Value(index, 0))

@@ -27,8 +27,7 @@ def keep_sequences_from_outputs(edit: DescEdit) -> None:
     for slot, value in list(edit.outputs.items()):
         sequence = edit.operator(value.node)
         if isinstance(sequence, FillValueSequence):
-            assert value.node is not None
-            edit.insert_before_output(f"{edit.nodes[value.node].name}.copy", Identity(input=sequence.output), slot)
+            edit.insert_before_output(f"{edit.nodes[value.producer].name}.copy", Identity(input=sequence.output), slot)
 
 
 def evaluate_large_sequences(edit: DescEdit) -> None:
@@ -50,9 +49,8 @@ def evaluate_large_sequences(edit: DescEdit) -> None:
         desc = TensorDesc(dtype=output.dtype, sizes=output.sizes, strides=output.strides, owned=owned)
         edit.become_input(node, GraphInput(edit.nodes[node].name, desc, np.ascontiguousarray(values)))
         for reader in readers if owned else ():
-            operator = edit.operator(reader.node)
-            assert operator is not None
-            edit.replace(reader.node, own_inputs(operator, {reader.port}))
+            if (operator := edit.operator(reader.node)) is not None:
+                edit.replace(reader.node, own_inputs(operator, {reader.port}))
 
 
 def _takes_owned(edit: DescEdit, reader: Port) -> bool:

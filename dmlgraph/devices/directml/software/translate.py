@@ -59,6 +59,13 @@ class Call:
             pairs.append((kind, "0" if name in ("undef", "poison") and kind == "i32" else name))
         return cls(value, result, family, overload, int(pairs[0][1]), pairs[1:])
 
+    @property
+    def variable(self) -> str:
+        """What the result is assigned to; ShaderError where that is nothing."""
+        if self.value is None:
+            raise ShaderError(f"the result of {self} is not assigned")
+        return self.value
+
     def constant(self, place: int) -> int:
         """A constant operand, unsigned."""
         value = self.operands[place][1]
@@ -267,19 +274,18 @@ class Translation:
         )
 
     def _bind(self, call: Call, register: str, matches: Callable[[ResourceRange], bool]) -> Lines:
-        assert call.value is not None
         slot, each = next(
             ((slot, each) for slot, each in enumerate(self.description.ranges) if matches(each)), (None, None)
         )
         if slot is None or each is None:
             raise ShaderError(f"{call} uses a resource that the shader does not declare")
         if each.count == 1:
-            self._buffers[call.value] = Buffer(slot, f"%sw.base.{slot}", f"%sw.size.{slot}")
+            self._buffers[call.variable] = Buffer(slot, f"%sw.base.{slot}", f"%sw.size.{slot}")
             return []
         if each.resource_class is ResourceClass.CBV:
             raise ShaderError("arrays of constant buffers are not supported")
         prefix = f"%sw.array.{self._unique()}"
-        self._buffers[call.value] = Buffer(slot, f"{prefix}.base", f"{prefix}.size")
+        self._buffers[call.variable] = Buffer(slot, f"{prefix}.base", f"{prefix}.size")
         limit = UNBOUNDED if each.count == UNBOUNDED else each.count
         return [  # a register past the range's end is an empty buffer
             f"  {prefix}.place = sub i32 {register}, {each.lower}",
@@ -292,8 +298,7 @@ class Translation:
         ]
 
     def _annotate_handle(self, call: Call) -> Lines:
-        assert call.value is not None
-        self._buffers[call.value] = self._buffer(call)
+        self._buffers[call.variable] = self._buffer(call)
         return []
 
     def _buffer(self, call: Call) -> Buffer:

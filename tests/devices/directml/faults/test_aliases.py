@@ -61,6 +61,9 @@ def numbers(desc: GraphDesc) -> Values:
     }
 
 
+ORDERS = ([6, 3, 1], [1, 2, 4], [3, 6, 1], [6, 1, 2], [1, 6, 2], [2, 1, 4])  # strides of a {2, 2, 3} without gaps
+
+
 def outcome(device: DirectMLDevice, desc: GraphDesc) -> str:
     """What DirectML does with an unchanged graph: 'right', 'refused', or the names of the wrong outputs."""
     values = numbers(desc)
@@ -238,6 +241,27 @@ def test_which_joins_overwrite_what_went_into_them(
         graph.output("n", n)
 
     assert outcome(directml, lowered(build)) == expected
+
+
+@pytest.mark.parametrize("strides", [None, *([scale * each for each in order] for order in ORDERS for scale in (1, 2))])
+def test_an_operator_whose_output_is_reordered_runs_in_place_on_a_join(
+    directml: DirectMLDevice, strides: list[int] | None
+):
+    """Where the output has its dimensions in another order, the packed result is reordered afterwards.
+
+    In order and packed, the output is written after `n` is copied to the graph output from the same buffer.
+    """
+
+    def build(graph: dg.Graph) -> None:
+        n = dg.negate(graph.input("x", sizes=[2, 2, 3], dtype="float32"))
+        graph.output("n", n)
+        graph.output("y", dg.add(n, dg.join([n], axis=0), output={"strides": strides}))
+
+    desc = lowered(build)
+    assert outcome(directml, desc) == ("right" if strides in (None, [6, 3, 1], [12, 6, 2]) else "n")
+    values = numbers(desc)
+    for name, got in directml.compile(desc, reason="asked for").run(values).items():
+        np.testing.assert_array_equal(got, _reference(desc, values)[name])
 
 
 def test_the_order_of_outputs_decides_whether_the_reader_of_what_is_overwritten_is_late(directml: DirectMLDevice):
