@@ -12,7 +12,6 @@ graph has no cycles, and the order in which nodes were added is an execution ord
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import itertools
 import pathlib
@@ -22,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import networkx as nx
 import numpy as np
 
+from dmlgraph import operands
 from dmlgraph.checked import Checked, CheckedOperators, key_of
+from dmlgraph.dims import Dims
 from dmlgraph.errors import (
-    DmlGraphError,
     Gathered,
     GraphError,
     Location,
@@ -50,13 +50,13 @@ from dmlgraph.nodes import (
 from dmlgraph.operators.declaration import calls
 from dmlgraph.operators.declaration.completion import counts
 from dmlgraph.operators.declaration.fields import Kind, Role
-from dmlgraph.operators.declaration.number_types import HintOnNumbers, is_number, number_type
+from dmlgraph.operators.declaration.number_types import HintOnNumbers
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import signature
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.scalar import array_of
-from dmlgraph.tensor import MASKED, MOST_ENTRIES, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
+from dmlgraph.tensor import MASKED, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
 from dmlgraph.value import Value
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
     from dmlgraph.lowering import GraphDesc
 
-NOT_A_DIM = "is not a dim of the graph"
 NO_NODE = "there is no node of this name"
 _STAND_IN = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,))
 
@@ -115,14 +114,13 @@ class Graph:
             raise GraphError("is not a name", code="name", field="name", got=name, allowed="printable text")
         self.name = name
         self.target = None if target is None else FeatureLevel.parse(target)
-        self.dims = _dims({} if dims is None else dims)
+        self._dims = Dims(dims)
         self.allow = self._allowed(allow) if allow != () else ()
         self._network = Network()
         self._checked = CheckedOperators()
         self._outputs: dict[str, Output] = {}  # by name
         self._next: dict[str, int] = {}
         self.is_fused = False
-        self._dims_used: set[str] = set()
         self._places: dict[str | None, tuple[Placed | None, Mapping[str, Placed]]] = {}  # node → its and its fields'
 
     # Sources.
@@ -204,13 +202,13 @@ class Graph:
         outputs: Mapping[str, Any],
     ) -> tuple[Value | None, ...]:
         with Within(name):
-            values = self._values(operator, tensors, outputs)
+            values = operands.values(self, operator, tensors, outputs)
             given = {field: _describe(value) for field, value in values.items()}
             found = Gathered()
             fields: dict[str, Any] = {}
             if attributes or outputs:
                 attributes, outputs = _kept(attributes), _kept(outputs)
-                fields = self._resolved(operator, attributes, outputs, found.problems)
+                fields = self._dims.resolve_fields(operator, attributes, outputs, found.problems)
             key = None if found.problems else key_of(operator, self.level, given, fields)
             checked = self._checked.find(key)
             if checked is None:
@@ -269,7 +267,7 @@ class Graph:
             OperatorError: a field is wrong for any inputs.
         """
         problems: list[Problem] = []
-        fields = self._resolved(operator, attributes, outputs, problems)
+        fields = self._dims.resolve_fields(operator, attributes, outputs, problems)
         tensors = operator.members_by_field()
         for field in inputs:
             fields[field] = (_STAND_IN,) if tensors[field].kind is Kind.TENSORS else _STAND_IN
@@ -281,15 +279,24 @@ class Graph:
         """Makes a value an output of the graph."""
         if not isinstance(value, Value):
             raise GraphError(
-                "is not a value of a graph", code="not-a-value", field=f"outputs.{name}", got=value, hint=_one_of(value)
+                operands.NOT_A_VALUE,
+                code="not-a-value",
+                field=f"outputs.{name}",
+                got=value,
+                hint=operands.one_of(value),
             )
-        self._check_own(value)
+        operands.own(self, value)
         _check_name(name)
         if name in self._outputs:
             raise GraphError("there is already an output of this name", code="duplicate", field=f"outputs.{name}")
         self._outputs[name] = value.node, value.port
 
     # Queries.
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """The sizes of the dims, by name."""
+        return self._dims.values
 
     @property
     def level(self) -> FeatureLevel:
@@ -348,6 +355,10 @@ class Graph:
         """What a node reads, by input port; None where an optional tensor is left out."""
         return self._network.sources_of(name)
 
+    def writes(self, value: Value) -> bool:
+        """Whether a node of the graph writes a value of this graph."""
+        return self._network.writes(value.node, value.port, value.desc)
+
     def live_nodes(self) -> set[str]:
         """The names of the nodes on which an output depends."""
         return self._network.upstream(node for node, _ in self._outputs.values())
@@ -387,7 +398,7 @@ class Graph:
 
     def unused_dims(self) -> list[str]:
         """The dims that no size has used."""
-        return [dim for dim in self.dims if dim not in self._dims_used]
+        return self._dims.unused()
 
     def place(self, node: str | None, placed: Placed | None, fields: Mapping[str, Placed]) -> None:
         """Remembers the places in a file of a node and its fields, or (without a node) of fields of the graph."""
@@ -413,17 +424,7 @@ class Graph:
             GraphError: a dim is unknown.
             DmlGraphError: the graph is not legal with these sizes.
         """
-        changed = _dims(dims)
-        for dim in changed:
-            if dim not in self.dims:
-                raise GraphError(
-                    NOT_A_DIM,
-                    code="unknown-dim",
-                    field=f"dims.{dim}",
-                    allowed=listing(self.dims) or "nothing: the graph has no dims",
-                    hint=suggestion(dim, self.dims) or "dims are declared with the graph",
-                )
-        other = Graph(self.name, target=self.target, dims=self.dims | changed, allow=self.allow)
+        other = Graph(self.name, target=self.target, dims=self._dims.changed(dims), allow=self.allow)
         values: dict[str, tuple[Value | None, ...]] = {}
         for node in self.nodes:
             if isinstance(node, InputNode):
@@ -438,7 +439,7 @@ class Graph:
             value = values[source][from_port]
             assert value is not None
             other.output(name, value)
-        other._dims_used |= self._dims_used  # sizes of constants do not keep the names
+        other._dims.used |= self._dims.used  # sizes of constants do not keep the names
         other._places |= self._places
         return other
 
@@ -483,7 +484,7 @@ class Graph:
         other = Graph.__new__(type(self))
         other.__dict__.update(
             {
-                key: value.copy() if isinstance(value, (dict, set, nx.Graph)) else value
+                key: value.copy() if isinstance(value, (dict, nx.Graph, Dims)) else value
                 for key, value in vars(self).items()
             }
         )
@@ -565,142 +566,12 @@ class Graph:
         found = Gathered()
         for key in ("sizes", "strides"):
             if key in fields:
-                fields[key] = self._resolve(fields[key], key, found.problems)
+                fields[key] = self._dims.resolve(fields[key], key, found.problems)
         error = GraphError if found.problems else TensorError
         with found:
             desc = TensorDesc(**fields)
         found.settle(error)
         return desc
-
-    def _resolve(self, sizes: Any, field: str, problems: list[Problem]) -> Any:
-        """Sizes with the values of dims in place of their names; anything else unchanged.
-
-        A name that is not a dim is added to the problems, and its size is taken as 1.
-        """
-        if isinstance(sizes, str):
-            if sizes not in self.dims:
-                allowed = f"a number{', ' if self.dims else ''}{listing(self.dims)}"
-                problems.append(
-                    Problem(NOT_A_DIM, None, field, sizes, allowed, _size_hint(sizes, self.dims), code="unknown-dim")
-                )
-                return 1
-            self._dims_used.add(sizes)
-            return self.dims[sizes]
-        if isinstance(sizes, (list, tuple)) and len(sizes) <= MOST_ENTRIES:
-            return [self._resolve(size, f"{field}.{index}", problems) for index, size in enumerate(sizes)]
-        return sizes
-
-    def _resolved(
-        self,
-        operator: type[Operator],
-        attributes: Mapping[str, Any],
-        outputs: Mapping[str, Any],
-        problems: list[Problem],
-    ) -> dict[str, Any]:
-        """The fields with dims resolved in integer attributes and outputs."""
-        resolved = dict(attributes)
-        for member in operator.members:
-            if member.kind.form.names_dims and member.field in resolved:
-                resolved[member.field] = self._resolve(resolved[member.field], member.field, problems)
-        for field, asked in outputs.items():
-            resolved[field] = self._resolved_output(asked, field, problems)
-        return resolved
-
-    def _resolved_output(self, asked: Any, field: str, problems: list[Problem]) -> Any:
-        if isinstance(asked, Mapping):
-            shaped = {
-                key: self._resolve(asked[key], f"{field}.{key}", problems)
-                for key in ("sizes", "strides")
-                if key in asked
-            }
-            return dict(asked) | shaped
-        if isinstance(asked, (list, tuple)):
-            return [self._resolved_output(each, f"{field}.{index}", problems) for index, each in enumerate(asked)]
-        return self._resolve(asked, field, problems) if isinstance(asked, str) else asked
-
-    def _values(
-        self, operator: type[Operator], tensors: Mapping[str, Any], outputs: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Each input field's Value, list of Values or None; numbers become fills."""
-
-        def value(given: Any, field: str, index: int | None = None) -> Value:
-            if not isinstance(given, Value) and is_number(given):
-                return self._fill(operator, (field, index), given, tensors, outputs)
-            return self._check_own(given, field if index is None else f"{field}.{index}")
-
-        values: dict[str, Any] = {}
-        for field, takes_list in operator.input_arrays.items():
-            given = tensors.get(field)
-            if given is None:
-                values[field] = None
-            elif not isinstance(given, (list, tuple)):
-                values[field] = value(given, field)
-                if takes_list:
-                    raise OperatorError(
-                        "takes a list of values, not one", code="kind", field=field, got=values[field].reference
-                    )
-            elif not takes_list:
-                raise OperatorError(
-                    "takes one value, not a list of them",
-                    code="kind",
-                    field=field,
-                    got=plural(len(given), "value"),
-                    hint=_one_of(given),
-                )
-            else:
-                values[field] = [value(each, field, index) for index, each in enumerate(given)]
-        return values
-
-    def _fill(
-        self,
-        operator: type[Operator],
-        path: tuple[str, int | None],
-        number: Any,
-        tensors: Mapping[str, Any],
-        outputs: Mapping[str, Any],
-    ) -> Value:
-        """A fill of one element, with as many dimensions as the other tensors, and the type from `number_types`."""
-        peers = [each for given in tensors.values() for each in _listed(given) if isinstance(each, Value)]
-        field = path[0] if path[1] is None else f"{path[0]}.{path[1]}"
-        if not peers:
-            raise OperatorError(
-                "needs at least one value of a graph in addition to numbers",
-                code="missing",
-                field=field,
-                got=number,
-                hint="make a fill: g.fill_value_constant(sizes=…, dtype=…, value=number)",
-            )
-        dtype = number_type(operator, path, number, _dtype_of, tensors, outputs)
-        try:
-            rank = max(len(peer.sizes) for peer in peers)
-            return self.fill_value_constant(sizes=[1] * rank, dtype=dtype, value=number)
-        except DmlGraphError as error:
-            hint = f"numbers are {dtype} here; else give a tensor, g.constant(name, number, dtype=…)"
-            raise OperatorError(
-                dataclasses.replace(problem, node=None, field=field, hint=problem.hint or hint)
-                for problem in error.problems
-            ) from None
-
-    def _check_own(self, value: Any, field: str | None = None) -> Value:
-        if not isinstance(value, Value):
-            hint = None
-            if isinstance(value, np.ndarray):
-                hint = "make it a constant of the graph first: g.constant(name, array)"
-            elif isinstance(value, (bool, np.bool_)):
-                hint = "write 1 or 0"
-            raise OperatorError("is not a value of a graph", code="not-a-value", field=field, got=value, hint=hint)
-        if value.graph is not self:
-            raise GraphError(
-                f"the value belongs to another graph, '{value.graph.name}'",
-                code="foreign-value",
-                field=field,
-                got=value.reference,
-            )
-        if not self._network.writes(value.node, value.port, value.desc):
-            raise GraphError(
-                "the value does not match its node's output", code="foreign-value", field=field, got=value.reference
-            )
-        return value
 
     def _add_source(self, node: InputNode | ConstantNode) -> Value:
         outputs = self._checked.shared(Outputs.of(node))
@@ -762,41 +633,6 @@ def _describe(value: Any) -> TensorDesc | tuple[TensorDesc, ...] | None:
     if isinstance(value, list):
         return tuple(each.desc for each in value)
     return None if value is None else value.desc
-
-
-def _one_of(given: object) -> str | None:
-    """A hint for the outputs of a function given as one value."""
-    fields = getattr(given, "_fields", None)
-    return None if fields is None else f"take one of its outputs: {listing(fields)}"
-
-
-def _dtype_of(value: Any) -> DataType | None:
-    return value.dtype if isinstance(value, Value) else None
-
-
-def _listed(value: Any) -> Sequence[Value | None]:
-    return value if isinstance(value, (list, tuple)) else [value]
-
-
-def _size_hint(size: str, dims: Mapping[str, int]) -> str:
-    """A hint for text that is not a dim."""
-    if size.replace("_", "").isdecimal():
-        return "write the number with digits only, without quotes"
-    if any(sign in size for sign in "+-*/()"):
-        return "expressions are not supported: declare a dim of that size"
-    return suggestion(size, dims) or "dims are declared with the graph"
-
-
-def _dims(given: object) -> dict[str, int]:
-    """The sizes of dims by name, checked."""
-    if not isinstance(given, Mapping):
-        raise GraphError(
-            "must be a mapping from names to sizes", code="kind", field="dims", got=given, hint='such as {"N": 8}'
-        )
-    for dim, size in given.items():
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise GraphError("a dim is a whole number of at least 1", code="range", field=f"dims.{dim}", got=size)
-    return {dim: int(size) for dim, size in given.items()}
 
 
 def _check_name(name: object) -> None:
