@@ -1,4 +1,4 @@
-"""What compiling the native code costs: processor time and memory of every compiler process, by target.
+"""The cost of compiling the native code: processor time and memory of every compiler process, by target.
 
     python benchmarks/build_time.py [--jobs 1] [--files 10] [--define DMLGRAPH_NATIVE_TESTS=ON …]
 
@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 NATIVE = pathlib.Path(__file__).parent.parent / "native"
-MEASURE = "--measure-compiler"  # how CMake starts this script in front of every compilation
+MEASURE = "--measure-compiler"  # CMake starts this script with it before every compilation
 
 
 class Compilation(NamedTuple):
@@ -59,7 +59,7 @@ def seconds_of(compilations: Iterable[Compilation]) -> float:
 
 
 def build(folder: pathlib.Path, jobs: int, defines: list[str]) -> tuple[float, list[Compilation]]:
-    """Configures and builds in an empty folder: the processor seconds of all of it, and each compilation."""
+    """Configures and builds in an empty folder; returns the processor seconds in total, and of each compilation."""
     log = folder / "compilers.jsonl"
     launcher = ";".join([sys.executable, str(pathlib.Path(__file__).resolve()), MEASURE, str(log)])
     pybind11 = subprocess.run(

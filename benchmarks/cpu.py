@@ -1,13 +1,14 @@
-"""The device `cpu` beside what one would use instead, in one process with as many threads each.
+"""The device `cpu` compared with alternatives, in one process with the same number of threads.
 
     python benchmarks/cpu.py [--threads 2] [--elements 1024 65536 …] [--lines relu gelu …] [--repeats 7]
 
 Peers are those of NumPy, numexpr, JAX (jit), ONNX Runtime and numba that are installed.  Times are medians of
 interleaved rounds.  "bound" is `executable.bind(inputs, out)`, "run" is `executable.run(inputs)` with new outputs;
-numexpr and numba write into an array that is there, NumPy, JAX and ONNX Runtime make a new one at every call.
+numexpr and numba write into an existing array; NumPy, JAX and ONNX Runtime make a new one at every call.
 
-A number under a peer is its time over that of "run" (NumPy, JAX, ONNX Runtime) or "bound" (numexpr, numba): above 1
-the peer is slower.  "of copy" is the least memory traffic of the line, in bytes a second, over that of a copy.
+A number under a peer is its time over that of "run" (NumPy, JAX, ONNX Runtime) or "bound" (numexpr, numba): if it is
+above 1, the peer is slower.  "of copy" is the least memory traffic of the line, in bytes per second, over that of a
+copy.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from cpu_peers import PEERS  # noqa: E402
 
 
 def copy_bandwidth(elements: int, threads: int, repeats: int) -> float:
-    """Bytes read and written in a second by a copy of float32: by one thread, or cut among all, whichever is faster."""
+    """Bytes that a copy of float32 reads and writes per second: by one thread or by all, whichever is faster."""
     source, target = np.ones(elements, np.float32), np.empty(elements, np.float32)
     cuts = np.linspace(0, elements, threads + 1).astype(int)
     parts = [(target[start:end], source[start:end]) for start, end in itertools.pairwise(cuts)]
@@ -70,13 +71,13 @@ def measure(ways: Mapping[str, CALL], repeats: int) -> dict[str, float]:
     for _ in range(repeats):
         for name, way in ways.items():
             time.sleep(REST_SECONDS)
-            _seconds(way, calls[name])  # wakes its threads, which may take a millisecond, and fills the caches
+            _seconds(way, calls[name])  # wakes the threads, which may take a millisecond, and fills the caches
             times[name].append(_seconds(way, calls[name]))
     return {name: statistics.median(each) for name, each in times.items()}
 
 
 def _calls(way: CALL) -> int:
-    """How often to call it for one measurement; warms it up, too."""
+    """How often to call it for one measurement; this also warms it up."""
     way()
     return max(1, int(LEAST_SECONDS / max(_seconds(way, 1), 1e-7)))
 
@@ -89,7 +90,7 @@ def _seconds(way: CALL, calls: int) -> float:
 
 
 def ways_of(line: Line, elements: int, peers: Sequence[str]) -> tuple[dict[str, CALL], int]:
-    """Everything that computes a line, checked to agree; and the bytes that must at least be moved."""
+    """Everything that computes a line, after a check that the results agree; and the least bytes of memory traffic."""
     inputs = line.inputs(elements)
     graph = line.graph(inputs)
     executable = graph.compile("cpu")

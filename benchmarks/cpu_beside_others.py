@@ -3,7 +3,7 @@
     python benchmarks/cpu_beside_others.py --busy 0 --busy 1 --threads 2
 
 A network of matrix products and one of convolutions (SqueezeNet 1.1), with random weights.  Prints the median of a
-run in milliseconds for each number of busy processes, and how many times the first column each of the others is.
+run in milliseconds for each number of busy processes, and the ratio of each column to the first.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def pooled(x: dg.Value) -> dg.Value:
 
 
 def squeezenet() -> dg.Graph:
-    """SqueezeNet 1.1 of one picture of 224 × 224."""
+    """SqueezeNet 1.1 for one picture of 224 × 224."""
     g = dg.Graph("squeezenet")
     x = convolved(g, g.input("x", sizes=[1, 3, 224, 224], dtype="float32"), 64, 3, 2)
     for squeezed, expanded, pools in (
@@ -81,7 +81,7 @@ def spin() -> None:
 
 @contextlib.contextmanager
 def busy(count: int) -> Iterator[None]:
-    """So many processes that compute all the time."""
+    """Runs `count` processes that compute all the time."""
     processes = [multiprocessing.get_context("spawn").Process(target=spin, daemon=True) for _ in range(count)]
     for process in processes:
         process.start()
@@ -95,7 +95,7 @@ def busy(count: int) -> Iterator[None]:
 
 
 def median(run: Callable[[], object], seconds: float) -> float:
-    """Of a run, in milliseconds."""
+    """The median time of a run, in milliseconds."""
     for _ in range(3):
         run()
     times: list[float] = []

@@ -1,13 +1,13 @@
-"""Operators that the device `cpu` runs in NumPy's BLAS, beside their `evaluate` and ONNX Runtime.
+"""Operators that the device `cpu` runs in NumPy's BLAS, compared with their `evaluate` and ONNX Runtime.
 
     python benchmarks/cpu_library.py [--threads 2] [--lines gemm-512 lstm …] [--repeats 7]
 
 Each line is one operator on one set of arrays, called directly, without a graph.  Times are medians of interleaved
-rounds; a number beside one is that time over the operator's: above 1 the other is slower.  ONNX Runtime, if it and
-onnx are installed, has weights as constants, which it packs beforehand.
+rounds; the number after a time is its ratio to the operator's: if it is above 1, the other is slower.  ONNX Runtime, if
+it and onnx are installed, has weights as constants, which it packs beforehand.
 
-OpenBLAS does not know every processor: where it takes one with AVX-512 for a Haswell, OPENBLAS_CORETYPE=SkylakeX in
-the environment makes products twice as fast.
+OpenBLAS does not know every processor: if it treats one with AVX-512 as a Haswell, OPENBLAS_CORETYPE=SkylakeX in the
+environment makes products twice as fast.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def arrays_of(operator: Operator) -> list[np.ndarray | None]:
 
 
 def onnxruntime_call(line: Line, arrays: Sequence[np.ndarray]) -> Call | None:
-    """The line in ONNX Runtime, its first input fed and the others constants."""
+    """The line in ONNX Runtime; the first input is fed, the others are constants."""
     if line.onnx is None or not all(importlib.util.find_spec(each) for each in ("onnx", "onnxruntime")):
         return None
     import onnxruntime
@@ -182,7 +182,7 @@ def onnxruntime_call(line: Line, arrays: Sequence[np.ndarray]) -> Call | None:
 
 
 def medians(calls: Mapping[str, Call], repeats: int) -> dict[str, float]:
-    """Seconds of each call; one round of warming up, then interleaved."""
+    """The median seconds of each call: one round to warm up, then interleaved rounds."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for repeat in range(repeats + 1):
         for name, call in calls.items():

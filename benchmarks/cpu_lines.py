@@ -1,4 +1,4 @@
-"""What benchmarks/cpu.py computes: each line in the words of every library.
+"""What benchmarks/cpu.py computes: each line, written for every library.
 
 A line is an array program of `elements` float32 elements.  numba's form is a plain loop over rows, which it
 compiles with `parallel=True, fastmath=False`; `onnx` lists nodes as (operator, inputs, outputs, attributes).
@@ -19,7 +19,7 @@ Array = np.ndarray
 Arrays = Mapping[str, Array]
 Constants = Mapping[str, Any] | Callable[[Arrays], Mapping[str, Any]]
 Node = tuple[str, list[str], list[str], dict[str, Any]]  # of ONNX: operator, inputs, outputs, attributes
-ROW = 1024  # elements of a row, where a line has rows
+ROW = 1024  # elements of a row, if a line has rows
 EPSILON = 1e-5
 
 try:
@@ -33,14 +33,14 @@ class Line:
     """One array program.
 
     Attributes:
-        name: what it is called on the command line.
+        name: its name on the command line.
         inputs: the number of elements → the input arrays by name.
         graph: the inputs → a dmlgraph graph with one output.
-        array: the program in NumPy's words; `xp` is numpy or jax.numpy.
-        numexpr: the same as an expression of numexpr; None where it has no words for it.
+        array: the program for NumPy; `xp` is numpy or jax.numpy.
+        numexpr: the same as an expression of numexpr; None if it cannot express it.
         onnx: constants by name (or a function of the inputs that makes them), and nodes; the result is called y.
         loops: (out, inputs…) → None, for numba.
-        tolerance: how far apart results may be, over the greatest of them.
+        tolerance: the greatest difference of results, relative to the greatest result.
     """
 
     name: str
@@ -263,7 +263,7 @@ def _fill_graph(sequence: bool) -> Callable[[Arrays], dg.Graph]:
 
 
 def _no_inputs(elements: int) -> dict[str, Array]:
-    """Only says how many: an array of no bytes."""
+    """An array without bytes, whose size is the number of elements."""
     return {"size": np.broadcast_to(np.float32(0), elements)}
 
 
@@ -309,7 +309,7 @@ def _outer_loops(out: Array, x: Array, z: Array) -> None:
             out[row, i] = x[row, 0] * z[0, i]
 
 
-# The rows of a table in another order, as an embedding looks them up.
+# The rows of a table in another order, as in an embedding.
 
 EMBEDDING = 256  # elements of a row
 
@@ -335,7 +335,7 @@ def _node(operator: str, inputs: str, output: str, **attributes: Any) -> Node:
 
 
 def _relu_constants(inputs: Arrays) -> dict[str, Any]:
-    """The sequence as a constant: ONNX Runtime's Range adds steps up, and stands still where float32 has no room."""
+    """The sequence as a constant: ONNX Runtime's Range accumulates steps, which stops at the precision of float32."""
     return _f32(0.5, 0.25) | {"ramp": np.arange(inputs["x"].size, dtype=np.float32) * np.float32(STEP)}
 
 

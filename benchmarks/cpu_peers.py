@@ -17,7 +17,7 @@ Call = Callable[[], object]
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """A library: what is to be installed, how it makes a call of a line, and whether that writes into a given array."""
+    """A library: its package, the function that makes a call of a line, and whether that writes into a given array."""
 
     modules: tuple[str, ...]
     make: Callable[[Line, Mapping[str, Array], int], Call | None]

@@ -2,7 +2,7 @@
 
     python benchmarks/cpu_planning.py [--nodes 1250 2500 5000 10000 20000]
 
-Processor seconds, the least of 3.  Nothing is fused before, so that every node is planned.
+It prints processor seconds, the least of 3.  Nothing is fused before, so every node is planned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def chain(nodes: int) -> dg.Graph:
 
 
 def rows(nodes: int) -> dg.Graph:
-    """Reductions with what leads to them and away from them."""
+    """Reductions with nodes before and after them."""
     g = dg.Graph("rows")
     value = g.input("x", sizes=[4, 8], dtype="float32")
     for _ in range(nodes // 4):
@@ -36,7 +36,7 @@ def rows(nodes: int) -> dg.Graph:
 
 
 def wide(nodes: int) -> dg.Graph:
-    """Pairs of nodes side by side, joined in the end."""
+    """Pairs of nodes side by side, joined at the end."""
     g = dg.Graph("wide")
     x = g.input("x", sizes=[1, 3], dtype="float32")
     parts = [dg.exp(x * float(index)) for index in range(nodes // 3)]

@@ -1,4 +1,4 @@
-"""What one compiled graph saves over its operators run one by one on DirectML, in one process.
+"""What one compiled graph saves compared with its operators run one by one on DirectML, in one process.
 
     python benchmarks/directml_overhead.py [--device directml:software] [--elements 1024 1048576] [--repeats 7]
 
@@ -35,7 +35,7 @@ STEPS: list[Step] = [
 
 
 def build(steps: Sequence[Step], elements: int) -> dg.Graph:
-    """A chain of steps on x, each of which may read w."""
+    """A chain of steps on x; each may read w."""
     g = dg.Graph("chain")
     x, w = (g.input(name, sizes=[elements], dtype="float32") for name in ("x", "w"))
     for step in steps:
@@ -45,14 +45,14 @@ def build(steps: Sequence[Step], elements: int) -> dg.Graph:
 
 
 def run_each(executables: Sequence[Executable], x: Array, w: Array) -> Array:
-    """The executables in turn, each on the result of the one before."""
+    """Runs the executables one after another, each on the result of the one before."""
     for executable in executables:
         x = executable.run({"x": x, "w": w})["y"]
     return x
 
 
 def run_anew(graphs: Sequence[dg.Graph], device: str, x: Array, w: Array) -> Array:
-    """The same with executables that live for one call."""
+    """The same with executables for one call only."""
     for graph in graphs:
         with graph.compile(device) as executable:
             x = executable.run({"x": x, "w": w})["y"]
@@ -70,7 +70,7 @@ def measure(device: str, elements: int, repeats: int) -> None:
         "one by one": lambda: run_each(compiled, x, w),
         "made anew": lambda: run_anew(singles, device, x, w),
     }
-    results = [way() for way in ways.values()]  # warms up, and shows that all compute the same
+    results = [way() for way in ways.values()]  # warms up, and checks that all compute the same
     assert all(np.array_equal(result, results[0]) for result in results)
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(repeats):

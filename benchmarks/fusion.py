@@ -3,12 +3,13 @@
     python benchmarks/fusion.py [FILE.yaml ...] [--device directml:software] [--repeats 9]
     python benchmarks/fusion.py --nodes 10000
 
-Without files: the graphs of `CASES`.  Dispatches are counted by the software adapter, of one run; other devices count
-none.  Bytes read and written are those of the tensors at every operator that is left, each element counted once however
-often it is read (a broadcast number is 4 bytes): what a device without caches would move, worked out from the graph,
-not counted by the adapter.  Times are medians of interleaved runs.
+Without files it measures the graphs of `CASES`.  The software adapter counts the dispatches of one run; other devices
+do not count them.  Bytes read and written are those of the tensors of every remaining operator; each element counts
+once, even if it is read often (a broadcast number is 4 bytes).  A device without caches would move these bytes; they
+are computed from the graph, not counted by the adapter.  Times are medians of interleaved runs.
 
-With --nodes: the processor time that fusing adds to a graph of so many nodes, and of halves of it, by kind of graph.
+With --nodes it measures the processor time that fusing adds to graphs of this number of nodes and of fractions of it,
+by kind of graph.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ DEVICE = "directml:software"
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A graph as somebody would write it.
+    """A graph as a user would write it.
 
     Attributes:
         name: a formula.
-        build: makes it; fills in it are as large as what they are added to.
-        after: the dispatches that are to be left.
-        besides: a part of the graph whose own dispatches come on top.
+        build: makes the graph; its fills have the sizes of the tensors to which they are added.
+        after: the expected number of dispatches after fusion.
+        besides: a part of the graph whose own dispatches are added to that.
     """
 
     name: str
@@ -122,7 +123,7 @@ def product_and_row(g: dg.Graph, x: Value) -> Value:
 
 
 def scaled_product(g: dg.Graph, x: Value) -> Value:
-    """With an input for w it is two dispatches at best: DirectML takes alpha or an activation, not both at once."""
+    """If w is an input, it takes at least two dispatches: DirectML accepts alpha or an activation, not both."""
     w = np.random.default_rng(0).standard_normal((1, 1, x.sizes[-1], 48), np.float32)
     y = dg.gemm(x, g.constant("w", w))
     return dg.activation_relu(y * fill(g, 0.125, y))
@@ -188,7 +189,7 @@ def bytes_moved(desc: GraphDesc) -> tuple[int, int]:
 
 
 def _bytes(desc: dg.TensorDesc) -> int:
-    """The bytes of a tensor's elements, those that are read again and again once."""
+    """The bytes of a tensor's elements; repeated elements count once."""
     count = 1
     for size, stride in zip(desc.sizes, desc.effective_strides, strict=True):
         count *= size if stride else 1
@@ -196,7 +197,7 @@ def _bytes(desc: dg.TensorDesc) -> int:
 
 
 def dispatches(graph: dg.Graph, *, fused: bool, device: str = DEVICE) -> int | None:
-    """The dispatches of a run, where the device counts them."""
+    """The dispatches of a run, if the device counts them."""
     with graph.compile(device, fuse=fused) as executable:
         executable.run(data_for(graph))
         count: int | None = executable.stats.get("dispatches")
@@ -204,7 +205,7 @@ def dispatches(graph: dg.Graph, *, fused: bool, device: str = DEVICE) -> int | N
 
 
 def run_times(executables: Iterable[Executable], data: Mapping[str, Any], repeats: int) -> list[float]:
-    """The median time of a run of each, run in turns."""
+    """The median time of a run of each executable; runs are interleaved."""
     calls = [executable.bind(data) for executable in executables]
     times: list[list[float]] = [[] for _ in calls]
     for call in calls:
@@ -218,7 +219,7 @@ def run_times(executables: Iterable[Executable], data: Mapping[str, Any], repeat
 
 
 def report(name: str, graph: dg.Graph, device: str, repeats: int) -> None:
-    """One line: before → after of everything."""
+    """One line: all numbers before → after."""
     executables = [graph.compile(device, fuse=fused) for fused in (False, True)]
     times = run_times(executables, data_for(graph), repeats)
     cells = []
@@ -251,7 +252,7 @@ def chain(nodes: int) -> dg.Graph:
 
 
 def numbers(nodes: int) -> dg.Graph:
-    """relu(x · 2 + 0.5) again and again: 5 nodes become one."""
+    """relu(x · 2 + 0.5) repeatedly: 5 nodes become one."""
     g = dg.Graph("numbers")
     x = g.input("x", sizes=[64], dtype="float32")
     for _ in range(nodes // 5):
@@ -261,7 +262,7 @@ def numbers(nodes: int) -> dg.Graph:
 
 
 def products(nodes: int) -> dg.Graph:
-    """relu(x · w + b) of matrices: 5 nodes become one, constants besides."""
+    """relu(x · w + b) of matrices: 5 nodes become one, not counting constants."""
     g = dg.Graph("products")
     x = g.input("x", sizes=[1, 1, 2, 2], dtype="float32")
     for index in range(nodes // 5):
@@ -273,7 +274,7 @@ def products(nodes: int) -> dg.Graph:
 
 
 def wide(nodes: int) -> dg.Graph:
-    """Branches from one input, each with numbers of its own, all of them outputs."""
+    """Branches from one input with different numbers; all of them are outputs."""
     g = dg.Graph("wide")
     x = g.input("x", sizes=[64], dtype="float32")
     for index in range(nodes // 4):
@@ -317,7 +318,7 @@ def report_fusing(nodes: int) -> None:
 
 
 def _sizes(nodes: int) -> list[int]:
-    """An eighth, a quarter, a half, all of it, and twice as many."""
+    """An eighth, a quarter, a half, all, and twice the number of nodes."""
     return [nodes // 8, nodes // 4, nodes // 2, nodes, nodes * 2]
 
 

@@ -1,11 +1,11 @@
-"""What it costs to build, check, fuse and lower a chain of element-wise operators, and to read its graph file.
+"""The cost of building, checking, fusing and lowering a chain of element-wise operators, and of reading its file.
 
     python benchmarks/graph_building.py [--lengths 1000 10000 100000] [--repeats 3]
 
 Every line is the best of some repeats, in one process and in seconds of processor time.  The first line is a fixed
-piece of pure Python, by which machines can be compared: the ratios are of building, fusing and lowering, and of
-reading, over as many times that work as there are tens of thousands of nodes.  `bare` is the NetworkX graph of the
-same chain, nodes and edges without anything in them.
+piece of pure Python, to compare machines: the ratios are those of building, fusing and lowering, and of reading, to
+that work times the number of nodes in tens of thousands.  `bare` is the NetworkX graph of the same chain, with empty
+nodes and edges.
 
 building      Graph.add for every node, all it does, checking among it
 fusing        the pipeline of passes, which finds nothing to do
@@ -33,7 +33,7 @@ SIZES = (2, 3)
 
 
 def chain(length: int) -> dg.Graph:
-    """`length` nodes: add, multiply and relu in turn, each reading the one before."""
+    """`length` nodes: add, multiply and relu in turn; each reads the one before."""
     g = dg.Graph("chain")
     x = value = g.input("x", sizes=SIZES, dtype="float32")
     for index in range(length):
@@ -44,7 +44,7 @@ def chain(length: int) -> dg.Graph:
 
 
 def pure_python() -> int:
-    """Work that no library and no release of dmlgraph changes: small objects, dictionaries, calls and text."""
+    """Work that does not depend on libraries or dmlgraph: small objects, dictionaries, calls and text."""
 
     def name(index: int) -> str:
         return f"node_{index}"
@@ -56,7 +56,7 @@ def pure_python() -> int:
 
 
 def bare(length: int) -> nx.MultiDiGraph:
-    """The chain's nodes and edges in NetworkX alone."""
+    """The chain's nodes and edges in plain NetworkX."""
     graph = nx.MultiDiGraph()
     graph.add_node("x")
     previous = "x"

@@ -1,4 +1,4 @@
-"""What a picture of a large graph costs: seconds and bytes, by kind of graph.
+"""The cost of a picture of a large graph in seconds and bytes, by kind of graph.
 
     python benchmarks/picture.py [--nodes 3200] [--chromium /usr/bin/chromium]
 
@@ -26,7 +26,7 @@ SIZES = (1, 8, 16, 16)
 
 
 def chain(nodes: int) -> dg.Graph:
-    """A long chain of which every other node reads the input too."""
+    """A long chain; every other node also reads the input."""
     g = dg.Graph("chain")
     x = value = g.input("x", sizes=SIZES, dtype="float32")
     for index in range(nodes - 1):
@@ -66,7 +66,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def opening(page: str, chromium: str) -> float:
-    """Seconds from asking for the page to its first drawn frame."""
+    """Seconds from requesting the page to its first drawn frame."""
     from playwright.sync_api import sync_playwright  # only needed with a browser
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:

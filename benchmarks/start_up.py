@@ -1,9 +1,9 @@
-"""What it costs to begin: a fresh process that imports dmlgraph, and short commands, beside one that imports NumPy.
+"""The cost of starting: a fresh process that imports dmlgraph, and short commands, compared with importing NumPy.
 
     python benchmarks/start_up.py [--repeats 10] [--json start_up.json]
 
-Each line is the least processor time, user and system, of some fresh processes, less that of one that does nothing;
-`ratio` is over NumPy's.  Processor time and a ratio hardly depend on what else the machine does.
+Each line is the least processor time, user and system, of some fresh processes, minus that of one that does nothing;
+`ratio` is relative to NumPy's.  Processor time and ratios hardly depend on the load of the machine.
 
 import numpy          the measure of all the others
 import dmlgraph       the package alone
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
 
 
 def processor_seconds(arguments: Sequence[str], variables: Mapping[str, str]) -> float:
-    """The processor time of one fresh interpreter, that of its threads with it."""
+    """The processor time of one fresh interpreter, including its threads."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, *arguments]
     subprocess.run(command, env={**os.environ, **variables}, check=True, capture_output=True)
@@ -55,7 +55,7 @@ def processor_seconds(arguments: Sequence[str], variables: Mapping[str, str]) ->
 
 
 def measure(repeats: int) -> dict[str, float]:
-    """The least processor seconds of each case; all are measured in turn, so that a busy spell falls on all."""
+    """The least processor seconds of each case; cases are interleaved, so that a busy period affects all."""
     least = dict.fromkeys(("nothing", *CASES), float("inf"))
     for _ in range(repeats):
         for name, (arguments, variables) in {"nothing": (("-c", ""), {}), **CASES}.items():

@@ -24,7 +24,7 @@ from dmlgraph.codes import WARNINGS
 class Location:
     """A place in a file; line and column count from 1, columns in characters.
 
-    `end_column` is the column after the last character, None where that is unknown or on another line; `source` is the
+    `end_column` is the column after the last character, None if that is unknown or on another line; `source` is the
     text of the whole line.  Comparison ignores both.
     """
 
@@ -50,7 +50,7 @@ class Problem:
     """One error, or a warning of something legal that is probably a mistake.
 
     `code` is its kind, one of `dmlgraph.codes.CODES`; `field` is a dotted path inside the node (`output.sizes`,
-    `axes.1`); `got` is the offending value, or None where there is none to show; `allowed` and `hint` are phrases for
+    `axes.1`); `got` is the offending value, or None if there is none to show; `allowed` and `hint` are phrases for
     people.
     """
 
@@ -309,7 +309,7 @@ def _by_place(problem: Problem) -> tuple[int, int]:
 
 
 def suggestion(name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str | None:
-    """A hint with the known name most similar to `name`, or None where none is similar.
+    """A hint with the known name most similar to `name`, or None if none is similar.
 
     `elsewhere`: names in other libraries → known names; these have priority.
     """
@@ -347,7 +347,7 @@ def few_hints() -> Iterator[None]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` most likely misspells, or None where none is similar.
+    """The known name that `name` most likely misspells, or None if none is similar.
 
     Among more than MOST_COMPARED names it finds only those that are one letter away, or differ in case.
     """

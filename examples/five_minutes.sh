@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The first five minutes with dmlgraph: every command below stands in the README, in this order.
+# The first five minutes with dmlgraph: the README has every command below, in this order.
 #
 #   examples/five_minutes.sh
 #
-# Installs dmlgraph if it is not installed, then runs a graph, draws it, breaks it, mends it as the message says, and runs
-# it on the real DirectML. Works in a new folder that it names at the end. Needs Python 3.11 or newer and a C++20
-# compiler; on Linux (x86-64), since DirectML is part of Windows.
+# Installs dmlgraph if it is not installed, then runs a graph, draws it, breaks it, fixes it as the message says, and runs
+# it on the real DirectML. Works in a new folder that it names at the end. Needs Python 3.11 or newer, a C++20 compiler,
+# and Linux (x86-64), because DirectML is part of Windows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +29,7 @@ says first.txt "[18.   0.   6.5]"
 dmlgraph show examples/ramp.yaml -o ramp.svg
 says ramp.svg "</svg>"
 
-# Break it, and read how to mend it.
+# Break it, and read how to fix it.
 cp examples/ramp.yaml mine.yaml
 sed -i 's/activation_relu/relu/' mine.yaml
 if dmlgraph check mine.yaml 2>messages.txt; then
@@ -40,7 +40,7 @@ cat messages.txt
 says messages.txt "mine.yaml:10:11: error[unknown-operator]: node 'y', field 'op': is not an operator; got relu"
 says messages.txt "did you mean 'activation_relu'?"
 
-# Mend it.
+# Fix it.
 sed -i 's/op: relu/op: activation_relu/' mine.yaml
 dmlgraph check mine.yaml
 

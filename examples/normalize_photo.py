@@ -16,7 +16,7 @@ DEVIATION = (0.229, 0.224, 0.225)
 
 
 def per_channel(g: dg.Graph, values: tuple[float, ...]) -> dg.Value:
-    """One float32 per channel, sizes [1, 3, 1, 1], to be broadcast over the planes."""
+    """One float32 per channel, sizes [1, 3, 1, 1], which broadcasts over the planes."""
     fills = [g.fill_value_constant(sizes=[1, 1, 1, 1], dtype="float32", value=value) for value in values]
     return dg.join(fills, axis=1)
 

@@ -1,4 +1,4 @@
-"""The graph of positional_encoding.yaml in Python: the sinusoidal position encoding, from fills alone.
+"""The graph of positional_encoding.yaml in Python: the sinusoidal position encoding, from fills only.
 
     python examples/positional_encoding.py
 

@@ -1,4 +1,4 @@
-"""The Python code as its readers find it: functions are short; the C++ code has its test in tests/native."""
+"""The Python code: functions are short, and no attribute is read by its name; tests/native tests the C++ code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import dmlgraph
 
 PACKAGE = pathlib.Path(dmlgraph.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-LONGEST = 50  # lines of a function, from `def` to its end
+LONGEST = 50  # the most lines of a function, from `def` to its end
 
 
 def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""What MkDocs does beside its own when it builds the documentation (mkdocs.yml names this file under `hooks`).
+"""Hooks of MkDocs for building the documentation (mkdocs.yml names this file under `hooks`).
 
 Pictures: the site has them as SVG (`tools/pictures.py`).
 
@@ -43,7 +43,7 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """A page with its pictures drawn, and with links as the files of the site lie."""
+    """A page with its pictures drawn, and with links that fit the site's folders."""
     if page.file.src_uri == "examples/README.md":
         markdown = markdown.replace("](../README.md)", "](../tutorial.md)")
     return pictures.with_svg(markdown.replace("](../examples/", "](examples/"))

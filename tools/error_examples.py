@@ -1,8 +1,8 @@
-"""An example of each code in dmlgraph/codes.py: what docs/errors.md shows and a test provokes.
+"""An example of each code in dmlgraph/codes.py: docs/errors.md shows it, and a test runs it.
 
-A text that begins with `dmlgraph:` is the graph file `graph.yaml`, one that begins with `$` a command, and any other
-Python, with `dg` and `np` imported.  Commands may read `graph.yaml`, which is then GRAPH,
-and `x.npy`, an array for its inputs.
+A text that begins with `dmlgraph:` is the graph file `graph.yaml`, one that begins with `$` is a command, and any other
+is Python, with `dg` and `np` imported.  Commands may read `graph.yaml`, which is then GRAPH, and `x.npy`, an array for
+its inputs.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ with mock.patch.object(operator, "evaluate", side_effect=ArithmeticError("it wen
 
 @contextlib.contextmanager
 def folder() -> Iterator[None]:
-    """Inside, the current folder is a new one."""
+    """Within the context the current folder is a new one."""
     before = pathlib.Path.cwd()
     with tempfile.TemporaryDirectory() as new:
         os.chdir(new)
@@ -243,7 +243,7 @@ def folder() -> Iterator[None]:
 
 
 def told(example: str) -> list[dg.Problem] | str:
-    """The problems that an example provokes; of commands what they print of them."""
+    """The problems that an example provokes; for a command, its output about them."""
     with folder():
         np.save("x.npy", np.zeros(2, np.float32))
         pathlib.Path("graph.yaml").write_text(example if example.startswith("dmlgraph:") else GRAPH)
@@ -259,7 +259,7 @@ def told(example: str) -> list[dg.Problem] | str:
 
 
 def _said(command: str) -> str:
-    """What a command says on the standard error."""
+    """The standard error of a command."""
     program, *arguments = shlex.split(command)
     if program == "dmlgraph":
         return CliRunner(env={"NO_COLOR": "1"}).invoke(main, arguments).stderr
@@ -267,7 +267,7 @@ def _said(command: str) -> str:
 
 
 def shown(code: str) -> str:
-    """What the example of a code is told: of its problems the first of this code."""
+    """The message for the example of a code: the first of its problems with this code."""
     found = told(EXAMPLES[code])
     if isinstance(found, str):
         return found

@@ -2,7 +2,7 @@
 
     python tools/generate_command_docs.py
 
-tools/commands.md is the text above the commands. A test fails when the page is not what this script makes.
+tools/commands.md is the text above the commands. A test fails if the page is not the output of this script.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _commands(group: click.Group, context: click.Context) -> Iterator[str]:
 def _command(command: click.Command, context: click.Context) -> Iterator[str]:
     yield f"## {context.command_path}\n"
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
-        if paragraph.startswith("\b"):  # how click is told to keep the lines of what follows
+        if paragraph.startswith("\b"):  # tells click to keep the lines of the paragraph
             title, *lines = paragraph.removeprefix("\b").strip().splitlines()
             yield f"{title}\n\n```text\n" + "\n".join(line.strip() for line in lines) + "\n```\n"
         else:
@@ -60,7 +60,7 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """A text inside a table: one line, its bars escaped."""
+    """A text in a table: one line, with escaped bars."""
     return re.sub(r"\s+", " ", text).replace("|", r"\|")
 
 

@@ -2,8 +2,8 @@
 
     python tools/generate_device_names.py
 
-Editors complete the names in `Graph.compile`, shells behind `--device`; neither has to import a device for it.  A test
-fails when the file is not what this script makes.
+Editors complete the names in `Graph.compile`, shells after `--device`; neither has to import a device for that.  A test
+fails if the file is not the output of this script.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Literal
 
 
 def families() -> dict[str, Family]:
-    """The families of the modules beside the generated file: single devices first."""
+    """The families of the modules next to the generated file, single devices first."""
     names = (each.name for each in pkgutil.iter_modules(package.__path__))
     modules = {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
     found = {name: module.FAMILY for name, module in modules.items() if hasattr(module, "FAMILY")}

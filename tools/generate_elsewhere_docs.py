@@ -1,9 +1,9 @@
-"""Makes docs/coming_from.md: what PyTorch, ONNX and others call the things that are here, from `dmlgraph.elsewhere`.
+"""Makes docs/coming_from.md: the names in PyTorch, ONNX and other libraries, from `dmlgraph.elsewhere`.
 
     python tools/generate_elsewhere_docs.py
 
-tools/coming_from.md is the text of the page, with a comment in the place of each table.
-A test fails when the page is not what this script makes.
+tools/coming_from.md is the text of the page, with a comment instead of each table.
+A test fails if the page is not the output of this script.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def page() -> str:
 
 
 def operators() -> Iterator[str]:
-    """A row for each entry that one of the columns has a name for."""
+    """A row for each entry for which a column has a name."""
     yield f"| {' | '.join(COLUMNS.values())} | here |\n|{'---|' * (len(COLUMNS) + 1)}"
     for entry in OPERATORS:
         names = [", ".join(f"`{name}`" for name in entry.names(library)) for library in COLUMNS]
@@ -47,7 +47,7 @@ def _here(entry: Entry) -> str:
 
 
 def _pairs(names: dict[str, str]) -> Callable[[], Iterator[str]]:
-    """A table of two columns; what means the same here shares a row."""
+    """A table of two columns; names with the same meaning here share a row."""
 
     def table() -> Iterator[str]:
         yield "| elsewhere | here |\n|---|---|"

@@ -2,8 +2,8 @@
 
     python tools/generate_function_stubs.py
 
-The functions are made from the operators' classes when they are first used; this is what they look like from
-outside.  A test fails when the file is not what this script makes.
+The functions are made from the operators' classes at first use; the stubs show their signatures.  A test fails if the
+file is not the output of this script.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def outputs_class(operator: type[Operator]) -> str:
     """The named tuple of an operator's outputs."""
     made = outputs_type(operator)
     assert made is not None
-    # There are several of them: of two both are there.
+    # An operator with several outputs: if it has two, both are present.
     always = len(operator.output_fields) == 2
     fields = "".join(
         f"    {field}: Value{'' if always or not operator.members_by_field()[field].optional else ' | None'}\n"
@@ -51,7 +51,7 @@ def outputs_class(operator: type[Operator]) -> str:
 
 
 def overloads(operator: type[Operator]) -> list[tuple[dict[str, str], str]]:
-    """What the function returns by how optional outputs are asked for: (types of these parameters, result)."""
+    """What the function returns for requests of optional outputs: (types of these parameters, result)."""
     made = outputs_type(operator)
     if made is None:
         return [({}, result_type(operator))]
@@ -78,7 +78,7 @@ def stub(name: str, operator: type[Operator]) -> str:
 
 
 def _definition(name: str, operator: type[Operator], types: dict[str, str], result: str) -> str:
-    """One signature; `types` takes the place of parameters' types, a leading ! says it must be given."""
+    """One signature; `types` replaces types of parameters, and a leading ! makes a parameter required."""
     parameters, keywords = [], False
     for parameter in signature(operator).parameters.values():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not keywords:

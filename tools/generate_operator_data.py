@@ -2,10 +2,10 @@
 
     python tools/generate_operator_data.py [REFERENCE_FOLDER]
 
-REFERENCE_FOLDER, by default tests/reference, holds directml_operators.json and directml_enums.json.  What is taken:
-for every operator its DML_OPERATOR_TYPE value, the level that introduced it, its tensor support by feature level,
-which tensors must agree in what, and which operators it can be fused into as an activation; and every enumeration
-that is a field of an operator.  The results are committed: this script runs again only when the reference changes.
+REFERENCE_FOLDER, by default tests/reference, has directml_operators.json and directml_enums.json.  The results have,
+for every operator, its DML_OPERATOR_TYPE value, the level that introduced it, its tensor support by feature level,
+which tensors must agree in which properties, and into which operators it can be fused as an activation; and every
+enumeration that is a field of an operator.  They are committed: this script runs again only if the reference changes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "dmlgraph" / "operators"
 
-# Where the reference is wrong.  Data types of a tensor, as the library takes them: it refuses the table's float types;
-# and as ONNX Runtime gives it the lengths, whose page has the other tensors' types by mistake.
+# Where the reference is wrong: data types of a tensor.  The library refuses the table's float types.  The lengths have
+# the type that ONNX Runtime passes; their page has the other tensors' types by mistake.
 MEASURED_TYPES = {
     ("ADAM_OPTIMIZER", "TrainingStepTensor"): ["UINT32"],
     ("MULTIHEAD_ATTENTION1", "PastSequenceLengthsTensor"): ["INT32"],
@@ -42,7 +42,7 @@ def level(text: str) -> str:
 
 
 def tensor_row(operator: str, row: dict[str, Any], type_sets: list[str]) -> list[Any]:
-    """[tensor, least rank, greatest rank, index of its type set] and the functions it is for, if any."""
+    """[tensor, least rank, greatest rank, index of its type set] and the functions to which it applies, if any."""
     types = " ".join(MEASURED_TYPES.get((operator, row["tensor"]), row["types"])).lower()
     if types not in type_sets:
         type_sets.append(types)
@@ -53,7 +53,7 @@ def tensor_row(operator: str, row: dict[str, Any], type_sets: list[str]) -> list
 
 
 def agreeing(operator: str, rule: dict[str, Any]) -> list[str]:
-    """The tensors of a rule, less those whose data type is measured to be another."""
+    """The tensors of a rule, without those whose data type was measured to be another."""
     apart = [
         tensor for tensor in rule["tensors"] if "DataType" in rule["same"] and (operator, tensor) in MEASURED_TYPES
     ]
@@ -61,7 +61,7 @@ def agreeing(operator: str, rule: dict[str, Any]) -> list[str]:
 
 
 def operator_data(operators: list[dict[str, Any]]) -> str:
-    """The data file's text: one line per operator, so that a change shows as a small diff."""
+    """The data file's text: one line per operator, so that a change is a small diff."""
     type_sets: list[str] = []
     lines = []
     for operator in operators:

@@ -2,7 +2,7 @@
 
     python tools/generate_operator_docs.py
 
-A test fails when a page is not what this script makes.
+A test fails if a page is not the output of this script.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python tools/generate_operator_index.py
 
-The index says which module has the class of an operator, so that a name is known without importing any family of
-operators; the stub says the same to type checkers and editors.  A test fails when a file is not what this script
-makes.
+The index says which module has the class of an operator, so that names are known without importing a family of
+operators; the stub says the same to type checkers and editors.  A test fails if a file is not the output of this
+script.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def index() -> str:
 
 
 def _entry(head: str, names: list[str]) -> list[str]:
-    """The lines of a text of names behind a key or the name of a variable."""
+    """The lines of a key or the name of a variable, and a text of names."""
     comma = "," if ":" in head else ""
     lines = [f'"{line} "' for line in textwrap.wrap(" ".join(names), 108)]
     if len(lines) == 1 and len(line := f'{head}{lines[0][:-2]}"{comma}') <= 120:

@@ -2,7 +2,7 @@
 
     python tools/generate_passes_docs.py
 
-A test fails if the page is not the output of this script, or if an example's rule does not fire.
+A test fails if the page is not the output of this script, or if a rule does not apply to its example.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ print([node.name for node in exe.graph.nodes])
 ['gate', 'y']
 ```
 
-A device has its say, whatever rules are asked for: what it would run slower than before is not made, and the record
-says so. `cpu` does not absorb softmax in GEMM, for example; `dmlgraph lower FILE --explain --device cpu` shows it.
+A device can refuse an operator that would run slower than the nodes it replaces, with any rules; then the record says
+so. `cpu` does not absorb softmax in GEMM, for example; `dmlgraph lower FILE --explain --device cpu` shows it.
 
-`ULP` is a unit in the last place of the value that is named. NaN payloads aside, "bit-exact" means that every bit of
-every output is the same on every device.
+`ULP` is a unit in the last place of the named value. "Bit-exact" means that every bit of every output is the same on
+every device, except for the payloads of NaN.
 
-Each rule below has a small graph on which it fires, drawn before and after that rule alone.
+Each rule below has a small graph to which it applies, drawn before and after that rule alone.
 """
 
 

@@ -2,9 +2,9 @@
 
     python tools/pictures.py
 
-A page asks for one by a comment, `<!-- picture: FILE WHAT -->`: FILE is a graph file in docs/, or the title of a YAML
-block of the page; WHAT is "source", the graph as it stands; "all", before and after fusion; or the name of one rule.
-This script writes the picture as Mermaid below the comment, in all pages; a test fails where that is not up to date.
+A page requests one with a comment, `<!-- picture: FILE WHAT -->`: FILE is a graph file in docs/, or the title of a YAML
+block of the page; WHAT is "source", the graph itself; "all", before and after fusion; or the name of one rule.
+This script writes the picture as Mermaid below the comment, in all pages; a test fails if one is not up to date.
 
 It also draws docs/ramp.svg, the README's picture, as `dmlgraph show examples/ramp.yaml` does.
 """
@@ -26,7 +26,7 @@ _PICTURE = re.compile(r"^<!-- picture: (\S+) (\S+) -->\n(?:\n```mermaid\n.*?^```
 
 
 def with_mermaid(page: str) -> str:
-    """A page's text with its pictures as Mermaid, which is what readers of the plain files see."""
+    """A page's text with its pictures as Mermaid, for readers of the plain files."""
     return _replaced(page, lambda found, shown: f"<!-- picture: {found[1]} {found[2]} -->\n\n{mermaid(shown)}")
 
 
@@ -41,7 +41,7 @@ def mermaid(shown: Sequence[picture.Drawing]) -> str:
 
 
 def drawings(graph: dg.Graph, what: str) -> list[picture.Drawing]:
-    """What a picture shows."""
+    """The drawings of a picture."""
     if what == "source":
         return [picture.draw(graph)]
     before = picture.draw(graph, title="before")

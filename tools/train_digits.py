@@ -59,7 +59,7 @@ def convolve(x: Array, weights: Weights, layer: str) -> Array:
 
 
 def convolve_gradient(x: Array, weights: Weights, layer: str, gradient: Array) -> tuple[Array, Weights]:
-    """From the gradient of a layer's output, that of its input, and those of its weights."""
+    """The gradients of a layer's input and of its weights, from that of its output."""
     filters = weights[f"{layer}_filter"]
     window, padding = filters.shape[-1], PADDING[layer]
     to_filters = np.tensordot(gradient, patches(x, window, padding), axes=((0, 2, 3), (0, 2, 3)))
@@ -98,7 +98,7 @@ def loss_and_gradients(x: Array, labels: Array, weights: Weights) -> tuple[float
 
 
 def train(pixels: Array, labels: Array, *, epochs: int = 20, batch: int = 32, rate: float = 2e-3) -> Iterator[Weights]:
-    """Adam (Kingma and Ba, 2015), its rate falling linearly to zero; yields the weights after each epoch."""
+    """Adam (Kingma and Ba, 2015) with a rate that falls linearly to zero; yields the weights after each epoch."""
     random = np.random.default_rng(0)
     x = pixels.astype(np.float32) / 16
     weights = initial(random)
@@ -128,7 +128,7 @@ def main() -> None:
         print(f"epoch {epoch}: loss {loss:.4f} on the digits held out", flush=True)
     for name, each in weights.items():
         np.save(FOLDER / f"{name}.npy", each)
-    # One digit of each kind, none of them trained with: what the example is run on.
+    # One digit of each kind, not from the training data: the input of the example.
     np.save(FOLDER / "pixels.npy", held_out[[int(np.argmax(held_out_labels == digit)) for digit in range(10)]])
 
 

@@ -75,7 +75,7 @@ class Measurement:
 
     @property
     def dispatches(self) -> int | None:
-        """The dispatches of one run; None where the device does not count them."""
+        """The dispatches of one run; None if the device does not count them."""
         return self.stats.get("dispatches")
 
     @property

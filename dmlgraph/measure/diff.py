@@ -66,7 +66,7 @@ class Difference:
         sides: the two.
         reasons: why each device was chosen.
         outputs: each output's comparison.
-        first: the first node that differs; None where the outputs are equal, or no single node differs.
+        first: the first node that differs; None if the outputs are equal, or no single node differs.
         changed: without such a node, the sides whose outputs change when all values are kept.
     """
 
@@ -169,7 +169,7 @@ def _first_difference(
     tolerance: Tolerance | int,
     kept: tuple[dict[str, Array], dict[str, Array]],
 ) -> Finding | None:
-    """The first value in execution order that both graphs have and that differs; None where all are equal.
+    """The first value in execution order that both graphs have and that differs; None if all are equal.
 
     Puts the values of graph outputs into `kept`.
     """

@@ -138,7 +138,7 @@ def _source(descs: Descs, role: str) -> Found:
 
 
 def _new_source(descs: Descs, role: str) -> Found | None:
-    """Where keys or values come from; None where there are past ones alone."""
+    """Where keys or values come from; None if there are only past ones."""
     only_past = descs.get(f"past_{role}") is not None and all(descs.get(field) is None for field in _SOURCES[role])
     return None if only_past else _source(descs, role)
 

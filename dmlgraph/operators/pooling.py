@@ -275,7 +275,7 @@ class Maxima(Pooling):
 
     @property
     def indices_desc(self) -> TensorDesc | None:
-        """The description of the second output; None where it is left out; MAX_POOLING has none."""
+        """The description of the second output; None if it is left out, as always in MAX_POOLING."""
         return next(iter(self.output_descs[1:]), None)
 
     def infer(self, given: Given) -> Outcome:

@@ -134,8 +134,8 @@ def _cells(start: int, length: int, count: int, size: int) -> Iterator[slice]:
     """The range of `length` elements from `start` in `count` cells, clamped to [0, `size`]."""
     for cell in range(count):
         first = start + cell * length // count
-        behind = start + -(-(cell + 1) * length // count)
-        yield slice(min(max(first, 0), size), min(max(behind, 0), size))
+        end = start + -(-(cell + 1) * length // count)
+        yield slice(min(max(first, 0), size), min(max(end, 0), size))
 
 
 def _not_an_image(desc: TensorDesc, field: str) -> Problem:

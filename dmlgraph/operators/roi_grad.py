@@ -1,4 +1,4 @@
-"""The gradient of regions of interest: what reaches the image, and the corners of the regions."""
+"""The gradient of regions of interest: for the image, and for the corners of the regions."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from dmlgraph.operators.roi import Aligning, Samples, beside
 class RoiAlignGrad(Aligning, dml="ROI_ALIGN_GRAD"):
     """The gradient of ROI_ALIGN1: for its input (`output_gradient`), for its regions (`output_roi_gradient`), or both.
 
-    An element of `input_gradient` is shared by its samples, equally (average) or all to the first greatest (max),
-    and each share goes to the elements the sample was interpolated from, by their weights.  A region's corners get,
-    for each share g of an output element, with (dx, dy) the slope of the image where the sample is, w and h the image's
-    width and height, less 1 if regions are aligned to corners, and (x, y) the element's column times w over the steps
-    of all samples, and its row times h: g · dx · (w − x), g · dy · (h − y), g · dx · x and g · dy · y.  All this is
-    measured; also, that a sample outside counts as 0 where the greatest is looked for.
+    An element of `input_gradient` is divided equally between its samples (average), or goes to the first greatest
+    sample (max).  Each share goes to the elements from which the sample was interpolated, by their weights.  For each
+    share g of an output element a region's corners get g · dx · (w − x), g · dy · (h − y), g · dx · x and g · dy · y.
+    Here (dx, dy) is the slope of the image at the sample; w and h are the image's width and height, minus 1 if regions
+    are aligned to corners; x is the element's column times w, divided by the steps of all samples, and y its row times
+    h, divided in the same way.  All this is measured, and also that in a maximum a sample outside counts as 0.
 
-    Ask for an output with `true`, or its sizes: `output_gradient: {sizes: [N, C, H, W]}` where `input` is left out.
+    Request an output with `true`, or with its sizes: `output_gradient: {sizes: [N, C, H, W]}` if `input` is left out.
     `input` must be given for `output_roi_gradient`, and for max.
     """
 
@@ -93,13 +93,11 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         if self.wants(given, "output_gradient"):
             sizes = given["output_gradient"].sizes or (self.input and self.input.sizes)
             if sizes is None:
-                raise OperatorError(
-                    "must be given where there is no input", code="missing", field="output_gradient.sizes"
-                )
+                raise OperatorError("must be given if there is no input", code="missing", field="output_gradient.sizes")
             image = self.input_gradient.like(sizes=sizes)
         elif not corners:
             raise OperatorError(
-                "must be asked for, or output_roi_gradient",
+                "must be requested, or output_roi_gradient",
                 code="missing",
                 field="output_gradient",
                 allowed="true, or its sizes",
@@ -143,7 +141,7 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
             inside = rows.inside[:, None] & columns.inside
             read = None if x is None else x[min(batch, len(x) - 1)]
             shares = self._shares(gradient[index].astype(np.float64), rows, columns, inside, read)
-            # Measured: what goes to a batch beyond the last is dropped.
+            # Measured: the gradient of a batch beyond the last is dropped.
             for i, j in itertools.product(rows.taps, columns.taps) if batch < sizes[0] else ():
                 weights = rows.weights[:, i, None] * columns.weights[:, j]
                 place: Any = (slice(None), rows.indices[:, i, None], columns.indices[:, j])
@@ -158,11 +156,11 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         )
 
     def _shares(self, gradient: Array, rows: Samples, columns: Samples, inside: Array, image: Array | None) -> Array:
-        """What of the gradient each sample takes."""
+        """Each sample's share of the gradient."""
         channels, height, width = gradient.shape
         per_row, per_column = len(rows.places) // height, len(columns.places) // width
         spread = gradient.repeat(per_row, 1).repeat(per_column, 2)
-        if self.reduction_function is ReduceFunction.AVERAGE or image is None:  # the greatest is sought in the image
+        if self.reduction_function is ReduceFunction.AVERAGE or image is None:  # max needs the image
             return np.where(inside, spread / (per_row * per_column), 0)
         values = np.where(inside, rows.interpolate(image, columns), 0)  # a sample outside counts as 0
         cells = values.reshape(channels, height, per_row, width, per_column).transpose(0, 1, 3, 2, 4)
@@ -184,7 +182,7 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
         along_x = (1 - y) * (corner(0, 1) - corner(0, 0)) + y * (corner(1, 1) - corner(1, 0))
 
         def reach(samples: Samples, count: int, size: int) -> tuple[Array, Array]:
-            """The weights of a region's end and start: an output element's place, counted in steps of samples."""
+            """The weights of a region's end and start: an output element's position, in steps of samples."""
             length, steps = float(size), len(samples.places)
             if self.align_regions_to_corners:
                 length, steps = length - 1, max(steps - 1, 1)

@@ -24,7 +24,7 @@ Activation = tuple[type[Operator], Mapping[str, Any]]
 
 
 def host_of(operator: type[Operator]) -> type[Operator] | None:
-    """The operator with a FusedActivation that does what another does; None where there is none."""
+    """The operator with a FusedActivation that does what another does; None if there is none."""
     return operator if "fused_activation" in operator.model_fields else Add1 if operator is Add else None
 
 

@@ -50,7 +50,7 @@ class AffineMap(NamedTuple):
 
     @property
     def scale_bias(self) -> ScaleBias | None:
-        """The field's value; None where the map changes nothing."""
+        """The field's value; None if the map changes nothing."""
         return None if self.is_identity else ScaleBias(scale=self.scale, bias=self.bias)
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ def _is_finite(affine_map: AffineMap) -> bool:
 
 
 def _with_number(draft: Draft, node: DraftNode, field: str, other: str) -> tuple[Operand, float] | None:
-    """An operand and the number that is the other one; None where neither or both are numbers."""
+    """An operand and the number that is the other one; None if neither or both are numbers."""
     number = draft.number(node.operand(other))
     operand = node.operand(field)
     if number is None or operand is None or draft.number(operand) is not None or number.dtype not in FLOATS:

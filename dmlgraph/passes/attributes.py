@@ -71,7 +71,7 @@ def pad_for_join(draft: Draft, node: DraftNode) -> Outcome:
 
 
 def _float_of(number: Scalar) -> float | None:
-    """The number as a float attribute; None where float32 cannot hold it."""
+    """The number as a float attribute; None if float32 cannot hold it."""
     value: Any = number.value
     with np.errstate(all="ignore"):
         single = np.float32(value)

@@ -109,7 +109,7 @@ def _untouchable(draft: Draft, convolution: DraftNode, product: Operand) -> Decl
 
 
 def _per_channel(draft: Draft, added: Operand, output: TensorDesc) -> Operand | Constant | None:
-    """The number added to every element of each channel, as {1, C, 1, …}; None where it differs within a channel."""
+    """The number added to every element of each channel, as {1, C, 1, …}; None if it differs within a channel."""
     sizes = (1, output.sizes[1], *(1,) * (output.rank - 2))
     number = draft.number(added)
     if number is not None:

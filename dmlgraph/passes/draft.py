@@ -41,7 +41,7 @@ Signature = tuple[Kind, frozenset[Kind]]
 
 
 class DraftNode:
-    """A node and the source of each of its input bindings; None where an optional tensor is absent.
+    """A node and the source of each of its input bindings; None if an optional tensor is absent.
 
     Attributes:
         content: the node of a graph.
@@ -67,7 +67,7 @@ class DraftNode:
 
     @property
     def computation(self) -> Operator:
-        """The operator of a node that is not an input or a constant."""
+        """The operator of a node that is neither an input nor a constant."""
         if self.operator is None:
             raise LookupError(f"'{self.name}' computes nothing")
         return self.operator
@@ -95,7 +95,7 @@ class DraftNode:
         return desc
 
     def operand(self, field: str) -> Operand | None:
-        """The operand of a tensor field (the first of an array); None where it is absent."""
+        """The operand of a tensor field (the first of an array); None if it is absent."""
         operator = self.operator
         if operator is None or field not in operator.input_fields:
             return None
@@ -206,7 +206,7 @@ class Draft:
         return node if isinstance(node.operator, operators) else None
 
     def number(self, operand: Operand | None) -> Scalar | None:
-        """The number that all elements are; None where that is not known."""
+        """The number that all elements are; None if that is not known."""
         if operand is None:
             return None
         content = self.producer(operand).content

@@ -103,7 +103,7 @@ class _Fitting:
 
 
 def _try(draft: Draft, record: Record, rule: Rule, node: DraftNode) -> list[str] | None:
-    """The nodes to look at again after a rule's rewrite; None where it did nothing."""
+    """The nodes to look at again after a rule's rewrite; None if it did nothing."""
     name = node.name
     try:
         outcome = rule.function(draft, node)

@@ -97,7 +97,7 @@ class Declined(Exception):  # noqa: N818 - a result, raised where it comes from 
 
 Outcome = Rewrite | Declined | None
 Function = Callable[["Draft", "DraftNode"], Outcome]
-# Why a device objects to a new operator in place of another; None where it accepts it.
+# Why a device objects to a new operator in place of another; None if it accepts it.
 Objection = Callable[[Operator, Operator | None], str | None]
 
 

@@ -76,7 +76,7 @@ CONSUMERS: tuple[Anchor, ...] = (is_scaled, *TWINS, *AFFINE)
 
 
 def consumer(draft: Draft, node: DraftNode) -> Consumer | None:
-    """A node as an operator that first applies a scale and bias; None where it cannot."""
+    """A node as an operator that first applies a scale and bias; None if it cannot."""
     operator = node.operator
     if operator is None:
         return None

@@ -123,7 +123,7 @@ def _affine(draft: Draft, operand: Operand | None) -> FillValueSequence | Scalar
 
 
 def _delta(operator: Operator, operands: Sequence[FillValueSequence | Scalar], dtype: DataType) -> Scalar | None:
-    """The step of the result; None where the data type cannot represent it."""
+    """The step of the result; None if the data type cannot represent it."""
     sequence = operands[0]
     if isinstance(operator, Cast) and isinstance(sequence, FillValueSequence):
         # Of a real number: an unsigned sequence may step backwards.
@@ -167,7 +167,7 @@ def _new(sequence: FillValueSequence) -> New:
 
 
 def _taken(operator: Slice | Slice1 | Split) -> list[tuple[TensorDesc, int, int | None]]:
-    """Each output with the index of its first element in the input, and the spacing; None where it is uneven."""
+    """Each output with the index of its first element in the input, and the spacing; None if it is uneven."""
     outer = packed_strides(operator.input.sizes)
     if isinstance(operator, Split):
         lengths = [part.sizes[operator.axis] for part in operator.outputs]
@@ -189,7 +189,7 @@ def _taken(operator: Slice | Slice1 | Split) -> list[tuple[TensorDesc, int, int 
 
 
 def _step(output: TensorDesc, steps: Sequence[int]) -> int | None:
-    """The spacing in the input of consecutive elements; None where it is uneven."""
+    """The spacing in the input of consecutive elements; None if it is uneven."""
     ratios = {
         Fraction(step, packed)
         for size, step, packed in zip(output.sizes, steps, output.packed_strides, strict=True)
@@ -202,7 +202,7 @@ def _step(output: TensorDesc, steps: Sequence[int]) -> int | None:
 
 
 def _every(sequence: FillValueSequence, output: TensorDesc, start: int, step: int) -> FillValueSequence | None:
-    """The sequence of every `step`-th element from `start` on; None where it is not certain."""
+    """The sequence of every `step`-th element from `start` on; None if it is not certain."""
     dtype = output.dtype
     first = scalar_of(sequence.at(np.array([start], np.uint64)))
     delta: Scalar | None
@@ -261,7 +261,7 @@ def _reals(operator: type[Operator], operands: Sequence[FillValueSequence | Scal
 
 
 def _start_and_delta(operand: FillValueSequence | Scalar | None) -> tuple[Fraction, Fraction] | None:
-    """Start and delta as real numbers; None where one is not finite."""
+    """Start and delta as real numbers; None if one is not finite."""
     if isinstance(operand, FillValueSequence):
         start, delta = _real(operand.value_start), _real(operand.value_delta, is_step=True)
         return None if start is None or delta is None else (start, delta)
@@ -270,7 +270,7 @@ def _start_and_delta(operand: FillValueSequence | Scalar | None) -> tuple[Fracti
 
 
 def _real(number: Scalar, *, is_step: bool = False) -> Fraction | None:
-    """A number as a fraction; None where it is not finite.  With `is_step`, a backward step of an integer is
+    """A number as a fraction; None if it is not finite.  With `is_step`, a backward step of an integer is
     negative."""
     if not number.dtype.is_float:
         value = int(number.value)
@@ -327,7 +327,7 @@ def _unit(number: Fraction) -> int:
 
 
 def _places_of_zero(sequence: FillValueSequence) -> Array | None:
-    """The first, the last and a zero element's index; None where all elements are zero."""
+    """The first, the last and a zero element's index; None if all elements are zero."""
     real = _start_and_delta(sequence)
     assert real is not None
     start, delta = real

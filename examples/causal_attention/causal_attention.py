@@ -1,4 +1,4 @@
-"""The graph of causal_attention.yaml in Python: softmax(q·kᵀ / √depth + mask)·v, its mask made of fills.
+"""The graph of causal_attention.yaml in Python: softmax(q·kᵀ / √depth + mask)·v, with a mask made of fills.
 
     python examples/causal_attention/causal_attention.py
 

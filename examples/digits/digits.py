@@ -16,7 +16,7 @@ FOLDER = pathlib.Path(__file__).parent
 
 
 def convolution(x: dg.Value, layer: str, *, padding: int = 0, activation: str | None = None) -> dg.Value:
-    """A layer with the weights of its files."""
+    """A layer with the weights from its files."""
     filters, bias = (
         x.graph.constant(f"{layer}_{part}", np.load(FOLDER / f"{layer}_{part}.npy")) for part in ("filter", "bias")
     )
@@ -25,7 +25,7 @@ def convolution(x: dg.Value, layer: str, *, padding: int = 0, activation: str | 
 
 
 def softmax(x: dg.Value, axis: int) -> dg.Value:
-    """e^x / Σ e^x along an axis; the greatest x is taken away first, so that nothing overflows."""
+    """e^x / Σ e^x along an axis; the greatest x is subtracted first, so that nothing overflows."""
     exponential = dg.exp(x - dg.reduce(x, function="max", axes=[axis]))
     return exponential / dg.reduce(exponential, function="sum", axes=[axis])
 

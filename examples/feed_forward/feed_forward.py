@@ -16,7 +16,7 @@ FOLDER = pathlib.Path(__file__).parent
 
 
 def gelu(x: dg.Value, level: str) -> dg.Value:
-    """½ x (1 + erf(x / √2)): an operator from feature level 5.1, three before."""
+    """½ x (1 + erf(x / √2)): one operator from feature level 5.1 on, three below."""
     if level == "5.1":
         return dg.activation_gelu(x)
     erf = dg.erf(x, scale_bias={"scale": math.sqrt(0.5), "bias": 0})

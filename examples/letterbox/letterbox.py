@@ -1,4 +1,4 @@
-"""The graphs of this folder in Python: a photo letterboxed, and boxes and pictures led back to the photo's pixels.
+"""The graphs of this folder in Python: a letterboxed photo, and boxes and pictures mapped back to the photo's pixels.
 
     python examples/letterbox/letterbox.py
 
@@ -19,7 +19,7 @@ GREY = 114
 
 @dataclasses.dataclass(frozen=True)
 class Geometry:
-    """Where a photo lies in its letterboxed picture, a square of `side` pixels."""
+    """The position of a photo in its letterboxed picture, a square of `side` pixels."""
 
     height: int
     width: int
@@ -42,12 +42,12 @@ class Geometry:
 
     @property
     def end(self) -> list[int]:
-        """Rows below and columns right of it."""
+        """Rows below and columns right of the photo in the picture."""
         return [self.side - size - before for size, before in zip(self.resized, self.start, strict=True)]
 
     @property
     def strides(self) -> list[int]:
-        """Of [1, 3, height, width], in memory rows of interleaved channels."""
+        """Strides of [1, 3, height, width] for rows of interleaved channels in memory."""
         return [self.height * self.width * 3, 1, self.width * 3, 3]
 
 

@@ -1,4 +1,4 @@
-"""The graph of nearest_colours.yaml in Python: one graph for any number of colours, compiled for the one at hand.
+"""The graph of nearest_colours.yaml in Python: one graph for any number of colours, compiled for the given number.
 
     python examples/nearest_colours/nearest_colours.py
 

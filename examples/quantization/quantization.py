@@ -21,7 +21,7 @@ def one(g: dg.Graph, dtype: str, value: float) -> dg.Value:
 
 
 def there_and_back(x: dg.Value, scale: dg.Value, zero: dg.Value) -> dg.Value:
-    """round(x / scale) · scale, limited to what int8 holds; the scale is one number or one a channel."""
+    """round(x / scale) · scale, limited to int8's range; the scale is one number or one per channel."""
     return dg.dequantize_linear(dg.quantize_linear(x, scale, zero), scale, zero)
 
 

@@ -29,7 +29,7 @@ FAMILY = Family.of(Quantum)
 
 @pytest.fixture
 def quantum(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """The file of one more device beside those of the package."""
+    """The module of one more device."""
     monkeypatch.setattr(devices, "__path__", [*devices.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "dmlgraph.devices.quantum", raising=False)
     path = tmp_path / "quantum.py"

@@ -1,4 +1,4 @@
-"""What the tests of ROI_ALIGN, ROI_ALIGN1 and their gradient share: regions of images, and documented pseudocode."""
+"""What the tests of ROI_ALIGN, ROI_ALIGN1 and their gradient share: regions of images and the documented pseudocode."""
 
 from __future__ import annotations
 

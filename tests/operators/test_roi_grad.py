@@ -61,7 +61,7 @@ class TestRoiAlignGrad:
     ) -> None:
         """The output changes by ⟨gradient, direction⟩ when the input changes by a small direction.
 
-        Measured: a sample outside counts as 0, also where the greatest is looked for.
+        Measured: a sample outside counts as 0, also in a maximum.
         """
         fields = {
             "interpolation_mode": mode,
@@ -109,7 +109,7 @@ class TestRoiAlignGrad:
     @pytest.mark.parametrize("aligned_corners", [False, True])
     @pytest.mark.parametrize("samples", [1, 2, 3])
     def test_corners_count_steps_of_samples(self, samples: int, aligned_corners: bool, device: str) -> None:
-        """Measured: an element's place is over the steps of all samples; aligned, lengths and steps are 1 less."""
+        """Measured: a position is relative to the steps of all samples; aligned, lengths and steps are 1 less."""
         fields = GRADIENT | {
             "minimum_samples_per_output": samples,
             "maximum_samples_per_output": samples,

@@ -1,4 +1,4 @@
-"""Bases of the element-wise operators: one array in, or two, one out; and what several families of them share."""
+"""Bases of the element-wise operators, of one input array or two, and what several families of them share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlgraph.tensor import DataType, TensorDesc
 
 
 class ElementWise(Operator):
-    """Base: the output has the first input's sizes (all inputs have them) and the data type of the values."""
+    """Base: the output has the sizes of the first input, and of all inputs, and the data type of the values."""
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         output: TensorDesc
@@ -27,13 +27,13 @@ class ElementWise(Operator):
         values = getattr(self, self.input_fields[-1])
         return {"output": values.like()}
 
-    def evaluate(self, *inputs: Any, **_: Any) -> tuple[Array, ...]:  # typed so, others may have tensors of their own
+    def evaluate(self, *inputs: Any, **_: Any) -> tuple[Array, ...]:  # typed so that subclasses may have other tensors
         arrays = [working(array) for array in inputs if array is not None]
         with np.errstate(all="ignore"):
             return (convert(self.apply(*arrays), self.output.dtype),)
 
     def apply(self, *arrays: Array) -> Array:
-        """The function on arrays in the type it is computed in."""
+        """The function of arrays in the type of its computation."""
         raise NotImplementedError
 
 
@@ -41,7 +41,7 @@ class Unary(ElementWise):
     """Base of f(x).
 
     Attributes:
-        half_type: what DirectML computes the function of a float16 tensor in (measured).
+        half_type: the type in which DirectML computes the function of a float16 tensor (measured).
     """
 
     half_type: ClassVar[type[np.floating[Any]]] = np.float16
@@ -55,7 +55,7 @@ class Unary(ElementWise):
 
     @property
     def of_half(self) -> bool:
-        """Whether the input is a float16 tensor.  A fused activation has none: it works on its host's float result."""
+        """Whether the input is a float16 tensor.  A fused activation has no input: it works on its host's result."""
         tensor: TensorDesc | None = self.input
         return tensor is not None and tensor.dtype is DataType.FLOAT16
 
@@ -63,13 +63,13 @@ class Unary(ElementWise):
         raise NotImplementedError
 
     def half(self, x: Array) -> Array:
-        """The function of a float16 tensor, given in `half_type`, as DirectML computes it; by default in float32."""
+        """The function of a float16 tensor, given in `half_type`, as DirectML computes it; here in float32."""
         return convert(self.function(x.astype(np.float32)), DataType.FLOAT32)
 
     def bound(self, value: float, x: Array) -> Array:
-        """A FLOAT attribute as `finite_bound` in the tensor's type, which x is computed from."""
+        """A FLOAT attribute as `finite_bound` in the type of the tensor from which x is computed."""
         tensor: TensorDesc | None = self.input
-        if tensor is None:  # a fused activation's
+        if tensor is None:  # of a fused activation
             return convert(np.float32(value), DataType.parse(x.dtype))
         return finite_bound(value, tensor.dtype)
 
@@ -77,7 +77,7 @@ class Unary(ElementWise):
 def finite_bound(value: float, dtype: DataType) -> Array:
     """A FLOAT attribute as the nearest number of a type, toward zero for integers.
 
-    Measured for float16: its bounds end at ±65504, infinite ones too.
+    Measured for float16: bounds are clamped to ±65504, even infinite ones.
     """
     if dtype is DataType.FLOAT16:
         value = min(max(value, -FLOAT16_MAX), FLOAT16_MAX)
@@ -85,7 +85,7 @@ def finite_bound(value: float, dtype: DataType) -> Array:
 
 
 class ScaledUnary(Unary):
-    """Base of f(x · scale + bias); of float16 that is in the function's `half_type` (measured)."""
+    """Base of f(x · scale + bias); for float16 the argument is computed in the function's `half_type` (measured)."""
 
     scale_bias: OptionalScaleBias = None
 
@@ -97,7 +97,7 @@ class ScaledUnary(Unary):
 
 
 def scale_bias_problems(scale_bias: ScaleBias | None, tensor: TensorDesc) -> Iterator[Problem]:
-    """Measured: DirectML creates no operator with a scale and bias for 64-bit types, but for one that does nothing."""
+    """Measured: DirectML refuses scale and bias for 64-bit types, unless they are 1 and 0."""
     if scale_bias is not None and not scale_bias.changes_nothing and tensor.dtype.bits == 64:
         message = "cannot be given for 64-bit types"
         yield Problem(
@@ -120,5 +120,5 @@ class Binary(ElementWise):
 
 
 def for_typed_store(x: Array) -> Array:
-    """8-bit integers widened, so that results beyond their range reach the store that saturates them."""
+    """8-bit integers widened, so that the store saturates results beyond their range."""
     return x.astype(np.int32) if x.dtype == np.int8 else x

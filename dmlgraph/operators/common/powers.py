@@ -1,4 +1,4 @@
-"""Powers as DirectML computes them: by way of logarithms, but integers by squaring."""
+"""Powers as DirectML computes them: by logarithms, but integers by squaring."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def power(
 
 
 def half_power(base: Array, exponent: Array) -> Array:
-    """base ^ exponent of float16 tensors, given in float32 (measured): infinite beyond 65504, even by a little."""
+    """base ^ exponent of float16 tensors, given in float32 (measured): infinite beyond 65504, even slightly."""
     result = power(base, exponent, shader.exp2, shader.log2)
     return np.where(np.abs(result) > FLOAT16_MAX, np.copysign(np.float32(np.inf), result), result)
 
 
 def integer_power(base: Array, exponent: Array) -> Array:
-    """base ^ exponent modulo 2^32 by squaring; negative exponents give the fraction cut, and 0 the greatest number."""
+    """base ^ exponent modulo 2^32 by squaring; negative exponents give truncated fractions, 0 the greatest number."""
     wide = np.uint32 if base.dtype.kind == "u" else np.int32
     square: Array = base.astype(wide)
     result = np.ones(base.shape, wide)

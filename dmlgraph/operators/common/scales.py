@@ -21,8 +21,8 @@ class Quantized(NamedTuple):
 
     Attributes:
         steps: the integers.
-        scale: what one step stands for.
-        zero_point: the integer that stands for 0; where it is None, it is 0.
+        scale: the value of one step.
+        zero_point: the integer that stands for 0; None means 0.
     """
 
     steps: Array
@@ -31,9 +31,9 @@ class Quantized(NamedTuple):
 
 
 def of_quantized_pair(function: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
-    """An `evaluate` whose inputs are a, a_scale, a_zero_point, b, b_scale, b_zero_point, and others.
+    """Makes an `evaluate` whose inputs are a, a_scale, a_zero_point, b, b_scale, b_zero_point, and others.
 
-    The function takes the operator, the two quantized tensors, and the others one by one.
+    The decorated function takes the operator, the two quantized tensors, and the other inputs.
     """
 
     @functools.wraps(function)

@@ -305,9 +305,9 @@ class Operator(BaseModel):
         return operator_desc(self, buffers)
 
     def level_problems(self, level: FeatureLevel) -> list[Problem]:
-        """Why the operator is not legal at `level`: each problem says what is allowed, and what from which level."""
+        """Why the operator is not legal at `level`: each problem says from which level what is legal."""
         problems: list[Problem] = []
-        told: set[tuple[str, Problem]] = set()  # by field, because its tensors share the problem
+        reported: set[tuple[str, Problem]] = set()  # by field, because its tensors share the problem
         for binding, tensor in self._present():
             field, path = binding.field, binding.path
             found = level_problem(type(self), level, field, tensor.dtype, tensor.rank, self._function)
@@ -315,10 +315,10 @@ class Operator(BaseModel):
                 continue
             if found.field is None:  # the operator itself: reported once
                 return [found]
-            if (field, found) not in told:
+            if (field, found) not in reported:
                 problems.append(found.within(path))
             what = "DataType" if found.field == "dtype" else "DimensionCount"
-            told |= {(each, found) for each in (field, *_alike(type(self), field, what))}
+            reported |= {(each, found) for each in (field, *_alike(type(self), field, what))}
         return problems + list(self.level_constraints(level))
 
     @property

@@ -1,4 +1,4 @@
-// Memory that is used again, taken and given back by several threads.
+// Memory that several threads take, give back and reuse.
 #include "cpu/runtime/buffer_pool.h"
 
 #include <cstdint>
@@ -37,7 +37,7 @@ CPU_TEST(threads_share_the_pool) {
                 if (held.size() > 5 || (!held.empty() && random.chance(40))) {
                     const Held last = held.back();
                     held.pop_back();
-                    // Nobody else has written into it.
+                    // No other thread has written into it.
                     check(last.memory[0] == std::byte(t) && last.memory[last.bytes - 1] == std::byte(t),
                           "memory is one's own");
                     give_memory(last.memory, last.bytes);

@@ -1,4 +1,4 @@
-// Runs the tests that are named, or all.
+// Runs the named tests, or all.
 #include "cpu/tests/check.h"
 
 #include <algorithm>

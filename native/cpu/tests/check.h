@@ -1,4 +1,4 @@
-// Tests and what they check.
+// Tests and checks.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace dmlgraph::cpu::tests {
 
-// Reports what does not hold, and goes on. May be called by several threads.
+// Reports a failed check, and continues. Several threads may call it.
 void check(bool holds, std::string_view what, std::source_location where = std::source_location::current());
 
-// What is said beside a failure: the case that a table or a random number stands for.
+// Text that is added to failures: the case of a table, or the seed.
 void set_case(std::string_view text);
 
 bool has_failed();
@@ -24,7 +24,7 @@ class Random {
 public:
     explicit Random(std::uint64_t seed) : state_(seed) {}
     std::uint64_t bits();
-    // first … last, both included.
+    // From first to last, both included.
     std::int64_t between(std::int64_t first, std::int64_t last);
     bool chance(int percent) { return between(0, 99) < percent; }
 
@@ -32,7 +32,7 @@ private:
     std::uint64_t state_;
 };
 
-// Sanitizers that watch threads are slow, and do not follow a forked process.
+// Thread sanitizers are slow, and do not follow a forked process.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool watches_threads = true;
 #elif defined(__has_feature)

@@ -1,4 +1,4 @@
-// Executables that several threads run at once, that are closed, and graphs that are none.
+// Executables that several threads run at the same time, closed executables, and invalid graphs.
 #include "cpu/runtime/executable.h"
 
 #include <atomic>
@@ -15,7 +15,7 @@
 namespace dmlgraph::cpu::tests {
 namespace {
 
-constexpr std::int64_t side = 200;  // large enough to be shared between threads
+constexpr std::int64_t side = 200;  // large enough for several threads
 
 Graph graph_of(int variant) {
     Graph graph;
@@ -40,7 +40,7 @@ CPU_TEST(one_executable_on_several_threads) {
     for (const int variant : {0, 1, 3}) {
         const Graph graph = graph_of(variant);
         Executable executable(plan(graph.spec()), 3);
-        std::mutex mutex;  // contexts are given out to one thread at a time
+        std::mutex mutex;  // only one thread at a time gets a context
         std::vector<std::thread> threads;
         for (int t = 0; t < 4; ++t) {
             threads.emplace_back([&, t] {
@@ -141,7 +141,7 @@ CPU_TEST(a_run_is_cancelled_by_another_thread) {
         over = true;
         other.join();
         context.renew();
-        trial.run(executable, context);  // which finds what the cancelled one left
+        trial.run(executable, context);  // it finds what the cancelled run left
         executable.release(context);
     }
 }
@@ -173,7 +173,7 @@ CPU_TEST(an_executable_that_is_closed_keeps_nothing) {
     trial.run(executable, *first);
     executable.release(*first);
     executable.trim();
-    trial.run(executable, *second);  // which was in use
+    trial.run(executable, *second);  // it was in use
     executable.release(*second);
     check(&executable.acquire() == second, "memory is used again");
     executable.release(*second);

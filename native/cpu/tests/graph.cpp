@@ -18,7 +18,7 @@ const Operation copied{Opcode::IDENTITY, [](const double* x) { return x[0]; }};
 
 namespace {
 
-// How the reductions go along, by the planner's names.
+// How reductions accumulate elements, by the planner's names.
 struct Folding {
     std::string_view name;
     double start;
@@ -137,7 +137,7 @@ std::vector<std::byte> bytes_of(DataType type, double number) {
     return bytes;
 }
 
-// A NodeSpec that can be made again and again.
+// A NodeSpec that can be made repeatedly.
 template <class Change>
 std::function<NodeSpec()> spec_of(NodeKind kind, Change change) {
     return [=] {

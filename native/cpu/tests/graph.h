@@ -1,4 +1,4 @@
-// Graphs for the planner, with what each node means beside it: a loop over coordinates on plain buffers.
+// Graphs for the planner; each node has its meaning next to it: a loop over coordinates on plain buffers.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace dmlgraph::cpu::tests {
 
-// What an instruction computes of numbers, before it is rounded.
+// The function of an instruction on numbers, before rounding.
 struct Operation {
     Opcode opcode;
     double (*function)(const double* operands);
@@ -19,7 +19,7 @@ struct Operation {
 
 extern const Operation add, subtract, multiply, greater, lesser, absolute, negate, relu, copied;
 
-// A value as a node reads it.
+// A value in the form in which a node reads it.
 struct Operand {
     int value;
     TensorDesc desc;
@@ -31,22 +31,22 @@ public:
     int constant(DataType type, const Shape& sizes, std::uint64_t seed);
     int fill(DataType type, const Shape& sizes, double number);
     int sequence(DataType type, const Shape& sizes, std::int64_t start, std::int64_t delta);
-    // Packed, or as `result` says.
+    // Packed, or with the description `result`.
     int apply(const Operation& operation, const std::vector<Operand>& operands);
     int apply(const Operation& operation, const std::vector<Operand>& operands, const TensorDesc& result);
     int convert(const Operand& operand, DataType type);
     // Several instructions in a node: max(a + b, a) − b.
     int compound(const Operand& a, const Operand& b);
-    // The operand as it is read; the planner may leave it where it is.
+    // The operand unchanged; the planner may need no copy.
     int same(const Operand& operand, const TensorDesc& result);
-    // The part of an operand at these origins and steps.
+    // The part of an operand with these origins and steps.
     int slice(const Operand& operand, const Shape& sizes, const Shape& origin, const Shape& steps);
     std::vector<int> split(const Operand& operand, int axis, const Shape& parts);
     int join(const std::vector<Operand>& operands, int axis);
     int pad(const Operand& operand, const Shape& before, const Shape& after, double number);
     int tile(const Operand& operand, const Shape& repeats);
     int reduce(std::string_view name, const Operand& operand, const std::vector<int>& axes, DataType type);
-    // A step of its own, which adds 1: one that takes any strides, or one that wants what is packed.
+    // A native step that adds 1: one that supports any strides, or one that needs packed tensors.
     int step(const Operand& operand, bool takes_strides);
 
     void output(int value) { outputs_.push_back(value); }
@@ -58,16 +58,16 @@ public:
     TensorDesc output_desc(std::size_t slot) const;
 
     GraphSpec spec() const;
-    // The outputs' numbers for the inputs'.
+    // The outputs' numbers for the inputs' numbers.
     std::vector<std::vector<double>> evaluate(const std::vector<std::vector<double>>& inputs) const;
 
-    // A value as it lies in its buffer.
+    // A value with the layout of its buffer.
     Operand read(int value) const { return {value, desc(value)}; }
     // Repeated along dimensions of size 1.
     Operand spread(int value, const Shape& sizes) const;
     // With two dimensions exchanged.
     Operand transposed(int value, int one, int other) const;
-    // Its buffer in other sizes and strides.
+    // Its buffer, read with other sizes and strides.
     Operand view(int value, const Shape& sizes, const Shape& strides) const;
 
 private:
@@ -82,7 +82,7 @@ private:
         }
     };
     using Buffers = std::vector<Buffer>;
-    // Reads buffers that carry the node's own descriptions.
+    // Reads buffers with the node's own descriptions.
     using Meaning = std::function<void(const Buffers& inputs, Buffers& outputs)>;
     struct Node {
         std::function<NodeSpec()> spec;  // without sources and descriptions
@@ -105,7 +105,7 @@ private:
     std::vector<int> outputs_;
 };
 
-// Small whole numbers, which no addition rounds.
+// Small whole numbers, which additions do not round.
 std::vector<double> numbers_for(const TensorDesc& desc, std::uint64_t seed);
 
 }  // namespace dmlgraph::cpu::tests

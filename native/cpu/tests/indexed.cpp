@@ -1,4 +1,4 @@
-// Gather and scatter steps, against loops.
+// Gather and scatter steps, compared with loops.
 #include "cpu/steps/native_step.h"
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace dmlgraph::cpu::tests {
 namespace {
 
-// A tensor of a step, in a buffer of its own.
+// A tensor of a step, in its own buffer.
 struct Buffer {
     TensorDesc desc;
     std::vector<std::byte> bytes;
@@ -42,7 +42,7 @@ void run(const StepParameters& parameters, std::vector<Buffer*> inputs, Buffer& 
     step->run(context);
 }
 
-// Numbers for what is read, and indices on both sides of what there is.
+// Numbers for the tensors, and indices inside and on both sides of the valid range.
 void fill(Buffer& buffer, double first) {
     for (std::size_t i = 0; i < buffer.count(); ++i) {
         buffer.set(i, first + static_cast<double>(i % 97));
@@ -57,7 +57,7 @@ void fill_indices(Buffer& buffer, std::int64_t size, std::uint64_t seed) {
     }
 }
 
-// The place an index names, −1 for none.
+// The position for an index, −1 if there is none.
 std::int64_t place(double index, std::int64_t size) {
     const auto from_start = static_cast<std::int64_t>(index) + (index < 0 ? size : 0);
     return from_start >= 0 && from_start < size ? from_start : -1;

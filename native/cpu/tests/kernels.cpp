@@ -1,5 +1,5 @@
-// Every kernel of every level on the extremes of its types: what scalars, counts, places and, for what is
-// exact, levels do not change; and single kernels against loops.
+// Every kernel of every level on the extremes of its types: scalars, counts, offsets and, for exact kernels, levels do
+// not change the results; and single kernels compared with loops.
 #include "cpu/kernels/kernel.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ struct Signature {
     DataType operand;
     DataType result;
 
-    // Operands that have another type than the operand type: see opcodes.h.
+    // Operands whose type is not the operand type: see opcodes.h.
     std::vector<DataType> operands() const {
         switch (opcode) {
             case Opcode::IF:
@@ -112,13 +112,13 @@ constexpr double extreme_numbers[] = {
     -Limits::infinity(), Limits::quiet_NaN(), 88.8, -104, 1048577,
 };
 
-// The bits of an element that test arithmetic.
+// Bit patterns of an element that test arithmetic.
 std::vector<std::uint64_t> extremes_of_floats(DataType type) {
     std::vector<std::uint64_t> bits;
     for (const double number : extreme_numbers) {
         std::uint64_t element = 0;
         if (type == DataType::float32) {
-            // Beyond the range by the bits: the conversion of such a number is not defined.
+            // Out of range, determined from the bits, because the conversion of such a number is undefined.
             const bool too_large = std::isfinite(number) && std::fabs(number) > 3.5e38;
             element = std::bit_cast<std::uint32_t>(too_large ? std::numeric_limits<float>::infinity()
                                                              : static_cast<float>(number));
@@ -149,8 +149,8 @@ std::vector<std::uint64_t> extremes(DataType type) {
     return bits;
 }
 
-// Memory of just `count` elements: all the extremes, repeated in an order of its own for each operand, so
-// that pairs of all kinds meet; between them any bits.
+// Memory of exactly `count` elements: all extremes, repeated in a different order for each operand, so that all kinds of
+// pairs occur; between them random bits.
 class Elements {
 public:
     Elements(DataType type, std::size_t count, std::size_t operand)
@@ -197,7 +197,7 @@ std::vector<Immediate> immediates_of(const Signature& signature, int variant) {
     return result;
 }
 
-constexpr std::size_t most = 2309;  // more than the buffers kernels have, and no multiple of anything
+constexpr std::size_t most = 2309;  // more than the kernels' buffers, and not a multiple of any block
 
 struct Case {
     Signature signature;
@@ -211,7 +211,7 @@ struct Case {
         }
     }
 
-    // The elements from `from` on; operands whose bit is set in `scalars` are their first one.
+    // The elements from `from` on; an operand whose bit is set in `scalars` is its first element.
     Elements run(Level level, std::size_t from, std::size_t count, unsigned scalars) const {
         Elements out(signature.result, count);
         std::vector<cpu::Operand> in;
@@ -309,7 +309,7 @@ CPU_TEST(scalars_stand_for_all_elements_of_a_kernel) {
 
 namespace {
 
-// An exact function of the bits of two elements; signed types are their own two's complement.
+// An exact function of the bits of two elements; signed types are in two's complement.
 struct Exact {
     Opcode opcode;
     std::uint64_t (*function)(std::uint64_t a, std::uint64_t b, int width);
@@ -335,7 +335,7 @@ constexpr Exact exact_words[] = {
 constexpr Exact exact_unsigned[] = {
     {Opcode::MAX, [](std::uint64_t a, std::uint64_t b, int) { return std::max(a, b); }},
     {Opcode::LESS, [](std::uint64_t a, std::uint64_t b, int) { return std::uint64_t{a < b}; }},
-    // Shifts take the count modulo 32; those of 64 bits a count below 32, else 32 and what is left of it.
+    // Shifts use the count modulo 32; those of 64 bits a count below 32, else 32 plus the count modulo 32.
     {Opcode::SHIFT_LEFT,
      [](std::uint64_t a, std::uint64_t b, int width) {
          const std::uint64_t low = b & 0xffffffffu;

@@ -1,4 +1,4 @@
-// Movement: parts that are seen, pieces that are copied, and steps that need what is packed.
+// Movement: views, copied pieces, and steps that need packed tensors.
 #include "cpu/tests/runs.h"
 
 namespace dmlgraph::cpu::tests {
@@ -99,7 +99,7 @@ CPU_TEST(steps_of_their_own) {
         const int last = graph.step(graph.read(y), takes_strides);
         graph.output(last);
         graph.output(last);
-        graph.step(graph.read(last), takes_strides);  // which nobody reads
+        graph.step(graph.read(last), takes_strides);  // nothing reads it
         check_graph(graph);
     }
 }

@@ -30,7 +30,7 @@ cpu_set_t allowed(std::thread& thread) {
     return set;
 }
 
-// Does what it is told to, one thing after the other.
+// A thread that runs given tasks one after another.
 struct Sleeper {
     Placement placement;
     std::atomic<int> told{0}, done{0};
@@ -55,7 +55,7 @@ struct Sleeper {
 
 CPU_TEST(a_sleeper_is_kept_off_a_processor_until_it_wakes) {
     if (processors() < 2) {
-        return;  // there is no other one
+        return;  // there is no other processor
     }
     const int here = this_processor();
     Sleeper sleeper;

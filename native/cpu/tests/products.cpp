@@ -1,4 +1,4 @@
-// Matrix products cut into blocks: each number is computed once, whatever the sizes, the steps and the workers are.
+// Matrix products in blocks: each number is computed once, for any sizes, steps and numbers of workers.
 #include "cpu/runtime/products.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace dmlgraph::cpu::tests {
 namespace {
 
-// Multiplies floats, as matmul's loop does, and adds the product to what stands there: a number that is computed twice
-// is wrong. Keeps the sizes of what it was given.
+// Multiplies floats as matmul's loop does, and adds the product to the output: a number that is computed twice is wrong.
+// Records the sizes of its calls.
 struct Loop {
     std::mutex mutex;
     std::vector<std::array<std::intptr_t, 4>> calls;
@@ -37,7 +37,7 @@ struct Loop {
     static float& at(char* place) { return *reinterpret_cast<float*>(place); }
 };
 
-// {batch…, rows, columns} in memory, its matrices transposed if asked for, with gaps between rows.
+// {batch…, rows, columns} in memory, with transposed matrices if requested, and gaps between rows.
 struct Tensors {
     std::vector<float> numbers;
     Matrices matrices;

@@ -1,4 +1,4 @@
-// Graphs that nobody thought of: nodes of every kind on values of every layout.
+// Random graphs: nodes of every kind on values of every layout.
 #include <algorithm>
 #include <string>
 
@@ -8,9 +8,9 @@ namespace dmlgraph::cpu::tests {
 namespace {
 
 constexpr std::int64_t most_elements = 60'000;
-constexpr double greatest_number = 1000;  // that a float16 adds without rounding
+constexpr double greatest_number = 1000;  // float16 adds numbers up to this without rounding
 
-// Adds nodes to a graph; keeps how large the numbers of each value may be, so that nothing is rounded.
+// Adds nodes to a graph; records how large the numbers of each value may be, so that nothing is rounded.
 class Sketch {
 public:
     explicit Sketch(std::uint64_t seed) : random_(seed) {
@@ -28,7 +28,7 @@ public:
         for (std::int64_t k = random_.between(1, 3); k > 0; --k) {
             keep(graph.input(type_, shape), 4);
         }
-        if (random_.chance(40)) {  // one that is broadcast
+        if (random_.chance(40)) {  // a broadcast one
             for (std::int64_t& size : shape) {
                 size = random_.chance(50) ? 1 : size;
             }
@@ -73,7 +73,7 @@ private:
         return static_cast<int>(random_.between(0, graph.desc(value.id).rank - 1));
     }
 
-    // Another value at these sizes: one of them, one that is broadcast to them, or a new one.
+    // Another value with these sizes: an existing one, one that is broadcast to them, or a new one.
     Known beside(const Shape& sizes, Operand& operand) {
         for (int tries = 0; tries < 4; ++tries) {
             const Known other = any();

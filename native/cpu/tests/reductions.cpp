@@ -1,4 +1,4 @@
-// Reductions, alone and with what is computed row by row around them; short rows, long ones, and columns.
+// Reductions, alone and together with nodes that run row by row; short rows, long rows, and columns.
 #include <array>
 #include <string>
 
@@ -51,7 +51,7 @@ CPU_TEST(every_reduction_of_every_space) {
         for (const auto& [name, type, result] : cases) {
             const bool is_large = packed(type, space.sizes).element_count() > 20'000;
             if (is_large && (type == DataType::float16 || (watches_threads && name != "SUM"))) {
-                continue;  // a float16 does not hold the sum; how threads share rows is the same for all
+                continue;  // the sum is not a float16; threads share rows in the same way for all types
             }
             set_case(std::string(name) + " of " + name_of(space));
             Graph graph;

@@ -1,5 +1,5 @@
-// Element-wise regions: operands of every layout, sizes around those of blocks, and values that are fills,
-// sequences, or outputs on the way.
+// Element-wise regions: operands of every layout, sizes near those of blocks, and intermediate values that are fills,
+// sequences or outputs.
 #include <string>
 
 #include "cpu/tests/runs.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr DataType types[] = {DataType::float32, DataType::float16, DataType::int32, DataType::int64,
                               DataType::uint8};
 
-// Below, at and above the least and greatest blocks, and what is shared between threads.
+// Below, at and above the least and greatest blocks, and large enough for several threads.
 constexpr std::int64_t counts[] = {1, 3, 63, 64, 255, 256, 257, 1023, 1025, 2047, 2048, 2049, 6145, 70'001};
 
 std::string name_of(DataType type) {
@@ -162,7 +162,7 @@ CPU_TEST(several_outputs_and_copies) {
     const int difference = graph.apply(subtract, {graph.read(x), graph.read(y)});
     const int both = graph.apply(greater, {graph.read(sum), graph.read(difference)});
     const int again = graph.same(graph.read(both), packed(DataType::float32, {9, 333}));
-    graph.apply(negate, {graph.read(both)});  // which nobody reads
+    graph.apply(negate, {graph.read(both)});  // nothing reads it
     for (const int value : {sum, both, sum, again, difference}) {
         graph.output(value);
     }

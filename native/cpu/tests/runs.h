@@ -1,4 +1,4 @@
-// Runs of a graph on arrays of every kind, against what it means.
+// Runs of a graph on arrays of every kind, compared with its meaning.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct Arrangement {
     bool timed = false;
 };
 
-// Numbers for a graph's inputs, and what its outputs are then.
+// Numbers for a graph's inputs, and the expected outputs.
 struct Sample {
     Sample(const Graph& graph, std::uint64_t seed);
 
@@ -46,7 +46,7 @@ private:
     Binding binding_;
 };
 
-// Runs it twice in one context, so that the second run finds what the first one left.
+// Runs it twice in one context, so that the second run finds the memory that the first one left.
 void check_run(const Graph& graph, const Sample& sample, const Arrangement& arrangement);
 
 // The same for every way arrays lie, for one thread and for several, and in place where sizes and types allow

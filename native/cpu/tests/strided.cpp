@@ -1,4 +1,4 @@
-// Copies between packed memory and memory with strides, against loops.
+// Copies between packed memory and memory with strides, compared with loops.
 #include "cpu/tensor/strided.h"
 
 #include <algorithm>

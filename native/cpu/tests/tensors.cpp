@@ -9,9 +9,9 @@ namespace dmlgraph::cpu::tests {
 namespace {
 
 constexpr std::byte soil_byte{0xa5};
-constexpr std::size_t spare_elements = 64;  // for arrays that overlap another one
+constexpr std::size_t spare_elements = 64;  // for arrays that overlap another
 
-// Of whole numbers that a float16 holds, and of infinities.
+// The bits of whole numbers that float16 can hold, and of infinities.
 std::uint16_t half_bits(double value) {
     const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
     if (std::isnan(value)) {

@@ -1,7 +1,6 @@
-// Tensors as the tests see them: numbers in the plainest form, and memory of the executor's caller.
+// Tensors of the tests: plain numbers, and memory of the executor's caller.
 //
-// Numbers are doubles, which hold every value of the types up to 32 bits, and whole ones of the others that
-// are small.
+// Numbers are doubles, which hold every value of the types up to 32 bits, and small whole numbers of the other types.
 #pragma once
 
 #include <cstddef>
@@ -25,19 +24,19 @@ Shape strides_of(const TensorDesc& desc);
 // An element in memory.
 double load(DataType type, const std::byte* from);
 void store(DataType type, std::byte* to, double value);
-// A number as the type has it: floats rounded, integers modulo their range.
+// A number converted to the type: floats are rounded, integers wrap.
 double rounded(DataType type, double value);
 
 // Every coordinate of the sizes, row-major.
 void each_coordinate(const TensorDesc& desc, const std::function<void(const Sizes&)>& visit);
 std::int64_t place(const TensorDesc& desc, const Sizes& coordinate);
 
-// How a caller's array lies in memory.
+// The layout of a caller's array in memory.
 enum class Lie { packed, reversed, transposed, gapped };
 inline constexpr Lie lies[] = {Lie::packed, Lie::reversed, Lie::transposed, Lie::gapped};
 
-// Memory of just the bytes that are needed, so that a sanitizer sees what goes beyond them. It starts at an
-// address that is aligned to an element and, mostly, to nothing more.
+// Memory of exactly the needed bytes, so that a sanitizer sees accesses beyond them. It begins at an address that is
+// aligned to an element and, mostly, to nothing more.
 class Block {
 public:
     explicit Block(std::size_t bytes) : memory_(new std::byte[bytes]) {}
@@ -51,14 +50,14 @@ private:
 class TestArray {
 public:
     TestArray(const TensorDesc& desc, Lie lie);
-    // So many elements behind the start of another array, which moves to a block with room for both; both are
+    // Some elements after the start of another array, which moves to a block large enough for both; both are
     // packed.
     TestArray(const TensorDesc& desc, TestArray& other, std::int64_t shift);
 
     const Array& array() const { return array_; }
     void set(const std::vector<double>& numbers);
     std::vector<double> numbers() const;
-    // Fills the whole block, and tells whether what no element covers still is as it was.
+    // Fills the whole block, and returns whether bytes that no element covers are unchanged.
     void soil();
     bool gaps_are_untouched() const;
 

@@ -1,4 +1,4 @@
-// The thread pool: every piece is worked on once, whoever asks, from however many threads.
+// The thread pool: every piece runs once, for calls from any number of threads.
 #include "cpu/runtime/thread_pool.h"
 
 #include <atomic>
@@ -18,7 +18,7 @@
 namespace dmlgraph::cpu::tests {
 namespace {
 
-// Whether the task got each piece once. Pieces are plain memory: two workers at one piece are a data race.
+// Whether the task got each piece once. Pieces are plain memory: two workers with the same piece are a data race.
 bool covers(std::int64_t count, int workers) {
     std::vector<int> taken(static_cast<std::size_t>(count));
     std::atomic<bool> known_workers{true};
@@ -29,7 +29,7 @@ bool covers(std::int64_t count, int workers) {
             for (std::int64_t i = first; i < last; ++i) {
                 ++taken[static_cast<std::size_t>(i)];
                 if (i % 8 == 0) {
-                    std::this_thread::yield();  // so that others get in between, on few processors too
+                    std::this_thread::yield();  // so that other threads run in between, on few processors too
                 }
             }
         }
@@ -117,7 +117,7 @@ CPU_TEST(what_helpers_wrote_is_seen) {
             }
         }
     });
-    run_parallel(5000, 4, [&](int, Chunks& chunks) {  // other workers take other pieces now
+    run_parallel(5000, 4, [&](int, Chunks& chunks) {  // other workers get other pieces now
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
                 sums[static_cast<std::size_t>(i)] = squares[static_cast<std::size_t>(4999 - i)] + 1;
