@@ -48,6 +48,7 @@ ERRORS = {
     "unknown-output": "The node has no output of this name or number.",
     "left-out": "A node reads an optional output that is left out.",
     "unknown-dim": "The graph has no dim of this name.",
+    "expression": "An expression over dims cannot be read, has no finite value, or is not whole where it must be.",
     "not-a-value": "Something that is not a value of a graph is given for a tensor.",
     "foreign-value": "The value belongs to another graph.",
     "cycle": "Nodes form a cycle.",

@@ -1,4 +1,4 @@
-"""Dims: the named sizes of a graph, and the fields that use them."""
+"""Dims: the named sizes of a graph, and the fields that are computed from them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.errors import GraphError, Problem, listing, suggestion
+from dmlgraph.expressions import CONSTANTS, NOT_A_DIM, Expression, name_of, parse
+from dmlgraph.operators.declaration.fields import Computed
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import MOST_ENTRIES
-
-NOT_A_DIM = "is not a dim of the graph"
 
 
 class Dims:
@@ -56,22 +56,85 @@ class Dims:
                 )
         return self.values | changed
 
-    def resolve(self, sizes: Any, field: str, problems: list[Problem]) -> Any:
-        """Sizes with the values of dims in place of their names; anything else unchanged.
+    def dim(self, name: str) -> Expression:
+        """A dim as an expression.
 
-        A name that is not a dim is added to the problems, and its size is taken as 1.
+        Raises:
+            GraphError: there is no such dim.
         """
-        if isinstance(sizes, str):
-            if sizes not in self.values:
-                allowed = f"a number{', ' if self.values else ''}{listing(self.values)}"
-                hint = _size_hint(sizes, self.values)
-                problems.append(Problem(NOT_A_DIM, None, field, sizes, allowed, hint, code="unknown-dim"))
+        if not isinstance(name, str) or name not in self.values:
+            raise GraphError(
+                NOT_A_DIM,
+                code="unknown-dim",
+                got=name,
+                allowed=listing(self.values) or "nothing: the graph has no dims",
+                hint=suggestion(name, self.values) if isinstance(name, str) else None,
+            )
+        return name_of(name)
+
+    def resolve(self, given: Any, field: str, problems: list[Problem], *, whole: bool = True) -> Any:
+        """Numbers in place of names of dims and expressions; anything else unchanged.
+
+        Args:
+            given: a number, or a list of numbers.
+            field: where it is, for problems.
+            problems: gets what is wrong; the number is then taken as 1.
+            whole: whether the numbers must be whole.
+        """
+        if isinstance(given, (str, Expression)):
+            try:
+                return self._number(given, whole)
+            except GraphError as error:
+                problems.extend(problem.within(field) for problem in error.problems)
                 return 1
-            self.used.add(sizes)
-            return self.values[sizes]
-        if isinstance(sizes, (list, tuple)) and len(sizes) <= MOST_ENTRIES:
-            return [self.resolve(size, f"{field}.{index}", problems) for index, size in enumerate(sizes)]
-        return sizes
+        if isinstance(given, (list, tuple)) and len(given) <= MOST_ENTRIES:
+            return [self.resolve(each, f"{field}.{index}", problems, whole=whole) for index, each in enumerate(given)]
+        return given
+
+    def _number(self, given: str | Expression, whole: bool) -> Any:
+        """The number of a dim or expression; text that is not meant as one is returned, for the field to refuse."""
+        if isinstance(given, str) and given in self.values:
+            self.used.add(given)
+            return self.values[given]
+        expression = self._parse(given, whole) if isinstance(given, str) else given
+        if expression is None:
+            return given
+        number = expression.value(self.values)
+        self.used.update(name for name in expression.names if name in self.values)
+        if whole and not isinstance(number, int):
+            raise GraphError(
+                "must be a whole number",
+                code="expression",
+                got=f"{number} = {expression.with_sizes(self.values)}",
+                hint="'//' divides without a rest, ceil(…) and floor(…) round",
+            )
+        return number
+
+    def _parse(self, text: str, whole: bool) -> Expression | None:
+        """The expression in a text; None where a field that takes other numbers should say what is wrong."""
+        try:
+            expression = parse(text)
+        except GraphError:
+            if not _SIGNS.isdisjoint(text):
+                raise
+            expression = None
+        if expression is not None and not expression.is_literal and not self._is_foreign(expression):
+            return expression
+        if whole or suggestion(text, self.values):
+            raise self._unknown(text)
+        return None
+
+    def _is_foreign(self, expression: Expression) -> bool:
+        """Whether it is one word that means nothing here."""
+        return expression.names == (expression.text,) and expression.text not in (*self.values, *CONSTANTS)
+
+    def _unknown(self, text: str) -> GraphError:
+        allowed = f"a number{', ' if self.values else ''}{listing(self.values)}"
+        if text.replace("_", "").isdecimal():
+            hint = "write the number with digits only, without quotes"
+        else:
+            hint = suggestion(text, self.values) or "dims are declared with the graph"
+        return GraphError(NOT_A_DIM, code="unknown-dim", got=text, allowed=allowed, hint=hint)
 
     def resolve_fields(
         self,
@@ -80,35 +143,51 @@ class Dims:
         outputs: Mapping[str, Any],
         problems: list[Problem],
     ) -> dict[str, Any]:
-        """The fields of a node, with dims resolved in whole numbers among the attributes, and in the outputs."""
+        """The fields of a node with numbers in place of expressions, in the attributes and outputs."""
         resolved = dict(attributes)
         for member in operator.members:
-            if member.kind.form.names_dims and member.field in resolved:
-                resolved[member.field] = self.resolve(resolved[member.field], member.field, problems)
+            computed = member.kind.form.computed
+            if computed is not Computed.NONE and member.field in resolved:
+                resolved[member.field] = self._resolve_field(resolved[member.field], computed, member.field, problems)
         for field, asked in outputs.items():
             resolved[field] = self._resolve_output(asked, field, problems)
         return resolved
 
+    def _resolve_field(self, given: Any, computed: Computed, field: str, problems: list[Problem]) -> Any:
+        if computed is not Computed.PARTS:
+            return self.resolve(given, field, problems, whole=computed is Computed.WHOLE)
+        if isinstance(given, Mapping):
+            return {
+                key: each if key == "op" else self.resolve(each, f"{field}.{key}", problems, whole=False)
+                for key, each in given.items()
+            }
+        if isinstance(given, (list, tuple)) and len(given) <= MOST_ENTRIES:
+            return [
+                self._resolve_field(each, computed, f"{field}.{index}", problems) for index, each in enumerate(given)
+            ]
+        return given
+
     def _resolve_output(self, asked: Any, field: str, problems: list[Problem]) -> Any:
         if isinstance(asked, Mapping):
-            shaped = {
-                key: self.resolve(asked[key], f"{field}.{key}", problems)
-                for key in ("sizes", "strides")
-                if key in asked
-            }
-            return dict(asked) | shaped
+            named = [key for key in ("sizes", "strides") if key in asked]
+            return dict(asked) | {key: self.resolve(asked[key], f"{field}.{key}", problems) for key in named}
         if isinstance(asked, (list, tuple)):
             return [self._resolve_output(each, f"{field}.{index}", problems) for index, each in enumerate(asked)]
-        return self.resolve(asked, field, problems) if isinstance(asked, str) else asked
+        return self.resolve(asked, field, problems) if isinstance(asked, (str, Expression)) else asked
 
 
-def _size_hint(size: str, dims: Mapping[str, int]) -> str:
-    """A hint for text that is not a dim."""
-    if size.replace("_", "").isdecimal():
-        return "write the number with digits only, without quotes"
-    if any(sign in size for sign in "+-*/()"):
-        return "expressions are not supported: declare a dim of that size"
-    return suggestion(size, dims) or "dims are declared with the graph"
+_SIGNS = frozenset("+*/%(),")  # a name may have a hyphen
+
+
+def is_computed(given: Any, computed: Computed) -> bool:
+    """Whether a field was given with a dim or an expression in it."""
+    if computed is Computed.NONE:
+        return False
+    if isinstance(given, Mapping):
+        return any(is_computed(each, Computed.REAL) for key, each in given.items() if key != "op")
+    if isinstance(given, (list, tuple)):
+        return any(is_computed(each, computed) for each in given)
+    return isinstance(given, Expression) or (isinstance(given, str) and computed is not Computed.PARTS)
 
 
 def _checked(given: object) -> dict[str, int]:

@@ -6,12 +6,13 @@ Made by tools/generate_function_stubs.py from the operators' classes: change tho
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
-from dmlgraph.value import Value
+from dmlgraph.expressions import Expression, Real, Size
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataTypeLike, TensorDesc
+from dmlgraph.value import Value
 
-Tensor = Value | int | float
+Tensor = Value | Expression | int | float
 Output = TensorDesc | OutputSpec | Mapping[str, Any]
 
 __all__ = [
@@ -303,7 +304,7 @@ class TopK1Outputs(NamedTuple):
 def abs(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -312,7 +313,7 @@ def abs(
 def acos(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -321,7 +322,7 @@ def acos(
 def acosh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -330,7 +331,7 @@ def acosh(
 def activation_celu(
     input: Tensor,
     *,
-    alpha: float = 1.0,
+    alpha: Real = 1.0,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -339,7 +340,7 @@ def activation_celu(
 def activation_elu(
     input: Tensor,
     *,
-    alpha: float = 1.0,
+    alpha: Real = 1.0,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -356,8 +357,8 @@ def activation_gelu(
 def activation_hard_sigmoid(
     input: Tensor,
     *,
-    alpha: float = 0.2,
-    beta: float = 0.5,
+    alpha: Real = 0.2,
+    beta: Real = 0.5,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -366,8 +367,8 @@ def activation_hard_sigmoid(
 def activation_hard_swish(
     input: Tensor,
     *,
-    alpha: float,
-    beta: float,
+    alpha: Real,
+    beta: Real,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -384,7 +385,7 @@ def activation_hardmax(
 def activation_hardmax1(
     input: Tensor,
     *,
-    axes: Sequence[int | str] | None = None,
+    axes: Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -401,7 +402,7 @@ def activation_identity(
 def activation_leaky_relu(
     input: Tensor,
     *,
-    alpha: float = 0.01,
+    alpha: Real = 0.01,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -410,8 +411,8 @@ def activation_leaky_relu(
 def activation_linear(
     input: Tensor,
     *,
-    alpha: float,
-    beta: float,
+    alpha: Real,
+    beta: Real,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -428,7 +429,7 @@ def activation_log_softmax(
 def activation_log_softmax1(
     input: Tensor,
     *,
-    axes: Sequence[int | str] | None = None,
+    axes: Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -446,8 +447,8 @@ def activation_parameterized_relu(
 def activation_parametric_softplus(
     input: Tensor,
     *,
-    alpha: float,
-    beta: float,
+    alpha: Real,
+    beta: Real,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -473,8 +474,8 @@ def activation_relu_grad(
 def activation_scaled_elu(
     input: Tensor,
     *,
-    alpha: float = 1.6732631921768188,
-    gamma: float = 1.0507010221481323,
+    alpha: Real = 1.6732631921768188,
+    gamma: Real = 1.0507010221481323,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -483,8 +484,8 @@ def activation_scaled_elu(
 def activation_scaled_tanh(
     input: Tensor,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.5,
+    alpha: Real = 1.0,
+    beta: Real = 0.5,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -493,8 +494,8 @@ def activation_scaled_tanh(
 def activation_shrink(
     input: Tensor,
     *,
-    bias: float = 0.0,
-    threshold: float = 0.5,
+    bias: Real = 0.0,
+    threshold: Real = 0.5,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -519,7 +520,7 @@ def activation_softmax(
 def activation_softmax1(
     input: Tensor,
     *,
-    axes: Sequence[int | str] | None = None,
+    axes: Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -528,7 +529,7 @@ def activation_softmax1(
 def activation_softplus(
     input: Tensor,
     *,
-    steepness: float = 1.0,
+    steepness: Real = 1.0,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -545,7 +546,7 @@ def activation_softsign(
 def activation_swish(
     input: Tensor,
     *,
-    sigmoid_input_scale: float,
+    sigmoid_input_scale: Real,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -562,7 +563,7 @@ def activation_tanh(
 def activation_thresholded_relu(
     input: Tensor,
     *,
-    alpha: float = 1.0,
+    alpha: Real = 1.0,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -575,10 +576,10 @@ def adam_optimizer(
     gradient: Tensor,
     training_step: Tensor,
     *,
-    learning_rate: float,
-    beta1: float,
-    beta2: float,
-    epsilon: float,
+    learning_rate: Real,
+    beta1: Real,
+    beta2: Real,
+    epsilon: Real,
     output_parameters: Output | None = None,
     output_first_moment: Output | None = None,
     output_second_moment: Output | None = None,
@@ -609,7 +610,7 @@ def argmax(
     input: Tensor,
     *,
     dtype: DataTypeLike | None = None,
-    axes: Sequence[int | str] | None = None,
+    axes: Sequence[Size] | None = None,
     axis_direction: Literal["increasing", "decreasing"] = 'increasing',
     output: Output | None = None,
     name: str | None = None,
@@ -620,7 +621,7 @@ def argmin(
     input: Tensor,
     *,
     dtype: DataTypeLike | None = None,
-    axes: Sequence[int | str] | None = None,
+    axes: Sequence[Size] | None = None,
     axis_direction: Literal["increasing", "decreasing"] = 'increasing',
     output: Output | None = None,
     name: str | None = None,
@@ -630,7 +631,7 @@ def argmin(
 def asin(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -639,7 +640,7 @@ def asin(
 def asinh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -648,7 +649,7 @@ def asinh(
 def atan(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -666,7 +667,7 @@ def atan_yx(
 def atanh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -675,10 +676,10 @@ def atanh(
 def average_pooling(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
     include_padding: bool = False,
     output: Output | None = None,
     name: str | None = None,
@@ -688,11 +689,11 @@ def average_pooling(
 def average_pooling1(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
     include_padding: bool = False,
     output: Output | None = None,
     name: str | None = None,
@@ -702,11 +703,11 @@ def average_pooling1(
 def average_pooling_grad(
     input_gradient: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
     include_padding: bool = False,
     output_gradient: Output | None = None,
     name: str | None = None,
@@ -721,7 +722,7 @@ def batch_normalization(
     bias: Tensor,
     *,
     spatial: bool,
-    epsilon: float,
+    epsilon: Real,
     fused_activation: str | Mapping[str, Any] | Operator | None = None,
     output: Output | None = None,
     name: str | None = None,
@@ -735,7 +736,7 @@ def batch_normalization_grad(
     variance: Tensor,
     scale: Tensor,
     *,
-    epsilon: float,
+    epsilon: Real,
     output_gradient: Output | None = None,
     output_scale_gradient: Output | None = None,
     output_bias_gradient: Output | None = None,
@@ -749,7 +750,7 @@ def batch_normalization_training(
     bias: Tensor,
     fused_add: Tensor | None = None,
     *,
-    epsilon: float,
+    epsilon: Real,
     fused_activation: str | Mapping[str, Any] | Operator | None = None,
     output: Output | None = None,
     output_mean: Output | None = None,
@@ -765,7 +766,7 @@ def batch_normalization_training_grad(
     variance: Tensor,
     scale: Tensor,
     *,
-    epsilon: float,
+    epsilon: Real,
     output_gradient: Output | None = None,
     output_scale_gradient: Output | None = None,
     output_bias_gradient: Output | None = None,
@@ -847,7 +848,7 @@ def cast(
 def ceil(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -856,9 +857,9 @@ def ceil(
 def clip(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
-    min: float,
-    max: float,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
+    min: Real,
+    max: Real,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -867,10 +868,10 @@ def clip(
 def clip1(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     min_max_data_type: DataTypeLike | None = None,
-    min: float | Scalar | Mapping[str, Any],
-    max: float | Scalar | Mapping[str, Any],
+    min: Real | Scalar | Mapping[str, Any],
+    max: Real | Scalar | Mapping[str, Any],
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -880,8 +881,8 @@ def clip_grad(
     input: Tensor,
     input_gradient: Tensor,
     *,
-    min: float,
-    max: float,
+    min: Real,
+    max: Real,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -892,8 +893,8 @@ def clip_grad1(
     input_gradient: Tensor,
     *,
     min_max_data_type: DataTypeLike | None = None,
-    min: float | Scalar | Mapping[str, Any],
-    max: float | Scalar | Mapping[str, Any],
+    min: Real | Scalar | Mapping[str, Any],
+    max: Real | Scalar | Mapping[str, Any],
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -902,8 +903,8 @@ def clip_grad1(
 def constant_pow(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
-    exponent: float,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
+    exponent: Real,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -916,12 +917,12 @@ def convolution(
     *,
     mode: Literal["convolution", "cross_correlation"] = 'cross_correlation',
     direction: Literal["forward", "backward"] = 'forward',
-    strides: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    output_padding: int | str | Sequence[int | str] | None = None,
-    group_count: int | str | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    output_padding: Size | Sequence[Size] | None = None,
+    group_count: Size | None = None,
     fused_activation: str | Mapping[str, Any] | Operator | None = None,
     output: Output | None = None,
     name: str | None = None,
@@ -934,11 +935,11 @@ def convolution_integer(
     filter: Tensor | None = None,
     filter_zero_point: Tensor | None = None,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    group_count: int | str | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    group_count: Size | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -947,7 +948,7 @@ def convolution_integer(
 def cos(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -956,7 +957,7 @@ def cos(
 def cosh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -965,7 +966,7 @@ def cosh(
 def cumulative_product(
     input: Tensor,
     *,
-    axis: int | str,
+    axis: Size,
     axis_direction: Literal["increasing", "decreasing"] = 'increasing',
     has_exclusive_product: bool = False,
     output: Output | None = None,
@@ -976,7 +977,7 @@ def cumulative_product(
 def cumulative_summation(
     input: Tensor,
     *,
-    axis: int | str,
+    axis: Size,
     axis_direction: Literal["increasing", "decreasing"] = 'increasing',
     has_exclusive_sum: bool = False,
     output: Output | None = None,
@@ -987,7 +988,7 @@ def cumulative_summation(
 def depth_to_space(
     input: Tensor,
     *,
-    block_size: int | str,
+    block_size: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -996,7 +997,7 @@ def depth_to_space(
 def depth_to_space1(
     input: Tensor,
     *,
-    block_size: int | str,
+    block_size: Size,
     order: Literal["depth_column_row", "column_row_depth"] = 'depth_column_row',
     output: Output | None = None,
     name: str | None = None,
@@ -1056,7 +1057,7 @@ def dynamic_quantize_linear(
 def erf(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1065,7 +1066,7 @@ def erf(
 def exp(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1074,7 +1075,7 @@ def exp(
 def floor(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1083,12 +1084,12 @@ def floor(
 def fold(
     input: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
-    window_sizes: int | str | Sequence[int | str],
-    strides: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
+    window_sizes: Size | Sequence[Size],
+    strides: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1098,8 +1099,8 @@ def gather(
     input: Tensor,
     indices: Tensor,
     *,
-    axis: int | str,
-    index_dimensions: int | str | None = None,
+    axis: Size,
+    index_dimensions: Size | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1109,7 +1110,7 @@ def gather_elements(
     input: Tensor,
     indices: Tensor,
     *,
-    axis: int | str,
+    axis: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1119,8 +1120,8 @@ def gather_nd(
     input: Tensor,
     indices: Tensor,
     *,
-    input_dimension_count: int | str | None = None,
-    indices_dimension_count: int | str | None = None,
+    input_dimension_count: Size | None = None,
+    indices_dimension_count: Size | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1130,9 +1131,9 @@ def gather_nd1(
     input: Tensor,
     indices: Tensor,
     *,
-    input_dimension_count: int | str | None = None,
-    indices_dimension_count: int | str | None = None,
-    batch_dimension_count: int | str = 0,
+    input_dimension_count: Size | None = None,
+    indices_dimension_count: Size | None = None,
+    batch_dimension_count: Size = 0,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1145,8 +1146,8 @@ def gemm(
     *,
     trans_a: Literal["none", "transpose"] = 'none',
     trans_b: Literal["none", "transpose"] = 'none',
-    alpha: float = 1.0,
-    beta: float = 1.0,
+    alpha: Real = 1.0,
+    beta: Real = 1.0,
     fused_activation: str | Mapping[str, Any] | Operator | None = None,
     output: Output | None = None,
     name: str | None = None,
@@ -1228,7 +1229,7 @@ def gru(
 def identity(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1267,7 +1268,7 @@ def is_nan(
 def join(
     inputs: Sequence[Tensor],
     *,
-    axis: int | str,
+    axis: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1277,10 +1278,10 @@ def local_response_normalization(
     input: Tensor,
     *,
     cross_channel: bool,
-    local_size: int | str,
-    alpha: float,
-    beta: float,
-    bias: float,
+    local_size: Size,
+    alpha: Real,
+    beta: Real,
+    bias: Real,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1291,10 +1292,10 @@ def local_response_normalization_grad(
     input_gradient: Tensor,
     *,
     cross_channel: bool,
-    local_size: int | str,
-    alpha: float,
-    beta: float,
-    bias: float,
+    local_size: Size,
+    alpha: Real,
+    beta: Real,
+    bias: Real,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1303,7 +1304,7 @@ def local_response_normalization_grad(
 def log(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1397,9 +1398,9 @@ def logical_xor(
 def lp_normalization(
     input: Tensor,
     *,
-    axis: int | str,
-    epsilon: float,
-    p: int | str,
+    axis: Size,
+    epsilon: Real,
+    p: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1408,11 +1409,11 @@ def lp_normalization(
 def lp_pooling(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    p: int | str,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    p: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1421,12 +1422,12 @@ def lp_pooling(
 def lp_pooling1(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
-    p: int | str,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
+    p: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1445,7 +1446,7 @@ def lstm(
     *,
     activation_descs: Sequence[str | Mapping[str, Any] | Operator],
     direction: Literal["forward", "backward", "bidirectional"] = 'forward',
-    clip_threshold: float | None = None,
+    clip_threshold: Real | None = None,
     use_clip_threshold: bool | None = None,
     couple_input_forget: bool = False,
     output_sequence: Literal[True] | Output = ...,
@@ -1468,7 +1469,7 @@ def lstm(
     *,
     activation_descs: Sequence[str | Mapping[str, Any] | Operator],
     direction: Literal["forward", "backward", "bidirectional"] = 'forward',
-    clip_threshold: float | None = None,
+    clip_threshold: Real | None = None,
     use_clip_threshold: bool | None = None,
     couple_input_forget: bool = False,
     output_sequence: Output | bool | None = None,
@@ -1515,10 +1516,10 @@ def max(
 def max_pooling(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1528,10 +1529,10 @@ def max_pooling(
 def max_pooling1(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     output_indices: Literal[False] = ...,
     name: str | None = None,
@@ -1542,10 +1543,10 @@ def max_pooling1(
 def max_pooling1(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     output_indices: Literal[True] | Output,
     name: str | None = None,
@@ -1556,10 +1557,10 @@ def max_pooling1(
 def max_pooling1(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     output_indices: Output | bool | None = None,
     name: str | None = None,
@@ -1570,11 +1571,11 @@ def max_pooling1(
 def max_pooling2(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     output_indices: Literal[False] = ...,
     name: str | None = None,
@@ -1585,11 +1586,11 @@ def max_pooling2(
 def max_pooling2(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     output_indices: Literal[True] | Output,
     name: str | None = None,
@@ -1600,11 +1601,11 @@ def max_pooling2(
 def max_pooling2(
     input: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     output_indices: Output | bool | None = None,
     name: str | None = None,
@@ -1615,11 +1616,11 @@ def max_pooling_grad(
     input: Tensor,
     input_gradient: Tensor,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1629,7 +1630,7 @@ def max_unpooling(
     input: Tensor,
     indices: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1651,7 +1652,7 @@ def mean_variance_normalization(
     *,
     cross_channel: bool,
     normalize_variance: bool,
-    epsilon: float,
+    epsilon: Real,
     fused_activation: str | Mapping[str, Any] | Operator | None = None,
     output: Output | None = None,
     name: str | None = None,
@@ -1663,9 +1664,9 @@ def mean_variance_normalization1(
     scale: Tensor | None = None,
     bias: Tensor | None = None,
     *,
-    axes: Sequence[int | str],
+    axes: Sequence[Size],
     normalize_variance: bool,
-    epsilon: float,
+    epsilon: Real,
     fused_activation: str | Mapping[str, Any] | Operator | None = None,
     output: Output | None = None,
     name: str | None = None,
@@ -1677,10 +1678,10 @@ def mean_variance_normalization2(
     scale: Tensor | None = None,
     bias: Tensor | None = None,
     *,
-    axes: Sequence[int | str],
+    axes: Sequence[Size],
     use_mean: bool,
     use_variance: bool,
-    epsilon: float,
+    epsilon: Real,
     fused_activation: str | Mapping[str, Any] | Operator | None = None,
     output: Output | None = None,
     name: str | None = None,
@@ -1728,9 +1729,9 @@ def multihead_attention(
     past_key: Tensor | None = None,
     past_value: Tensor | None = None,
     *,
-    scale: float,
-    mask_filter_value: float | None = None,
-    head_count: int | str | None = None,
+    scale: Real,
+    mask_filter_value: Real | None = None,
+    head_count: Size | None = None,
     mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
     output: Output | None = None,
     output_present_key: Literal[False] = ...,
@@ -1753,9 +1754,9 @@ def multihead_attention(
     past_key: Tensor | None = None,
     past_value: Tensor | None = None,
     *,
-    scale: float,
-    mask_filter_value: float | None = None,
-    head_count: int | str | None = None,
+    scale: Real,
+    mask_filter_value: Real | None = None,
+    head_count: Size | None = None,
     mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
     output: Output | None = None,
     output_present_key: Literal[True] | Output,
@@ -1778,9 +1779,9 @@ def multihead_attention(
     past_key: Tensor | None = None,
     past_value: Tensor | None = None,
     *,
-    scale: float,
-    mask_filter_value: float | None = None,
-    head_count: int | str | None = None,
+    scale: Real,
+    mask_filter_value: Real | None = None,
+    head_count: Size | None = None,
     mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
     output: Output | None = None,
     output_present_key: Output | bool | None = None,
@@ -1803,9 +1804,9 @@ def multihead_attention(
     past_key: Tensor | None = None,
     past_value: Tensor | None = None,
     *,
-    scale: float,
-    mask_filter_value: float | None = None,
-    head_count: int | str | None = None,
+    scale: Real,
+    mask_filter_value: Real | None = None,
+    head_count: Size | None = None,
     mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
     output: Output | None = None,
     output_present_key: Output | bool | None = None,
@@ -1829,10 +1830,10 @@ def multihead_attention1(
     past_value: Tensor | None = None,
     past_sequence_lengths: Tensor | None = None,
     *,
-    scale: float,
-    mask_filter_value: float | None = None,
-    query_head_count: int | str | None = None,
-    key_value_head_count: int | str | None = None,
+    scale: Real,
+    mask_filter_value: Real | None = None,
+    query_head_count: Size | None = None,
+    key_value_head_count: Size | None = None,
     mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
     output: Output | None = None,
     output_present_key: Literal[False] = ...,
@@ -1856,10 +1857,10 @@ def multihead_attention1(
     past_value: Tensor | None = None,
     past_sequence_lengths: Tensor | None = None,
     *,
-    scale: float,
-    mask_filter_value: float | None = None,
-    query_head_count: int | str | None = None,
-    key_value_head_count: int | str | None = None,
+    scale: Real,
+    mask_filter_value: Real | None = None,
+    query_head_count: Size | None = None,
+    key_value_head_count: Size | None = None,
     mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
     output: Output | None = None,
     output_present_key: Literal[True] | Output,
@@ -1883,10 +1884,10 @@ def multihead_attention1(
     past_value: Tensor | None = None,
     past_sequence_lengths: Tensor | None = None,
     *,
-    scale: float,
-    mask_filter_value: float | None = None,
-    query_head_count: int | str | None = None,
-    key_value_head_count: int | str | None = None,
+    scale: Real,
+    mask_filter_value: Real | None = None,
+    query_head_count: Size | None = None,
+    key_value_head_count: Size | None = None,
     mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
     output: Output | None = None,
     output_present_key: Output | bool | None = None,
@@ -1910,10 +1911,10 @@ def multihead_attention1(
     past_value: Tensor | None = None,
     past_sequence_lengths: Tensor | None = None,
     *,
-    scale: float,
-    mask_filter_value: float | None = None,
-    query_head_count: int | str | None = None,
-    key_value_head_count: int | str | None = None,
+    scale: Real,
+    mask_filter_value: Real | None = None,
+    query_head_count: Size | None = None,
+    key_value_head_count: Size | None = None,
     mask_type: Literal["none", "key_sequence_length", "key_sequence_end_start", "key_query_sequence_length_start_end", "boolean"] = 'none',
     output: Output | None = None,
     output_present_key: Output | bool | None = None,
@@ -1952,8 +1953,8 @@ def one_hot(
     indices: Tensor,
     values: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
-    axis: int | str,
+    sizes: Sequence[Size] | None = None,
+    axis: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1963,9 +1964,9 @@ def padding(
     input: Tensor,
     *,
     padding_mode: Literal["constant", "edge", "reflection", "symmetric", "wrap"],
-    padding_value: float = 0.0,
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
+    padding_value: Real = 0.0,
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1976,9 +1977,9 @@ def padding1(
     *,
     padding_mode: Literal["constant", "edge", "reflection", "symmetric", "wrap"],
     padding_value_data_type: DataTypeLike | None = None,
-    padding_value: float | Scalar | Mapping[str, Any] = 0,
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
+    padding_value: Real | Scalar | Mapping[str, Any] = 0,
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -1988,7 +1989,7 @@ def pow(
     input: Tensor,
     exponent: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2039,11 +2040,11 @@ def quantized_linear_average_pooling(
     output_scale: Tensor | None = None,
     output_zero_point: Tensor | None = None,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    window_size: int | str | Sequence[int | str],
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    window_size: Size | Sequence[Size],
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
     include_padding: bool = False,
     output: Output | None = None,
     name: str | None = None,
@@ -2061,11 +2062,11 @@ def quantized_linear_convolution(
     output_scale: Tensor | None = None,
     output_zero_point: Tensor | None = None,
     *,
-    strides: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
-    group_count: int | str | None = None,
+    strides: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
+    group_count: Size | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2091,7 +2092,7 @@ def quantized_linear_matrix_multiply(
 def random_generator(
     input_state: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     type: Literal["philox_4x32_10"] = 'philox_4x32_10',
     output: Output | None = None,
     output_state: Literal[True] | Output = ...,
@@ -2103,7 +2104,7 @@ def random_generator(
 def random_generator(
     input_state: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     type: Literal["philox_4x32_10"] = 'philox_4x32_10',
     output: Output | None = None,
     output_state: Literal[False],
@@ -2115,7 +2116,7 @@ def random_generator(
 def random_generator(
     input_state: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     type: Literal["philox_4x32_10"] = 'philox_4x32_10',
     output: Output | None = None,
     output_state: Output | bool | None = None,
@@ -2126,7 +2127,7 @@ def random_generator(
 def recip(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2137,7 +2138,7 @@ def reduce(
     *,
     dtype: DataTypeLike | None = None,
     function: Literal["argmax", "argmin", "average", "l1", "l2", "log_sum", "log_sum_exp", "max", "min", "multiply", "sum", "sum_square"],
-    axes: Sequence[int | str] | None = None,
+    axes: Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2146,9 +2147,9 @@ def reduce(
 def resample(
     input: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    scales: float | Sequence[float] | None = None,
+    scales: Real | Sequence[Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2157,11 +2158,11 @@ def resample(
 def resample1(
     input: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    scales: float | Sequence[float] | None = None,
-    input_pixel_offsets: float | Sequence[float] | None = None,
-    output_pixel_offsets: float | Sequence[float] | None = None,
+    scales: Real | Sequence[Real] | None = None,
+    input_pixel_offsets: Real | Sequence[Real] | None = None,
+    output_pixel_offsets: Real | Sequence[Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2170,12 +2171,12 @@ def resample1(
 def resample2(
     input: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
     rounding_direction: Literal["increasing", "decreasing"] = 'increasing',
-    scales: float | Sequence[float] | None = None,
-    input_pixel_offsets: float | Sequence[float] | None = None,
-    output_pixel_offsets: float | Sequence[float] | None = None,
+    scales: Real | Sequence[Real] | None = None,
+    input_pixel_offsets: Real | Sequence[Real] | None = None,
+    output_pixel_offsets: Real | Sequence[Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2184,12 +2185,12 @@ def resample2(
 def resample3(
     input: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
     rounding_direction: Literal["increasing", "decreasing"] = 'increasing',
-    scales: float | Sequence[float] | None = None,
-    input_pixel_offsets: float | Sequence[float] | None = None,
-    output_pixel_offsets: float | Sequence[float] | None = None,
+    scales: Real | Sequence[Real] | None = None,
+    input_pixel_offsets: Real | Sequence[Real] | None = None,
+    output_pixel_offsets: Real | Sequence[Real] | None = None,
     antialiased: bool = False,
     output: Output | None = None,
     name: str | None = None,
@@ -2199,11 +2200,11 @@ def resample3(
 def resample_grad(
     input_gradient: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    scales: float | Sequence[float] | None = None,
-    input_pixel_offsets: float | Sequence[float] | None = None,
-    output_pixel_offsets: float | Sequence[float] | None = None,
+    scales: Real | Sequence[Real] | None = None,
+    input_pixel_offsets: Real | Sequence[Real] | None = None,
+    output_pixel_offsets: Real | Sequence[Real] | None = None,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2212,12 +2213,12 @@ def resample_grad(
 def resample_grad1(
     input_gradient: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     interpolation_mode: Literal["nearest_neighbor", "linear"],
     rounding_direction: Literal["increasing", "decreasing"] = 'increasing',
-    scales: float | Sequence[float] | None = None,
-    input_pixel_offsets: float | Sequence[float] | None = None,
-    output_pixel_offsets: float | Sequence[float] | None = None,
+    scales: Real | Sequence[Real] | None = None,
+    input_pixel_offsets: Real | Sequence[Real] | None = None,
+    output_pixel_offsets: Real | Sequence[Real] | None = None,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2227,7 +2228,7 @@ def reverse_subsequences(
     input: Tensor,
     sequence_lengths: Tensor,
     *,
-    axis: int | str,
+    axis: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2306,14 +2307,14 @@ def roi_align(
     roi: Tensor,
     batch_indices: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     reduction_function: Literal["argmax", "argmin", "average", "l1", "l2", "log_sum", "log_sum_exp", "max", "min", "multiply", "sum", "sum_square"],
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    spatial_scale_x: float,
-    spatial_scale_y: float,
-    out_of_bounds_input_value: float,
-    minimum_samples_per_output: int | str,
-    maximum_samples_per_output: int | str,
+    spatial_scale_x: Real,
+    spatial_scale_y: Real,
+    out_of_bounds_input_value: Real,
+    minimum_samples_per_output: Size,
+    maximum_samples_per_output: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2324,16 +2325,16 @@ def roi_align1(
     roi: Tensor,
     batch_indices: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
     reduction_function: Literal["argmax", "argmin", "average", "l1", "l2", "log_sum", "log_sum_exp", "max", "min", "multiply", "sum", "sum_square"],
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    spatial_scale_x: float,
-    spatial_scale_y: float,
-    input_pixel_offset: float,
-    output_pixel_offset: float,
-    out_of_bounds_input_value: float,
-    minimum_samples_per_output: int | str,
-    maximum_samples_per_output: int | str,
+    spatial_scale_x: Real,
+    spatial_scale_y: Real,
+    input_pixel_offset: Real,
+    output_pixel_offset: Real,
+    out_of_bounds_input_value: Real,
+    minimum_samples_per_output: Size,
+    maximum_samples_per_output: Size,
     align_regions_to_corners: bool,
     output: Output | None = None,
     name: str | None = None,
@@ -2348,12 +2349,12 @@ def roi_align_grad(
     *,
     reduction_function: Literal["argmax", "argmin", "average", "l1", "l2", "log_sum", "log_sum_exp", "max", "min", "multiply", "sum", "sum_square"],
     interpolation_mode: Literal["nearest_neighbor", "linear"],
-    spatial_scale_x: float,
-    spatial_scale_y: float,
-    input_pixel_offset: float,
-    output_pixel_offset: float,
-    minimum_samples_per_output: int | str,
-    maximum_samples_per_output: int | str,
+    spatial_scale_x: Real,
+    spatial_scale_y: Real,
+    input_pixel_offset: Real,
+    output_pixel_offset: Real,
+    minimum_samples_per_output: Size,
+    maximum_samples_per_output: Size,
     align_regions_to_corners: bool,
     output_gradient: Output | bool | None = None,
     output_roi_gradient: Output | bool | None = None,
@@ -2365,8 +2366,8 @@ def roi_pooling(
     input: Tensor,
     roi: Tensor,
     *,
-    spatial_scale: float,
-    pooled_size: Sequence[int | str],
+    spatial_scale: Real,
+    pooled_size: Sequence[Size],
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2386,7 +2387,7 @@ def scatter_elements(
     indices: Tensor,
     updates: Tensor,
     *,
-    axis: int | str,
+    axis: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2397,8 +2398,8 @@ def scatter_nd(
     indices: Tensor,
     updates: Tensor,
     *,
-    input_dimension_count: int | str | None = None,
-    indices_dimension_count: int | str | None = None,
+    input_dimension_count: Size | None = None,
+    indices_dimension_count: Size | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2415,7 +2416,7 @@ def sign(
 def sin(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2424,7 +2425,7 @@ def sin(
 def sinh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2433,9 +2434,9 @@ def sinh(
 def slice(
     input: Tensor,
     *,
-    offsets: int | str | Sequence[int | str],
-    sizes: int | str | Sequence[int | str],
-    strides: int | str | Sequence[int | str] | None = None,
+    offsets: Size | Sequence[Size],
+    sizes: Size | Sequence[Size],
+    strides: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2444,9 +2445,9 @@ def slice(
 def slice1(
     input: Tensor,
     *,
-    input_window_offsets: int | str | Sequence[int | str],
-    input_window_sizes: int | str | Sequence[int | str],
-    input_window_strides: int | str | Sequence[int | str] | None = None,
+    input_window_offsets: Size | Sequence[Size],
+    input_window_sizes: Size | Sequence[Size],
+    input_window_strides: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2455,10 +2456,10 @@ def slice1(
 def slice_grad(
     input_gradient: Tensor,
     *,
-    sizes: Sequence[int | str] | None = None,
-    input_window_offsets: int | str | Sequence[int | str],
-    input_window_sizes: int | str | Sequence[int | str],
-    input_window_strides: int | str | Sequence[int | str] | None = None,
+    sizes: Sequence[Size] | None = None,
+    input_window_offsets: Size | Sequence[Size],
+    input_window_sizes: Size | Sequence[Size],
+    input_window_strides: Size | Sequence[Size] | None = None,
     output_gradient: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2467,7 +2468,7 @@ def slice_grad(
 def space_to_depth(
     input: Tensor,
     *,
-    block_size: int | str,
+    block_size: Size,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2476,7 +2477,7 @@ def space_to_depth(
 def space_to_depth1(
     input: Tensor,
     *,
-    block_size: int | str,
+    block_size: Size,
     order: Literal["depth_column_row", "column_row_depth"] = 'depth_column_row',
     output: Output | None = None,
     name: str | None = None,
@@ -2486,8 +2487,8 @@ def space_to_depth1(
 def split(
     input: Tensor,
     *,
-    axis: int | str,
-    outputs: int | str | Sequence[int | str | Output] | None = None,
+    axis: Size,
+    outputs: Size | Sequence[Size | Output] | None = None,
     name: str | None = None,
 ) -> tuple[Value, ...]:
     """The input split along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's."""
@@ -2495,7 +2496,7 @@ def split(
 def sqrt(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2513,7 +2514,7 @@ def subtract(
 def tan(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2522,7 +2523,7 @@ def tan(
 def tanh(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2531,8 +2532,8 @@ def tanh(
 def threshold(
     input: Tensor,
     *,
-    scale_bias: ScaleBias | Mapping[str, float] | None = None,
-    min: float,
+    scale_bias: ScaleBias | Mapping[str, Real] | None = None,
+    min: Real,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2541,7 +2542,7 @@ def threshold(
 def tile(
     input: Tensor,
     *,
-    repeats: int | str | Sequence[int | str],
+    repeats: Size | Sequence[Size],
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2550,8 +2551,8 @@ def tile(
 def top_k(
     input: Tensor,
     *,
-    axis: int | str,
-    k: int | str,
+    axis: Size,
+    k: Size,
     output_value: Output | None = None,
     output_index: Output | None = None,
     name: str | None = None,
@@ -2561,8 +2562,8 @@ def top_k(
 def top_k1(
     input: Tensor,
     *,
-    axis: int | str,
-    k: int | str,
+    axis: Size,
+    k: Size,
     axis_direction: Literal["increasing", "decreasing"] = 'decreasing',
     output_value: Output | None = None,
     output_index: Output | None = None,
@@ -2573,11 +2574,11 @@ def top_k1(
 def unfold(
     input: Tensor,
     *,
-    window_sizes: int | str | Sequence[int | str],
-    strides: int | str | Sequence[int | str] | None = None,
-    dilations: int | str | Sequence[int | str] | None = None,
-    start_padding: int | str | Sequence[int | str] | None = None,
-    end_padding: int | str | Sequence[int | str] | None = None,
+    window_sizes: Size | Sequence[Size],
+    strides: Size | Sequence[Size] | None = None,
+    dilations: Size | Sequence[Size] | None = None,
+    start_padding: Size | Sequence[Size] | None = None,
+    end_padding: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2586,7 +2587,7 @@ def unfold(
 def upsample_2d(
     input: Tensor,
     *,
-    scale_size: Sequence[int | str],
+    scale_size: Sequence[Size],
     interpolation_mode: Literal["nearest_neighbor", "linear"],
     output: Output | None = None,
     name: str | None = None,
@@ -2596,8 +2597,8 @@ def upsample_2d(
 def value_scale_2d(
     input: Tensor,
     *,
-    scale: float,
-    bias: Sequence[float],
+    scale: Real,
+    bias: Sequence[Real],
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:

@@ -5,9 +5,9 @@
     ramp = g.fill_value_sequence(sizes=[2, 3], dtype="float32", value_start=3, value_delta=2)
     g.output("y", dg.activation_relu(x * ramp))
 
-Every node is checked when it is added, at the graph's target feature level.  Sizes may be names of dims; the graph is
-built with their values, and `with_dims` builds it again with others.  A value can only be used after it exists, so a
-graph has no cycles, and the order in which nodes were added is an execution order.
+Every node is checked when it is added, at the graph's target feature level.  Sizes may be computed from dims; the
+graph is built with their values, and `with_dims` builds it again with others.  A value can only be used after it
+exists, so a graph has no cycles, and the order in which nodes were added is an execution order.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from dmlgraph.errors import (
     shorten,
     suggestion,
 )
+from dmlgraph.expressions import Expression, Size
 from dmlgraph.levels import NEWEST, FeatureLevel
 from dmlgraph.network import Network, Output, Outputs
 from dmlgraph.nodes import (
@@ -129,9 +130,9 @@ class Graph:
         self,
         name: str,
         *,
-        sizes: Sequence[int | str],
+        sizes: Sequence[Size],
         dtype: DataTypeLike,
-        strides: Sequence[int | str] | None = None,
+        strides: Sequence[Size] | None = None,
         owned: bool = False,
     ) -> Value:
         """A tensor given at every run; `owned`: the device takes it once, at the first run."""
@@ -176,7 +177,7 @@ class Graph:
         Args:
             operator: its class.
             tensors: input field → Value, number, sequence of these, or None.
-            attributes: the other fields, validated here; sizes in them may be names of dims.
+            attributes: the other fields, validated here; numbers in them may be expressions over dims.
             outputs: output field → requests (`{"dtype": …, "sizes": …, "strides": …}`).
             name: the node's name; by default derived from the operator's.
 
@@ -290,6 +291,13 @@ class Graph:
         if name in self._outputs:
             raise GraphError("there is already an output of this name", code="duplicate", field=f"outputs.{name}")
         self._outputs[name] = value.node, value.port
+
+    def dim(self, name: str) -> Expression:
+        """A dim as a number to compute with: `sizes=[g.dim("heads") * g.dim("depth")]`.
+
+        Arithmetic on it gives expressions that follow the dim's size; text such as "1 / sqrt(depth)" is the same.
+        """
+        return self._dims.dim(name)
 
     # Queries.
 
@@ -558,7 +566,7 @@ class Graph:
     # Implementation.
 
     def describe(self, **fields: Any) -> TensorDesc:
-        """A tensor description whose sizes and strides may be names of dims.
+        """A tensor description whose sizes and strides may be expressions over dims.
 
         Raises:
             GraphError, TensorError: every problem of the fields.

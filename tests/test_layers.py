@@ -17,7 +17,7 @@ PACKAGE = pathlib.Path(dg.__file__).parent
 LAYERS = (
     {"codes"},
     {"errors"},
-    {"_native", "elsewhere", "files", "free_names", "fusion", "memory", "plain_files"},
+    {"_native", "elsewhere", "expressions", "files", "free_names", "fusion", "memory", "plain_files"},
     {"levels", "tensor"},
     {"scalar"},
     {"operators"},

@@ -63,6 +63,7 @@ outputs: [x]
     "unknown-name": _X + 'dg.reduce(x, function="total", axes=[1])\n',
     "unknown-code": "dmlgraph: 1\nallow: [unused]\ninputs: {x: {dtype: float32, sizes: [2]}}\noutputs: [x]\n",
     "kind": "dmlgraph: 1\ninputs: {x: {dtype: float32, sizes: 2}}\noutputs: [x]\n",
+    "expression": 'dg.Graph(dims={"N": 8}).input("x", sizes=["N / 3"], dtype="float32")\n',
     "range": _X + 'dg.reduce(x, function="sum", axes=[5])\n',
     "count": _X + "dg.slice1(x, input_window_offsets=[0, 0], input_window_sizes=[1], input_window_strides=[1, 1])\n",
     "does-not-fit": 'dg.Graph().fill_value_constant(sizes=[2], dtype="uint8", value=300)\n',

@@ -26,12 +26,13 @@ Made by tools/generate_function_stubs.py from the operators' classes: change tho
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
-from dmlgraph.value import Value
+from dmlgraph.expressions import Expression, Real, Size
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataTypeLike, TensorDesc
+from dmlgraph.value import Value
 
-Tensor = Value | int | float
+Tensor = Value | Expression | int | float
 Output = TensorDesc | OutputSpec | Mapping[str, Any]
 
 '''

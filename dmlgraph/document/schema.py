@@ -15,13 +15,14 @@ from dmlgraph.operators.registry import REGISTRY
 from dmlgraph.tensor import MAX_RANK
 
 _REFERENCE = {"type": "string", "description": "an input, constant or node; node.field for one of several outputs"}
-_SIZE = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "description": "a dim"}]}
-_STRIDE = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "description": "a dim"}]}
+_COMPUTED = {"type": "string", "description": "a dim, or an expression over dims"}
+_SIZE = {"anyOf": [{"type": "integer", "minimum": 1}, _COMPUTED]}
+_STRIDE = {"anyOf": [{"type": "integer", "minimum": 0}, _COMPUTED]}
 _DTYPE = Kind.DATA_TYPE.form.schema
 _AXIS = {
     "anyOf": [
         {"type": "integer", "minimum": -MAX_RANK, "maximum": MAX_RANK - 1, "description": "negative from the end"},
-        {"type": "string", "description": "a dim"},
+        _COMPUTED,
     ]
 }
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from dmlgraph.dims import is_computed
 from dmlgraph.document.arrays import file_name, to_stored
 from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.document.tree import resolve
@@ -122,19 +123,14 @@ def _operator(graph: Graph, node: OperatorNode) -> dict[str, Any]:
 
 
 def _attributes(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes that were given and differ from the default; dims are written as names."""
+    """The attributes that were given and differ from the default; expressions are written as given."""
     fields, members = {}, operator.members_by_field()
     for name, value in operator.attributes.items():
         if name not in given or value == type(operator).model_fields[name].default:
             continue
-        named = members[name].kind.form.names_dims and _names_a_dim(given[name])
-        fields[name] = _plain(given[name]) if named else _plain(value)
+        computed = is_computed(given[name], members[name].kind.form.computed)
+        fields[name] = _plain(given[name]) if computed else _plain(value)
     return fields
-
-
-def _names_a_dim(value: Any) -> bool:
-    """Whether a number, or a list of numbers, contains a name."""
-    return isinstance(value, str) or (isinstance(value, (list, tuple)) and any(map(_names_a_dim, value)))
 
 
 def _output(asked: Any) -> Any:
@@ -155,6 +151,8 @@ def _plain(value: Any) -> Any:
     """A field's value for YAML."""
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, Scalar):
         return value.plain
     if isinstance(value, Number):

@@ -73,3 +73,45 @@ def test_allowed_warnings_are_neither_told_nor_counted(tmp_path: pathlib.Path) -
     path.write_text(ODD.replace("dmlgraph: 1\n", "dmlgraph: 1\nallow: [unused-input, unused-node, unused-dim]\n"))
     result = CliRunner().invoke(main, ["check", "--strict", str(path)])
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+SIZED = """\
+dmlgraph: 1
+dims: {N: 4, M: 2}
+inputs: {x: {dtype: float32, sizes: [N / 2, M]}}
+outputs: [x]
+"""
+
+
+def test_every_combination_of_sizes_is_checked(folder: pathlib.Path) -> None:
+    (folder / "sized.yaml").write_text(SIZED)
+    result = call("check", "--dim", "N=2,8", "--dim", "M=1,3", "sized.yaml")
+    assert result.exit_code == 0
+    assert result.output.splitlines() == [
+        f"sized.yaml: fine with N={n}, M={m}: 1 node at feature level 6.4" for n in (2, 8) for m in (1, 3)
+    ]
+
+
+def test_the_sizes_with_which_a_graph_is_wrong_are_named(folder: pathlib.Path) -> None:
+    (folder / "sized.yaml").write_text(SIZED)
+    result = call("check", "--dim", "N=2,3,4", "sized.yaml")
+    assert result.exit_code == 1
+    assert "sized.yaml: fine with N=2: 1 node" in result.output
+    assert "with N=3:" in result.output
+    assert "got 1.5 = N / 2 with N = 3" in result.stderr
+    assert "N=4" not in result.output
+
+
+def test_warnings_of_several_sizes_are_shown_once(folder: pathlib.Path) -> None:
+    (folder / "sized.yaml").write_text(SIZED.replace("M]}", "M]}, unused: {dtype: int8, sizes: [1]}"))
+    result = call("check", "--strict", "--dim", "N=2,8", "sized.yaml")
+    assert result.exit_code == 1
+    assert result.stderr.count("warning[unused-input]") == 1
+    assert "fine" not in result.output
+
+
+@pytest.mark.parametrize("value", ["N", "N=", "=3", "N=1,", "N=a", "N=1,-2", "N=" + ",".join(["1"] * 1001)])
+def test_sizes_that_are_none_are_refused(value: str) -> None:
+    result = call("check", "--dim", value, "odd.yaml")
+    assert result.exit_code == 2
+    assert "Error: Invalid value for '--dim'" in result.stderr

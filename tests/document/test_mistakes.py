@@ -534,7 +534,6 @@ def test_dims_that_cannot_be_read_are_told_and_not_their_names() -> None:
     [
         ('"2"', "write the number with digits only, without quotes"),
         ("1_000", "write the number with digits only, without quotes"),
-        ("N * 2", "expressions are not supported: declare a dim of that size"),
         ("n", "did you mean 'N'?"),
         ("whatever", "dims are declared with the graph"),
         ("-1", "sizes are not inferred: write the number"),

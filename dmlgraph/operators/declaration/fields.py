@@ -38,10 +38,10 @@ from dmlgraph.tensor import MOST_ENTRIES, DataType, DataTypeField, TensorDesc, p
 
 Schema = dict[str, Any]  # JSON Schema of a field in a graph file
 
-_BY_NAME: Schema = {"type": "string", "description": "a dim"}
+_COMPUTED: Schema = {"type": "string", "description": "a dim, or an expression over dims"}
 _INTEGER: Schema = {"type": ["integer", "string"]}
-_UINT: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, _BY_NAME]}
-_NUMBER: Schema = {"type": "number"}
+_UINT: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, _COMPUTED]}
+_NUMBER: Schema = {"anyOf": [{"type": "number"}, _COMPUTED]}
 _BITS: Schema = {"type": "object", "properties": {"bits": {"type": ["string", "integer"]}}, "required": ["bits"]}
 _ACTIVATION: Schema = {
     "anyOf": [{"type": "string"}, {"type": "object", "properties": {"op": {"type": "string"}}, "required": ["op"]}]
@@ -58,6 +58,15 @@ def _array(entry: Schema, **more: Any) -> Schema:
     return {"type": "array", "items": entry} | more
 
 
+class Computed(enum.Enum):
+    """Which numbers of a field may be expressions over dims."""
+
+    NONE = enum.auto()
+    WHOLE = enum.auto()  # its number or entries, which are whole
+    REAL = enum.auto()  # its number or entries
+    PARTS = enum.auto()  # those inside it, as in {scale: number, bias: number}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Form:
     """A kind of field in each of an operator's forms.
@@ -72,7 +81,7 @@ class Form:
         entry: the schema of an array's entry, which may be given once for all entries.
         entry_for_all: whether every field of the kind allows that; else a field's annotation does (`Entries`).
         convert: the field's value → the native module's argument; None: the value itself.
-        names_dims: whether a file may use names of dims as its whole numbers.
+        computed: which of its numbers may be expressions over dims.
     """
 
     native: str
@@ -82,7 +91,7 @@ class Form:
     entry: Schema = dataclasses.field(default_factory=dict)
     entry_for_all: bool = False
     convert: Callable[[Any], object] | None = None
-    names_dims: bool = False
+    computed: Computed = Computed.NONE
 
 
 class Kind(enum.Enum):
@@ -98,9 +107,9 @@ class Kind(enum.Enum):
 
     TENSOR = Form("tensor")  # const DML_TENSOR_DESC*, null when absent
     TENSORS = Form("tensors")  # const DML_TENSOR_DESC* to an array
-    UINT = Form("u32", "integer ≥ 0", "int | str", _UINT, names_dims=True)
-    INT = Form("i32", "integer", "int | str", _INTEGER, names_dims=True)
-    FLOAT = Form("f32", "number", "float", _NUMBER)
+    UINT = Form("u32", "integer ≥ 0", "Size", _UINT, computed=Computed.WHOLE)
+    INT = Form("i32", "integer", "Size", _INTEGER, computed=Computed.WHOLE)
+    FLOAT = Form("f32", "number", "Real", _NUMBER, computed=Computed.REAL)
     BOOL = Form("bool", "true or false", "bool", {"type": "boolean"})
     ENUM = Form("enum", convert=lambda member: member.value)
     DATA_TYPE = Form(  # DML_TENSOR_DATA_TYPE
@@ -113,36 +122,46 @@ class Kind(enum.Enum):
     SCALAR = Form(  # DML_SCALAR_UNION
         "scalar",
         "number",
-        "float | Scalar | Mapping[str, Any]",
+        "Real | Scalar | Mapping[str, Any]",
         {"anyOf": [_NUMBER, _BITS]},
         convert=lambda scalar: scalar.union,
+        computed=Computed.REAL,
     )
     # const UINT*, INT*, FLOAT* to an array.
-    UINTS = Form("u32s", "list of integers ≥ 0", "Sequence[int | str]", _array(_UINT), _UINT, names_dims=True)
-    INTS = Form("i32s", "list of integers", "Sequence[int | str]", _array(_INTEGER), _INTEGER, names_dims=True)
-    FLOATS = Form("f32s", "list of numbers", "Sequence[float]", _array(_NUMBER), _NUMBER)
+    UINTS = Form("u32s", "list of integers ≥ 0", "Sequence[Size]", _array(_UINT), _UINT, computed=Computed.WHOLE)
+    INTS = Form("i32s", "list of integers", "Sequence[Size]", _array(_INTEGER), _INTEGER, computed=Computed.WHOLE)
+    FLOATS = Form("f32s", "list of numbers", "Sequence[Real]", _array(_NUMBER), _NUMBER, computed=Computed.REAL)
     SCALE_BIAS = Form(  # const DML_SCALE_BIAS*, null when absent
         "scale_bias",
         "{scale: number, bias: number}",
-        "ScaleBias | Mapping[str, float]",
+        "ScaleBias | Mapping[str, Real]",
         _SCALE_BIAS,
         convert=lambda both: (both.scale, both.bias),
+        computed=Computed.PARTS,
     )
     SIZE_2D = Form(  # DML_SIZE_2D
         "size_2d",
         "[width, height], or one number for both",
-        "Sequence[int | str]",
+        "Sequence[Size]",
         _array(_INTEGER, minItems=2, maxItems=2),
         _INTEGER,
         entry_for_all=True,
-        names_dims=True,
+        computed=Computed.WHOLE,
     )
     # const DML_OPERATOR_DESC*, null when absent, or to an array.
     OPERATOR = Form(
-        "operator", "activation, as name or {op: name, …}", "str | Mapping[str, Any] | Operator", _ACTIVATION
+        "operator",
+        "activation, as name or {op: name, …}",
+        "str | Mapping[str, Any] | Operator",
+        _ACTIVATION,
+        computed=Computed.PARTS,
     )
     OPERATORS = Form(
-        "operators", "list of activations", "Sequence[str | Mapping[str, Any] | Operator]", _array(_ACTIVATION)
+        "operators",
+        "list of activations",
+        "Sequence[str | Mapping[str, Any] | Operator]",
+        _array(_ACTIVATION),
+        computed=Computed.PARTS,
     )
 
 

@@ -37,18 +37,18 @@ def parameter_type(operator: type[Operator], name: str) -> str:
     if name == "name":
         return "str"
     if name not in operator.model_fields:  # a member of the output, taken directly
-        return {"dtype": "DataTypeLike"}.get(name, "Sequence[int | str]")
+        return {"dtype": "DataTypeLike"}.get(name, "Sequence[Size]")
     member = operator.members_by_field()[name]
     if name in operator.output_fields:
         if member.kind is Kind.TENSORS:
-            return "int | str | Sequence[int | str | Output]"
+            return "Size | Sequence[Size | Output]"
         return "Output | bool" if member.optional else "Output"
     if name in operator.input_fields:
         return "Sequence[Tensor]" if member.kind is Kind.TENSORS else "Tensor"
     if member.kind is Kind.ENUM:
         names = operator.enumeration(name).names()
         return "Literal[" + ", ".join(f'"{each}"' for each in names) + "]"
-    one_for_all = "float | " if member.kind is Kind.FLOATS else "int | str | "
+    one_for_all = "Real | " if member.kind is Kind.FLOATS else "Size | "
     return (one_for_all if member.entries is not None else "") + member.kind.form.parameter
 
 
