@@ -178,7 +178,7 @@ private:
     void instruction(std::size_t i) {
         const RegionInstruction& instruction = region_.instructions[i];
         const auto number = static_cast<std::int32_t>(i);
-        bool once = !is_long_ && !instruction.narrow && instruction.reduction == nullptr;
+        bool once = !is_long_ && !instruction.narrow && instruction.reduction == nullptr && !instruction.counts;
         bool has_fixed = false;
         each_operand(i, [&](std::size_t at, const Reference& operand) {
             Location& location = schedule_.operand_locations_[at];

@@ -120,4 +120,38 @@ CPU_TEST(rows_of_other_operands) {
     }
 }
 
+// What is computed of operands that are the same in every row, or in every element: once, unless it counts.
+CPU_TEST(rows_of_operands_that_repeat) {
+    for (const Space& space : spaces) {
+        const Shape& sizes = space.sizes;
+        set_case(name_of(space));
+        Graph graph;
+        Shape row(sizes.size(), 1);
+        for (const int axis : space.axes) {
+            row[static_cast<std::size_t>(axis)] = sizes[static_cast<std::size_t>(axis)];
+        }
+        const int x = graph.input(DataType::float32, sizes), r = graph.input(DataType::float32, row);
+        const int one = graph.input(DataType::float32, Shape(sizes.size(), 1));
+        const int sequence = graph.sequence(DataType::float32, sizes, 0, 1);
+        const int counted = graph.apply(multiply, {graph.spread(r, sizes), graph.read(sequence)});
+        graph.output(graph.reduce("MAX", graph.read(counted), space.axes, DataType::float32));
+        const int fixed = graph.apply(add, {graph.spread(r, sizes), graph.spread(one, sizes)});
+        const int both = graph.apply(greater, {graph.read(fixed), graph.read(x)});
+        const int most = graph.reduce("MAX", graph.read(both), space.axes, DataType::float32);
+        graph.output(graph.apply(subtract, {graph.read(both), graph.spread(most, sizes)}));
+        graph.output(fixed);
+        const int scalar = graph.apply(negate, {graph.spread(one, sizes)});
+        graph.output(scalar);
+        graph.output(graph.apply(multiply, {graph.read(scalar), graph.spread(most, sizes)}));
+        graph.output(graph.reduce("SUM", graph.read(scalar), space.axes, DataType::float32));
+        const Shape kept = sizes_of(graph.desc(most));
+        const int narrow = graph.apply(add, {graph.spread(one, kept), graph.spread(one, kept)});
+        graph.output(graph.apply(subtract, {graph.read(most), graph.read(narrow)}));
+        graph.output(narrow);
+        const Sample sample(graph, 6);
+        check_run(graph, sample, {});
+        check_run(graph, sample, {4, Lie::reversed, Lie::transposed});
+    }
+}
+
 }  // namespace dmlgraph::cpu::tests
