@@ -89,20 +89,21 @@ CPU_TEST(rectangles) {
                     const std::vector<double> numbers = counted(static_cast<std::size_t>(rows * columns));
                     in.set(numbers);
                     const Tensor from = tensor_of(in, desc), to = tensor_of(out, desc);
-                    TestArray middle(desc, Lie::packed);
+                    TestArray middle(desc, Lie::packed), in_lines(desc, Lie::packed);
+                    in_lines.set(numbers);
                     std::byte* const line = middle.array().data;
                     gather_tile(line, {from.data, from.strides[0], from.strides[1], rows, columns},
                                 static_cast<int>(item));
                     check(middle.numbers() == numbers, "gather_tile");
                     const Tile target{to.data, to.strides[0], to.strides[1], rows, columns};
-                    scatter_tile(target, line, false, static_cast<int>(item));
+                    scatter_tile(target, line, static_cast<int>(item));
                     check(out.numbers() == numbers && out.gaps_are_untouched(), "scatter_tile");
-                    scatter_tile(target, line, true, static_cast<int>(item));
-                    check(out.numbers() == std::vector<double>(numbers.size(), numbers[0]),
-                          "scatter_tile of one element");
                     gather_tile(line, {from.data, from.strides[0], 0, rows, columns}, static_cast<int>(item));
                     check(load(type, line + (columns - 1) * item) == numbers[0],
                           "gather_tile of a repeated column");
+                    repeat(line, in_lines.array().data, rows, columns, static_cast<int>(item));
+                    check(load(type, line + (rows * columns - 1) * item) == numbers[static_cast<std::size_t>(rows) - 1],
+                          "repeat");
                 }
             }
         }
