@@ -218,10 +218,10 @@ private:
     }
 
     void start_reduction(std::size_t i) {
-        const std::size_t bytes = region_.instructions[i].reduction->state_bytes;
+        const Reduction& reduction = *region_.instructions[i].reduction;
         schedule_.reductions.push_back(static_cast<std::int32_t>(i));
-        schedule_.states[i] = add_register(bytes * static_cast<std::size_t>(schedule_.width), false);
-        schedule_.states_bytes += bytes;
+        schedule_.states[i] = add_register(reduction.state_bytes * static_cast<std::size_t>(schedule_.width), false);
+        schedule_.states_bytes += aligned_state_bytes(reduction);
         append_before(Kind::start, i);
         append(Kind::take, i, false);
     }

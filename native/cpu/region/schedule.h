@@ -111,7 +111,7 @@ struct Schedule {
     std::vector<ScheduledOperation> after;   // once all parts are done
     std::vector<std::int32_t> far;  // direct loads from beyond the caches, which are asked for one piece ahead
     std::vector<Register> registers;
-    std::size_t states_bytes = 0;   // of one row's reductions
+    std::size_t states_bytes = 0;   // of one row's reductions, `aligned_state_bytes` each
     std::size_t scratch_bytes = 0;  // of each worker
     double cost = 0;  // about how many bytes go through the instructions: what is worth sharing between threads
 
@@ -122,6 +122,9 @@ struct Schedule {
     // In a worker's scratch memory, before the registers.
     std::size_t table_bytes(const Region& region) const;
 };
+
+// Of a reduction's state beside those of others.
+constexpr std::size_t aligned_state_bytes(const Reduction& reduction) { return (reduction.state_bytes + 7) / 8 * 8; }
 
 // `strides`: of the loads, then of the stores, in bytes, along the region's dimensions.
 Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides);

@@ -277,9 +277,8 @@ private:
         const std::size_t width = as_size(schedule_.width);
         std::byte* kept = states_ + as_size(part) * width * schedule_.states_bytes;
         for (const std::int32_t i : schedule_.reductions) {
-            const std::size_t bytes = width * reduction(i).state_bytes;
-            function(reduction(i), state(i), kept, bytes);
-            kept += bytes;
+            function(reduction(i), state(i), kept, width * reduction(i).state_bytes);
+            kept += width * aligned_state_bytes(reduction(i));
         }
     }
 
