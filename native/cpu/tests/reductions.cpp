@@ -2,7 +2,10 @@
 #include <array>
 #include <string>
 
+#include <doctest/doctest.h>
+
 #include "cpu/tests/runs.h"
+#include "cpu/tests/sanitizers.h"
 
 namespace dmlgraph::cpu::tests {
 namespace {
@@ -27,7 +30,7 @@ std::string name_of(const Space& space) {
 
 }  // namespace
 
-CPU_TEST(every_reduction_of_every_space) {
+TEST_CASE("every reduction of every space") {
     constexpr auto same = DataType{};
     const struct {
         std::string_view name;
@@ -53,7 +56,7 @@ CPU_TEST(every_reduction_of_every_space) {
             if (is_large && (type == DataType::float16 || (watches_threads && name != "SUM"))) {
                 continue;  // a float16 does not hold the sum; how threads share rows is the same for all
             }
-            set_case(std::string(name) + " of " + name_of(space));
+            INFO(std::string(name), " of ", name_of(space));
             Graph graph;
             const int x = graph.input(type, space.sizes);
             graph.output(graph.reduce(name, graph.read(x), space.axes, result == same ? type : result));
@@ -67,9 +70,9 @@ CPU_TEST(every_reduction_of_every_space) {
     }
 }
 
-CPU_TEST(rows_with_what_is_around_them) {
+TEST_CASE("rows with what is around them") {
     for (const Space& space : spaces) {
-        set_case(name_of(space));
+        INFO(name_of(space));
         Graph graph;
         const int x = graph.input(DataType::float32, space.sizes),
                   y = graph.input(DataType::float32, space.sizes);
@@ -90,9 +93,9 @@ CPU_TEST(rows_with_what_is_around_them) {
     }
 }
 
-CPU_TEST(rows_of_other_operands) {
+TEST_CASE("rows of other operands") {
     for (const Space& space : spaces) {
-        set_case(name_of(space));
+        INFO(name_of(space));
         Graph graph;
         const Shape& sizes = space.sizes;
         const int x = graph.input(DataType::float32, sizes);
@@ -121,10 +124,10 @@ CPU_TEST(rows_of_other_operands) {
 }
 
 // What is computed of operands that are the same in every row, or in every element: once, unless it counts.
-CPU_TEST(rows_of_operands_that_repeat) {
+TEST_CASE("rows of operands that repeat") {
     for (const Space& space : spaces) {
         const Shape& sizes = space.sizes;
-        set_case(name_of(space));
+        INFO(name_of(space));
         Graph graph;
         Shape row(sizes.size(), 1);
         for (const int axis : space.axes) {
