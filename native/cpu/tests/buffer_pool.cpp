@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "cpu/runtime/memory.h"
 #include <doctest/doctest.h>
 
+#include "cpu/runtime/memory.h"
 #include "cpu/tests/random.h"
 
 namespace dmlgraph::cpu::tests {

@@ -1,11 +1,13 @@
-#include <doctest/doctest.h>
-
 #include "cpu/tests/graph.h"
-#include "cpu/tests/random.h"
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
+
+#include <doctest/doctest.h>
+
+#include "cpu/tests/random.h"
 
 namespace dmlgraph::cpu::tests {
 

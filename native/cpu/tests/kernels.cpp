@@ -13,8 +13,8 @@
 
 #include <doctest/doctest.h>
 
-#include "cpu/tests/tensors.h"
 #include "cpu/tests/random.h"
+#include "cpu/tests/tensors.h"
 
 namespace dmlgraph::cpu::tests {
 namespace {

@@ -5,7 +5,6 @@
 #include <latch>
 #include <thread>
 
-
 #if defined(__linux__)
 #include <pthread.h>
 #include <sched.h>

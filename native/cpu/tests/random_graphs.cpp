@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "cpu/tests/runs.h"
 #include "cpu/tests/random.h"
+#include "cpu/tests/runs.h"
 #include "cpu/tests/sanitizers.h"
 
 namespace dmlgraph::cpu::tests {

@@ -1,9 +1,9 @@
-#include <doctest/doctest.h>
-
 #include "cpu/tests/runs.h"
 
 #include <cmath>
 #include <string>
+
+#include <doctest/doctest.h>
 
 namespace dmlgraph::cpu::tests {
 namespace {
