@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu/plan/planning.h"
-#include "cpu/region/row_schedule.h"
+#include "cpu/region/schedule.h"
 
 namespace dmlgraph::cpu {
 namespace {

@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/memory.h"
 
 namespace dmlgraph::cpu {
 namespace {
+
+constexpr std::size_t most_customs = 4;  // making one takes about a microsecond
 
 // The strides of memory laid out as the region describes it.
 std::vector<Sizes> standard_strides(const Region& region) {
@@ -38,7 +41,7 @@ void RegionStep::run(RunContext& context) const {
         bases[s] = context.data(view);
     }
     std::byte* const states = states_.buffer == no_buffer ? nullptr : context.data(states_);
-    schedule_->run(region_, context, {bases, context.scratch_base, context.scratch_stride, states});
+    cpu::run(schedule_, region_, context, {bases, context.scratch_base, context.scratch_stride, states});
 }
 
 void RegionStep::run_custom(RunContext& context) const {
@@ -51,22 +54,34 @@ void RegionStep::run_custom(RunContext& context) const {
         strides[s] = tensor.strides;
     }
     const std::shared_ptr<const Custom> custom = custom_for(std::move(strides));
-    const RegionSchedule& schedule = *custom->schedule;
-    const std::size_t stride = align_to_line(schedule.scratch_bytes());
-    std::vector<std::byte> memory(stride * static_cast<std::size_t>(context.workers) + cache_line);
-    std::vector<std::byte> states(schedule.state_bytes());
-    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    std::byte* const scratch = memory.data() + (align_to_line(address) - address);
-    schedule.run(region_, context, {bases.data(), scratch, stride, states.data()});
+    const Schedule& schedule = custom->schedule;
+    RegionMemory memory{bases.data(), context.scratch_base, context.scratch_stride, nullptr};
+    Memory scratch, states;  // where those of the plan are too small
+    if (schedule.scratch_bytes > context.scratch_stride) {
+        memory.scratch_stride = align_to_line(schedule.scratch_bytes);
+        scratch = Memory(memory.scratch_stride * static_cast<std::size_t>(context.workers));
+        memory.scratch = scratch.get();
+    }
+    if (schedule.shared_state_bytes() > 0) {
+        states = Memory(schedule.shared_state_bytes());
+        memory.states = states.get();
+    }
+    cpu::run(schedule, region_, context, memory);
 }
 
 std::shared_ptr<const RegionStep::Custom> RegionStep::custom_for(std::vector<Sizes> strides) const {
     const std::lock_guard lock(mutex_);
-    if (custom_ == nullptr || custom_->strides != strides) {
-        auto schedule = make_schedule(region_, strides);
-        custom_ = std::make_shared<const Custom>(Custom{std::move(strides), std::move(schedule)});
+    for (const std::shared_ptr<const Custom>& each : customs_) {
+        if (each->strides == strides) {
+            return each;
+        }
     }
-    return custom_;
+    if (customs_.size() == most_customs) {
+        customs_.erase(customs_.begin());
+    }
+    Schedule schedule = make_schedule(region_, strides);
+    customs_.push_back(std::make_shared<const Custom>(Custom{std::move(strides), std::move(schedule)}));
+    return customs_.back();
 }
 
 bool RegionStep::may_overwrite(BufferId read, BufferId written) const {

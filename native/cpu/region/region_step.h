@@ -16,19 +16,19 @@ public:
     void run(RunContext& context) const override;
     // A reduction by itself is a step as others.
     Kind kind() const override { return !region_.has_rows() || nodes.size() > 1 ? Kind::region : Kind::native; }
-    double cost() const override { return schedule_->cost(); }
-    std::size_t scratch_bytes() const override { return schedule_->scratch_bytes(); }
+    double cost() const override { return schedule_.cost; }
+    std::size_t scratch_bytes() const override { return schedule_.scratch_bytes; }
     bool may_overwrite(BufferId read, BufferId written) const override;
     void visit(const Visitor& visitor) override;
     // Memory that the planner gives to the step; none is needed if it is 0.
-    std::size_t state_bytes() const { return schedule_->state_bytes(); }
+    std::size_t state_bytes() const { return schedule_.shared_state_bytes(); }
     void give_states(const View& view) { states_ = view; }
 
 private:
     // For arrays of the caller that have strides of their own.
     struct Custom {
         std::vector<Sizes> strides;
-        std::unique_ptr<RegionSchedule> schedule;
+        Schedule schedule;
     };
 
     void run_custom(RunContext& context) const;
@@ -36,10 +36,10 @@ private:
     bool may_overwrite(std::size_t load, std::size_t store) const;
 
     Region region_;
-    std::unique_ptr<RegionSchedule> schedule_;  // for standard layouts
+    Schedule schedule_;  // for standard layouts
     View states_;
     mutable std::mutex mutex_;  // guards what follows
-    mutable std::shared_ptr<const Custom> custom_;  // of the last run that needed one: the next is mostly like it
+    mutable std::vector<std::shared_ptr<const Custom>> customs_;  // the last ones made: a next run is mostly like another
 };
 
 }  // namespace dmlgraph::cpu

@@ -132,6 +132,18 @@ void fill_line(std::byte* out, const std::byte* element, std::int64_t count, int
         {out, &operand, static_cast<std::size_t>(count), nullptr, 0});
 }
 
+void repeat(std::byte* out, const std::byte* in, std::int64_t width, std::int64_t count, int item) {
+    if (width == 1) {
+        return fill_line(out, in, count, item);
+    }
+    by_item(item, [&]<class T>() {
+        T* to = reinterpret_cast<T*>(out);
+        for (std::int64_t k = 0; k < width; ++k, to += count) {
+            std::fill_n(to, count, reinterpret_cast<const T*>(in)[k]);
+        }
+    });
+}
+
 void gather_line(std::byte* out, const std::byte* in, std::int64_t stride, std::int64_t count, int item) {
     if (stride == item) {
         std::memcpy(out, in, static_cast<std::size_t>(count * item));
@@ -206,11 +218,11 @@ void gather_tile(std::byte* out, const Tile& tile, int item) {
     });
 }
 
-void scatter_tile(const Tile& tile, const std::byte* in, bool single, int item) {
-    if (const Interleaving merge = single ? nullptr : interleaving(tile, item, find_merge)) {
+void scatter_tile(const Tile& tile, const std::byte* in, int item) {
+    if (const Interleaving merge = interleaving(tile, item, find_merge)) {
         return merge(tile.first, in, static_cast<std::size_t>(tile.columns));
     }
-    if (tile.column_stride == item && !single) {
+    if (tile.column_stride == item) {
         for (std::int64_t r = 0; r < tile.rows; ++r) {
             scatter_line(tile.first + r * tile.row_stride, item, in + r * tile.columns * item, tile.columns, item);
         }
@@ -221,7 +233,7 @@ void scatter_tile(const Tile& tile, const std::byte* in, bool single, int item) 
         for (std::int64_t c = 0; c < tile.columns; ++c) {
             std::byte* const to = tile.first + c * tile.column_stride;
             for (std::int64_t r = 0; r < tile.rows; ++r) {
-                *reinterpret_cast<T*>(to + r * tile.row_stride) = from[single ? 0 : r * tile.columns + c];
+                *reinterpret_cast<T*>(to + r * tile.row_stride) = from[r * tile.columns + c];
             }
         }
     });

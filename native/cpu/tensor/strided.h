@@ -27,12 +27,14 @@ struct Tile {
     std::int64_t columns;
 };
 
-// Copies between a rectangle and packed rows; `single`: one element for the whole rectangle.
+// Copies between a rectangle and packed rows.
 void gather_tile(std::byte* out, const Tile& tile, int item);
-void scatter_tile(const Tile& tile, const std::byte* in, bool single, int item);
+void scatter_tile(const Tile& tile, const std::byte* in, int item);
 
 // One element, repeated.
 void fill_line(std::byte* out, const std::byte* element, std::int64_t count, int item);
+// Each of `width` elements, `count` times.
+void repeat(std::byte* out, const std::byte* in, std::int64_t width, std::int64_t count, int item);
 
 // A copy that bypasses the caches if the processor can; for memory that is far larger than they are.
 void stream_copy(std::byte* out, const std::byte* in, std::size_t bytes);

@@ -6,24 +6,26 @@
 #include <thread>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "cpu/runtime/memory.h"
-#include "cpu/tests/check.h"
+#include "cpu/tests/random.h"
 
 namespace dmlgraph::cpu::tests {
 
-CPU_TEST(memory_is_used_again) {
+TEST_CASE("memory is used again") {
     std::byte* const first = take_memory(1 << 20);
-    check(reinterpret_cast<std::uintptr_t>(first) % 64 == 0, "memory is aligned to 64 bytes");
+    CHECK_MESSAGE(reinterpret_cast<std::uintptr_t>(first) % 64 == 0, "memory is aligned to 64 bytes");
     std::memset(first, 1, 1 << 20);
     const std::size_t before = pooled_bytes();
     give_memory(first, 1 << 20);
-    check(pooled_bytes() == before + (1 << 20), "memory waits in the pool");
+    CHECK_MESSAGE(pooled_bytes() == before + (1 << 20), "memory waits in the pool");
     std::byte* const second = take_memory((1 << 20) - 5);
-    check(second == first && pooled_bytes() == before, "and is given out again");
+    CHECK_MESSAGE((second == first && pooled_bytes() == before), "and is given out again");
     give_memory(second, (1 << 20) - 5);
 }
 
-CPU_TEST(threads_share_the_pool) {
+TEST_CASE("threads share the pool") {
     std::vector<std::thread> threads;
     for (int t = 0; t < 6; ++t) {
         threads.emplace_back([t] {
@@ -38,8 +40,8 @@ CPU_TEST(threads_share_the_pool) {
                     const Held last = held.back();
                     held.pop_back();
                     // No other thread has written into it.
-                    check(last.memory[0] == std::byte(t) && last.memory[last.bytes - 1] == std::byte(t),
-                          "memory is one's own");
+                    CHECK_MESSAGE((last.memory[0] == std::byte(t) && last.memory[last.bytes - 1] == std::byte(t)),
+                                  "memory is one's own");
                     give_memory(last.memory, last.bytes);
                 } else {
                     const auto bytes = static_cast<std::size_t>(random.between(1, 300'000));
@@ -57,7 +59,7 @@ CPU_TEST(threads_share_the_pool) {
     }
 }
 
-CPU_TEST(the_pool_is_bounded) {
+TEST_CASE("the pool is bounded") {
     std::vector<std::byte*> pieces;
     for (int k = 0; k < 200; ++k) {
         pieces.push_back(take_memory(100));
@@ -65,18 +67,18 @@ CPU_TEST(the_pool_is_bounded) {
     for (std::byte* const piece : pieces) {
         give_memory(piece, 100);
     }
-    check(pooled_bytes() < (std::size_t{200} << 16), "the oldest pieces are freed");
+    CHECK_MESSAGE(pooled_bytes() < (std::size_t{200} << 16), "the oldest pieces are freed");
 }
 
-CPU_TEST(memory_moves) {
+TEST_CASE("memory moves") {
     Memory large(5 << 20);  // in large pages
     std::memset(large.get(), 1, large.bytes());
     Memory other(std::move(large));
     large = Memory(10);
-    check(other.bytes() == 5 << 20 && large.bytes() == 10, "sizes move along");
+    CHECK_MESSAGE((other.bytes() == 5 << 20 && large.bytes() == 10), "sizes move along");
     other = std::move(large);
-    check(other.get() != nullptr && other.bytes() == 10, "the former memory is freed");
-    check(Memory(0).get() != nullptr, "no bytes are memory, too");
+    CHECK_MESSAGE((other.get() != nullptr && other.bytes() == 10), "the former memory is freed");
+    CHECK_MESSAGE(Memory(0).get() != nullptr, "no bytes are memory, too");
 }
 
 }  // namespace dmlgraph::cpu::tests

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "cpu/tests/runs.h"
 
 namespace dmlgraph::cpu::tests {
@@ -36,7 +38,7 @@ constexpr int runs = 6;
 
 }  // namespace
 
-CPU_TEST(one_executable_on_several_threads) {
+TEST_CASE("one executable on several threads") {
     for (const int variant : {0, 1, 3}) {
         const Graph graph = graph_of(variant);
         Executable executable(plan(graph.spec()), 3);
@@ -68,7 +70,7 @@ CPU_TEST(one_executable_on_several_threads) {
 }
 
 // A step keeps the schedule of the strides that it has seen last.
-CPU_TEST(one_executable_of_arrays_of_changing_strides) {
+TEST_CASE("one executable of arrays of changing strides") {
     for (const int variant : {0, 1, 3}) {
         const Graph graph = graph_of(variant);
         Executable executable(plan(graph.spec()), 2);
@@ -91,7 +93,7 @@ CPU_TEST(one_executable_of_arrays_of_changing_strides) {
     }
 }
 
-CPU_TEST(runs_are_timed_while_others_are_not) {
+TEST_CASE("runs are timed while others are not") {
     const Graph graph = graph_of(1);
     Executable executable(plan(graph.spec()), 2);
     std::vector<Executable::Context*> contexts;
@@ -108,7 +110,7 @@ CPU_TEST(runs_are_timed_while_others_are_not) {
                 const bool timed = (t + run) % 2 == 0;
                 seconds.clear();
                 trial.run(executable, *contexts[static_cast<std::size_t>(t)], timed ? &seconds : nullptr);
-                check(seconds.size() == (timed ? executable.program().steps.size() : 0), "the steps of timed runs");
+                CHECK_MESSAGE(seconds.size() == (timed ? executable.program().steps.size() : 0), "the steps of timed runs");
             }
         });
     }
@@ -117,7 +119,7 @@ CPU_TEST(runs_are_timed_while_others_are_not) {
     }
 }
 
-CPU_TEST(a_run_is_cancelled_by_another_thread) {
+TEST_CASE("a run is cancelled by another thread") {
     const Graph graph = graph_of(1);
     const Sample sample(graph, 1);
     for (const int workers : {1, 3}) {
@@ -146,7 +148,7 @@ CPU_TEST(a_run_is_cancelled_by_another_thread) {
     }
 }
 
-CPU_TEST(executables_come_and_go_on_several_threads) {
+TEST_CASE("executables come and go on several threads") {
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
         threads.emplace_back([t] {
@@ -162,32 +164,32 @@ CPU_TEST(executables_come_and_go_on_several_threads) {
     }
 }
 
-CPU_TEST(an_executable_that_is_closed_keeps_nothing) {
+TEST_CASE("an executable that is closed keeps nothing") {
     const Graph graph = graph_of(1);
     Executable executable(plan(graph.spec()), 2);
     const Sample sample(graph, 1);
     Trial trial(graph, sample, {.threads = 2});
     Executable::Context* const first = &executable.acquire();
     Executable::Context* const second = &executable.acquire();
-    check(first != second, "two runs have memory of their own");
+    CHECK_MESSAGE(first != second, "two runs have memory of their own");
     trial.run(executable, *first);
     executable.release(*first);
     executable.trim();
     trial.run(executable, *second);  // it was in use
     executable.release(*second);
-    check(&executable.acquire() == second, "memory is used again");
+    CHECK_MESSAGE(&executable.acquire() == second, "memory is used again");
     executable.release(*second);
     executable.trim();
     trial.run(executable, executable.acquire());
 }
 
-CPU_TEST(an_executable_that_never_runs) {
+TEST_CASE("an executable that never runs") {
     const Graph graph = graph_of(0);
     const Executable executable(plan(graph.spec()), 2);
-    check(executable.threads() == 2 && !executable.program().steps.empty(), "it is ready");
+    CHECK_MESSAGE((executable.threads() == 2 && !executable.program().steps.empty()), "it is ready");
 }
 
-CPU_TEST(graphs_that_are_none) {
+TEST_CASE("graphs that are none") {
     const struct {
         std::string_view what;
         void (*spoil)(GraphSpec& graph);
@@ -208,11 +210,11 @@ CPU_TEST(graphs_that_are_none) {
         } catch (const std::invalid_argument&) {
             refused = true;
         }
-        check(refused, what);
+        CHECK_MESSAGE(refused, what);
     }
 }
 
-CPU_TEST(a_step_that_throws_leaves_the_context_usable) {
+TEST_CASE("a step that throws leaves the context usable") {
     class Thrower final : public Step {
     public:
         explicit Thrower(std::vector<View> outputs) : to_(outputs.at(0)) {}
@@ -253,7 +255,7 @@ CPU_TEST(a_step_that_throws_leaves_the_context_usable) {
         } catch (const std::runtime_error&) {
             thrown = true;
         }
-        check(thrown == expected, "what a step throws arrives");
+        CHECK_MESSAGE(thrown == expected, "what a step throws arrives");
     }
     executable.release(context);
 }

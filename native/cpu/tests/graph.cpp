@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
+
+#include <doctest/doctest.h>
+
+#include "cpu/tests/random.h"
 
 namespace dmlgraph::cpu::tests {
 
@@ -50,7 +55,7 @@ constexpr Folding foldings[] = {
 InstructionSpec instruction(Opcode opcode, DataType operand, DataType result,
                             std::vector<std::int16_t> operands, std::vector<Immediate> immediates = {}) {
     const Kernel kernel = find_kernel(opcode, operand, result);
-    check(kernel != nullptr, opcode_name(opcode));
+    CHECK_MESSAGE((kernel != nullptr), std::string(opcode_name(opcode)));
     return {opcode, operand, result, kernel, std::move(operands), std::move(immediates)};
 }
 
@@ -170,7 +175,7 @@ int Graph::node(std::function<NodeSpec()> spec, std::vector<Operand> operands,
 }
 
 int Graph::input(DataType type, const Shape& sizes) {
-    check(nodes_.empty(), "inputs come first");
+    CHECK_MESSAGE(nodes_.empty(), "inputs come first");
     inputs_.push_back(static_cast<int>(values_.size()));
     values_.push_back(packed(type, sizes));
     return inputs_.back();
@@ -378,7 +383,7 @@ int Graph::reduce(std::string_view name, const Operand& operand, const std::vect
         sizes[static_cast<std::size_t>(axis)] = 1;
     }
     const Reduction* const reduction = find_reduction(name, operand.desc.type, type);
-    check(reduction != nullptr, name);
+    CHECK_MESSAGE(reduction != nullptr, std::string(name));
     const Folding folding = *std::ranges::find(foldings, name, &Folding::name);
     const TensorDesc result = packed(type, sizes);
     return node(

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
+
+#include "cpu/tests/random.h"
 #include "cpu/tests/tensors.h"
 
 namespace dmlgraph::cpu::tests {
@@ -75,8 +78,8 @@ template <class Check>
 void each_type(const Check& check) {
     for (const DataType index : types) {
         for (const DataType item : items) {
-            set_case("indices of type " + std::to_string(static_cast<int>(index)) + ", elements of type " +
-                     std::to_string(static_cast<int>(item)));
+            INFO("indices of type ", static_cast<int>(index), ", elements of type ",
+                     static_cast<int>(item));
             check(index, item);
         }
     }
@@ -84,7 +87,7 @@ void each_type(const Check& check) {
 
 }  // namespace
 
-CPU_TEST(slices_are_gathered) {
+TEST_CASE("slices are gathered") {
     each_type([](DataType index, DataType item) {
         constexpr std::size_t batches = 3, size = 7, slice = 500, tuples = 90;
         Buffer x(item, {batches, size, slice}), indices(index, {tuples}), y(item, {batches, tuples, slice});
@@ -100,11 +103,11 @@ CPU_TEST(slices_are_gathered) {
                 }
             }
         }
-        check(right, "every slice is the one that is named");
+        CHECK_MESSAGE(right, "every slice is the one that is named");
     });
 }
 
-CPU_TEST(elements_are_gathered_along_an_axis) {
+TEST_CASE("elements are gathered along an axis") {
     each_type([](DataType index, DataType item) {
         constexpr std::size_t outer = 40, size = 5, taken = 9, inner = 70;
         Buffer x(item, {outer, size, inner}), indices(index, {outer, taken, inner}), y(item, {outer, taken, inner});
@@ -116,11 +119,11 @@ CPU_TEST(elements_are_gathered_along_an_axis) {
             const std::size_t o = at / (taken * inner), n = at % inner;
             right = right && y.get(at) == x.get((o * size + nearest(indices.get(at), size)) * inner + n);
         }
-        check(right, "every element is the one that is named");
+        CHECK_MESSAGE(right, "every element is the one that is named");
     });
 }
 
-CPU_TEST(slices_are_scattered) {
+TEST_CASE("slices are scattered") {
     each_type([](DataType index, DataType item) {
         constexpr std::size_t rows = 4, columns = 6, slice = 900, tuples = 30;
         Buffer x(item, {rows, columns, slice}), indices(index, {tuples, 2}), updates(item, {tuples, slice});
@@ -137,11 +140,11 @@ CPU_TEST(slices_are_scattered) {
                 expected.set(at * slice + s, updates.get(k * slice + s));
             }
         }
-        check(y.bytes == expected.bytes, "the last update of each slice is there, and nothing else has changed");
+        CHECK_MESSAGE(y.bytes == expected.bytes, "the last update of each slice is there, and nothing else has changed");
     });
 }
 
-CPU_TEST(elements_are_scattered_along_an_axis) {
+TEST_CASE("elements are scattered along an axis") {
     each_type([](DataType index, DataType item) {
         constexpr std::size_t outer = 20, size = 8, given = 5, inner = 33;
         Buffer x(item, {outer, size, inner}), y(item, {outer, size, inner});
@@ -158,7 +161,7 @@ CPU_TEST(elements_are_scattered_along_an_axis) {
                 expected.set((o * size + static_cast<std::size_t>(to)) * inner + n, updates.get(at));
             }
         }
-        check(y.bytes == expected.bytes, "the last update of each element is there, and nothing else has changed");
+        CHECK_MESSAGE(y.bytes == expected.bytes, "the last update of each element is there, and nothing else has changed");
     });
 }
 

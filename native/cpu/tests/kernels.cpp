@@ -11,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
+
+#include "cpu/tests/random.h"
 #include "cpu/tests/tensors.h"
 
 namespace dmlgraph::cpu::tests {
@@ -231,7 +234,7 @@ struct Case {
 
 }  // namespace
 
-CPU_TEST(kernels_of_all_levels_take_extremes) {
+TEST_CASE("kernels of all levels take extremes") {
     each_kernel([](const Signature& signature) {
         for (const int variant : {0, 1, 2}) {
             if (variant > 0 && immediate_count(signature.opcode) == 0) {
@@ -240,29 +243,28 @@ CPU_TEST(kernels_of_all_levels_take_extremes) {
             const Case each(signature, variant);
             const Elements expected = each.run(Level::baseline, 0, most, 0);
             for (const Level level : levels()) {
-                set_case(signature.text() + ", " + std::string(level_name(level)));
-                check(find_kernel(signature.opcode, signature.operand, signature.result, level) != nullptr,
-                      "there is one");
+                INFO(signature.text(), ", ", std::string(level_name(level)));
+                CHECK_MESSAGE((find_kernel(signature.opcode, signature.operand, signature.result, level) != nullptr),
+                              "there is one");
                 const bool exact = std::ranges::find(approximate, signature.opcode) == std::end(approximate);
-                check(!exact || is_float(signature.result) || each.run(level, 0, most, 0) == expected,
-                      "levels agree");
+                CHECK_MESSAGE((!exact || is_float(signature.result) || each.run(level, 0, most, 0) == expected),
+                              "levels agree");
             }
         }
     });
 }
 
-CPU_TEST(counts_and_places_do_not_matter_to_kernels) {
+TEST_CASE("counts and places do not matter to kernels") {
     each_kernel([](const Signature& signature) {
         const Case each(signature, 0);
         const std::size_t item = item_size(signature.result);
         for (const Level level : levels()) {
-            set_case(signature.text() + ", " + std::string(level_name(level)));
+            INFO(signature.text(), ", ", std::string(level_name(level)));
             const Elements whole = each.run(level, 0, most, 0);
             for (const std::size_t count : {1, 2, 3, 5, 8, 15, 31, 33, 64, 255, 257}) {
                 const std::size_t from = count % 7;
                 const Elements part = each.run(level, from, count, 0);
-                check(std::memcmp(part.at(0), whole.at(from), count * item) == 0,
-                      "a part is as in the whole");
+                CHECK_MESSAGE(std::memcmp(part.at(0), whole.at(from), count * item) == 0, "a part is as in the whole");
             }
             const auto operands = signature.operands();
             for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -275,13 +277,13 @@ CPU_TEST(counts_and_places_do_not_matter_to_kernels) {
                     in.push_back({other == k ? place.at(0) : each.inputs[other].at(0), false});
                 }
                 each.call(level, place.at(0), in, most, 0);
-                check(std::memcmp(place.at(0), whole.at(0), most * item) == 0, "in place");
+                CHECK_MESSAGE(std::memcmp(place.at(0), whole.at(0), most * item) == 0, "in place");
             }
         }
     });
 }
 
-CPU_TEST(scalars_stand_for_all_elements_of_a_kernel) {
+TEST_CASE("scalars stand for all elements of a kernel") {
     constexpr std::size_t count = 321;
     each_kernel([](const Signature& signature) {
         const auto operands = signature.operands();
@@ -296,11 +298,10 @@ CPU_TEST(scalars_stand_for_all_elements_of_a_kernel) {
                     }
                 }
                 for (const Level level : levels()) {
-                    set_case(signature.text() + ", " + std::string(level_name(level)));
-                    check(each.run(level, from, count, scalars) == spread.run(level, from, count, 0),
-                          "as if repeated");
-                    check(each.run(level, from, 1, scalars) == spread.run(level, from, 1, 0),
-                          "of one element");
+                    INFO(signature.text(), ", ", std::string(level_name(level)));
+                    CHECK_MESSAGE(each.run(level, from, count, scalars) == spread.run(level, from, count, 0),
+                                  "as if repeated");
+                    CHECK_MESSAGE(each.run(level, from, 1, scalars) == spread.run(level, from, 1, 0), "of one element");
                 }
             }
         }
@@ -379,7 +380,7 @@ void check_exact(std::span<const Exact> functions, std::span<const DataType> ope
                 const std::size_t item = item_size(operand), result_item = item_size(result);
                 const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * result_item);
                 for (const Level level : levels()) {
-                    set_case(signature.text() + ", " + std::string(level_name(level)));
+                    INFO(signature.text(), ", ", std::string(level_name(level)));
                     const Elements got = each.run(level, 0, most, 0);
                     bool right = true;
                     for (std::size_t i = 0; i < most; ++i) {
@@ -389,17 +390,17 @@ void check_exact(std::span<const Exact> functions, std::span<const DataType> ope
                             exact.function(a, b, static_cast<int>(item) * 8) & mask;
                         right = right && bits_at(got, i, result_item) == expected;
                     }
-                    check(right, "as in a loop");
+                    CHECK_MESSAGE(right, "as in a loop");
                 }
             }
         }
-        check(kernels > 0, opcode_name(exact.opcode));
+        CHECK_MESSAGE(kernels > 0, std::string(opcode_name(exact.opcode)));
     }
 }
 
 }  // namespace
 
-CPU_TEST(integer_kernels_are_exact) {
+TEST_CASE("integer kernels are exact") {
     constexpr DataType unsigned_types[] = {DataType::uint8, DataType::uint16, DataType::uint32,
                                            DataType::uint64};
     constexpr DataType signed_types[] = {DataType::int8, DataType::int16, DataType::int32, DataType::int64};
@@ -409,7 +410,7 @@ CPU_TEST(integer_kernels_are_exact) {
     check_exact(exact_signed, signed_types);
 }
 
-CPU_TEST(float_kernels_are_exact) {
+TEST_CASE("float kernels are exact") {
     const struct {
         Opcode opcode;
         float (*function)(float a, float b);
@@ -429,7 +430,7 @@ CPU_TEST(float_kernels_are_exact) {
     for (const auto& [opcode, function] : cases) {
         const Case each({opcode, DataType::float32, DataType::float32}, 0);
         for (const Level level : levels()) {
-            set_case(each.signature.text() + ", " + std::string(level_name(level)));
+            INFO(each.signature.text(), ", ", std::string(level_name(level)));
             const Elements got = each.run(level, 0, most, 0);
             bool right = true;
             for (std::size_t i = 0; i < most; ++i) {
@@ -442,19 +443,19 @@ CPU_TEST(float_kernels_are_exact) {
                 const float result = number(got);
                 right = right && (result == expected || (std::isnan(result) && std::isnan(expected)));
             }
-            check(right, "as in a loop");
+            CHECK_MESSAGE(right, "as in a loop");
         }
     }
 }
 
-CPU_TEST(names_of_opcodes) {
+TEST_CASE("names of opcodes") {
     for (std::size_t k = 0; k < opcode_count; ++k) {
         const auto opcode = static_cast<Opcode>(k);
-        check(find_opcode(opcode_name(opcode)) == opcode, opcode_name(opcode));
+        CHECK_MESSAGE(find_opcode(opcode_name(opcode)) == opcode, std::string(opcode_name(opcode)));
     }
-    check(!find_opcode("NOTHING") && !find_opcode(""), "no other name");
-    check(std::ranges::find(levels(), chosen_level()) != levels().end(),
-          "the chosen level is one of this processor");
+    CHECK_MESSAGE((!find_opcode("NOTHING") && !find_opcode("")), "no other name");
+    CHECK_MESSAGE(std::ranges::find(levels(), chosen_level()) != levels().end(),
+                  "the chosen level is one of this processor");
 }
 
 }  // namespace dmlgraph::cpu::tests

@@ -1,4 +1,6 @@
 // Movement: views, copied pieces, and steps that need packed tensors.
+#include <doctest/doctest.h>
+
 #include "cpu/tests/runs.h"
 
 namespace dmlgraph::cpu::tests {
@@ -12,7 +14,7 @@ int doubled(Graph& graph, int value) {
 
 }  // namespace
 
-CPU_TEST(slices) {
+TEST_CASE("slices") {
     for (const DataType type : types) {
         Graph graph;
         const int x = graph.input(type, {9, 10, 40});
@@ -29,7 +31,7 @@ CPU_TEST(slices) {
     }
 }
 
-CPU_TEST(splits_and_joins) {
+TEST_CASE("splits and joins") {
     for (const DataType type : types) {
         for (const int axis : {0, 1, 2}) {
             Graph graph;
@@ -48,7 +50,7 @@ CPU_TEST(splits_and_joins) {
     }
 }
 
-CPU_TEST(joins_of_what_is_computed_for_them) {
+TEST_CASE("joins of what is computed for them") {
     Graph graph;
     const int x = graph.input(DataType::float32, {300, 100}), y = graph.input(DataType::float32, {300, 100});
     const int a = doubled(graph, x), b = graph.apply(add, {graph.read(x), graph.read(y)});
@@ -61,7 +63,7 @@ CPU_TEST(joins_of_what_is_computed_for_them) {
     check_graph(graph);
 }
 
-CPU_TEST(padding) {
+TEST_CASE("padding") {
     for (const DataType type : types) {
         Graph graph;
         const int x = graph.input(type, {5, 6, 30});
@@ -73,7 +75,7 @@ CPU_TEST(padding) {
     }
 }
 
-CPU_TEST(tiles) {
+TEST_CASE("tiles") {
     for (const DataType type : types) {
         Graph graph;
         const int x = graph.input(type, {3, 1, 40});
@@ -84,7 +86,7 @@ CPU_TEST(tiles) {
     }
 }
 
-CPU_TEST(steps_of_their_own) {
+TEST_CASE("steps of their own") {
     for (const bool takes_strides : {false, true}) {
         Graph graph;
         const int x = graph.input(DataType::int32, {6, 40, 8});

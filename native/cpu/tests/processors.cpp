@@ -5,18 +5,18 @@
 #include <latch>
 #include <thread>
 
-#include "cpu/tests/check.h"
-
 #if defined(__linux__)
 #include <pthread.h>
 #include <sched.h>
 #endif
 
+#include <doctest/doctest.h>
+
 namespace dmlgraph::cpu::tests {
 
-CPU_TEST(there_is_a_processor) {
-    check(processors() >= 1, "processors");
-    check(this_processor() >= -1, "the one this runs on, if it can be told");
+TEST_CASE("there is a processor") {
+    CHECK_MESSAGE(processors() >= 1, "processors");
+    CHECK_MESSAGE(this_processor() >= -1, "the one this runs on, if it can be told");
 }
 
 #if defined(__linux__)
@@ -26,7 +26,7 @@ namespace {
 cpu_set_t allowed(std::thread& thread) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    check(pthread_getaffinity_np(thread.native_handle(), sizeof set, &set) == 0, "the processors of a thread");
+    CHECK_MESSAGE(pthread_getaffinity_np(thread.native_handle(), sizeof set, &set) == 0, "the processors of a thread");
     return set;
 }
 
@@ -53,7 +53,7 @@ struct Sleeper {
 
 }  // namespace
 
-CPU_TEST(a_sleeper_is_kept_off_a_processor_until_it_wakes) {
+TEST_CASE("a sleeper is kept off a processor until it wakes") {
     if (processors() < 2) {
         return;  // there is no other processor
     }
@@ -63,18 +63,18 @@ CPU_TEST(a_sleeper_is_kept_off_a_processor_until_it_wakes) {
     sleeper.tell();
     sleeper.placement.keep_off(here, sleeper.thread);
     cpu_set_t kept = allowed(sleeper.thread);
-    check(!CPU_ISSET(static_cast<std::size_t>(here), &kept) && CPU_COUNT(&kept) == CPU_COUNT(&before) - 1,
-          "it may run on all but this one");
+    CHECK_MESSAGE((!CPU_ISSET(static_cast<std::size_t>(here), &kept) && CPU_COUNT(&kept) == CPU_COUNT(&before) - 1),
+                  "it may run on all but this one");
     sleeper.placement.keep_off(here, sleeper.thread);  // once is enough
     sleeper.tell();
     cpu_set_t after = allowed(sleeper.thread);
-    check(CPU_EQUAL(&after, &before), "then on all it could before");
+    CHECK_MESSAGE(CPU_EQUAL(&after, &before), "then on all it could before");
     sleeper.thread.join();
 }
 
-CPU_TEST(a_thread_is_never_left_without_a_processor) {
+TEST_CASE("a thread is never left without a processor") {
     cpu_set_t all, one;
-    check(sched_getaffinity(0, sizeof all, &all) == 0, "the processors of this thread");
+    CHECK_MESSAGE(sched_getaffinity(0, sizeof all, &all) == 0, "the processors of this thread");
     const int here = this_processor();
     CPU_ZERO(&one);
     CPU_SET(static_cast<std::size_t>(here), &one);
@@ -84,7 +84,7 @@ CPU_TEST(a_thread_is_never_left_without_a_processor) {
         sleeper.tell();
         sleeper.placement.keep_off(here, sleeper.thread);
         cpu_set_t kept = allowed(sleeper.thread);
-        check(CPU_EQUAL(&kept, &one), "it keeps the only one it has");
+        CHECK_MESSAGE(CPU_EQUAL(&kept, &one), "it keeps the only one it has");
         sleeper.tell();
         sleeper.thread.join();
     }

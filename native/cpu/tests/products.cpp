@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "cpu/tests/check.h"
+#include <doctest/doctest.h>
+
+#include "cpu/tests/random.h"
+#include "cpu/tests/sanitizers.h"
 
 namespace dmlgraph::cpu::tests {
 namespace {
@@ -85,8 +88,8 @@ void compare(const Case& sizes, Random& random) {
         multiply(products, {&Loop::multiply, &loop}, workers);
         std::ranges::sort(loop.calls);
         if (workers > 1) {
-            check(loop.calls == blocks, "the blocks are the same for any number of workers");
-            check(result.numbers == expected, "so are the numbers");
+            CHECK_MESSAGE(loop.calls == blocks, "the blocks are the same for any number of workers");
+            CHECK_MESSAGE(result.numbers == expected, "so are the numbers");
             continue;
         }
         blocks = loop.calls;
@@ -120,13 +123,13 @@ void compare(const Case& sizes, Random& random) {
                                                      whole.matrices.column};
             Loop::multiply(arrays.data(), all.data(), steps.data(), &loop);
         }
-        check(expected == whole.numbers, "the blocks make the product, and nothing between rows is touched");
+        CHECK_MESSAGE(expected == whole.numbers, "the blocks make the product, and nothing between rows is touched");
     }
 }
 
 }  // namespace
 
-CPU_TEST(products_in_blocks) {
+TEST_CASE("products in blocks") {
     Random random(11);
     const std::vector<Case> cases{
         {1, 1, 1, {}},     {5, 3, 7, {2, 3}},    {300, 20, 700, {}}, {700, 20, 300, {}},       {1, 300, 4500, {}},
@@ -134,7 +137,7 @@ CPU_TEST(products_in_blocks) {
         {5, 5, 5, {0}},     {257, 65, 1031, {1}}, {3, 0, 4, {2}},     {2, 2, 2, {1, 2, 1, 3}}, {513, 40, 513, {2, 2}},
     };
     for (const Case& each : cases) {
-        set_case(std::to_string(each.m) + " × " + std::to_string(each.k) + " × " + std::to_string(each.n));
+        INFO(each.m, " × ", each.k, " × ", each.n);
         compare(each, random);
     }
     for (int i = 0; i < (watches_threads ? 5 : 25); ++i) {
@@ -142,13 +145,12 @@ CPU_TEST(products_in_blocks) {
         for (std::int64_t d = random.between(0, 2); d > 0; --d) {
             each.batch.push_back(random.between(1, 3));
         }
-        set_case(std::to_string(each.m) + " × " + std::to_string(each.k) + " × " + std::to_string(each.n));
+        INFO(each.m, " × ", each.k, " × ", each.n);
         compare(each, random);
     }
-    set_case("");
 }
 
-CPU_TEST(large_products_are_cut) {
+TEST_CASE("large products are cut") {
     Products products;
     products.m = 1024, products.k = 16, products.n = 1024;
     const Tensors a(products, 1024, 16, false, false, 0, true), b(products, 16, 1024, false, false, 0, true);
@@ -156,9 +158,9 @@ CPU_TEST(large_products_are_cut) {
     products.a = a.matrices, products.b = b.matrices, products.result = result.matrices;
     Loop loop;
     multiply(products, {&Loop::multiply, &loop}, 1);
-    check(loop.calls.size() == 16, "in sixteen blocks");
-    check(std::ranges::all_of(loop.calls, [](const auto& each) { return each[1] == 256 && each[3] == 256; }),
-          "of 256 by 256");
+    CHECK_MESSAGE(loop.calls.size() == 16, "in sixteen blocks");
+    CHECK_MESSAGE((std::ranges::all_of(loop.calls, [](const auto& each) { return each[1] == 256 && each[3] == 256; })),
+                  "of 256 by 256");
 }
 
 }  // namespace dmlgraph::cpu::tests

@@ -2,7 +2,11 @@
 #include <algorithm>
 #include <string>
 
+#include <doctest/doctest.h>
+
+#include "cpu/tests/random.h"
 #include "cpu/tests/runs.h"
+#include "cpu/tests/sanitizers.h"
 
 namespace dmlgraph::cpu::tests {
 namespace {
@@ -257,10 +261,10 @@ private:
 
 }  // namespace
 
-CPU_TEST(random_graphs) {
+TEST_CASE("random graphs") {
     const std::uint64_t count = watches_threads ? 60 : 400;
     for (std::uint64_t seed = 0; seed < count; ++seed) {
-        set_case("seed " + std::to_string(seed));
+        INFO("seed ", seed);
         const Graph graph = Sketch(seed).graph;
         Random random(seed);
         const Sample sample(graph, seed);

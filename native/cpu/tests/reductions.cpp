@@ -2,7 +2,10 @@
 #include <array>
 #include <string>
 
+#include <doctest/doctest.h>
+
 #include "cpu/tests/runs.h"
+#include "cpu/tests/sanitizers.h"
 
 namespace dmlgraph::cpu::tests {
 namespace {
@@ -27,7 +30,7 @@ std::string name_of(const Space& space) {
 
 }  // namespace
 
-CPU_TEST(every_reduction_of_every_space) {
+TEST_CASE("every reduction of every space") {
     constexpr auto same = DataType{};
     const struct {
         std::string_view name;
@@ -53,7 +56,7 @@ CPU_TEST(every_reduction_of_every_space) {
             if (is_large && (type == DataType::float16 || (watches_threads && name != "SUM"))) {
                 continue;  // the sum is not a float16; threads share rows in the same way for all types
             }
-            set_case(std::string(name) + " of " + name_of(space));
+            INFO(std::string(name), " of ", name_of(space));
             Graph graph;
             const int x = graph.input(type, space.sizes);
             graph.output(graph.reduce(name, graph.read(x), space.axes, result == same ? type : result));
@@ -67,9 +70,9 @@ CPU_TEST(every_reduction_of_every_space) {
     }
 }
 
-CPU_TEST(rows_with_what_is_around_them) {
+TEST_CASE("rows with what is around them") {
     for (const Space& space : spaces) {
-        set_case(name_of(space));
+        INFO(name_of(space));
         Graph graph;
         const int x = graph.input(DataType::float32, space.sizes),
                   y = graph.input(DataType::float32, space.sizes);
@@ -90,9 +93,9 @@ CPU_TEST(rows_with_what_is_around_them) {
     }
 }
 
-CPU_TEST(rows_of_other_operands) {
+TEST_CASE("rows of other operands") {
     for (const Space& space : spaces) {
-        set_case(name_of(space));
+        INFO(name_of(space));
         Graph graph;
         const Shape& sizes = space.sizes;
         const int x = graph.input(DataType::float32, sizes);
@@ -115,6 +118,40 @@ CPU_TEST(rows_of_other_operands) {
         graph.output(graph.reduce("SUM", graph.read(graph.fill(DataType::float32, sizes, 2)), space.axes,
                                   DataType::float32));
         const Sample sample(graph, 4);
+        check_run(graph, sample, {});
+        check_run(graph, sample, {4, Lie::reversed, Lie::transposed});
+    }
+}
+
+// What is computed of operands that are the same in every row, or in every element: once, unless it counts.
+TEST_CASE("rows of operands that repeat") {
+    for (const Space& space : spaces) {
+        const Shape& sizes = space.sizes;
+        INFO(name_of(space));
+        Graph graph;
+        Shape row(sizes.size(), 1);
+        for (const int axis : space.axes) {
+            row[static_cast<std::size_t>(axis)] = sizes[static_cast<std::size_t>(axis)];
+        }
+        const int x = graph.input(DataType::float32, sizes), r = graph.input(DataType::float32, row);
+        const int one = graph.input(DataType::float32, Shape(sizes.size(), 1));
+        const int sequence = graph.sequence(DataType::float32, sizes, 0, 1);
+        const int counted = graph.apply(multiply, {graph.spread(r, sizes), graph.read(sequence)});
+        graph.output(graph.reduce("MAX", graph.read(counted), space.axes, DataType::float32));
+        const int fixed = graph.apply(add, {graph.spread(r, sizes), graph.spread(one, sizes)});
+        const int both = graph.apply(greater, {graph.read(fixed), graph.read(x)});
+        const int most = graph.reduce("MAX", graph.read(both), space.axes, DataType::float32);
+        graph.output(graph.apply(subtract, {graph.read(both), graph.spread(most, sizes)}));
+        graph.output(fixed);
+        const int scalar = graph.apply(negate, {graph.spread(one, sizes)});
+        graph.output(scalar);
+        graph.output(graph.apply(multiply, {graph.read(scalar), graph.spread(most, sizes)}));
+        graph.output(graph.reduce("SUM", graph.read(scalar), space.axes, DataType::float32));
+        const Shape kept = sizes_of(graph.desc(most));
+        const int narrow = graph.apply(add, {graph.spread(one, kept), graph.spread(one, kept)});
+        graph.output(graph.apply(subtract, {graph.read(most), graph.read(narrow)}));
+        graph.output(narrow);
+        const Sample sample(graph, 6);
         check_run(graph, sample, {});
         check_run(graph, sample, {4, Lie::reversed, Lie::transposed});
     }

@@ -2,6 +2,8 @@
 // sequences or outputs.
 #include <string>
 
+#include <doctest/doctest.h>
+
 #include "cpu/tests/runs.h"
 
 namespace dmlgraph::cpu::tests {
@@ -19,9 +21,9 @@ std::string name_of(DataType type) {
 
 }  // namespace
 
-CPU_TEST(a_chain_of_every_count) {
+TEST_CASE("a chain of every count") {
     for (const std::int64_t count : counts) {
-        set_case(std::to_string(count) + " elements");
+        INFO(count, " elements");
         Graph graph;
         const int x = graph.input(DataType::float32, {count}), y = graph.input(DataType::float32, {count});
         const int sum = graph.apply(add, {graph.read(x), graph.read(y)});
@@ -31,9 +33,9 @@ CPU_TEST(a_chain_of_every_count) {
     }
 }
 
-CPU_TEST(a_chain_of_every_type) {
+TEST_CASE("a chain of every type") {
     for (const DataType type : types) {
-        set_case(name_of(type));
+        INFO(name_of(type));
         Graph graph;
         const int x = graph.input(type, {7, 301}), y = graph.input(type, {7, 301});
         const int most = graph.apply(greater, {graph.read(x), graph.read(y)});
@@ -44,10 +46,10 @@ CPU_TEST(a_chain_of_every_type) {
     }
 }
 
-CPU_TEST(operands_of_several_types) {
+TEST_CASE("operands of several types") {
     for (const DataType from : types) {
         for (const DataType to : types) {
-            set_case(name_of(from) + " to " + name_of(to));
+            INFO(name_of(from), " to ", name_of(to));
             Graph graph;
             const int x = graph.input(from, {5, 517});
             const int positive =
@@ -59,7 +61,7 @@ CPU_TEST(operands_of_several_types) {
     }
 }
 
-CPU_TEST(broadcast_operands) {
+TEST_CASE("broadcast operands") {
     const struct {
         Shape whole;
         Shape part;
@@ -69,7 +71,7 @@ CPU_TEST(broadcast_operands) {
         {{2, 3, 4, 512}, {1, 3, 1, 512}}, {{3, 1, 257}, {1, 1, 257}},   {{1, 1}, {1, 1}},
     };
     for (const auto& [whole, part] : cases) {
-        set_case("broadcast case " + std::to_string(&whole - &cases[0].whole));
+        INFO("broadcast case ", &whole - &cases[0].whole);
         Graph graph;
         const int x = graph.input(DataType::float32, whole), y = graph.input(DataType::float32, part);
         const int doubled = graph.apply(add, {graph.read(y), graph.read(y)});
@@ -79,18 +81,18 @@ CPU_TEST(broadcast_operands) {
     }
 }
 
-CPU_TEST(an_outer_product) {
+TEST_CASE("an outer product") {
     Graph graph;
     const int x = graph.input(DataType::float32, {260, 1}), y = graph.input(DataType::float32, {1, 270});
     graph.output(graph.apply(multiply, {graph.spread(x, {260, 270}), graph.spread(y, {260, 270})}));
     check_graph(graph);
 }
 
-CPU_TEST(transposed_operands) {
+TEST_CASE("transposed operands") {
     const Shape cases[] = {{3, 5}, {64, 33}, {130, 99}, {4, 260}, {2, 65, 40}, {3, 4, 5, 6}};
     for (const DataType type : types) {
         for (const Shape& sizes : cases) {
-            set_case(name_of(type) + ", sizes of rank " + std::to_string(sizes.size()));
+            INFO(name_of(type), ", sizes of rank ", sizes.size());
             Graph graph;
             const int x = graph.input(type, sizes);
             const int last = static_cast<int>(sizes.size()) - 1;
@@ -103,7 +105,7 @@ CPU_TEST(transposed_operands) {
     }
 }
 
-CPU_TEST(results_with_strides) {
+TEST_CASE("results with strides") {
     Graph graph;
     const int x = graph.input(DataType::int32, {6, 50, 9});
     const TensorDesc gapped = strided(DataType::int32, {6, 50, 9}, {1000, 20, 2});
@@ -117,7 +119,7 @@ CPU_TEST(results_with_strides) {
     check_graph(graph);
 }
 
-CPU_TEST(buffers_read_in_other_sizes) {
+TEST_CASE("buffers read in other sizes") {
     Graph graph;
     const int x = graph.input(DataType::float32, {12, 35});
     const int doubled = graph.apply(add, {graph.read(x), graph.read(x)});
@@ -130,9 +132,9 @@ CPU_TEST(buffers_read_in_other_sizes) {
     check_graph(graph);
 }
 
-CPU_TEST(fills_and_sequences) {
+TEST_CASE("fills and sequences") {
     for (const DataType type : types) {
-        set_case(name_of(type));
+        INFO(name_of(type));
         Graph graph;
         const Shape sizes{3, 7, 100};
         const int x = graph.input(type, sizes);
@@ -155,7 +157,7 @@ CPU_TEST(fills_and_sequences) {
     }
 }
 
-CPU_TEST(several_outputs_and_copies) {
+TEST_CASE("several outputs and copies") {
     Graph graph;
     const int x = graph.input(DataType::float32, {9, 333}), y = graph.input(DataType::float32, {9, 333});
     const int sum = graph.apply(add, {graph.read(x), graph.read(y)});
@@ -171,7 +173,7 @@ CPU_TEST(several_outputs_and_copies) {
     check_graph(graph);
 }
 
-CPU_TEST(more_tensors_than_usual) {
+TEST_CASE("more tensors than usual") {
     Graph graph;
     std::vector<int> inputs;
     for (int k = 0; k < 40; ++k) {
@@ -187,7 +189,7 @@ CPU_TEST(more_tensors_than_usual) {
     check_run(graph, sample, {4, Lie::reversed, Lie::gapped});
 }
 
-CPU_TEST(buffers_are_used_again) {
+TEST_CASE("buffers are used again") {
     Graph graph;
     const Shape sizes{130, 181};
     const int x = graph.input(DataType::float32, sizes);
@@ -202,10 +204,10 @@ CPU_TEST(buffers_are_used_again) {
     graph.output(value);
     check_graph(graph);
     const Program program = plan(graph.spec());
-    check(program.arena_bytes <= 2 * (130 * 181 * 4 + 64), "a chain needs two buffers");
+    CHECK_MESSAGE(program.arena_bytes <= 2 * (130 * 181 * 4 + 64), "a chain needs two buffers");
 }
 
-CPU_TEST(streams_of_large_results) {
+TEST_CASE("streams of large results") {
     // 16 MiB are written past the caches.
     Graph graph;
     const std::int64_t count = (16 << 20) / 4 + 37;
@@ -233,7 +235,7 @@ CPU_TEST(streams_of_large_results) {
         const float twice = 2 * in[i];
         wrong += doubled[i] != twice || positive[i] != (twice > 0 ? twice : 0) || filled[i] != 3;
     }
-    check(wrong == 0, "all elements are right");
+    CHECK_MESSAGE(wrong == 0, "all elements are right");
     executable.release(context);
 }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include <doctest/doctest.h>
+
 #include "cpu/tests/tensors.h"
 
 namespace dmlgraph::cpu::tests {
@@ -30,7 +32,7 @@ Tensor tensor_of(const TestArray& array, const TensorDesc& desc) {
 
 }  // namespace
 
-CPU_TEST(copies_between_arrays_of_every_kind) {
+TEST_CASE("copies between arrays of every kind") {
     const Shape cases[] = {{1}, {17}, {5, 9}, {3, 40, 33}, {2, 1, 3, 700}, {2, 2, 2, 2, 2, 2, 2, 3}};
     for (const DataType type : types) {
         for (const Shape& sizes : cases) {
@@ -42,14 +44,14 @@ CPU_TEST(copies_between_arrays_of_every_kind) {
                         counted(static_cast<std::size_t>(desc.element_count()));
                     in.set(numbers);
                     copy(tensor_of(out, desc), tensor_of(in, desc));
-                    check(out.numbers() == numbers && out.gaps_are_untouched(), "a copy is what was copied");
+                    CHECK_MESSAGE((out.numbers() == numbers && out.gaps_are_untouched()), "a copy is what was copied");
                 }
             }
         }
     }
 }
 
-CPU_TEST(pieces_of_a_tensor) {
+TEST_CASE("pieces of a tensor") {
     for (const DataType type : types) {
         const TensorDesc desc = packed(type, {4, 7, 23});
         const int item = static_cast<int>(item_size(type));
@@ -69,16 +71,16 @@ CPU_TEST(pieces_of_a_tensor) {
                         right = right && load(type, piece.get() + i * item) ==
                                              numbers[static_cast<std::size_t>(first + i)];
                     }
-                    check(right, "gather");
+                    CHECK_MESSAGE(right, "gather");
                     scatter(to.data, 3, to.sizes, to.strides, piece.get(), first, length, item);
                 }
             }
-            check(out.numbers() == numbers && out.gaps_are_untouched(), "scatter");
+            CHECK_MESSAGE((out.numbers() == numbers && out.gaps_are_untouched()), "scatter");
         }
     }
 }
 
-CPU_TEST(rectangles) {
+TEST_CASE("rectangles") {
     for (const DataType type : types) {
         const auto item = static_cast<std::int64_t>(item_size(type));
         for (const std::int64_t rows : {1, 3, 4, 31, 33}) {
@@ -89,27 +91,28 @@ CPU_TEST(rectangles) {
                     const std::vector<double> numbers = counted(static_cast<std::size_t>(rows * columns));
                     in.set(numbers);
                     const Tensor from = tensor_of(in, desc), to = tensor_of(out, desc);
-                    TestArray middle(desc, Lie::packed);
+                    TestArray middle(desc, Lie::packed), in_lines(desc, Lie::packed);
+                    in_lines.set(numbers);
                     std::byte* const line = middle.array().data;
                     gather_tile(line, {from.data, from.strides[0], from.strides[1], rows, columns},
                                 static_cast<int>(item));
-                    check(middle.numbers() == numbers, "gather_tile");
+                    CHECK_MESSAGE(middle.numbers() == numbers, "gather_tile");
                     const Tile target{to.data, to.strides[0], to.strides[1], rows, columns};
-                    scatter_tile(target, line, false, static_cast<int>(item));
-                    check(out.numbers() == numbers && out.gaps_are_untouched(), "scatter_tile");
-                    scatter_tile(target, line, true, static_cast<int>(item));
-                    check(out.numbers() == std::vector<double>(numbers.size(), numbers[0]),
-                          "scatter_tile of one element");
+                    scatter_tile(target, line, static_cast<int>(item));
+                    CHECK_MESSAGE((out.numbers() == numbers && out.gaps_are_untouched()), "scatter_tile");
                     gather_tile(line, {from.data, from.strides[0], 0, rows, columns}, static_cast<int>(item));
-                    check(load(type, line + (columns - 1) * item) == numbers[0],
-                          "gather_tile of a repeated column");
+                    CHECK_MESSAGE(load(type, line + (columns - 1) * item) == numbers[0],
+                                  "gather_tile of a repeated column");
+                    repeat(line, in_lines.array().data, rows, columns, static_cast<int>(item));
+                    CHECK_MESSAGE(load(type, line + (rows * columns - 1) * item) == numbers[static_cast<std::size_t>(rows) - 1],
+                                  "repeat");
                 }
             }
         }
     }
 }
 
-CPU_TEST(copies_past_the_caches) {
+TEST_CASE("copies past the caches") {
     for (const std::size_t bytes : {0, 1, 63, 64, 65, 127, 128, 1000, 4096, 5001}) {
         for (const std::size_t shift : {0, 1, 16, 63}) {
             const Block in(bytes + shift + 1), out(bytes + 64 + shift);
@@ -119,9 +122,9 @@ CPU_TEST(copies_past_the_caches) {
             std::memset(out.get(), 0, bytes + 64 + shift);
             stream_copy(out.get() + shift, in.get() + shift + 1, bytes);
             finish_streams();
-            check(std::memcmp(out.get() + shift, in.get() + shift + 1, bytes) == 0 &&
-                      out.get()[shift + bytes] == std::byte{0},
-                  std::to_string(bytes) + " bytes");
+            CHECK_MESSAGE((std::memcmp(out.get() + shift, in.get() + shift + 1, bytes) == 0 &&
+                              out.get()[shift + bytes] == std::byte{0}),
+                          std::to_string(bytes), " bytes");
         }
     }
 }

@@ -10,7 +10,6 @@
 
 #include "cpu/runtime/executable.h"
 #include "cpu/tensor/layout.h"
-#include "cpu/tests/check.h"
 
 namespace dmlgraph::cpu::tests {
 

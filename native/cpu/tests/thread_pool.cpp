@@ -13,7 +13,9 @@
 #include <unistd.h>
 #endif
 
-#include "cpu/tests/check.h"
+#include <doctest/doctest.h>
+
+#include "cpu/tests/sanitizers.h"
 
 namespace dmlgraph::cpu::tests {
 namespace {
@@ -44,32 +46,32 @@ bool covers(std::int64_t count, int workers) {
 
 }  // namespace
 
-CPU_TEST(every_piece_is_taken_once) {
+TEST_CASE("every piece is taken once") {
     for (const std::int64_t count : {0, 1, 2, 3, 7, 63, 64, 65, 1000, 20'001}) {
         for (const int workers : {1, 2, 3, 8, 17}) {
-            check(covers(count, workers),
-                  std::to_string(count) + " pieces, " + std::to_string(workers) + " workers");
+            CHECK_MESSAGE(covers(count, workers),
+                          count, " pieces, ", workers, " workers");
         }
     }
 }
 
-CPU_TEST(many_small_jobs) {
+TEST_CASE("many small jobs") {
     for (int job = 0; job < (watches_threads ? 500 : 3000); ++job) {
-        check(covers(1 + job % 9, 1 + job % 5), "a small job");
+        CHECK_MESSAGE(covers(1 + job % 9, 1 + job % 5), "a small job");
         if (job % 100 == 99) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));  // helpers fall asleep meanwhile
         }
     }
 }
 
-CPU_TEST(jobs_from_several_threads) {
+TEST_CASE("jobs from several threads") {
     std::vector<std::thread> callers;
     std::latch all_are_there(6);
     for (int caller = 0; caller < 6; ++caller) {
         callers.emplace_back([caller, &all_are_there] {
             all_are_there.arrive_and_wait();
             for (int job = 0; job < 150; ++job) {
-                check(covers(10 + caller * 31, 2 + caller % 4), "a job beside others");
+                CHECK_MESSAGE(covers(10 + caller * 31, 2 + caller % 4), "a job beside others");
             }
         });
     }
@@ -78,7 +80,7 @@ CPU_TEST(jobs_from_several_threads) {
     }
 }
 
-CPU_TEST(helpers_take_part) {
+TEST_CASE("helpers take part") {
     std::vector<int> pieces_of(4);
     run_parallel(24, 4, [&](int worker, Chunks& chunks) {
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
@@ -86,11 +88,11 @@ CPU_TEST(helpers_take_part) {
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
     });
-    check(pieces_of[0] + pieces_of[1] + pieces_of[2] + pieces_of[3] == 24, "all pieces are done on return");
-    check(pieces_of[0] < 24, "not by the caller alone");
+    CHECK_MESSAGE(pieces_of[0] + pieces_of[1] + pieces_of[2] + pieces_of[3] == 24, "all pieces are done on return");
+    CHECK_MESSAGE(pieces_of[0] < 24, "not by the caller alone");
 }
 
-CPU_TEST(jobs_within_jobs) {
+TEST_CASE("jobs within jobs") {
     std::atomic<std::int64_t> sum{0};
     run_parallel(40, 4, [&](int, Chunks& chunks) {
         std::int64_t first = 0, last = 0;
@@ -105,10 +107,10 @@ CPU_TEST(jobs_within_jobs) {
             }
         }
     });
-    check(sum == 40 * 25, "all inner pieces are done");
+    CHECK_MESSAGE(sum == 40 * 25, "all inner pieces are done");
 }
 
-CPU_TEST(what_helpers_wrote_is_seen) {
+TEST_CASE("what helpers wrote is seen") {
     std::vector<std::int64_t> squares(5000), sums(5000);
     run_parallel(5000, 4, [&](int, Chunks& chunks) {
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
@@ -128,10 +130,10 @@ CPU_TEST(what_helpers_wrote_is_seen) {
     for (std::int64_t i = 0; i < 5000; ++i) {
         right = right && sums[static_cast<std::size_t>(i)] == (4999 - i) * (4999 - i) + 1;
     }
-    check(right, "the second job reads what the first one wrote");
+    CHECK_MESSAGE(right, "the second job reads what the first one wrote");
 }
 
-CPU_TEST(a_job_that_is_stopped_takes_no_further_pieces) {
+TEST_CASE("a job that is stopped takes no further pieces") {
     constexpr std::int64_t count = 100'000;
     for (const int workers : {1, 4}) {
         std::atomic<bool> stop = false;
@@ -145,36 +147,36 @@ CPU_TEST(a_job_that_is_stopped_takes_no_further_pieces) {
                 }
             },
             true, &stop);
-        check(taken > 0 && taken < count, "some pieces are left out");
+        CHECK_MESSAGE((taken > 0 && taken < count), "some pieces are left out");
         run_parallel(
             count, workers, [&](int, Chunks& chunks) {
                 std::int64_t first = 0, last = 0;
-                check(!chunks.next(first, last), "nothing is left to do");
+                CHECK_MESSAGE((!chunks.next(first, last)), "nothing is left to do");
             },
             true, &stop);
     }
 }
 
-CPU_TEST(there_is_a_thread_at_least) {
-    check(default_threads() >= 1, "default_threads");
+TEST_CASE("there is a thread at least") {
+    CHECK_MESSAGE(default_threads() >= 1, "default_threads");
 }
 
 #if !defined(_WIN32)
-CPU_TEST(a_forked_process_has_a_pool_of_its_own) {
+TEST_CASE("a forked process has a pool of its own") {
     if (watches_threads) {
         return;
     }
-    check(covers(100, 4), "before the fork");
+    CHECK_MESSAGE(covers(100, 4), "before the fork");
     for (int child = 0; child < 3; ++child) {
         const pid_t process = fork();
         if (process == 0) {
             _exit(covers(100, 4) && covers(1000, 3) ? 7 : 1);
         }
         int status = 0;
-        check(waitpid(process, &status, 0) == process && WIFEXITED(status) && WEXITSTATUS(status) == 7,
-              "a child runs jobs");
+        CHECK_MESSAGE((waitpid(process, &status, 0) == process && WIFEXITED(status) && WEXITSTATUS(status) == 7),
+                      "a child runs jobs");
     }
-    check(covers(100, 4), "after it");
+    CHECK_MESSAGE(covers(100, 4), "after it");
 }
 #endif
 

@@ -1,0 +1,281 @@
+// Which operations a block takes, where each value lies meanwhile, and which registers there are.
+#include <algorithm>
+#include <iterator>
+
+#include "cpu/region/schedule.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+class Assignment {
+public:
+    Assignment(Schedule& schedule, const Region& region)
+        : schedule_(schedule), region_(region), loads_(region.loads.size()), values_(loads_ + region.instructions.size()) {
+        schedule.values.resize(values_.size());
+        schedule.operands.resize(region.operands.size());
+        schedule.stored.resize(region.stores.size());
+        schedule.states.assign(region.instructions.size(), -1);
+        for (std::size_t load = 0; load < loads_; ++load) {
+            values_[load].breadth = schedule.streams[load].breadth;
+        }
+    }
+
+    void run() {
+        note_uses();
+        // Stores of what was loaded come first: nothing has been overwritten yet.
+        for (std::size_t s = 0; s < region_.stores.size(); ++s) {
+            if (region_.stores[s].source.load) {
+                store(s);
+            }
+        }
+        for (std::size_t load = 0; load < loads_; ++load) {
+            release(load, -1);
+        }
+        for (std::size_t i = 0; i < region_.instructions.size(); ++i) {
+            instruction(i);
+        }
+    }
+
+private:
+    using Kind = ScheduledOperation::Kind;
+
+    struct Value {
+        Breadth breadth{};
+        std::int32_t last_use = -1;  // the last instruction that takes it
+        bool only_reduced = true;    // whether reductions alone take it
+        std::vector<std::size_t> stores;
+    };
+
+    std::size_t number(const Reference& reference) const {
+        return (reference.load ? 0 : loads_) + static_cast<std::size_t>(reference.index);
+    }
+
+    Value& value(const Reference& reference) { return values_[number(reference)]; }
+
+    template <class Function>
+    void each_operand(std::size_t i, const Function& function) {
+        const RegionInstruction& instruction = region_.instructions[i];
+        for (std::int32_t k = 0; k < instruction.operand_count; ++k) {
+            const auto at = static_cast<std::size_t>(instruction.first_operand + k);
+            function(region_.operands[at], schedule_.operands[at]);
+        }
+    }
+
+    void note_uses() {
+        for (std::size_t i = 0; i < region_.instructions.size(); ++i) {
+            each_operand(i, [&](const Reference& operand, const ScheduledOperand&) {
+                value(operand).last_use = static_cast<std::int32_t>(i);
+                value(operand).only_reduced &= region_.instructions[i].reduction != nullptr;
+            });
+        }
+        for (std::size_t s = 0; s < region_.stores.size(); ++s) {
+            value(region_.stores[s].source).only_reduced = false;
+            value(region_.stores[s].source).stores.push_back(s);
+        }
+    }
+
+    // Operations on what is narrow come after those for the pieces of long rows.
+    void append(Kind kind, std::size_t index, bool narrow, bool once = false) {
+        (narrow && schedule_.is_long ? schedule_.after : schedule_.pieces)
+            .push_back({kind, narrow, once, static_cast<std::int32_t>(index)});
+    }
+
+    void append_before(Kind kind, std::size_t index) {
+        (schedule_.is_long ? schedule_.before : schedule_.pieces).push_back({kind, true, false, static_cast<std::int32_t>(index)});
+    }
+
+    std::int32_t add_register(std::size_t bytes, bool is_wide) {
+        schedule_.registers.push_back({bytes, is_wide});
+        is_free_.push_back(false);
+        return static_cast<std::int32_t>(is_free_.size()) - 1;
+    }
+
+    // A register for elements of so many bytes. What is wide may take one that is free and has elements of that size; an
+    // operand's, too, since kernels write in place.
+    Location place(std::size_t item, Breadth breadth) {
+        if (breadth == Breadth::narrow) {
+            return {Location::Kind::scratch, add_register(item * static_cast<std::size_t>(schedule_.width), false)};
+        }
+        for (std::size_t r = 0; breadth == Breadth::wide && r < is_free_.size(); ++r) {
+            if (is_free_[r] && schedule_.registers[r].bytes == item) {
+                is_free_[r] = false;
+                return {Location::Kind::scratch, static_cast<std::int32_t>(r)};
+            }
+        }
+        return {Location::Kind::scratch, add_register(item, true)};
+    }
+
+    // Frees the register of a value that no instruction after this one takes.
+    void release(std::size_t number, std::int32_t instruction) {
+        const Location& location = schedule_.values[number];
+        if (location.kind == Location::Kind::scratch && values_[number].breadth == Breadth::wide &&
+            values_[number].last_use <= instruction) {
+            is_free_[static_cast<std::size_t>(location.index)] = true;
+        }
+    }
+
+    void release_temporaries() {
+        for (const std::int32_t each : temporary_) {
+            is_free_[static_cast<std::size_t>(each)] = true;
+        }
+        temporary_.clear();
+    }
+
+    // Makes the elements of a load be somewhere; results are.
+    Location require(const Reference& reference) {
+        Location& location = schedule_.values[number(reference)];
+        if (!reference.load || location.kind != Location::Kind::none) {
+            return location;
+        }
+        const auto load = static_cast<std::size_t>(reference.index);
+        const Stream& stream = schedule_.streams[load];
+        if (stream.breadth == Breadth::scalar || stream.direct || (stream.lined && values_[load].only_reduced)) {
+            return location = {Location::Kind::memory, reference.index};
+        }
+        location = place(stream.item, stream.breadth);
+        if (stream.breadth != Breadth::narrow) {
+            append(Kind::gather, load, false, stream.breadth == Breadth::fixed);
+            return location;
+        }
+        append_before(Kind::gather, load);
+        if (schedule_.is_long) {
+            append(Kind::gather, load, true);
+        }
+        return location;
+    }
+
+    bool is_repeated(const Reference& reference, bool narrow) {
+        const Breadth breadth = value(reference).breadth;
+        return breadth == Breadth::scalar || (breadth == Breadth::narrow && !narrow);
+    }
+
+    void spread(const Reference& from, const Location& to, bool narrow) {
+        const auto item = static_cast<std::uint8_t>(item_size(region_.type(from)));
+        const Location location = require(from);
+        append(Kind::spread, schedule_.spreads.size(), narrow);
+        schedule_.spreads.push_back({location, to, value(from).breadth, !narrow, item});
+    }
+
+    // A value as something narrow or wide takes it: what has fewer elements is repeated, unless a kernel does that.
+    ScheduledOperand take(const Reference& reference, bool narrow, bool by_kernel) {
+        const Location location = require(reference);
+        if (!is_repeated(reference, narrow)) {
+            return {location, false};
+        }
+        if (by_kernel && (value(reference).breadth == Breadth::scalar || schedule_.width == 1)) {
+            return {location, true};
+        }
+        const Location to = place(item_size(region_.type(reference)), narrow ? Breadth::narrow : Breadth::wide);
+        spread(reference, to, narrow);
+        if (!narrow) {
+            temporary_.push_back(to.index);
+        }
+        return {to, false};
+    }
+
+    void instruction(std::size_t i) {
+        const RegionInstruction& instruction = region_.instructions[i];
+        Value& result = values_[loads_ + i];
+        if (result.last_use < 0 && result.stores.empty()) {
+            return;  // nobody wants it
+        }
+        const bool reduces = instruction.reduction != nullptr;
+        each_operand(i, [&](const Reference& operand, ScheduledOperand& scheduled) {
+            scheduled = take(operand, instruction.narrow && !reduces, !reduces);
+        });
+        result.breadth = breadth(i);
+        if (reduces) {
+            start_reduction(i);
+        }
+        each_operand(i, [&](const Reference& operand, const ScheduledOperand&) {
+            release(number(operand), static_cast<std::int32_t>(i));
+        });
+        release_temporaries();
+        const Location location = schedule_.values[loads_ + i] = place_result(i);
+        if (result.breadth == Breadth::scalar) {
+            schedule_.scalars.push_back(static_cast<std::int32_t>(i));
+        } else {
+            append(reduces ? Kind::finish : Kind::execute, i, instruction.narrow, result.breadth == Breadth::fixed);
+        }
+        for (const std::size_t s : result.stores) {
+            if (location != memory_of(s)) {
+                store(s);
+            }
+        }
+        release(loads_ + i, static_cast<std::int32_t>(i));
+    }
+
+    Breadth breadth(std::size_t i) {
+        const RegionInstruction& instruction = region_.instructions[i];
+        Breadth most = instruction.counts || instruction.reduction != nullptr ? Breadth::wide : Breadth::scalar;
+        each_operand(i, [&](const Reference& operand, const ScheduledOperand&) {
+            most = std::max(most, value(operand).breadth);
+        });
+        if (instruction.narrow) {
+            return std::min(most, Breadth::narrow);
+        }
+        return most == Breadth::narrow ? Breadth::wide : most;
+    }
+
+    void start_reduction(std::size_t i) {
+        const Reduction& reduction = *region_.instructions[i].reduction;
+        schedule_.reductions.push_back(static_cast<std::int32_t>(i));
+        schedule_.states[i] = add_register(reduction.state_bytes * static_cast<std::size_t>(schedule_.width), false);
+        schedule_.states_bytes += aligned_state_bytes(reduction);
+        append_before(Kind::start, i);
+        append(Kind::take, i, false);
+    }
+
+    Location memory_of(std::size_t store) const {
+        return {Location::Kind::memory, static_cast<std::int32_t>(loads_ + store)};
+    }
+
+    bool is_written_at_once(std::size_t store) const {
+        const Stream& stream = schedule_.streams[loads_ + store];
+        return stream.direct && !stream.streaming;
+    }
+
+    // The memory of a store that the result is written into at once, else a register.
+    Location place_result(std::size_t i) {
+        const RegionInstruction& instruction = region_.instructions[i];
+        const Value& result = values_[loads_ + i];
+        if (result.breadth == Breadth::scalar) {
+            return {Location::Kind::scalar, static_cast<std::int32_t>(schedule_.scalars.size())};
+        }
+        for (const std::size_t s : result.stores) {
+            if (result.breadth != Breadth::fixed && region_.stores[s].narrow == instruction.narrow && is_written_at_once(s)) {
+                return memory_of(s);
+            }
+        }
+        return place(item_size(instruction.result), result.breadth);
+    }
+
+    void store(std::size_t s) {
+        const auto& [view, source, narrow] = region_.stores[s];
+        if (is_repeated(source, narrow) && schedule_.streams[loads_ + s].direct) {
+            return spread(source, memory_of(s), narrow);
+        }
+        Location& location = schedule_.values[number(source)];
+        const bool gathered = location.kind == Location::Kind::none && !schedule_.streams[number(source)].direct;
+        if (gathered && value(source).last_use < 0 && value(source).breadth != Breadth::narrow && is_written_at_once(s)) {
+            location = memory_of(s);
+            return append(Kind::gather, number(source), false);
+        }
+        schedule_.stored[s] = take(source, narrow, false).location;
+        append(Kind::store, s, narrow);
+        release_temporaries();
+    }
+
+    Schedule& schedule_;
+    const Region& region_;
+    const std::size_t loads_;
+    std::vector<Value> values_;     // the loads, then the instructions' results
+    std::vector<bool> is_free_;     // by register
+    std::vector<std::int32_t> temporary_;  // registers of repeated elements
+};
+
+}  // namespace
+
+void assign(Schedule& schedule, const Region& region) { Assignment(schedule, region).run(); }
+
+}  // namespace dmlgraph::cpu
