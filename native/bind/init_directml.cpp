@@ -19,11 +19,11 @@
 namespace dmlgraph {
 namespace {
 
-// A shared pointer that lets other threads run while the object is destroyed: destruction may wait for work on the
-// adapter, and a software adapter's work may wait for Python. An object that is left when Python exits while threads
-// are at work is not destroyed: they may be inside it.
-template <class T, class... Arguments>
-std::shared_ptr<T> make_released(Arguments&&... arguments) {
+// A shared pointer to what `make` returns, which runs without the lock. The pointer lets other threads run while the
+// object is destroyed: destruction may wait for work on the adapter, and a software adapter's work may wait for Python.
+// An object that is left when Python exits while threads are at work is not destroyed: they may be inside it.
+template <class T, class Function>
+std::shared_ptr<T> make_released(Function make) {
     const auto destroy = [](T* object) {
         if (!Py_IsInitialized() || !PyGILState_Check()) {
             delete object;
@@ -31,8 +31,7 @@ std::shared_ptr<T> make_released(Arguments&&... arguments) {
             released([object] { delete object; });
         }
     };
-    return released(
-        [&] { return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), destroy); });
+    return released([&] { return std::shared_ptr<T>(make(), destroy); });
 }
 
 // A method that is called without the lock.
@@ -40,6 +39,17 @@ template <class Class, class Result, class... Parameters>
 auto releasing(Result (Class::*method)(Parameters...)) {
     return [method](Class& self, Parameters... parameters) {
         return released([&] { return (self.*method)(parameters...); });
+    };
+}
+
+// A method of an executable that uses its device, without the lock.
+template <class Result, class... Parameters>
+auto using_device(Result (Executable::*method)(Parameters...)) {
+    return [method](Executable& self, Parameters... parameters) {
+        return released([&] {
+            const Device::Use use(*self.device(), self.place());
+            return (self.*method)(parameters...);
+        });
     };
 }
 
@@ -134,7 +144,10 @@ private:
 
 void initialize(Executable& executable, const py::sequence& data, const Cancellation* cancellation) {
     const HeldBuffers buffers(data);
-    released([&] { executable.initialize(buffers.spans(), cancellation); });
+    released([&] {
+        const Device::Use use(*executable.device(), executable.place());
+        executable.initialize(buffers.spans(), cancellation);
+    });
 }
 
 py::buffer_info buffer_of(const HostTensor& tensor) {
@@ -198,30 +211,51 @@ void init_device(py::module_& module) {
     py::class_<Device, std::shared_ptr<Device>>(module, "Device", "An adapter opened for DirectML.")
         .def(py::init(
                  [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool share_memory) {
-                     return make_released<Device>(std::move(library), adapter,
-                                                  DeviceOptions{debug, share_memory});
+                     return make_released<Device>(
+                         [&] { return new Device(std::move(library), adapter, DeviceOptions{debug, share_memory}); });
                  }),
              py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false,
              py::arg("share_memory") = true)
         .def_property_readonly("adapter", &Device::adapter)
         .def_property_readonly("feature_level",
                                [](const Device& self) { return std::uint32_t{self.feature_level()}; })
-        .def_property_readonly("lost", &Device::lost)
+        .def_property_readonly("d3d12_level", [](const Device& self) { return std::uint32_t{self.d3d12_level()}; })
+        .def_property_readonly("debug", &Device::debug)
+        .def_property_readonly("runs_without_timeout", &Device::runs_without_timeout)
+        .def_property_readonly("lost", [](const Device& self) { return released([&] { return self.lost(); }); })
         .def_property_readonly("shares_memory", &Device::shares_memory)
         .def(
             "supports",
-            [](const Device& self, std::uint32_t type) {
-                return self.supports(static_cast<abi::DML_TENSOR_DATA_TYPE>(type));
+            [](Device& self, std::uint32_t type) {
+                return released([&] {
+                    const Device::Use use(self);
+                    return self.supports(static_cast<abi::DML_TENSOR_DATA_TYPE>(type));
+                });
             },
             py::arg("data_type"))
         .def(
             "try_compile",
             [](Device& self, const GraphDesc& graph, std::uint32_t flags) {
-                released([&] { compile(self, graph, static_cast<abi::DML_EXECUTION_FLAGS>(flags)); });
+                released([&] {
+                    const Device::Use use(self);
+                    compile(self, graph, static_cast<abi::DML_EXECUTION_FLAGS>(flags));
+                });
             },
             py::arg("graph"), py::arg("flags") = 0, "Compiles a graph and discards the result.")
-        .def("remove", releasing(&Device::remove),
-             "Removes the device on purpose, as a driver crash would.");
+        .def(
+            "remove",
+            [](Device& self) {
+                released([&] {
+                    const Device::Use use(self);
+                    self.remove();
+                });
+            },
+            "Removes the device on purpose, as a driver crash would.")
+        .def(
+            "require_alive",
+            [](Device& self, const std::string& graph) { released([&] { Device::Use(self, {graph, {}}); }); },
+            py::arg("graph"), "Raises DeviceRemovedError if the device is lost.")
+        .def("drop", releasing(&Device::drop), "Releases what a lost device holds.");
 }
 
 void init_executable(py::module_& module) {
@@ -237,17 +271,19 @@ void init_executable(py::module_& module) {
     py::class_<Executable, std::shared_ptr<Executable>>(module, "Executable",
                                                         "A compiled graph with everything needed to run it.")
         .def(py::init([](std::shared_ptr<Device> device, const GraphDesc& graph, std::uint32_t flags) {
-                 return make_released<Executable>(std::move(device), graph,
-                                                  static_cast<abi::DML_EXECUTION_FLAGS>(flags));
+                 return make_released<Executable>([&] {
+                     const Device::Use use(*device, {graph.name, {}});
+                     return new Executable(device, graph, static_cast<abi::DML_EXECUTION_FLAGS>(flags));
+                 });
              }),
              py::arg("device"), py::arg("graph"), py::arg("flags") = 0)
         .def("initialize", &initialize, py::arg("data"), py::arg("cancellation") = nullptr,
              "Copies the bytes of the owned inputs (None for the others) into the persistent resource.")
         .def_property_readonly("device", &Executable::device)
-        .def("execute", releasing(py::overload_cast<const Cancellation*>(&Executable::execute)),
+        .def("execute", using_device(py::overload_cast<const Cancellation*>(&Executable::execute)),
              py::arg("cancellation") = nullptr)
-        .def("input", releasing(&Executable::input), py::arg("index"))
-        .def("output", releasing(&Executable::output), py::arg("index"))
+        .def("input", using_device(&Executable::input), py::arg("index"))
+        .def("output", using_device(&Executable::output), py::arg("index"))
         .def("close", releasing(&Executable::close))
         .def_property_readonly(
             "stats", [](const Executable& self) { return as_dict(released([&] { return self.stats(); })); });

@@ -59,6 +59,7 @@ public:
 
     ExecutableStats stats() const;
     const std::shared_ptr<Device>& device() const { return device_; }
+    Place place() const { return {graph_.name, {}}; }
 
 private:
     struct WorkBuffer;
@@ -66,7 +67,6 @@ private:
     struct Held;  // everything that is on the device
 
     Held& held();
-    Place place() const { return {graph_.name, {}}; }
     std::vector<std::uint64_t> input_bytes(bool owned) const;
     std::size_t position(std::size_t input) const;
     bool take_owned(std::span<const std::span<const std::byte>> data, TensorMemory& owned,
