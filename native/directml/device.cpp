@@ -150,6 +150,14 @@ void Device::create_directml(bool debug_wanted, bool debug_required) {
         debug_ = false;
         code = create(DML_CREATE_DEVICE_FLAG_NONE);
     }
+    if (failed(code) && !removed() && d3d12_level_ == D3D_FEATURE_LEVEL_1_0_GENERIC) {
+        Error error(ErrorKind::library, library_->paths().directml.string() + " does not run on " + adapter_.name +
+                                            ", which only has feature level 1_0_GENERIC: DMLCreateDevice1 failed with " +
+                                            describe(code) + "; a newer DirectML may");
+        error.call = "DMLCreateDevice1";
+        error.code = code;
+        throw error;
+    }
     check(code, "DMLCreateDevice1");
 
     feature_level_ = highest_level(*device);

@@ -19,6 +19,7 @@ import numpy as np
 
 from dmlgraph import _native
 from dmlgraph.devices.device import Device
+from dmlgraph.devices.directml.data_types import type_problems
 from dmlgraph.devices.directml.errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
@@ -149,10 +150,14 @@ class DirectMLDevice(Device):
 
         Raises:
             DebugLayerError: a debug layer is missing, or the process already uses Direct3D 12 without it.
-            DirectMLError: DirectML refuses the graph, a buffer is too large, or the device is lost.  If the graph is
-                refused, the error names the nodes of the smallest part that is refused.
+            DirectMLError: the device lacks a data type, DirectML refuses the graph, a buffer is too large, or the
+                device is lost.  If the graph is refused, the error names the nodes of the smallest part that is
+                refused.
         """
         opened = self._open(debug=debug)
+        problems = list(type_problems(graph, opened.types))
+        if problems:
+            raise DirectMLError(problems, graph=graph.name)
         safe, added = make_safe(graph)
         try:
             executable = DirectMLExecutable(safe, self.name, reason, opened, flags)

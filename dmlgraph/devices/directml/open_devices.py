@@ -13,6 +13,7 @@ import weakref
 from typing import Protocol
 
 from dmlgraph import _native
+from dmlgraph.devices.directml.data_types import supported_types
 from dmlgraph.devices.interrupts import interruptible
 from dmlgraph.errors import DeviceError
 
@@ -27,10 +28,15 @@ class User(Protocol):
 
 
 class OpenDevice:
-    """A device and what holds objects of it."""
+    """A device and what holds objects of it.
+
+    Attributes:
+        types: the data types that it supports.
+    """
 
     def __init__(self, native: _native.Device) -> None:
         self.native = native
+        self.types = supported_types(native)
         self._lock = threading.Lock()
         self._users: weakref.WeakSet[User] = weakref.WeakSet()
 

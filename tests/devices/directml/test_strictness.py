@@ -233,3 +233,61 @@ executable = doubled().compile(device="directml:software")
 print(executable._device.runs_without_timeout, executable.run({"x": X})["y"])
 """
     assert run(script, strict, directml_path) == f"{not strict} [0. 2. 4. 6.]"
+
+
+class TestFeatureLevel:
+    """GPUs and software adapters try 11_0 and then 1_0_CORE, other adapters 1_0_CORE and then 1_0_GENERIC."""
+
+    LEVELS = """
+from dmlgraph import _native
+from dmlgraph.devices.directml.device import load_runtime
+runtime = load_runtime(software=True)
+for adapter in runtime.adapters:
+    try:
+        print(adapter.kind, hex(_native.Device(runtime.library, adapter).d3d12_level))
+    except dg.DeviceError as error:
+        print(adapter.kind, type(error).__name__, error)
+"""
+
+    def test_first_that_the_adapter_has(self, directml_path: Path) -> None:
+        printed = run(self.LEVELS, "gpu;gpu,core;npu;npu,core;;core", directml_path)
+        assert printed.splitlines() == [
+            *("gpu 0xb000", "gpu 0x1000", "npu 0x1000", "npu 0x1000"),
+            *("software 0xb000", "software 0x1000"),
+        ]
+
+    def test_generic(self, directml_path: Path) -> None:
+        """Direct3D makes a device of this level; that this DirectML refuses it is measured, and told."""
+        npu, gpu = sorted(run(self.LEVELS, "gpu,generic;npu,generic", directml_path).splitlines(), reverse=True)
+        assert npu.startswith("npu LibraryError ")
+        assert "only has feature level 1_0_GENERIC: DMLCreateDevice1 failed with E_INVALIDARG" in npu
+        assert gpu.startswith("gpu DirectMLError D3D12CreateDevice failed with DXGI_ERROR_UNSUPPORTED")
+
+    def test_results_on_core(self, directml_path: Path) -> None:
+        script = "print(doubled().compile(device='directml:software').run({'x': X})['y'])"
+        assert run(script, "strict,core", directml_path) == "[0. 2. 4. 6.]"
+
+
+class TestDataTypes:
+    """A type that the device lacks is named with the node and the tensor, before DirectML refuses the graph."""
+
+    def test_named(self, directml_path: Path) -> None:
+        script = """
+graph = dg.Graph("wide")
+x = graph.input("x", sizes=[4], dtype="float64")
+graph.output("y", dg.identity(dg.identity(x, name="first"), name="second"))
+try:
+    graph.compile(device="directml:software", fuse=False)
+except dg.DeviceError as error:
+    for problem in error.problems:
+        print(problem.node, problem.field, problem.code, problem.got, problem.allowed)
+print(graph.compile(device="cpu").run({"x": X.astype(float)})["y"])
+"""
+        lines = run(script, "no_float64", directml_path).splitlines()
+        some = "float32, float16, uint32, uint16, uint8, int32, int16, int8, uint64, int64"
+        fields = [(node, field) for node in ("first", "second") for field in ("input", "output")]
+        assert lines == [*(f"{node} {field} dtype float64 {some}" for node, field in fields), "[0. 1. 2. 3.]"]
+
+    def test_supported(self, directml_path: Path) -> None:
+        script = "print(doubled('int64').compile(device='directml:software').run({'x': X.astype(np.int64)})['y'])"
+        assert run(script, "no_float64,no_int64", directml_path) == "[0 2 4 6]"
