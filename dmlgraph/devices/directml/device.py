@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import itertools
+import functools
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,11 +19,18 @@ import numpy as np
 
 from dmlgraph import _native
 from dmlgraph.devices.device import Device
+from dmlgraph.devices.directml import versions
 from dmlgraph.devices.directml.data_types import type_problems
-from dmlgraph.devices.directml.errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
+from dmlgraph.devices.directml.errors import (
+    AdapterError,
+    CancelledError,
+    DebugLayerError,
+    DeviceRemovedError,
+    DirectMLError,
+)
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
-from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, system_has_direct3d
+from dmlgraph.devices.directml.library import SYSTEM, Direct3D, Found, find_direct3d, find_directml, system_has_direct3d
 from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.executable import Array, Executable
@@ -37,6 +44,7 @@ Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 FAMILY = "directml"
 SOFTWARE = "software"
+NPU = "npu"
 
 
 class ExecutionFlag(enum.IntFlag):
@@ -118,6 +126,8 @@ class DirectMLDevice(Device):
         self.adapter = _choose(self.runtime.adapters, choice)
         self.level = _level(self._open(debug=debug).native)
         self.description = _describe(self.adapter, self.level)
+        from_system = self.runtime.directml.origin == SYSTEM
+        self.newer = versions.how_to_get_newer(self.level, versions.windows_build(), from_system=from_system)
 
     def _open(self, *, debug: bool = False) -> OpenDevice:
         _open_devices.drop_lost()
@@ -441,17 +451,31 @@ def list_adapters() -> list[AdapterListing]:
     return listings
 
 
-def find_hardware() -> tuple[DirectMLDevice | None, str]:
-    """The first hardware adapter for DirectML and why it was chosen; or None and why none was found."""
+def find_hardware(*, debug: bool = False) -> list[Callable[[], DirectMLDevice | str] | str]:
+    """The hardware adapters for `auto`, fastest first: functions that open one, or say why it cannot be used.
+
+    A text says why there is none.  NPUs run few operators, so `auto` does not use them.
+    """
     if not system_has_direct3d():
-        return None, "the system does not have Direct3D 12"
+        return ["the system does not have Direct3D 12"]
     try:
         runtime = load_runtime()
-        hardware = (index for index, adapter in zip(itertools.count(), runtime.adapters) if adapter.kind != SOFTWARE)
-        index = next(hardware, None)
-        if index is None:
-            return None, "no hardware adapter was found"
-        device = DirectMLDevice(str(index))
     except DmlGraphError as error:
-        return None, str(error)
-    return device, f"a hardware adapter: {device.description}"
+        return [str(error)]
+    found: list[Callable[[], DirectMLDevice | str] | str] = []
+    for index, adapter in enumerate(runtime.adapters):
+        name = f"{FAMILY}:{index}"
+        if adapter.kind == NPU:
+            found.append(f"'{name}' is an NPU, which is used only if it is asked for")
+        elif adapter.kind != SOFTWARE:
+            found.append(functools.partial(_open_hardware, name, str(index), debug))
+    return found or ["no hardware adapter was found"]
+
+
+def _open_hardware(name: str, choice: str, debug: bool) -> DirectMLDevice | str:
+    try:
+        return DirectMLDevice(choice, debug=debug)
+    except DebugLayerError:
+        raise
+    except DmlGraphError as error:
+        return f"'{name}' cannot be used: {error}"

@@ -21,6 +21,7 @@ from dmlgraph.errors import plural
 from dmlgraph.plain_files import open_file
 
 VARIABLE = "DMLGRAPH_DIRECTML"
+SYSTEM = "the system"  # the origin of its own library
 
 # Where Linux systems keep the libraries of Direct3D 12: WSL2 first, then the usual folders.
 SYSTEM_FOLDERS = ("/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
@@ -84,7 +85,7 @@ def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
             check_library(path)
             return Found(path, origin)
     if on_windows():
-        return Found(Path(WINDOWS_NAMES.directml), "the system")  # the system finds it by name
+        return Found(Path(WINDOWS_NAMES.directml), SYSTEM)  # the system finds it by name
     raise LibraryError(
         "there is no DirectML library here",
         hint=f"'dmlgraph directml install' fetches it; {VARIABLE} names one that is elsewhere",
@@ -151,7 +152,7 @@ def _places() -> Iterator[tuple[Path, str]]:
         yield Path(folder) / "capi" / name, "onnxruntime-directml"
     system = None if on_windows() else _in_system(name)
     if system is not None:
-        yield system, "the system"
+        yield system, SYSTEM
 
 
 def _in_system(name: str) -> Path | None:

@@ -619,4 +619,4 @@ def test_adapter_is_described(directml: DirectMLDevice) -> None:
 def test_plain_linux_has_no_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dmlgraph.devices.directml.library.SYSTEM_FOLDERS", ())
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
-    assert find_hardware() == (None, "the system does not have Direct3D 12")
+    assert find_hardware() == ["the system does not have Direct3D 12"]

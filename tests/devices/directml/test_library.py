@@ -359,7 +359,7 @@ class TestOldLibrary:
         path = old_library["WITHOUT_GRAPHS"]
         assert in_process(DMLGRAPH_DIRECTML=str(path)) == (
             f"LibraryError {path} supports only feature level 2.0; "
-            "graphs need DirectML 1.2 (feature level 2.1) or newer"
+            "graphs need DirectML 1.2 (feature level 2.1) or newer ('dmlgraph directml install' fetches a newer one)"
         )
 
     def test_level_is_the_librarys(self, old_library: dict[str, Path]) -> None:
