@@ -26,10 +26,10 @@ def directml() -> None:
     help="A local wheel, for machines without a network.",
 )
 def install(wheel: pathlib.Path | None) -> None:
-    """Fetch DirectML for Linux into your cache.
+    """Fetch DirectML into your cache.
 
-    The version is pinned and its hash checked.  The library is Microsoft's, under the MIT licence, and comes
-    from the wheel of torch-directml.
+    The version is pinned and its hash checked.  The library is Microsoft's, under the MIT licence.  For Linux it comes
+    from the wheel of torch-directml (DirectML 1.13), for Windows from that of onnxruntime-directml (DirectML 1.15).
 
     A system without Direct3D 12 also needs llvmlite.  If it is missing, pip installs it where dmlgraph is installed.
     With --from nothing is downloaded: a message gives the command that installs llvmlite.
@@ -54,6 +54,7 @@ def install(wheel: pathlib.Path | None) -> None:
 
         installed = installer.install(wheel, progress=progress)
     click.echo(f"{'already installed' if installed.already else 'installed'}: {installed.path}")
+    click.echo(f"licence: {installed.licence}")
     device = ready.device()
     ready.prove(device)
     click.echo(f"works: a graph ran on {device}")

@@ -7,6 +7,7 @@ refused, never skipped silently.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import struct
@@ -21,7 +22,8 @@ from dmlgraph.errors import plural
 from dmlgraph.plain_files import open_file
 
 VARIABLE = "DMLGRAPH_DIRECTML"
-SYSTEM = "the system"  # the origin of its own library
+SYSTEM = "the system"  # origins of a library
+INSTALLED = "dmlgraph directml install"
 
 # Where Linux systems keep the libraries of Direct3D 12: WSL2 first, then the usual folders.
 SYSTEM_FOLDERS = ("/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
@@ -80,7 +82,7 @@ def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
             return _required(Path(path), origin)
     for path, origin in _places():
         if _exists(path):
-            if path == install.library_path():
+            if origin == INSTALLED:
                 install.check_installed()
             check_library(path)
             return Found(path, origin)
@@ -145,8 +147,8 @@ def _places() -> Iterator[tuple[Path, str]]:
     name = file_names().directml
     if on_windows():
         yield Path(__file__).parents[2] / name, "beside the package"
-    else:
-        yield install.library_path(), "dmlgraph directml install"
+    with contextlib.suppress(LibraryError):  # there is none for this system
+        yield install.library_path(), INSTALLED
     onnxruntime = importlib.util.find_spec("onnxruntime")  # looks for the package without importing it
     for folder in (onnxruntime and onnxruntime.submodule_search_locations) or ():
         yield Path(folder) / "capi" / name, "onnxruntime-directml"
