@@ -15,6 +15,7 @@
 #include "directml/error.h"
 #include "directml/executable.h"
 #include "directml/library.h"
+#include "directml/probe.h"
 
 namespace dmlgraph {
 namespace {
@@ -188,11 +189,22 @@ void init_library(py::module_& module) {
                                                   "Direct3D 12, DXCore and DirectML; they are never unloaded.")
         .def_static(
             "load",
-            [](std::filesystem::path directml, std::filesystem::path d3d12, std::filesystem::path dxcore) {
-                const LibraryPaths paths{std::move(directml), std::move(d3d12), std::move(dxcore)};
+            [](std::filesystem::path directml, std::filesystem::path d3d12, std::filesystem::path dxcore,
+               std::optional<std::filesystem::path> dxgi) {
+                const LibraryPaths paths{std::move(directml), std::move(d3d12), std::move(dxcore),
+                                         std::move(dxgi).value_or("")};
                 return released([&] { return Library::load(paths); });
             },
-            py::arg("directml"), py::arg("d3d12"), py::arg("dxcore"))
+            py::arg("directml"), py::arg("d3d12"), py::arg("dxcore"), py::arg("dxgi") = std::nullopt)
+        .def_property_readonly("lists_by", [](const Library& self) { return self.create_adapter_factory ? "DXCore" : "DXGI"; })
+        .def_static(
+            "probe",
+            [](std::filesystem::path d3d12, std::filesystem::path dxcore) {
+                const LibraryPaths paths{{}, std::move(d3d12), std::move(dxcore), {}};
+                const Probe probe = released([&] { return probe_direct3d(paths); });
+                return std::pair(probe.problem, probe.stays);
+            },
+            py::arg("d3d12"), py::arg("dxcore"), "Why no adapter works ('': one does), and whether libraries stay.")
         .def("adapters", [](const Library& self) { return released([&] { return list_adapters(self); }); })
         .def(
             "counter",

@@ -62,11 +62,6 @@ int is_cancelled(const void* cancellation) {
     return static_cast<const Cancellation*>(cancellation)->cancelled() ? 1 : 0;
 }
 
-// The feature levels of Direct3D 12 to try, best first. Adapters that are not graphics adapters have only the two last
-// ones: 1_0_CORE computes, 1_0_GENERIC runs the driver's own operators only.
-constexpr std::array graphics_levels{D3D_FEATURE_LEVEL_11_0, D3D_FEATURE_LEVEL_1_0_CORE};
-constexpr std::array other_levels{D3D_FEATURE_LEVEL_1_0_CORE, D3D_FEATURE_LEVEL_1_0_GENERIC};
-
 // How often a failed Signal is repeated, and the time between: it fails when memory is short for a moment.
 constexpr int signal_attempts = 5;
 constexpr std::chrono::milliseconds signal_pause{10};
@@ -114,8 +109,8 @@ void Device::open(bool debug) {
 
 void Device::create_d3d12() {
     HRESULT code = S_OK;
-    for (const auto level : adapter_.kind == AdapterKind::npu ? other_levels : graphics_levels) {
-        code = library_->d3d12_create_device(adapter_.handle.get(), level, ID3D12Device::iid, d3d12_.put());
+    for (const auto level : levels_of(adapter_)) {
+        code = library_->d3d12_create_device(adapter_.unknown(), level, ID3D12Device::iid, d3d12_.put());
         if (succeeded(code)) {
             d3d12_level_ = level;
             return;

@@ -27,10 +27,19 @@ from dmlgraph.devices.directml.errors import (
     DebugLayerError,
     DeviceRemovedError,
     DirectMLError,
+    LibraryError,
 )
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
-from dmlgraph.devices.directml.library import SYSTEM, Direct3D, Found, find_direct3d, find_directml, system_has_direct3d
+from dmlgraph.devices.directml.library import (
+    SYSTEM,
+    Direct3D,
+    Found,
+    find_direct3d,
+    find_directml,
+    on_windows,
+    system_has_direct3d,
+)
 from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.executable import Array, Executable
@@ -75,16 +84,46 @@ def load_runtime(*, software: bool = False, library: str | os.PathLike[str] | No
 
     Raises:
         LibraryError: a library is missing, damaged or too old, or another set is loaded already.
+        AdapterError: no adapter of the system works; nothing stays loaded then.
         SoftwareAdapterError: the software adapter is needed and llvmlite is missing.
     """
     directml = find_directml(library)
     direct3d = find_direct3d(software=software)
+    if not on_windows():
+        _check_system(direct3d)
     if direct3d.software:
         from dmlgraph.devices.directml.software import adapter  # needs llvmlite: imported only if it is used
 
         adapter.load()
-    loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore)
+    loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore, direct3d.dxgi)
     return Runtime(directml, direct3d, loaded, tuple(loaded.adapters()))
+
+
+# The system's Direct3D 12, once it has been tried: it works, or it does not work but cannot be unloaded.
+_working: list[Direct3D] = []
+_lingering: list[Direct3D] = []
+
+
+def _check_system(direct3d: Direct3D) -> None:
+    """Refuses the Direct3D 12 of a Linux system without an adapter that works, before DirectML is loaded."""
+    if direct3d in _working:
+        return
+    if not direct3d.software:
+        problem, stays = _native.Library.probe(direct3d.d3d12, direct3d.dxcore)
+        if not problem:
+            _working.append(direct3d)
+            return
+        if stays:
+            _lingering.append(direct3d)
+        raise AdapterError(
+            f"the system's Direct3D 12 ({direct3d.d3d12}) cannot be used: {problem}",
+            hint=f"'{FAMILY}:{SOFTWARE}' needs no GPU" + (", in another process" if stays else ""),
+        )
+    if _lingering:
+        raise LibraryError(
+            f"the system's Direct3D 12 ({_lingering[0].d3d12}) was tried in this process and stays loaded",
+            hint=f"use '{FAMILY}:{SOFTWARE}' in a process that tries no other adapter",
+        )
 
 
 _open_devices = OpenDevices()
@@ -432,23 +471,29 @@ class AdapterListing:
 
 def list_adapters() -> list[AdapterListing]:
     """All adapters of this machine, the software adapter last."""
+    listings = []
     try:
         runtime = load_runtime()
+    except AdapterError as error:  # the software adapter may still work
+        listings.append(AdapterListing(FAMILY, "DirectML", str(error)))
     except DmlGraphError as error:
         return [AdapterListing(FAMILY, "DirectML", str(error))]
-    listings = []
-    for index, adapter in enumerate(runtime.adapters):
-        name = f"{FAMILY}:{SOFTWARE}" if adapter.kind == SOFTWARE else f"{FAMILY}:{index}"
-        try:
-            level = _level(_open_devices.open(runtime.library, adapter).native)
-        except DmlGraphError as error:
-            listings.append(AdapterListing(name, adapter.name, str(error)))
-        else:
-            listings.append(AdapterListing(name, _describe(adapter, level)))
-    if not any(adapter.kind == SOFTWARE for adapter in runtime.adapters):
+    else:
+        listings += [_list(runtime, index, adapter) for index, adapter in enumerate(runtime.adapters)]
+    name = f"{FAMILY}:{SOFTWARE}"
+    if not any(listing.name == name for listing in listings):
         description = "Direct3D 12 on the processor; only in a process that does not use another adapter"
-        listings.append(AdapterListing(f"{FAMILY}:{SOFTWARE}", description))
+        listings.append(AdapterListing(name, description))
     return listings
+
+
+def _list(runtime: Runtime, index: int, adapter: _native.Adapter) -> AdapterListing:
+    name = f"{FAMILY}:{SOFTWARE}" if adapter.kind == SOFTWARE else f"{FAMILY}:{index}"
+    try:
+        level = _level(_open_devices.open(runtime.library, adapter).native)
+    except DmlGraphError as error:
+        return AdapterListing(name, adapter.name, str(error))
+    return AdapterListing(name, _describe(adapter, level))
 
 
 def find_hardware(*, debug: bool = False) -> list[Callable[[], DirectMLDevice | str] | str]:

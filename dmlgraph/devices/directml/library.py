@@ -36,9 +36,10 @@ class FileNames:
     directml: str
     d3d12: str
     dxcore: str
+    dxgi: str | None = None
 
 
-WINDOWS_NAMES = FileNames("DirectML.dll", "d3d12.dll", "dxcore.dll")
+WINDOWS_NAMES = FileNames("DirectML.dll", "d3d12.dll", "dxcore.dll", "dxgi.dll")
 LINUX_NAMES = FileNames("libdirectml.so", "libd3d12.so", "libdxcore.so")
 
 
@@ -60,11 +61,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Direct3D:
-    """The Direct3D 12 libraries that DirectML runs on; `software`: they are this package's adapter."""
+    """The Direct3D 12 libraries that DirectML runs on; `software`: they are this package's adapter.
+
+    `dxgi` lists the adapters if there is no DXCore, as on Windows before version 2004.
+    """
 
     d3d12: Path
     dxcore: Path
     software: bool
+    dxgi: Path | None = None
 
 
 def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
@@ -106,7 +111,7 @@ def find_direct3d(*, software: bool = False) -> Direct3D:
     """
     names = file_names()
     if on_windows():
-        return Direct3D(Path(names.d3d12), Path(names.dxcore), software=False)
+        return Direct3D(Path(names.d3d12), Path(names.dxcore), software=False, dxgi=Path(str(names.dxgi)))
     if software or not system_has_direct3d():
         from dmlgraph.devices.directml.software.adapter import find_library  # on Linux only
 

@@ -245,7 +245,7 @@ class TestWindows:
     def test_direct3d_is_the_systems(self) -> None:
         for software in (False, True):
             found = library.find_direct3d(software=software)
-            assert found == library.Direct3D(Path("d3d12.dll"), Path("dxcore.dll"), software=False)
+            assert found == library.Direct3D(Path("d3d12.dll"), Path("dxcore.dll"), False, Path("dxgi.dll"))
 
     def test_directml_beside_the_package(self) -> None:
         path, origin = next(library._places())
@@ -256,9 +256,7 @@ class TestWindows:
         assert path.name == "DirectML.dll"
         path.parent.mkdir(parents=True)
         path.write_bytes(b"MZ")
-        with pytest.raises(
-            LibraryError, match=r"DirectML.dll is damaged: .*of onnxruntime-directml"
-        ):
+        with pytest.raises(LibraryError, match=r"DirectML.dll is damaged: .*of onnxruntime-directml"):
             library.find_directml()
         pin(path, monkeypatch)
         assert library.find_directml() == library.Found(path, library.INSTALLED)
