@@ -584,7 +584,7 @@ class TestErrors:
 
     @on_linux
     def test_no_debug_layer(self, directml: DirectMLDevice) -> None:
-        with pytest.raises(DebugLayerError, match="no debug layer"):
+        with pytest.raises(DebugLayerError, match="debug layer"):
             compile_on(directml, ramp([4]), debug=True)
 
     def test_errors_can_be_pickled(self) -> None:
