@@ -1,6 +1,7 @@
 #include "software_adapter/device.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "abi/dxcore.h"
@@ -10,6 +11,7 @@
 #include "software_adapter/features.h"
 #include "software_adapter/fence.h"
 #include "software_adapter/log.h"
+#include "software_adapter/permanent.h"
 #include "software_adapter/pipeline.h"
 #include "software_adapter/queue.h"
 #include "software_adapter/resource.h"
@@ -36,13 +38,21 @@ bool is_list_type(D3D12_COMMAND_LIST_TYPE type) {
            type == D3D12_COMMAND_LIST_TYPE_COPY;
 }
 
+class DebugLayer final : public Permanent<ID3D12Debug> {
+public:
+    void EnableDebugLayer() override {
+        Device::remove_all(DXGI_ERROR_DEVICE_REMOVED, "the debug layer was switched on after the device was made",
+                           [](const Strictness& strict) { return strict.late_debug; });
+    }
+};
+
 uint64_t round_up(uint64_t value, uint64_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
 }
 
 }  // namespace
 
-Device::Device() {
+Device::Device(std::size_t adapter) : state_(adapter) {
     const std::lock_guard lock(devices_mutex);
     devices().push_back(this);
 }
@@ -52,13 +62,39 @@ Device::~Device() {
     std::erase(devices(), this);
 }
 
-void Device::remove_all(HRESULT reason, const std::string& why) {
+HRESULT Device::open(std::size_t adapter, const IID& riid, void** device) {
+    if (!strictness(adapter).one_device) {
+        return create<Device>(riid, device, adapter);
+    }
+    static std::mutex opening;  // two threads must not create two devices
+    const std::lock_guard lock(opening);
+    if (const ComPtr<Device> existing = find(adapter)) {
+        if (existing->state_.removed()) {
+            log("D3D12CreateDevice: the removed device of this adapter still exists");
+            return DXGI_ERROR_DEVICE_REMOVED;
+        }
+        return device ? existing->QueryInterface(riid, device) : S_FALSE;
+    }
+    return create<Device>(riid, device, adapter);
+}
+
+ComPtr<Device> Device::find(std::size_t adapter) {
+    const std::lock_guard lock(devices_mutex);
+    for (auto* device : devices()) {
+        if (device->state_.adapter == adapter && device->add_ref_if_alive()) {
+            return ComPtr<Device>::attach(device);
+        }
+    }
+    return {};
+}
+
+void Device::remove_all(HRESULT reason, const std::string& why, bool (*concerns)(const Strictness&)) {
     // Without the lock: the references that a lost device releases may include the last one to it.
     std::vector<ComPtr<Device>> alive;
     {
         const std::lock_guard lock(devices_mutex);
         for (auto* device : devices()) {
-            if (device->add_ref_if_alive()) {
+            if ((!concerns || concerns(device->state_.strict)) && device->add_ref_if_alive()) {
                 alive.push_back(ComPtr<Device>::attach(device));
             }
         }
@@ -74,11 +110,11 @@ HRESULT Device::make(const IID& riid, void** object, const Arguments&... argumen
 }
 
 LUID Device::GetAdapterLuid() {
-    return adapter_luid;
+    return luid_of(state_.adapter);
 }
 
 HRESULT Device::CheckFeatureSupport(D3D12_FEATURE feature, void* data, uint32_t size) {
-    return check_feature(feature, data, size);
+    return check_feature(state_.strict, feature, data, size);
 }
 
 void Device::RemoveDevice() {
@@ -301,27 +337,44 @@ extern "C" {
 
 SW_EXPORT HRESULT D3D12CreateDevice(IUnknown* adapter, D3D_FEATURE_LEVEL minimum, const IID& riid,
                                     void** device) {
-    if (minimum > max_feature_level) {
-        return DXGI_ERROR_UNSUPPORTED;
+    if (!strictness_error().empty()) {
+        log(strictness_error());
+        return E_INVALIDARG;
     }
+    std::optional<std::size_t> index = 0;
     if (adapter) {
         ComPtr<IDXCoreAdapter> dxcore;
         LUID luid{};
         if (failed(adapter->QueryInterface(IDXCoreAdapter::iid, dxcore.put())) ||
-            failed(dxcore->GetProperty(DXCoreAdapterProperty::InstanceLuid, sizeof luid, &luid)) ||
-            luid != adapter_luid) {
+            failed(dxcore->GetProperty(DXCoreAdapterProperty::InstanceLuid, sizeof luid, &luid))) {
             return E_INVALIDARG;
         }
+        index = adapter_of(luid);
     }
-    return create<Device>(riid, device);
+    if (!index) {
+        return E_INVALIDARG;
+    }
+    return minimum > max_feature_level(strictness(*index)) ? DXGI_ERROR_UNSUPPORTED
+                                                           : Device::open(*index, riid, device);
 }
 
-// There is no debug layer.
-SW_EXPORT HRESULT D3D12GetDebugInterface(const IID&, void** debug) {
-    if (debug) {
-        *debug = nullptr;
+// There is a debug layer, which checks nothing, only if an adapter is strict about it.
+SW_EXPORT HRESULT D3D12GetDebugInterface(const IID& riid, void** debug) {
+    if (!debug) {
+        return E_POINTER;
+    }
+    *debug = nullptr;
+    for (std::size_t adapter = 0; adapter < adapter_count(); ++adapter) {
+        if (strictness(adapter).late_debug) {
+            static auto& layer = *new DebugLayer;
+            return layer.QueryInterface(riid, debug);
+        }
     }
     return E_NOINTERFACE;
+}
+
+const char* sw_strictness_error() {
+    return strictness_error().empty() ? nullptr : strictness_error().c_str();
 }
 
 void sw_remove_device() {

@@ -8,11 +8,15 @@ namespace dmlgraph::software {
 class Device final
     : public Object<ID3D12Device5, ID3D12Device4, ID3D12Device3, ID3D12Device2, ID3D12Device1, ID3D12Device> {
 public:
-    Device();
+    explicit Device(std::size_t adapter);
     ~Device() override;
 
-    // Loses all existing devices.
-    static void remove_all(HRESULT reason, const std::string& why);
+    // D3D12CreateDevice on the adapter with this index. On an adapter that is strict about `one_device` it returns the
+    // existing device, and fails while a removed one still exists.
+    static HRESULT open(std::size_t adapter, const IID& riid, void** device);
+
+    // Loses the existing devices for which `concerns` is true.
+    static void remove_all(HRESULT reason, const std::string& why, bool (*concerns)(const Strictness&) = nullptr);
 
     uint32_t GetNodeCount() override { return 1; }
     LUID GetAdapterLuid() override;
@@ -69,6 +73,9 @@ public:
     HRESULT SetResidencyPriority(uint32_t, ID3D12Pageable* const*, const void*) override { return S_OK; }
 
 private:
+    // The adapter's device, null if there is none.
+    static ComPtr<Device> find(std::size_t adapter);
+
     DeviceOwner owner() { return {ComPtr<ID3D12Device5>(this), &state_}; }
 
     // Makes a child; fails if the device is lost.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "abi/d3d12.h"
+#include "software_adapter/strictness.h"
 #include "software_adapter/timeline.h"
 
 namespace dmlgraph::software {
@@ -15,6 +16,11 @@ using namespace abi;
 
 class DeviceState {
 public:
+    explicit DeviceState(std::size_t adapter) : adapter(adapter), strict(strictness(adapter)) {}
+
+    const std::size_t adapter;  // the adapter's index
+    const Strictness& strict;
+
     // S_OK while the device works, else why it is lost.
     HRESULT removed_reason() const { return removed_reason_; }
     bool removed() const { return removed_reason_ != S_OK; }

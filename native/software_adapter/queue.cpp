@@ -1,6 +1,8 @@
 #include "software_adapter/queue.h"
 
+#include <atomic>
 #include <utility>
+#include <vector>
 
 #include "software_adapter/command_list.h"
 
@@ -9,9 +11,18 @@ namespace {
 
 constexpr uint64_t timestamps_per_second = 1'000'000'000;
 
+// The calls of ExecuteCommandLists on an adapter in this process.
+std::atomic<uint64_t>& calls_of(std::size_t adapter) {
+    static auto& calls = *new std::vector<std::atomic<uint64_t>>(adapter_count());
+    return calls[adapter];
+}
+
 }  // namespace
 
 void CommandQueue::ExecuteCommandLists(uint32_t count, ID3D12CommandList* const* lists) {
+    if (device_state().strict.remove_at && ++calls_of(device_state().adapter) == device_state().strict.remove_at) {
+        device_state().remove(DXGI_ERROR_DEVICE_HUNG, "remove_at asks for it");
+    }
     for (uint32_t i = 0; i < count; ++i) {
         auto commands = static_cast<CommandList*>(lists[i])->commands();
         if (!commands) {

@@ -69,6 +69,8 @@ typedef int (*SwCancelled)(const void* context);
 SW_EXPORT void sw_begin(SwCancelled cancelled, const void* context);
 // Returns whether any work was abandoned.
 SW_EXPORT int sw_end(void);
+// What is wrong with the environment variable that makes the adapter strict (strictness.h), null if nothing is.
+SW_EXPORT const char* sw_strictness_error(void);
 // Loses all existing devices: from now on they report DXGI_ERROR_DEVICE_REMOVED.
 SW_EXPORT void sw_remove_device(void);
 

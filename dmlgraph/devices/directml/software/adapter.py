@@ -147,6 +147,8 @@ class Adapter:
         self._callbacks = callbacks
         # Daemon threads may call them while Python exits and frees its objects.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(callbacks))
+        library.sw_strictness_error.argtypes = []
+        library.sw_strictness_error.restype = ctypes.c_char_p
         library.sw_set_compiler.argtypes = [SwDescribe, SwCompile]
         library.sw_set_compiler.restype = None
         library.sw_counter.argtypes = [ctypes.c_char_p]
@@ -158,6 +160,12 @@ class Adapter:
         library.sw_suppress_dispatches.argtypes = [ctypes.c_int]
         library.sw_suppress_dispatches.restype = None
         library.sw_set_compiler(callbacks.describe, callbacks.compile)
+
+    @property
+    def strictness_error(self) -> str | None:
+        """What is wrong with the environment variable DMLGRAPH_SOFTWARE_STRICT; None if nothing is."""
+        text: bytes | None = self._library.sw_strictness_error()
+        return None if text is None else text.decode()
 
     @property
     def compiler(self) -> Compiler:
@@ -201,7 +209,10 @@ def load() -> Adapter:
 def _load() -> Adapter:
     llvm.binding()
     libraries = [_open(find_library(name)) for name in LIBRARIES]
-    return Adapter(libraries[0], Callbacks(Compiler()))
+    adapter = Adapter(libraries[0], Callbacks(Compiler()))
+    if adapter.strictness_error is not None:
+        raise SoftwareAdapterError(adapter.strictness_error)
+    return adapter
 
 
 def find_library(name: str) -> Path:

@@ -1,0 +1,41 @@
+// The restrictions of real systems that this adapter imposes on request, so that tests meet them.
+//
+// The environment variable DMLGRAPH_SOFTWARE_STRICT holds option names separated by commas, such as
+// "one_device,late_debug,remove_at=3". The table in strictness.cpp lists them. A semicolon starts the options of the
+// next adapter: "npu,core;gpu" makes two adapters. Without the variable there is one adapter without restrictions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace dmlgraph::software {
+
+// The restrictions of one adapter and its devices.
+struct Strictness {
+    // What the adapter is; else it is a software adapter.
+    bool gpu = false;  // hardware that computes only, as some server GPUs do
+    bool npu = false;  // hardware with the attribute GENERIC_ML and no other
+
+    // What its devices can do.
+    bool core = false;        // at most D3D_FEATURE_LEVEL_1_0_CORE
+    bool generic = false;     // at most D3D_FEATURE_LEVEL_1_0_GENERIC
+    bool no_int64 = false;    // shaders do not have 64-bit integers
+    bool no_float64 = false;  // shaders do not have float64
+
+    // How its devices behave.
+    bool one_device = false;      // one device at a time: a removed one must be released before the next is made
+    bool late_debug = false;      // there is a debug layer; switching it on removes all existing devices
+    std::uint64_t remove_at = 0;  // the adapter's Nth call of ExecuteCommandLists removes its devices; 0: none
+};
+
+// The number of adapters: at least 1.
+std::size_t adapter_count();
+
+// The restrictions of an adapter; `adapter` is less than adapter_count().
+const Strictness& strictness(std::size_t adapter);
+
+// What is wrong with the environment variable, empty if nothing is. Then no adapter and no device can be made.
+const std::string& strictness_error();
+
+}  // namespace dmlgraph::software
