@@ -182,11 +182,6 @@ class Cancellation:
     @property
     def cancelled(self) -> bool: ...
 
-class HostTensor(Buffer):
-    """Bytes of an executable's tensor; stays valid after the executable is closed."""
-
-    def __buffer__(self, flags: int, /) -> memoryview[int]: ...
-
 class Executable:
     """A compiled graph with what running it takes.
 
@@ -195,7 +190,8 @@ class Executable:
         FeatureLevelError, DeviceRemovedError, DirectMLError: with the node, where it is known.
     """
 
-    def __init__(self, device: Device, graph: GraphDesc, flags: int = 0) -> None: ...
+    def __init__(self, device: Device, graph: GraphDesc, flags: int = 0, *, timed: bool = False) -> None:
+        """Compiles a graph; if `timed`, `stats` has how long the adapter took for the last run."""
     def initialize(
         self, data: Sequence[np.ndarray[Any, Any] | bytes | None], cancellation: Cancellation | None = None
     ) -> None:
@@ -206,15 +202,19 @@ class Executable:
         Raises:
             CancelledError: it was given up.
         """
-    def execute(self, cancellation: Cancellation | None = None) -> None:
-        """Runs the graph on what stands in the inputs; returns when the outputs are written.
+    def run(
+        self,
+        inputs: Sequence[np.ndarray[Any, Any] | bytes | None],
+        outputs: Sequence[np.ndarray[Any, Any]],
+        cancellation: Cancellation | None = None,
+    ) -> None:
+        """Runs the graph from the inputs' bytes (None for owned inputs) into the outputs' memory.
+
+        At the end of each, up to three bytes that belong to no element may be missing.
 
         Raises:
-            CancelledError: it was given up.
+            CancelledError: it was cancelled, and the outputs are not written.
         """
-    def input(self, index: int) -> HostTensor:
-        """Memory to write an input into that is not owned."""
-    def output(self, index: int) -> HostTensor: ...
     def close(self) -> None:
         """Frees what is held on the device; afterwards only `stats` can be asked."""
     @property

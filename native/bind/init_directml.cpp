@@ -3,7 +3,9 @@
 #include <pybind11/stl/filesystem.h>
 
 #include <array>
+#include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "bind/gil.h"
@@ -101,25 +103,27 @@ GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs,
     return graph;
 }
 
-// The bytes of Python objects, which are kept alive while they are used.
+// The bytes of Python objects, which are kept alive while they are used. Span is one of const bytes, or of bytes that
+// are written.
+template <class Span>
 class HeldBuffers {
 public:
     explicit HeldBuffers(const py::sequence& objects) : views_(objects.size()) {
+        constexpr bool writes = !std::is_const_v<typename Span::element_type>;
         for (std::size_t i = 0; i < views_.size(); ++i) {
-            if (!objects[i].is_none() &&
-                PyObject_GetBuffer(py::object(objects[i]).ptr(), &views_[i], PyBUF_C_CONTIGUOUS) != 0) {
+            if (!objects[i].is_none() && PyObject_GetBuffer(py::object(objects[i]).ptr(), &views_[i],
+                                                            PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0)) != 0) {
                 release();
                 throw py::error_already_set();
             }
-            spans_.emplace_back(static_cast<const std::byte*>(views_[i].buf),
-                                static_cast<std::size_t>(views_[i].len));
+            spans_.emplace_back(static_cast<std::byte*>(views_[i].buf), static_cast<std::size_t>(views_[i].len));
         }
     }
     ~HeldBuffers() { release(); }
     HeldBuffers(const HeldBuffers&) = delete;
     HeldBuffers& operator=(const HeldBuffers&) = delete;
 
-    const std::vector<std::span<const std::byte>>& spans() const { return spans_; }
+    const std::vector<Span>& spans() const { return spans_; }
 
 private:
     void release() {
@@ -129,17 +133,21 @@ private:
     }
 
     std::vector<Py_buffer> views_;  // zeroed
-    std::vector<std::span<const std::byte>> spans_;
+    std::vector<Span> spans_;
 };
+using ReadBuffers = HeldBuffers<std::span<const std::byte>>;
+using WrittenBuffers = HeldBuffers<std::span<std::byte>>;
 
 void initialize(Executable& executable, const py::sequence& data, const Cancellation* cancellation) {
-    const HeldBuffers buffers(data);
+    const ReadBuffers buffers(data);
     released([&] { executable.initialize(buffers.spans(), cancellation); });
 }
 
-py::buffer_info buffer_of(const HostTensor& tensor) {
-    return py::buffer_info(reinterpret_cast<std::uint8_t*>(tensor.bytes.data()),
-                           static_cast<py::ssize_t>(tensor.bytes.size()));
+void run(Executable& executable, const py::sequence& inputs, const py::sequence& outputs,
+         const Cancellation* cancellation) {
+    const ReadBuffers read(inputs);
+    const WrittenBuffers written(outputs);
+    released([&] { executable.run(read.spans(), written.spans(), cancellation); });
 }
 
 std::string_view kind_name(const Adapter& adapter) {
@@ -155,6 +163,13 @@ py::dict as_dict(const ExecutableStats& stats) {
     result["compile_seconds"] = stats.compile_seconds;
     result["initialize_seconds"] = stats.initialize_seconds;
     result["run_seconds"] = stats.run_seconds;
+    if (stats.device_seconds) {
+        result["device_seconds"] = *stats.device_seconds;
+    }
+    if (stats.budget) {
+        result["memory_budget_bytes"] = stats.budget->bytes;
+        result["memory_used_bytes"] = stats.budget->used_bytes;
+    }
     result["runs"] = stats.runs;
     result["initialize_dispatches"] = stats.initialize_dispatches;
     result["dispatches"] = stats.dispatches;
@@ -207,7 +222,8 @@ void init_device(py::module_& module) {
         .def_property_readonly("feature_level",
                                [](const Device& self) { return std::uint32_t{self.feature_level()}; })
         .def_property_readonly("lost", &Device::lost)
-        .def_property_readonly("shares_memory", &Device::shares_memory)
+        .def_property_readonly("shares_memory",
+                               [](Device& self) { return released([&] { return self.shares_memory(); }); })
         .def(
             "supports",
             [](const Device& self, std::uint32_t type) {
@@ -230,24 +246,18 @@ void init_executable(py::module_& module) {
         .def("cancel", &Cancellation::cancel)
         .def_property_readonly("cancelled", &Cancellation::cancelled);
 
-    py::class_<HostTensor>(module, "HostTensor", py::buffer_protocol(),
-                           "Bytes of an executable's tensor; stays valid after the executable is closed.")
-        .def_buffer(&buffer_of);
-
     py::class_<Executable, std::shared_ptr<Executable>>(module, "Executable",
                                                         "A compiled graph with everything needed to run it.")
-        .def(py::init([](std::shared_ptr<Device> device, const GraphDesc& graph, std::uint32_t flags) {
-                 return make_released<Executable>(std::move(device), graph,
-                                                  static_cast<abi::DML_EXECUTION_FLAGS>(flags));
+        .def(py::init([](std::shared_ptr<Device> device, const GraphDesc& graph, std::uint32_t flags, bool timed) {
+                 const ExecutableOptions options{static_cast<abi::DML_EXECUTION_FLAGS>(flags), timed};
+                 return make_released<Executable>(std::move(device), graph, options);
              }),
-             py::arg("device"), py::arg("graph"), py::arg("flags") = 0)
+             py::arg("device"), py::arg("graph"), py::arg("flags") = 0, py::kw_only(), py::arg("timed") = false)
         .def("initialize", &initialize, py::arg("data"), py::arg("cancellation") = nullptr,
              "Copies the bytes of the owned inputs (None for the others) into the persistent resource.")
         .def_property_readonly("device", &Executable::device)
-        .def("execute", releasing(py::overload_cast<const Cancellation*>(&Executable::execute)),
-             py::arg("cancellation") = nullptr)
-        .def("input", releasing(&Executable::input), py::arg("index"))
-        .def("output", releasing(&Executable::output), py::arg("index"))
+        .def("run", &run, py::arg("inputs"), py::arg("outputs"), py::arg("cancellation") = nullptr,
+             "Runs the graph from buffers (None for owned inputs) into buffers.")
         .def("close", releasing(&Executable::close))
         .def_property_readonly(
             "stats", [](const Executable& self) { return as_dict(released([&] { return self.stats(); })); });

@@ -10,23 +10,12 @@
 #include <vector>
 
 #include "directml/adapter.h"
+#include "directml/buffer_pool.h"
 #include "directml/error.h"
+#include "directml/heaps.h"
 #include "directml/library.h"
 
 namespace dmlgraph {
-
-// The most bytes that Direct3D 12 can bind as one buffer: 4 GiB - 64 KiB.
-constexpr std::uint64_t max_buffer_bytes = (std::uint64_t{1} << 32) - (std::uint64_t{1} << 16);
-
-// Throws Error (too_large) for more than that; `what` says what the buffer is for.
-void require_buffer_size(std::uint64_t bytes, std::string_view what, Place place);
-
-enum class BufferKind {
-    device,    // the adapter's own memory
-    upload,    // written by the processor, read by the adapter
-    readback,  // written by the adapter, read by the processor
-    shared,    // written and read by both, if they share memory
-};
 
 struct DeviceOptions {
     bool debug = false;        // the debug layers are on, and errors carry their messages
@@ -44,7 +33,7 @@ private:
 };
 
 // Safe to use from several threads.
-class Device {
+class Device : public std::enable_shared_from_this<Device> {
 public:
     // Throws Error: debug_layer, library (too old), call.
     Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions options);
@@ -61,12 +50,15 @@ public:
 
     bool supports(abi::DML_TENSOR_DATA_TYPE type) const;
 
-    // Whether processor and adapter use the same, cache-coherent memory and the options allow that.
-    bool shares_memory() const { return shares_memory_; }
+    // Whether inputs and outputs lie in memory that processor and adapter share. The first call tries whether that
+    // works, unless the options exclude it; a system that refuses it may remove the device.
+    bool shares_memory();
 
-    // Throws Error (too_large) before anything is allocated.
-    abi::ComPtr<abi::ID3D12Resource> create_buffer(BufferKind kind, std::uint64_t bytes,
-                                                   std::string_view what, Place place);
+    // The buffers of this device's executables.
+    BufferPool& memory() { return memory_; }
+
+    // Of the timestamps that the adapter writes. Throws Error.
+    std::uint64_t ticks_per_second(Place place);
 
     // Submits a closed list and waits until the adapter has finished it. Throws Error (cancelled) if the adapter
     // abandons it; then everything stays valid except what the list wrote.
@@ -96,10 +88,14 @@ private:
     abi::ComPtr<abi::IDMLDevice1> directml_;
     abi::ComPtr<abi::IDMLCommandRecorder> recorder_;
     abi::DML_FEATURE_LEVEL feature_level_{};
+    bool may_share_memory_;
+    std::once_flag sharing_decided_;
     bool shares_memory_ = false;
     std::atomic<bool> lost_ = false;
     std::mutex submission_;
     std::uint64_t fence_value_ = 0;  // guarded by submission_
+    Heaps heaps_{*this};
+    BufferPool memory_{heaps_};
 };
 
 }  // namespace dmlgraph

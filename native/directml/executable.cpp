@@ -97,7 +97,7 @@ Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, Executab
         require_buffer_size(output.bytes, "output '" + output.name + "'", place());
     }
 
-    const bool shared = options.shared.value_or(device_->shares_memory());
+    const bool shared = options.shared ? *options.shared : device_->shares_memory();
     const auto start = Clock::now();
     ComPtr<IDMLCompiledOperator> compiled = compile(*device_, graph_, options.flags);
     set_name(*compiled, graph_.name);

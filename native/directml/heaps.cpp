@@ -1,11 +1,15 @@
 #include "directml/heaps.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "directml/device.h"
+#include "directml/memory_budget.h"
 #include "directml/names.h"
 #include "directml/operator_desc.h"
 
@@ -180,14 +184,14 @@ std::pair<Heaps::Position, std::uint64_t> Heaps::take(BufferKind kind, std::uint
         if (heap->kind != kind) {
             continue;
         }
-        for (const auto [offset, size] : heap->free) {
-            if (size >= bytes) {
-                heap->free.erase(offset);
-                if (size > bytes) {
-                    heap->free[offset + bytes] = size - bytes;
-                }
-                return {heap, offset};
+        const auto fits = std::ranges::find_if(heap->free, [&](const auto& range) { return range.second >= bytes; });
+        if (fits != heap->free.end()) {
+            const auto [offset, size] = *fits;
+            heap->free.erase(fits);
+            if (size > bytes) {
+                heap->free[offset + bytes] = size - bytes;
             }
+            return {heap, offset};
         }
     }
     const std::uint64_t size = bytes >= shared_heap_bytes / 2 ? bytes : shared_heap_bytes;

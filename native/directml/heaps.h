@@ -1,13 +1,13 @@
 // Buffers that are placed in heaps: one heap for many small buffers, one for each large buffer.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "abi/d3d12.h"
 #include "directml/error.h"

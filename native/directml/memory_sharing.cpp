@@ -1,6 +1,8 @@
 #include "directml/memory_sharing.h"
 
 #include <array>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <vector>
 
@@ -18,6 +20,10 @@ using namespace abi;
 
 // The DirectML of Windows 11 22H2. Older ones are not tried.
 constexpr DML_FEATURE_LEVEL least_level = DML_FEATURE_LEVEL_5_0;
+
+// Values of DML_TENSOR_DATA_TYPE and DML_OPERATOR_TYPE.
+constexpr std::uint32_t float32 = 1;
+constexpr std::uint32_t element_wise_identity = 1;
 
 bool has_coherent_memory(ID3D12Device& device) {
     D3D12_FEATURE_DATA_ARCHITECTURE architecture{};
@@ -46,16 +52,21 @@ bool on_arm() {
 #endif
 }
 
+bool may_work(Device& device) {
+    return has_coherent_memory(device.d3d12()) && has_full_level(device.d3d12()) && !on_arm() &&
+           device.feature_level() >= least_level;
+}
+
 // Copies 16 numbers from an input to an output that are both in shared memory.
 bool identity_works(const std::shared_ptr<Device>& device) {
     constexpr std::uint32_t count = 16;
     using Numbers = std::array<float, count>;
     TensorDesc tensor;
-    tensor.data_type = DML_TENSOR_DATA_TYPE_FLOAT32;
+    tensor.data_type = float32;
     tensor.sizes = {1, 1, 1, count};
     tensor.total_bytes = sizeof(Numbers);
     auto identity = std::make_shared<OperatorDesc>();
-    identity->type = DML_OPERATOR_ELEMENT_WISE_IDENTITY;
+    identity->type = element_wise_identity;
     identity->fields = {{FieldKind::tensor, std::optional(tensor)},
                         {FieldKind::tensor, std::optional(tensor)},
                         {FieldKind::scale_bias, std::optional<ScaleBias>()}};
@@ -74,9 +85,9 @@ bool identity_works(const std::shared_ptr<Device>& device) {
         Numbers x;
         std::iota(x.begin(), x.end(), start);
         Numbers y{};
-        const std::array inputs{std::as_bytes(std::span(x))};
-        const std::array outputs{std::as_writable_bytes(std::span(y))};
-        executable.run(inputs, outputs);
+        const std::span<const std::byte> input = std::as_bytes(std::span(x));
+        const std::span<std::byte> output = std::as_writable_bytes(std::span(y));
+        executable.run({&input, 1}, {&output, 1});
         if (x != y) {
             return false;
         }
@@ -87,15 +98,17 @@ bool identity_works(const std::shared_ptr<Device>& device) {
 }  // namespace
 
 bool can_bind_shared_memory(const std::shared_ptr<Device>& device) {
-    if (!has_coherent_memory(device->d3d12()) || !has_full_level(device->d3d12()) || on_arm() ||
-        device->feature_level() < least_level) {
-        return false;
+    static std::mutex mutex;
+    static auto& known = *new std::map<std::uint64_t, bool>;  // by the adapter's LUID
+    const std::lock_guard lock(mutex);
+    const auto [entry, is_new] = known.emplace(device->adapter().luid, false);
+    if (is_new && may_work(*device)) {
+        try {
+            entry->second = identity_works(device);
+        } catch (const Error&) {  // refused
+        }
     }
-    try {
-        return identity_works(device);
-    } catch (const Error&) {
-        return false;
-    }
+    return entry->second;
 }
 
 }  // namespace dmlgraph

@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dmlgraph import _native
 from dmlgraph.devices.device import Device
 from dmlgraph.devices.directml.errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
@@ -24,14 +22,13 @@ from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
 from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, system_has_direct3d
 from dmlgraph.devices.directml.refusal import explained, find
+from dmlgraph.devices.directml.transfer import Result, given_bytes
 from dmlgraph.devices.executable import Array, Executable
 from dmlgraph.devices.interrupts import Watch, interruptible, take_kept
 from dmlgraph.errors import DmlGraphError, listing
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput
+from dmlgraph.lowering import ConstantDescNode, GraphDesc
 from dmlgraph.memory import not_enough_memory
-
-Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 FAMILY = "directml"
 SOFTWARE = "software"
@@ -217,7 +214,8 @@ class DirectMLExecutable(Executable):
     """A compiled graph on a DirectML device.  Safe to use from several threads, which take turns.
 
     `stats` holds added_copies (one dispatch each, to work around DirectML's faults), descriptor_count,
-    temporary_bytes, persistent_bytes, compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and,
+    temporary_bytes, persistent_bytes, memory_budget_bytes and memory_used_bytes (of the adapter, when the graph was
+    compiled), compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and,
     on a software adapter, dispatches (of the last run) and initialize_dispatches.
     """
 
@@ -235,11 +233,6 @@ class DirectMLExecutable(Executable):
     def _prepare(self, native: _native.Device, flags: ExecutionFlag) -> None:
         with _carrying_interruptions():
             self._native = _native.Executable(native, _native_graph(self.graph), int(flags))
-        self._inputs = [
-            None if slot.desc.owned else _HostTensor(slot, self._native.input(index))
-            for index, slot in enumerate(self.graph.inputs)
-        ]
-        self._outputs = [_HostTensor(slot, self._native.output(index)) for index, slot in enumerate(self.graph.outputs)]
         owned = [slot for slot in self.graph.inputs if slot.desc.owned]
         if all(slot.data is not None for slot in owned):
             self._initialize([slot.data for slot in owned if slot.data is not None])
@@ -252,32 +245,39 @@ class DirectMLExecutable(Executable):
         self, arrays: Sequence[Array], targets: Mapping[str, Array], cancellation: _native.Cancellation
     ) -> dict[str, Array]:
         try:
-            with self._lock:  # held from writing the inputs until the outputs are copied
+            with self._lock:
                 self._cancellation = cancellation
-                return super()._run(arrays, targets)
+                self._check_open()
+                return self._run_native(arrays, targets)
         finally:
             self._give_back()
 
-    def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+    def _run_native(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
         self._check_wanted()
-        owned = [array for array, host in zip(inputs, self._inputs, strict=True) if host is None]
+        slots = self.graph.inputs
+        owned = [array for array, slot in zip(arrays, slots, strict=True) if slot.desc.owned]
         if self._initialized_with is None or any(
             new is not old for new, old in zip(owned, self._initialized_with, strict=True)
         ):
             self._initialize(owned)
-        for array, host in zip(inputs, self._inputs, strict=True):
-            if host is not None:
-                host.write(array)
+        given = [
+            None if slot.desc.owned else given_bytes(array, slot.desc)
+            for array, slot in zip(arrays, slots, strict=True)
+        ]
+        results = {slot.name: Result(slot.desc, targets.get(slot.name)) for slot in self.graph.outputs}
         with _carrying_interruptions():
-            self._native.execute(self._cancellation)
+            self._native.run(given, [result.bytes for result in results.values()], self._cancellation)
         self._check_wanted()
         self.stats.update(self._native.stats)
-        return [host.read() for host in self._outputs]
+        return {name: result.array() for name, result in results.items()}
+
+    def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        return list(self._run(inputs, {}).values())
 
     def _initialize(self, owned: Sequence[Array]) -> None:
         """Gives the owned inputs to DirectML, which keeps them in its persistent resource."""
         remaining = iter(owned)
-        data = [slot.desc.pack(next(remaining)) if slot.desc.owned else None for slot in self.graph.inputs]
+        data = [given_bytes(next(remaining), slot.desc) if slot.desc.owned else None for slot in self.graph.inputs]
         self._initialized_with = None
         with _carrying_interruptions():
             self._native.initialize(data, self._cancellation)
@@ -296,29 +296,8 @@ class DirectMLExecutable(Executable):
         if self._closed and self._lock.acquire(blocking=False):
             try:
                 self._native.close()
-                self._inputs, self._outputs = [], []  # they keep the memory alive
             finally:
                 self._lock.release()
-
-
-class _HostTensor:
-    """A tensor in memory through which the processor and the device exchange it."""
-
-    def __init__(self, slot: GraphInput | GraphOutput, memory: _native.HostTensor) -> None:
-        self._desc = slot.desc
-        self._bytes: Buffer = np.frombuffer(memoryview(memory), np.uint8)
-        # A view of the elements; 4-bit types, two to a byte, must be packed and unpacked instead.
-        self._elements = None if slot.desc.dtype.bits == 4 else slot.desc.unpack(self._bytes)
-
-    def write(self, array: Array) -> None:
-        if self._elements is None:
-            self._bytes[...] = self._desc.pack(array)
-        else:
-            np.copyto(self._elements, array)
-
-    def read(self) -> Array:
-        """The elements, valid until the next run."""
-        return self._desc.unpack(self._bytes) if self._elements is None else self._elements
 
 
 def _native_graph(graph: GraphDesc) -> _native.GraphDesc:
