@@ -115,12 +115,13 @@ class Library:
 class Device:
     """An adapter opened for DirectML; safe to use from several threads.
 
-    With `debug` the debug layers are on and errors carry their messages.  With `share_memory` nothing is
+    With `debug` the debug layers are required, and errors carry their messages.  With `share_memory` nothing is
     copied between processor and adapter where they have one memory.
 
     Raises:
-        DebugLayerError: debug, and there is no debug layer.
+        DebugLayerError: debug, and there is no debug layer, or the process already uses Direct3D 12 without it.
         LibraryError: DirectML is too old for graphs.
+        DeviceRemovedError: the adapter's device was removed, and something in the process still holds it.
         DirectMLError: the device cannot be opened.
     """
 
@@ -134,7 +135,20 @@ class Device:
         """The highest DML_FEATURE_LEVEL."""
     @property
     def lost(self) -> bool:
-        """Whether an operation has found the device removed; it stays lost."""
+        """Whether the device was removed; it stays lost."""
+    @property
+    def d3d12_level(self) -> int:
+        """The D3D_FEATURE_LEVEL that it was created with."""
+    @property
+    def debug(self) -> bool:
+        """Whether the debug layers of Direct3D 12 and DirectML are on."""
+    @property
+    def runs_without_timeout(self) -> bool:
+        """Whether a run may take longer than the 2 seconds after which Windows removes the device."""
+    def require_alive(self, graph: str) -> None:
+        """Raises DeviceRemovedError if the device is lost."""
+    def drop(self) -> None:
+        """Releases what a lost device holds; waits for calls that are inside it."""
     @property
     def shares_memory(self) -> bool:
         """Whether processor and adapter work on the same memory and may do so."""

@@ -35,17 +35,17 @@ class Listing:
     missing: str | None = None
 
 
-def choose(name: str, *, threads: int | None = None) -> Choice:
+def choose(name: str, *, threads: int | None = None, debug: bool = False) -> Choice:
     """The device of a name: `auto`, `cpu`, `reference`, `directml`, `directml:1`, `directml:software`.
 
     Args:
         name: as the user writes it.
-        threads: as in `Graph.compile`.
+        threads, debug: as in `Graph.compile`.
 
     Raises:
         DeviceError: the name is unknown, the device cannot be used here, or it does not take a number of threads.
     """
-    choice = _choose(name)
+    choice = _choose(name, debug)
     if threads is None:
         return choice
     if not isinstance(choice.device, CpuDevice):
@@ -55,7 +55,7 @@ def choose(name: str, *, threads: int | None = None) -> Choice:
     return dataclasses.replace(choice, device=CpuDevice(threads))
 
 
-def _choose(name: str) -> Choice:
+def _choose(name: str, debug: bool) -> Choice:
     if not isinstance(name, str):
         raise DeviceError(
             "must be the name of a device", code="kind", field="device", got=name, allowed=listing(_NAMES)
@@ -66,7 +66,7 @@ def _choose(name: str) -> Choice:
         return Choice(name, _EMBEDDED[name](), f"asked for as '{name}'")
     family, _, adapter = name.partition(":")
     if family == _DIRECTML and (adapter in ("", "software") or adapter.isdecimal()):
-        return Choice(name, _directml().DirectMLDevice(adapter), f"asked for as '{name}'")
+        return Choice(name, _directml().DirectMLDevice(adapter, debug=debug), f"asked for as '{name}'")
     raise DeviceError(
         "is not a device",
         code="unknown-device",

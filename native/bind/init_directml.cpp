@@ -21,11 +21,11 @@
 namespace dmlgraph {
 namespace {
 
-// A shared pointer that lets other threads run while the object is destroyed: destruction may wait for work on the
-// adapter, and a software adapter's work may wait for Python. An object that is left when Python exits while threads
-// are at work is not destroyed: they may be inside it.
-template <class T, class... Arguments>
-std::shared_ptr<T> make_released(Arguments&&... arguments) {
+// A shared pointer to what `make` returns, which runs without the lock. The pointer lets other threads run while the
+// object is destroyed: destruction may wait for work on the adapter, and a software adapter's work may wait for Python.
+// An object that is left when Python exits while threads are at work is not destroyed: they may be inside it.
+template <class T, class Function>
+std::shared_ptr<T> make_released(Function make) {
     const auto destroy = [](T* object) {
         if (!Py_IsInitialized() || !PyGILState_Check()) {
             delete object;
@@ -33,8 +33,7 @@ std::shared_ptr<T> make_released(Arguments&&... arguments) {
             released([object] { delete object; });
         }
     };
-    return released(
-        [&] { return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), destroy); });
+    return released([&] { return std::shared_ptr<T>(make(), destroy); });
 }
 
 // A method that is called without the lock.
@@ -140,14 +139,20 @@ using WrittenBuffers = HeldBuffers<std::span<std::byte>>;
 
 void initialize(Executable& executable, const py::sequence& data, const Cancellation* cancellation) {
     const ReadBuffers buffers(data);
-    released([&] { executable.initialize(buffers.spans(), cancellation); });
+    released([&] {
+        const Device::Use use(*executable.device(), executable.place());
+        executable.initialize(buffers.spans(), cancellation);
+    });
 }
 
 void run(Executable& executable, const py::sequence& inputs, const py::sequence& outputs,
          const Cancellation* cancellation) {
     const ReadBuffers read(inputs);
     const WrittenBuffers written(outputs);
-    released([&] { executable.run(read.spans(), written.spans(), cancellation); });
+    released([&] {
+        const Device::Use use(*executable.device(), executable.place());
+        executable.run(read.spans(), written.spans(), cancellation);
+    });
 }
 
 std::string_view kind_name(const Adapter& adapter) {
@@ -213,31 +218,57 @@ void init_device(py::module_& module) {
     py::class_<Device, std::shared_ptr<Device>>(module, "Device", "An adapter opened for DirectML.")
         .def(py::init(
                  [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool share_memory) {
-                     return make_released<Device>(std::move(library), adapter,
-                                                  DeviceOptions{debug, share_memory});
+                     return make_released<Device>(
+                         [&] { return new Device(std::move(library), adapter, DeviceOptions{debug, share_memory}); });
                  }),
              py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false,
              py::arg("share_memory") = true)
         .def_property_readonly("adapter", &Device::adapter)
         .def_property_readonly("feature_level",
                                [](const Device& self) { return std::uint32_t{self.feature_level()}; })
-        .def_property_readonly("lost", &Device::lost)
+        .def_property_readonly("d3d12_level", [](const Device& self) { return std::uint32_t{self.d3d12_level()}; })
+        .def_property_readonly("debug", &Device::debug)
+        .def_property_readonly("runs_without_timeout", &Device::runs_without_timeout)
+        .def_property_readonly("lost", [](const Device& self) { return released([&] { return self.lost(); }); })
         .def_property_readonly("shares_memory",
-                               [](Device& self) { return released([&] { return self.shares_memory(); }); })
+                               [](Device& self) {
+                                   return released([&] {
+                                       const Device::Use use(self);
+                                       return self.shares_memory();
+                                   });
+                               })
         .def(
             "supports",
-            [](const Device& self, std::uint32_t type) {
-                return self.supports(static_cast<abi::DML_TENSOR_DATA_TYPE>(type));
+            [](Device& self, std::uint32_t type) {
+                return released([&] {
+                    const Device::Use use(self);
+                    return self.supports(static_cast<abi::DML_TENSOR_DATA_TYPE>(type));
+                });
             },
             py::arg("data_type"))
         .def(
             "try_compile",
             [](Device& self, const GraphDesc& graph, std::uint32_t flags) {
-                released([&] { compile(self, graph, static_cast<abi::DML_EXECUTION_FLAGS>(flags)); });
+                released([&] {
+                    const Device::Use use(self);
+                    compile(self, graph, static_cast<abi::DML_EXECUTION_FLAGS>(flags));
+                });
             },
             py::arg("graph"), py::arg("flags") = 0, "Compiles a graph and discards the result.")
-        .def("remove", releasing(&Device::remove),
-             "Removes the device on purpose, as a driver crash would.");
+        .def(
+            "remove",
+            [](Device& self) {
+                released([&] {
+                    const Device::Use use(self);
+                    self.remove();
+                });
+            },
+            "Removes the device on purpose, as a driver crash would.")
+        .def(
+            "require_alive",
+            [](Device& self, const std::string& graph) { released([&] { Device::Use(self, {graph, {}}); }); },
+            py::arg("graph"), "Raises DeviceRemovedError if the device is lost.")
+        .def("drop", releasing(&Device::drop), "Releases what a lost device holds.");
 }
 
 void init_executable(py::module_& module) {
@@ -249,8 +280,11 @@ void init_executable(py::module_& module) {
     py::class_<Executable, std::shared_ptr<Executable>>(module, "Executable",
                                                         "A compiled graph with everything needed to run it.")
         .def(py::init([](std::shared_ptr<Device> device, const GraphDesc& graph, std::uint32_t flags, bool timed) {
-                 const ExecutableOptions options{static_cast<abi::DML_EXECUTION_FLAGS>(flags), timed};
-                 return make_released<Executable>(std::move(device), graph, options);
+                 return make_released<Executable>([&] {
+                     const Device::Use use(*device, {graph.name, {}});
+                     const ExecutableOptions options{static_cast<abi::DML_EXECUTION_FLAGS>(flags), timed};
+                     return new Executable(device, graph, options);
+                 });
              }),
              py::arg("device"), py::arg("graph"), py::arg("flags") = 0, py::kw_only(), py::arg("timed") = false)
         .def("initialize", &initialize, py::arg("data"), py::arg("cancellation") = nullptr,

@@ -54,7 +54,10 @@ AdapterKind kind_of(IDXCoreAdapter& adapter) {
     if (!property<bool>(adapter, DXCoreAdapterProperty::IsHardware)) {
         return AdapterKind::software;
     }
-    // Systems older than the NPU attribute list NPUs as adapters that can compute but not draw.
+    // A GPU may compute only. Systems older than the two first attributes tell by the third: their NPUs do not draw.
+    if (adapter.IsAttributeSupported(DXCORE_HARDWARE_TYPE_ATTRIBUTE_GPU)) {
+        return AdapterKind::gpu;
+    }
     const bool npu = adapter.IsAttributeSupported(DXCORE_HARDWARE_TYPE_ATTRIBUTE_NPU) ||
                      !adapter.IsAttributeSupported(DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS);
     return npu ? AdapterKind::npu : AdapterKind::gpu;

@@ -69,11 +69,13 @@ std::shared_ptr<Buffer> BufferPool::create(BufferKind kind, std::uint64_t bytes,
             throw;
         }
     }
-    {
-        const std::lock_guard lock(mutex_);
-        free_.clear();
-    }
+    clear();
     return heaps_.create(kind, bytes, what, place);
+}
+
+void BufferPool::clear() {
+    const std::lock_guard lock(mutex_);
+    free_.clear();
 }
 
 std::shared_ptr<Buffer> BufferPool::take(Free::iterator found) {

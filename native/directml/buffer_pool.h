@@ -70,6 +70,9 @@ public:
     // A buffer for one owner. If there is not enough memory, free buffers of the pool give way.
     std::shared_ptr<Buffer> create(BufferKind kind, std::uint64_t bytes, std::string_view what, Place place);
 
+    // Frees the buffers that are not leased.
+    void clear();
+
 private:
     using Free = std::vector<std::shared_ptr<Buffer>>;
 

@@ -60,12 +60,12 @@ public:
 
     ExecutableStats stats() const;
     const std::shared_ptr<Device>& device() const { return device_; }
+    Place place() const { return {graph_.name, {}}; }
 
 private:
     struct Held;  // everything that is on the device
 
     Held& held();
-    Place place() const { return {graph_.name, {}}; }
     std::string label(std::string_view what) const { return graph_.name + ": " + std::string(what); }
     std::vector<std::uint64_t> input_bytes(bool owned) const;
     std::size_t position(std::size_t input) const;

@@ -124,6 +124,9 @@ void Device::RemoveDevice() {
 // Queues, lists, fences and queries
 
 HRESULT Device::CreateCommandQueue(const D3D12_COMMAND_QUEUE_DESC* desc, const IID& riid, void** queue) {
+    if (desc && state_.strict.gpu_timeout && desc->Flags & D3D12_COMMAND_QUEUE_FLAG_DISABLE_GPU_TIMEOUT) {
+        return E_ACCESSDENIED;
+    }
     return desc && is_list_type(desc->Type) ? make<CommandQueue>(riid, queue, *desc) : E_INVALIDARG;
 }
 

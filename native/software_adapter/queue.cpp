@@ -1,9 +1,10 @@
 #include "software_adapter/queue.h"
 
-#include <atomic>
+#include <chrono>
+#include <thread>
 #include <utility>
-#include <vector>
 
+#include "software_adapter/calls.h"
 #include "software_adapter/command_list.h"
 
 namespace dmlgraph::software {
@@ -11,16 +12,14 @@ namespace {
 
 constexpr uint64_t timestamps_per_second = 1'000'000'000;
 
-// The calls of ExecuteCommandLists on an adapter in this process.
-std::atomic<uint64_t>& calls_of(std::size_t adapter) {
-    static auto& calls = *new std::vector<std::atomic<uint64_t>>(adapter_count());
-    return calls[adapter];
-}
+// How long an asynchronous queue waits before it runs its work.
+constexpr std::chrono::milliseconds delay{20};
 
 }  // namespace
 
 void CommandQueue::ExecuteCommandLists(uint32_t count, ID3D12CommandList* const* lists) {
-    if (device_state().strict.remove_at && ++calls_of(device_state().adapter) == device_state().strict.remove_at) {
+    static Calls executions;
+    if (executions.next(device_state().adapter) == device_state().strict.remove_at) {
         device_state().remove(DXGI_ERROR_DEVICE_HUNG, "remove_at asks for it");
     }
     for (uint32_t i = 0; i < count; ++i) {
@@ -39,6 +38,12 @@ HRESULT CommandQueue::Signal(ID3D12Fence* fence, uint64_t value) {
     }
     if (device_state().removed()) {
         return DXGI_ERROR_DEVICE_REMOVED;
+    }
+    static Calls signals;
+    const auto& strict = device_state().strict;
+    const auto call = signals.next(device_state().adapter);
+    if (call == strict.fail_signal || (strict.fail_signals_from && call >= strict.fail_signals_from)) {
+        return E_OUTOFMEMORY;
     }
     submit(SignalWork{ComPtr(static_cast<Fence*>(fence)), value});
     return S_OK;
@@ -78,6 +83,13 @@ void CommandQueue::submit(Work work) {
         if (std::exchange(running_, true)) {
             return;
         }
+    }
+    if (device_state().strict.async) {
+        std::thread([queue = ComPtr(this)] {
+            std::this_thread::sleep_for(delay);
+            queue->run_pending();
+        }).detach();
+        return;
     }
     run_pending();
 }

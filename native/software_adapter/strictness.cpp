@@ -31,7 +31,12 @@ constexpr Option options[] = {
     {"no_float64", &Strictness::no_float64, false},
     {"one_device", &Strictness::one_device, true},
     {"late_debug", &Strictness::late_debug, true},
+    {"gpu_timeout", &Strictness::gpu_timeout, true},
+    {"async", &Strictness::async, false},
     {"remove_at", &Strictness::remove_at, false},
+    {"fail_signal", &Strictness::fail_signal, false},
+    {"fail_signals_from", &Strictness::fail_signals_from, false},
+    {"fail_event", &Strictness::fail_event, false},
 };
 
 std::string refusal(std::string_view word) {

@@ -12,15 +12,17 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dmlgraph import _native
 from dmlgraph.devices.device import Device
+from dmlgraph.devices.directml.data_types import type_problems
 from dmlgraph.devices.directml.errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
 from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, system_has_direct3d
+from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.directml.transfer import Result, given_bytes
 from dmlgraph.devices.executable import Array, Executable
@@ -74,35 +76,7 @@ def load_runtime(*, software: bool = False, library: str | os.PathLike[str] | No
     return Runtime(directml, direct3d, loaded, tuple(loaded.adapters()))
 
 
-class _OpenDevices:
-    """The native devices in use, so that all executables of an adapter share one."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._devices: dict[tuple[int, bool, bool], _native.Device] = {}
-
-    def open(
-        self, runtime: Runtime, adapter: _native.Adapter, *, debug: bool = False, share_memory: bool = True
-    ) -> _native.Device:
-        """The adapter's device; a new one if none is open yet or the last one was lost."""
-        key = (adapter.luid, debug, share_memory)
-
-        def find() -> _native.Device | None:
-            device = self._devices.get(key)
-            return None if device is None or device.lost else device
-
-        def make() -> _native.Device:
-            with self._lock:
-                device = find()
-                if device is None:
-                    device = _native.Device(runtime.library, adapter, debug=debug, share_memory=share_memory)
-                    self._devices[key] = device
-                return device
-
-        return find() or interruptible(make)
-
-
-_open_devices = _OpenDevices()
+_open_devices = OpenDevices()
 
 
 class DirectMLDevice(Device):
@@ -119,6 +93,7 @@ class DirectMLDevice(Device):
         *,
         library: str | os.PathLike[str] | None = None,
         share_memory: bool = True,
+        debug: bool = False,
     ) -> None:
         """Opens an adapter.
 
@@ -126,21 +101,39 @@ class DirectMLDevice(Device):
             choice: what follows `directml:`; an index, `software`, or empty for the first adapter.
             library: as in `load_runtime`.
             share_memory: copy nothing between processor and adapter if they share memory.
+            debug: require the debug layers, as in `compile`.
 
         Raises:
             AdapterError: the adapter does not exist.
+            DebugLayerError: as `compile`.
             LibraryError, SoftwareAdapterError: as `load_runtime`.
         """
         self.name = f"{FAMILY}:{choice}" if choice else FAMILY
         self.runtime = load_runtime(software=choice == SOFTWARE, library=library)
+        self._choice, self._share_memory = choice, share_memory
+        self._losses = _open_devices.losses
         self.adapter = _choose(self.runtime.adapters, choice)
-        self._share_memory = share_memory
-        native = self._open()
-        self.level = _level(native)
+        self.level = _level(self._open(debug=debug).native)
         self.description = _describe(self.adapter, self.level)
 
-    def _open(self, *, debug: bool = False) -> _native.Device:
-        return _open_devices.open(self.runtime, self.adapter, debug=debug, share_memory=self._share_memory)
+    def _open(self, *, debug: bool = False) -> OpenDevice:
+        _open_devices.drop_lost()
+        if self._losses != _open_devices.losses:
+            self._list_anew()
+        return _open_devices.open(self.runtime.library, self.adapter, debug=debug, share_memory=self._share_memory)
+
+    def _open_to_run(self, *, debug: bool) -> OpenDevice:
+        """The same, once it is known what memory it takes: a system may remove a device that tries shared memory."""
+        opened = self._open(debug=debug)
+        interruptible(lambda: opened.native.shares_memory)
+        return self._open(debug=debug) if opened.native.lost else opened
+
+    def _list_anew(self) -> None:
+        """After a loss: the adapter may be gone, or have another identity."""
+        self._losses = _open_devices.losses
+        self.runtime = replace(self.runtime, adapters=tuple(self.runtime.library.adapters()))
+        same = (each for each in self.runtime.adapters if each.luid == self.adapter.luid)
+        self.adapter = next(same, None) or _choose(self.runtime.adapters, self._choice)
 
     def compile(
         self,
@@ -155,19 +148,27 @@ class DirectMLDevice(Device):
         Args:
             graph: lowered for this device's level.
             reason: why this device was chosen.
-            debug: switch on the debug layers of Direct3D 12 and DirectML; errors then carry their messages.
+            debug: require the debug layers of Direct3D 12 and DirectML; errors then carry their messages.
             flags: how DirectML may compile it.
 
         Raises:
-            DirectMLError: DirectML refuses the graph, a buffer is too large, or the device is lost.  If the graph is
-                refused, the error names the nodes of the smallest part that is refused.
+            DebugLayerError: a debug layer is missing, or the process already uses Direct3D 12 without it.
+            DirectMLError: the device lacks a data type, DirectML refuses the graph, a buffer is too large, or the
+                device is lost.  If the graph is refused, the error names the nodes of the smallest part that is
+                refused.
         """
-        native = self._open(debug=debug)
+        opened = self._open_to_run(debug=debug)
+        problems = list(type_problems(graph, opened.types))
+        if problems:
+            raise DirectMLError(problems, graph=graph.name)
         safe, added = make_safe(graph)
         try:
-            executable = DirectMLExecutable(safe, self.name, reason, native, flags)
+            executable = DirectMLExecutable(safe, self.name, reason, opened, flags)
+        except DeviceRemovedError:
+            _open_devices.drop_lost()
+            raise
         except DirectMLError as error:
-            if error.call != "CompileGraph" or isinstance(error, DeviceRemovedError):
+            if error.call != "CompileGraph":
                 raise
             raise self._explained(error, safe, flags) from None
         executable.stats["added_copies"] = added
@@ -176,10 +177,13 @@ class DirectMLDevice(Device):
     def _explained(self, error: DirectMLError, graph: GraphDesc, flags: ExecutionFlag) -> DirectMLError:
         """The error of CompileGraph with the nodes that are refused.
 
-        The search uses a separate device: if a part removes it, other executables lose nothing.
+        The search uses a separate device of DirectML: if a part removes it, other executables lose nothing.
         """
         try:
             own = _native.Device(self.runtime.library, self.adapter, share_memory=self._share_memory)
+        except DirectMLError:  # only the refusal is known
+            return error
+        try:
 
             def refuses(part: GraphDesc) -> bool:
                 try:
@@ -191,8 +195,10 @@ class DirectMLDevice(Device):
                 return False
 
             return explained(error, find(graph, refuses))
-        except DirectMLError:  # the device was removed, or a new one cannot be opened: only the refusal is known
+        except DirectMLError:  # the device was removed: only the refusal is known
             return error
+        finally:
+            own.drop()
 
 
 @contextlib.contextmanager
@@ -219,20 +225,24 @@ class DirectMLExecutable(Executable):
     on a software adapter, dispatches (of the last run) and initialize_dispatches.
     """
 
-    def __init__(
-        self, graph: GraphDesc, device: str, reason: str, native: _native.Device, flags: ExecutionFlag
-    ) -> None:
+    def __init__(self, graph: GraphDesc, device: str, reason: str, opened: OpenDevice, flags: ExecutionFlag) -> None:
         super().__init__(graph, device, reason)
+        self._device = opened.native
         self._lock = threading.Lock()
         self._watch = Watch()
         self._cancellation = _native.Cancellation()  # of the run that has the lock
         self._initialized_with: list[Array] | None = None
-        interruptible(lambda: self._prepare(native, flags), lambda _: self._cancellation.cancel())
+        opened.add(self)
+        try:
+            interruptible(lambda: self._prepare(flags), lambda _: self._cancellation.cancel())
+        except DeviceRemovedError:
+            self.lose()
+            raise
         self.stats = dict(self._native.stats)
 
-    def _prepare(self, native: _native.Device, flags: ExecutionFlag) -> None:
+    def _prepare(self, flags: ExecutionFlag) -> None:
         with _carrying_interruptions():
-            self._native = _native.Executable(native, _native_graph(self.graph), int(flags))
+            self._native = _native.Executable(self._device, _native_graph(self.graph), int(flags))
         owned = [slot for slot in self.graph.inputs if slot.desc.owned]
         if all(slot.data is not None for slot in owned):
             self._initialize([slot.data for slot in owned if slot.data is not None])
@@ -249,11 +259,15 @@ class DirectMLExecutable(Executable):
                 self._cancellation = cancellation
                 self._check_open()
                 return self._run_native(arrays, targets)
+        except DeviceRemovedError:
+            _open_devices.drop_lost()
+            raise
         finally:
             self._give_back()
 
     def _run_native(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
         self._check_wanted()
+        self._device.require_alive(self.graph.name)
         slots = self.graph.inputs
         owned = [array for array, slot in zip(arrays, slots, strict=True) if slot.desc.owned]
         if self._initialized_with is None or any(
@@ -291,13 +305,22 @@ class DirectMLExecutable(Executable):
         super().close()
         self._give_back()
 
+    def lose(self) -> None:
+        """Frees what is on the device, which is lost, after the current run; later runs raise DeviceRemovedError."""
+        with self._lock:
+            self._release()
+
     def _give_back(self) -> None:
         """Frees what a closed executable holds: now, or after the current run."""
         if self._closed and self._lock.acquire(blocking=False):
             try:
-                self._native.close()
+                self._release()
             finally:
                 self._lock.release()
+
+    def _release(self) -> None:
+        if hasattr(self, "_native"):  # else it was not compiled
+            self._native.close()
 
 
 def _native_graph(graph: GraphDesc) -> _native.GraphDesc:
@@ -383,7 +406,7 @@ def list_adapters() -> list[AdapterListing]:
     for index, adapter in enumerate(runtime.adapters):
         name = f"{FAMILY}:{SOFTWARE}" if adapter.kind == SOFTWARE else f"{FAMILY}:{index}"
         try:
-            level = _level(_open_devices.open(runtime, adapter))
+            level = _level(_open_devices.open(runtime.library, adapter).native)
         except DmlGraphError as error:
             listings.append(AdapterListing(name, adapter.name, str(error)))
         else:

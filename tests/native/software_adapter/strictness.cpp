@@ -1,4 +1,7 @@
 // The restrictions that the environment asks for: each one bites.
+#include <chrono>
+#include <thread>
+
 #include "abi/dxcore.h"
 #include "harness.h"
 
@@ -156,4 +159,45 @@ STRICT_CHECK(several_adapters, "npu,core;gpu,no_int64;") {
     CHECK_OK(D3D12CreateDevice(software.get(), D3D_FEATURE_LEVEL_11_0, ID3D12Device::iid, device.put()));
     CHECK_OK(device->CheckFeatureSupport(D3D12_FEATURE_D3D12_OPTIONS1, &options, sizeof options));
     CHECK(options.Int64ShaderOps);
+}
+
+STRICT_CHECK(queue_with_the_timeout, "gpu_timeout") {
+    auto device = create_device();
+    D3D12_COMMAND_QUEUE_DESC desc{D3D12_COMMAND_LIST_TYPE_COMPUTE, 0, D3D12_COMMAND_QUEUE_FLAG_DISABLE_GPU_TIMEOUT, 0};
+    ComPtr<ID3D12CommandQueue> queue;
+    CHECK_EQUAL(device->CreateCommandQueue(&desc, ID3D12CommandQueue::iid, queue.put()), E_ACCESSDENIED);
+    desc.Flags = D3D12_COMMAND_QUEUE_FLAG_NONE;
+    CHECK_OK(device->CreateCommandQueue(&desc, ID3D12CommandQueue::iid, queue.put()));
+}
+
+STRICT_CHECK(failing_signals, "fail_signal=2") {
+    Bench bench;
+    CHECK_OK(bench.queue->Signal(bench.fence.get(), 1));
+    CHECK_EQUAL(bench.queue->Signal(bench.fence.get(), 2), E_OUTOFMEMORY);
+    CHECK_EQUAL(bench.fence->GetCompletedValue(), 1);
+    CHECK_OK(bench.queue->Signal(bench.fence.get(), 2));
+}
+
+STRICT_CHECK(signals_that_keep_failing, "fail_signals_from=2") {
+    Bench bench;
+    CHECK_OK(bench.queue->Signal(bench.fence.get(), 1));
+    CHECK_EQUAL(bench.queue->Signal(bench.fence.get(), 2), E_OUTOFMEMORY);
+    CHECK_EQUAL(bench.queue->Signal(bench.fence.get(), 2), E_OUTOFMEMORY);
+}
+
+STRICT_CHECK(asynchronous_queue, "async,fail_event=1") {
+    Bench bench;
+    OneBuffer one(bench, "count_groups", 4);
+    one.dispatch(bench, 4);
+    CHECK_OK(bench.list->Close());
+    bench.submit();
+    CHECK_OK(bench.queue->Signal(bench.fence.get(), 1));
+    CHECK_EQUAL(bench.fence->GetCompletedValue(), 0);  // the work has not begun
+    CHECK_EQUAL(bench.fence->SetEventOnCompletion(1, nullptr), E_OUTOFMEMORY);
+    CHECK_OK(bench.fence->SetEventOnCompletion(1, nullptr));
+    CHECK_EQUAL(bench.fence->GetCompletedValue(), 1);
+    bench.fence_value = 1;
+    bench.reset();
+    CHECK(bench.read<uint32_t>(one.buffer.get()) == std::vector<uint32_t>(4, 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the queue's thread releases the queue
 }
