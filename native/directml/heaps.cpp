@@ -205,9 +205,9 @@ std::pair<Heaps::Position, std::uint64_t> Heaps::take(BufferKind kind, std::uint
             held += heap.bytes;
         }
         Error error(ErrorKind::call, call + " failed with " + describe(code) + ": not enough memory; " +
-                                         "the graphs of this process hold " + gibibytes(held));
+                                         "the graphs on this device hold " + gibibytes(held));
         if (const auto budget = query_memory_budget(device_.adapter())) {
-            error.message += ", and of the adapter's budget for it, " + gibibytes(budget->bytes) + ", " +
+            error.message += ", and of the adapter's budget for this process, " + gibibytes(budget->bytes) + ", " +
                              gibibytes(budget->used_bytes) + " are in use";
         }
         error.call = "CreateHeap";

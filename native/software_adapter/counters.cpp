@@ -27,6 +27,7 @@ const NamedCounter named_counters[] = {
     {"not_implemented", counters.not_implemented, true},
     {"live_objects", counters.live_objects, false},
     {"live_bytes", counters.live_bytes, false},
+    {"device_bytes", counters.device_bytes, false},
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ struct Counters {
     Counter not_implemented;     // calls of methods that are not implemented
     Counter live_objects;        // existing Direct3D objects
     Counter live_bytes;          // memory of existing heaps and committed resources
+    Counter device_bytes;        // the part of it that is of the default type
 };
 
 extern Counters counters;

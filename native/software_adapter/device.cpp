@@ -233,6 +233,12 @@ void Device::CreateUnorderedAccessView(ID3D12Resource* resource, ID3D12Resource*
                       "creating a view: only views of buffers, with a desc and without a counter, are supported");
         return;
     }
+    const auto* target_buffer = static_cast<Resource*>(resource);
+    if (target_buffer && !target_buffer->allows_unordered_access()) {
+        state_.remove(DXGI_ERROR_INVALID_CALL,
+                      "creating a view: an unordered access view of a buffer that does not allow them");
+        return;
+    }
     const auto& buffer = desc->Buffer;
     const bool raw = (buffer.Flags & D3D12_BUFFER_UAV_FLAG_RAW) != 0;
     write_buffer_view(

@@ -113,6 +113,7 @@ void CommandQueue::run_pending() {
 bool CommandQueue::run(const ExecuteWork& work) {
     ++counters.command_lists;
     if (!device_state().removed()) {
+        device_state().spoil_mappings();
         software::run(*work.commands);
     }
     return true;
