@@ -23,9 +23,10 @@ from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
 from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, system_has_direct3d
 from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices
+from dmlgraph.devices.directml.profile import steps
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.directml.transfer import Result, given_bytes
-from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.devices.executable import Array, Executable, Step
 from dmlgraph.devices.interrupts import Watch, interruptible, take_kept
 from dmlgraph.errors import DmlGraphError, listing
 from dmlgraph.levels import FeatureLevel
@@ -227,7 +228,7 @@ class DirectMLExecutable(Executable):
 
     def __init__(self, graph: GraphDesc, device: str, reason: str, opened: OpenDevice, flags: ExecutionFlag) -> None:
         super().__init__(graph, device, reason)
-        self._device = opened.native
+        self._device, self._flags = opened.native, flags
         self._lock = threading.Lock()
         self._watch = Watch()
         self._cancellation = _native.Cancellation()  # of the run that has the lock
@@ -287,6 +288,31 @@ class DirectMLExecutable(Executable):
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
         return list(self._run(inputs, {}).values())
+
+    def _profile(self, inputs: Sequence[Array]) -> list[Step]:
+        cancellation = _native.Cancellation()
+
+        def run(part: GraphDesc, arrays: Sequence[Array]) -> tuple[Sequence[Array], float]:
+            safe, _ = make_safe(part)
+            data = [given_bytes(array, slot.desc) for array, slot in zip(arrays, safe.inputs, strict=True)]
+            results = [Result(slot.desc, None) for slot in safe.outputs]
+            written = [result.bytes for result in results]
+            owned = [slot.desc.owned for slot in safe.inputs]
+            with _carrying_interruptions():
+                single = _native.Executable(self._device, _native_graph(safe), int(self._flags), timed=True)
+                single.initialize([each if own else None for each, own in zip(data, owned, strict=True)], cancellation)
+                given = [None if own else each for each, own in zip(data, owned, strict=True)]
+                single.run(given, written, cancellation)  # compiles the shaders
+                single.run(given, written, cancellation)
+            seconds = single.stats["device_seconds"]
+            single.close()
+            return [result.array() for result in results], seconds
+
+        try:
+            return interruptible(lambda: list(steps(self.graph, inputs, run)), lambda _: cancellation.cancel())
+        except DeviceRemovedError:
+            _open_devices.drop_lost()
+            raise
 
     def _initialize(self, owned: Sequence[Array]) -> None:
         """Gives the owned inputs to DirectML, which keeps them in its persistent resource."""
