@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from typing_extensions import Buffer
 
 class TensorDesc:
     """A DML_BUFFER_TENSOR_DESC; sizes and strides in elements."""
@@ -107,6 +107,9 @@ class Library:
         Raises:
             LibraryError: one cannot be loaded, or the process uses other ones already.
         """
+    @property
+    def files(self) -> list[tuple[Path, str]]:
+        """The files of DirectML, Direct3D 12 and DXCore that were loaded, and their versions, which may be empty."""
     def adapters(self) -> list[Adapter]:
         """Adapters that can compute, hardware first."""
     def counter(self, name: str) -> int | None:

@@ -200,6 +200,16 @@ void init_library(py::module_& module) {
                 return released([&] { return Library::load(paths); });
             },
             py::arg("directml"), py::arg("d3d12"), py::arg("dxcore"))
+        .def_property_readonly(
+            "files",
+            [](const Library& self) {
+                std::vector<std::pair<std::filesystem::path, std::string>> files;
+                for (const SharedLibrary* file : self.files()) {
+                    files.emplace_back(file->path(), file->version());
+                }
+                return files;
+            },
+            "The files of DirectML, Direct3D 12 and DXCore, and their versions, which may be empty.")
         .def("adapters", [](const Library& self) { return released([&] { return list_adapters(self); }); })
         .def(
             "counter",

@@ -115,7 +115,7 @@ void Device::create_directml(bool debug_wanted, bool debug_required) {
         code = create(DML_CREATE_DEVICE_FLAG_NONE);
     }
     if (failed(code) && !removed() && d3d12_level_ == D3D_FEATURE_LEVEL_1_0_GENERIC) {
-        Error error(ErrorKind::library, library_->paths().directml.string() + " does not run on " + adapter_.name +
+        Error error(ErrorKind::library, utf8(library_->paths().directml) + " does not run on " + adapter_.name +
                                             ", which only has feature level 1_0_GENERIC: DMLCreateDevice1 failed with " +
                                             describe(code) + "; a newer DirectML may");
         error.call = "DMLCreateDevice1";
@@ -127,7 +127,7 @@ void Device::create_directml(bool debug_wanted, bool debug_required) {
     feature_level_ = highest_level(*device);
     directml_ = device.as<IDMLDevice1>();
     if (!directml_) {
-        throw Error(ErrorKind::library, library_->paths().directml.string() + " supports only feature level " +
+        throw Error(ErrorKind::library, utf8(library_->paths().directml) + " supports only feature level " +
                                             level_text(feature_level_) +
                                             "; graphs need DirectML 1.2 (feature level 2.1) or newer");
     }

@@ -1,6 +1,7 @@
 // The three libraries that a DirectML program needs, loaded once per process.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -30,6 +31,9 @@ public:
     static std::shared_ptr<Library> load(const LibraryPaths& paths);
 
     const LibraryPaths& paths() const { return paths_; }
+
+    // The files that were loaded, which may be others than the paths say, and their versions.
+    std::array<const SharedLibrary*, 3> files() const { return {&directml_, &d3d12_, &dxcore_}; }
 
     // A software adapter counts its work: dispatches, live objects, ...
     bool has_counters() const { return counter_ != nullptr; }

@@ -6,11 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#ifdef _WIN32
-#include <windows.h>
-#endif
-
 #include "directml/executable.h"
+#include "directml/host.h"
 #include "directml/operator_desc.h"
 
 namespace dmlgraph {
@@ -39,19 +36,7 @@ bool has_full_level(ID3D12Device& device) {
            data.MaxSupportedFeatureLevel >= D3D_FEATURE_LEVEL_11_0;
 }
 
-// ARM's caches are not coherent with every adapter. A program for x86-64 may be emulated there.
-bool on_arm() {
-#if defined(__aarch64__) || defined(_M_ARM64)
-    return true;
-#elif defined(_WIN32)
-    USHORT process = 0;
-    USHORT machine = 0;
-    return !IsWow64Process2(GetCurrentProcess(), &process, &machine) || machine == IMAGE_FILE_MACHINE_ARM64;
-#else
-    return false;
-#endif
-}
-
+// ARM's caches are not coherent with every adapter.
 bool may_work(Device& device) {
     return has_coherent_memory(device.d3d12()) && has_full_level(device.d3d12()) && !on_arm() &&
            device.feature_level() >= least_level;
