@@ -129,7 +129,7 @@ class Device:
     """
 
     def __init__(
-        self, library: Library, adapter: Adapter, *, debug: bool = False, share_memory: bool = True
+        self, library: Library, adapter: Adapter, *, debug: bool = False, gpu_validation: bool = False, share_memory: bool = True
     ) -> None: ...
     @property
     def adapter(self) -> Adapter: ...

@@ -220,6 +220,11 @@ void init_library(py::module_& module) {
             py::arg("name"), "The value of a software adapter's counter; None if the counter does not exist.");
 }
 
+bool uses_shared(Device& device) {
+    const Device::Use use(device);
+    return device.shares_memory();
+}
+
 void init_device(py::module_& module) {
     py::class_<GraphDesc>(module, "GraphDesc", "DML_GRAPH_DESC as plain data.")
         .def(py::init(&make_graph), py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("nodes"),
@@ -227,11 +232,12 @@ void init_device(py::module_& module) {
 
     py::class_<Device, std::shared_ptr<Device>>(module, "Device", "An adapter opened for DirectML.")
         .def(py::init(
-                 [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool share_memory) {
+                 [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool gpu_validation,
+                    bool share_memory) {
                      return make_released<Device>(
-                         [&] { return new Device(std::move(library), adapter, DeviceOptions{debug, share_memory}); });
+                         [&] { return new Device(std::move(library), adapter, DeviceOptions{debug, gpu_validation, share_memory}); });
                  }),
-             py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false,
+             py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false, py::arg("gpu_validation") = false,
              py::arg("share_memory") = true)
         .def_property_readonly("adapter", &Device::adapter)
         .def_property_readonly("feature_level",
@@ -240,13 +246,7 @@ void init_device(py::module_& module) {
         .def_property_readonly("debug", &Device::debug)
         .def_property_readonly("runs_without_timeout", &Device::runs_without_timeout)
         .def_property_readonly("lost", [](const Device& self) { return released([&] { return self.lost(); }); })
-        .def_property_readonly("shares_memory",
-                               [](Device& self) {
-                                   return released([&] {
-                                       const Device::Use use(self);
-                                       return self.shares_memory();
-                                   });
-                               })
+        .def_property_readonly("shares_memory", [](Device& self) { return released([&] { return uses_shared(self); }); })
         .def(
             "supports",
             [](Device& self, std::uint32_t type) {

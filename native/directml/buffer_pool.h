@@ -38,6 +38,7 @@ public:
         ~Lease();
 
         const Buffer& operator[](std::size_t need) const { return *buffers_[need]; }
+        const std::vector<std::shared_ptr<Buffer>>& buffers() const { return buffers_; }
         // Their identities: a command list that was recorded with these buffers needs the same ones.
         std::vector<std::uint64_t> ids() const;
 

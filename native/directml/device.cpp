@@ -9,6 +9,7 @@
 #include "directml/memory_sharing.h"
 #include "directml/names.h"
 #include "directml/operator_desc.h"
+#include "directml/removal.h"
 
 namespace dmlgraph {
 namespace {
@@ -55,7 +56,7 @@ std::string level_text(DML_FEATURE_LEVEL level) {
 
 Device::Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions options)
     : library_(std::move(library)), adapter_(std::move(adapter)), may_share_memory_(options.share_memory) {
-    open(options.debug);
+    open(options);
     create_queue();
     check(d3d12_->CreateFence(0, D3D12_FENCE_FLAG_NONE, ID3D12Fence::iid, fence_.put()), "CreateFence");
     check(directml_->CreateCommandRecorder(IDMLCommandRecorder::iid, recorder_.put()),
@@ -67,10 +68,10 @@ Device::Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions 
     set_name(*recorder_, "recorder");
 }
 
-void Device::open(bool debug) {
-    const bool layer = decide_debug_layer(*library_, debug);
+void Device::open(DeviceOptions options) {
+    const bool layer = decide_debug_layer(*library_, options.debug, options.gpu_validation);
     create_d3d12();
-    create_directml(layer, debug);
+    create_directml(layer, options.debug);
     if (layer) {
         info_queue_ = d3d12_.as<ID3D12InfoQueue>();
     }
@@ -270,6 +271,10 @@ void Device::drop() {
 void Device::note_removed() {
     if (d3d12_) {
         d3d12_reason_ = d3d12_->GetDeviceRemovedReason();
+        const std::lock_guard lock(progress_mutex_);
+        if (progress_.empty()) {
+            progress_ = describe_progress(*d3d12_);
+        }
     }
     if (directml_) {
         directml_reason_ = directml_->GetDeviceRemovedReason();
@@ -290,6 +295,8 @@ void Device::fail_removed(std::string_view call, Place place) {
     error.graph = place.graph;
     error.node = place.node;
     error.debug_messages = take_debug_messages();
+    const std::lock_guard lock(progress_mutex_);
+    error.debug_messages.insert(error.debug_messages.end(), progress_.begin(), progress_.end());
     throw error;
 }
 

@@ -20,6 +20,7 @@ namespace dmlgraph {
 
 struct DeviceOptions {
     bool debug = false;        // the debug layers are required, and errors carry their messages
+    bool gpu_validation = false;  // the layer, if this device decides it, also checks what shaders do; much slower
     bool share_memory = true;  // if processor and adapter share memory, nothing is copied between them
 };
 
@@ -100,7 +101,7 @@ public:
     void remove();
 
 private:
-    void open(bool debug);
+    void open(DeviceOptions options);
     void create_d3d12();
     void create_directml(bool debug_wanted, bool debug_required);
     void create_queue();
@@ -130,6 +131,8 @@ private:
     std::atomic<bool> lost_ = false;
     std::atomic<abi::HRESULT> d3d12_reason_ = 0;  // why it was removed
     std::atomic<abi::HRESULT> directml_reason_ = 0;
+    std::mutex progress_mutex_;
+    std::vector<std::string> progress_;  // where it stopped; guarded by progress_mutex_
     std::mutex submission_;
     std::uint64_t fence_value_ = 0;  // guarded by submission_
     Heaps heaps_{*this};

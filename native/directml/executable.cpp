@@ -200,15 +200,23 @@ void Executable::initialize(std::span<const std::span<const std::byte>> data, co
     write_inputs(true, data, owned, lease);
 
     Recording recording(*device_, *initializer, label("initialisation"), false, place());
-    for (std::size_t i = 0; i < member.needs().size(); ++i) {
-        recording.activate(lease[i]);
+    record_initialization(recording, lease, owned, binding_of(lease, temporary, temporary_bytes), held);
+    held.initialized = false;
+    execute(recording.list(), stats_.initialize_dispatches, cancellation);
+    held.initialized = true;
+    stats_.initialize_seconds = seconds_since(start);
+}
+
+void Executable::record_initialization(Recording& recording, const BufferPool::Lease& lease, const TensorMemory& owned,
+                                       const DML_BUFFER_BINDING& temporary, const Held& held) const {
+    for (const auto& buffer : lease.buffers()) {
+        recording.activate(*buffer);
     }
     if (held.persistent) {
         recording.activate(*held.persistent);
     }
-    const DML_BUFFER_BINDING temporary_binding = binding_of(lease, temporary, temporary_bytes);
-    if (temporary_binding.Buffer) {
-        const DML_BINDING_DESC desc = binding_desc(temporary_binding);
+    if (temporary.Buffer) {
+        const DML_BINDING_DESC desc = binding_desc(temporary);
         recording.table().BindTemporaryResource(&desc);
     }
     const DML_BUFFER_BINDING persistent_binding = held.persistent_binding();
@@ -229,18 +237,14 @@ void Executable::initialize(std::span<const std::span<const std::byte>> data, co
     }
     recording.dispatch();
     recording.close();
-    held.initialized = false;
-    execute(recording.list(), stats_.initialize_dispatches, cancellation);
-    held.initialized = true;
-    stats_.initialize_seconds = seconds_since(start);
 }
 
 void Executable::record_execution(Held& held, const BufferPool::Lease& lease) const {
     held.execution.reset();
     held.recorded_with.clear();
     Recording recording(*device_, *held.compiled, label("run"), timed_, place());
-    for (std::size_t i = 0; i < held.member.needs().size(); ++i) {
-        recording.activate(lease[i]);
+    for (const auto& buffer : lease.buffers()) {
+        recording.activate(*buffer);
     }
     std::vector<DML_BUFFER_BINDING> inputs(graph_.inputs.size());  // no buffer: nothing is bound
     for (std::size_t i = 0; i < inputs.size(); ++i) {

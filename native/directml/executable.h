@@ -16,6 +16,8 @@
 
 namespace dmlgraph {
 
+class Recording;
+
 // Times in seconds. Dispatches are known only for a software adapter, which counts them.
 struct ExecutableStats {
     std::uint32_t descriptor_count = 0;
@@ -72,6 +74,8 @@ private:
     // Writes the inputs that are owned, or those that are not.
     void write_inputs(bool owned, std::span<const std::span<const std::byte>> data, const TensorMemory& memory,
                       const BufferPool::Lease& lease) const;
+    void record_initialization(Recording& recording, const BufferPool::Lease& lease, const TensorMemory& owned,
+                               const abi::DML_BUFFER_BINDING& temporary, const Held& held) const;
     void record_execution(Held& held, const BufferPool::Lease& lease) const;
     double execute(abi::ID3D12CommandList& list, std::optional<std::uint64_t>& dispatches,
                    const Cancellation* cancellation);

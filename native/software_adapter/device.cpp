@@ -38,12 +38,24 @@ bool is_list_type(D3D12_COMMAND_LIST_TYPE type) {
            type == D3D12_COMMAND_LIST_TYPE_COPY;
 }
 
-class DebugLayer final : public Permanent<ID3D12Debug> {
+class DebugLayer final : public Permanent<ID3D12Debug1, ID3D12Debug> {
 public:
+    void SetEnableGPUBasedValidation(BOOL enable) override { counters.gpu_validation += enable ? 1 : 0; }
+    void SetEnableSynchronizedCommandQueueValidation(BOOL) override {}
     void EnableDebugLayer() override {
         Device::remove_all(DXGI_ERROR_DEVICE_REMOVED, "the debug layer was switched on after the device was made",
                            [](const Strictness& strict) { return strict.late_debug; });
     }
+};
+
+class RemovalSettings final : public Permanent<ID3D12DeviceRemovedExtendedDataSettings> {
+public:
+    void SetAutoBreadcrumbsEnablement(D3D12_DRED_ENABLEMENT enablement) override {
+        set_notes_progress(enablement == D3D12_DRED_ENABLEMENT_FORCED_ON);
+    }
+    // Addresses are not checked, and there are no dumps.
+    void SetPageFaultEnablement(D3D12_DRED_ENABLEMENT) override {}
+    void SetWatsonDumpEnablement(D3D12_DRED_ENABLEMENT) override {}
 };
 
 uint64_t round_up(uint64_t value, uint64_t multiple) {
@@ -51,6 +63,14 @@ uint64_t round_up(uint64_t value, uint64_t multiple) {
 }
 
 }  // namespace
+
+HRESULT RemovalData::GetAutoBreadcrumbsOutput(D3D12_DRED_AUTO_BREADCRUMBS_OUTPUT* output) {
+    return state_.removed() ? state_.progress.output(output) : DXGI_ERROR_NOT_FOUND;
+}
+
+void* Device::find_interface(const IID& riid) {
+    return riid == ID3D12DeviceRemovedExtendedData::iid ? &removal_data_ : nullptr;
+}
 
 Device::Device(std::size_t adapter) : state_(adapter) {
     const std::lock_guard lock(devices_mutex);
@@ -373,6 +393,10 @@ SW_EXPORT HRESULT D3D12GetDebugInterface(const IID& riid, void** debug) {
         return E_POINTER;
     }
     *debug = nullptr;
+    if (riid == ID3D12DeviceRemovedExtendedDataSettings::iid) {
+        static auto& settings = *new RemovalSettings;
+        return settings.QueryInterface(riid, debug);
+    }
     for (std::size_t adapter = 0; adapter < adapter_count(); ++adapter) {
         if (strictness(adapter).late_debug) {
             static auto& layer = *new DebugLayer;

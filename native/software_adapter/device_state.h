@@ -8,6 +8,7 @@
 #include <string>
 
 #include "abi/d3d12.h"
+#include "software_adapter/progress.h"
 #include "software_adapter/strictness.h"
 #include "software_adapter/timeline.h"
 
@@ -47,6 +48,7 @@ public:
     void spoil_mappings();
 
     Timeline timeline;
+    Progress progress;
 
 private:
     std::atomic<HRESULT> removed_reason_{S_OK};

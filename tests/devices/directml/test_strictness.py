@@ -84,7 +84,7 @@ with doubled().compile(device="directml:software") as executable:
 
     def test_environment_is_checked(self, directml_path: Path) -> None:
         printed = run("doubled().compile(device='directml:software')", "", directml_path, DMLGRAPH_DEBUG="yes")
-        assert printed == "DeviceError range field 'DMLGRAPH_DEBUG': must be 0 or 1; got yes; allowed: 0, 1"
+        assert printed == "DeviceError range field 'DMLGRAPH_DEBUG': must be 0, 1 or gpu; got yes; allowed: 0, 1, gpu"
 
 
 class TestRemoval:
