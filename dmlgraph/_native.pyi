@@ -101,15 +101,26 @@ class Library:
     """Direct3D 12, DXCore and DirectML, loaded for good."""
 
     @staticmethod
-    def load(directml: str | PathLike[str], d3d12: str | PathLike[str], dxcore: str | PathLike[str]) -> Library:
-        """The libraries of these paths; a plain file name is looked for by the system.
+    def load(
+        directml: str | PathLike[str],
+        d3d12: str | PathLike[str],
+        dxcore: str | PathLike[str],
+        dxgi: str | PathLike[str] | None = None,
+    ) -> Library:
+        """The libraries of these paths; a plain file name is looked for by the system.  DXGI stands in for DXCore.
 
         Raises:
             LibraryError: one cannot be loaded, or the process uses other ones already.
         """
     @property
     def files(self) -> list[tuple[Path, str]]:
-        """The files of DirectML, Direct3D 12 and DXCore that were loaded, and their versions, which may be empty."""
+        """The loaded files of DirectML, Direct3D 12 and what lists the adapters, and their versions, which may be empty."""
+    @staticmethod
+    def probe(d3d12: str | PathLike[str], dxcore: str | PathLike[str]) -> tuple[str, bool]:
+        """Why no adapter works with these libraries, empty if one does; and whether, if not, they stay loaded."""
+    @property
+    def lists_by(self) -> str:
+        """What lists the adapters: DXCore or DXGI."""
     def adapters(self) -> list[Adapter]:
         """Adapters that can compute, hardware first."""
     def counter(self, name: str) -> int | None:

@@ -26,10 +26,10 @@ def directml() -> None:
     help="A local wheel, for machines without a network.",
 )
 def install(wheel: pathlib.Path | None) -> None:
-    """Fetch DirectML for Linux into your cache.
+    """Fetch DirectML into your cache.
 
-    The version is pinned and its hash checked.  The library is Microsoft's, under the MIT licence, and comes
-    from the wheel of torch-directml.
+    The version is pinned and its hash checked.  The library is Microsoft's, under the MIT licence.  For Linux it comes
+    from the wheel of torch-directml (DirectML 1.13), for Windows from that of onnxruntime-directml (DirectML 1.15).
 
     A system without Direct3D 12 also needs llvmlite.  If it is missing, pip installs it where dmlgraph is installed.
     With --from nothing is downloaded: a message gives the command that installs llvmlite.
@@ -54,6 +54,7 @@ def install(wheel: pathlib.Path | None) -> None:
 
         installed = installer.install(wheel, progress=progress)
     click.echo(f"{'already installed' if installed.already else 'installed'}: {installed.path}")
+    click.echo(f"licence: {installed.licence}")
     device = ready.device()
     ready.prove(device)
     click.echo(f"works: a graph ran on {device}")
@@ -74,12 +75,14 @@ def info() -> None:
 
     found = library.find_directml()
     direct3d = library.find_direct3d()
+    lister = "DXCore"
     try:
-        files = load_runtime().library.files
+        loaded = load_runtime().library
+        files, lister = loaded.files, loaded.lists_by
     except DmlGraphError:  # the list of devices says why
         files = [(path, "") for path in (found.path, direct3d.d3d12, direct3d.dxcore)]
     origins = [found.origin, "the software adapter of dmlgraph" if direct3d.software else "", ""]
-    for name, (path, version), origin in zip(("DirectML", "Direct3D 12", "DXCore"), files, origins, strict=True):
+    for name, (path, version), origin in zip(("DirectML", "Direct3D 12", lister), files, origins, strict=True):
         click.echo(f"{name + ':':<12} {path}{version and f', version {version}'}{origin and f' ({origin})'}")
     for device in list_devices():
         if device.name.startswith("directml"):

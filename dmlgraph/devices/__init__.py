@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from dmlgraph.devices.cpu import CpuDevice
@@ -19,11 +20,16 @@ _NAMES = ("auto", *_EMBEDDED, _DIRECTML, "directml:software")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Choice:
-    """A device and why it was chosen; `name` is what the user asked for, and what choices are compared by."""
+    """A device and why it was chosen; `name` is what the user asked for, and what choices are compared by.
+
+    `otherwise` makes the next choice from the reason why this device cannot run a graph; None if the user named this
+    device.
+    """
 
     name: str
     device: Device = dataclasses.field(compare=False)
     reason: str = dataclasses.field(compare=False)
+    otherwise: Callable[[str], Choice] | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ def _choose(name: str, debug: bool) -> Choice:
             "must be the name of a device", code="kind", field="device", got=name, allowed=listing(_NAMES)
         )
     if name == "auto":
-        return _automatic()
+        return _automatic(debug)
     if name in _EMBEDDED:
         return Choice(name, _EMBEDDED[name](), f"asked for as '{name}'")
     family, _, adapter = name.partition(":")
@@ -77,15 +83,29 @@ def _choose(name: str, debug: bool) -> Choice:
     )
 
 
-def _automatic() -> Choice:
-    """The first hardware DirectML adapter, or the embedded default if there is no such adapter."""
+def _automatic(debug: bool) -> Choice:
+    """The first GPU that DirectML can use, or the embedded default if there is none."""
     try:
-        hardware, reason = _directml().find_hardware()
+        candidates = _directml().find_hardware(debug=debug)
     except DeviceError as error:
-        hardware, reason = None, str(error)
-    if hardware is not None:
-        return Choice("auto", hardware, f"auto: {reason}")
-    return Choice("auto", CpuDevice(), f"auto: the embedded default, since {reason}")
+        candidates = [str(error)]
+    return _first_of(candidates, ())
+
+
+def _first_of(candidates: Sequence[Callable[[], Device | str] | str], declined: tuple[str, ...]) -> Choice:
+    """The first candidate that can be opened, else `cpu`; a text says why a device cannot be used."""
+    if not candidates:
+        return Choice("auto", CpuDevice(), f"auto: the embedded default, since {'; '.join(declined)}")
+    first, *rest = candidates
+    device = first if isinstance(first, str) else first()
+    if isinstance(device, str):
+        return _first_of(rest, (*declined, device))
+
+    def otherwise(why: str) -> Choice:
+        return _first_of(rest, (*declined, f"'{device.name}' cannot run this graph: {why}"))
+
+    since = f", since {'; '.join(declined)}" if declined else ""
+    return Choice("auto", device, f"auto: a hardware adapter: {device.description}{since}", otherwise)
 
 
 def list_devices() -> list[Listing]:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from dmlgraph.errors import DeviceError
+from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.levels import FeatureLevel
 
 if TYPE_CHECKING:
@@ -37,11 +37,13 @@ class Device(abc.ABC):
         name: as the user writes it.
         description: what it is, in a phrase.
         level: the highest feature level it runs.
+        newer: how to get a higher one; None if there is no way.
     """
 
     name: str
     description: str
     level: FeatureLevel
+    newer: str | None = None
 
     def objection(self, made: Operator, instead_of: Operator | None) -> str | None:
         """Why a pass should not replace one operator by another on this device; None if it may.
@@ -58,6 +60,15 @@ class Device(abc.ABC):
         Raises:
             DeviceError: the device cannot run the graph, or failed.
         """
+
+
+# The codes of errors of a compilation that say: the device lacks something that the graph needs.
+_LACKING = frozenset({"level", "dtype", "refused", "too-large"})
+
+
+def lacks(error: DmlGraphError) -> bool:
+    """Whether an error of a compilation says that the device lacks something, so that another may run the graph."""
+    return all(problem.code in _LACKING for problem in error.problems)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@
 #include "directml/error.h"
 #include "directml/executable.h"
 #include "directml/library.h"
+#include "directml/probe.h"
 
 namespace dmlgraph {
 namespace {
@@ -181,6 +182,14 @@ py::dict as_dict(const ExecutableStats& stats) {
     return result;
 }
 
+std::vector<std::pair<std::filesystem::path, std::string>> files_of(const Library& library) {
+    std::vector<std::pair<std::filesystem::path, std::string>> files;
+    for (const SharedLibrary* file : library.files()) {
+        files.emplace_back(file->path(), file->version());
+    }
+    return files;
+}
+
 void init_library(py::module_& module) {
     py::class_<Adapter>(module, "Adapter", "An adapter from DXCore's list; memory in bytes.")
         .def_readonly("name", &Adapter::name)
@@ -195,21 +204,24 @@ void init_library(py::module_& module) {
                                                   "Direct3D 12, DXCore and DirectML; they are never unloaded.")
         .def_static(
             "load",
-            [](std::filesystem::path directml, std::filesystem::path d3d12, std::filesystem::path dxcore) {
-                const LibraryPaths paths{std::move(directml), std::move(d3d12), std::move(dxcore)};
+            [](std::filesystem::path directml, std::filesystem::path d3d12, std::filesystem::path dxcore,
+               std::optional<std::filesystem::path> dxgi) {
+                const LibraryPaths paths{std::move(directml), std::move(d3d12), std::move(dxcore),
+                                         std::move(dxgi).value_or("")};
                 return released([&] { return Library::load(paths); });
             },
-            py::arg("directml"), py::arg("d3d12"), py::arg("dxcore"))
-        .def_property_readonly(
-            "files",
-            [](const Library& self) {
-                std::vector<std::pair<std::filesystem::path, std::string>> files;
-                for (const SharedLibrary* file : self.files()) {
-                    files.emplace_back(file->path(), file->version());
-                }
-                return files;
+            py::arg("directml"), py::arg("d3d12"), py::arg("dxcore"), py::arg("dxgi") = std::nullopt)
+        .def_property_readonly("files", &files_of,
+                               "The files of DirectML, Direct3D 12 and what lists the adapters, and their versions.")
+        .def_property_readonly("lists_by", [](const Library& self) { return self.create_adapter_factory ? "DXCore" : "DXGI"; })
+        .def_static(
+            "probe",
+            [](std::filesystem::path d3d12, std::filesystem::path dxcore) {
+                const LibraryPaths paths{{}, std::move(d3d12), std::move(dxcore), {}};
+                const Probe probe = released([&] { return probe_direct3d(paths); });
+                return std::pair(probe.problem, probe.stays);
             },
-            "The files of DirectML, Direct3D 12 and DXCore, and their versions, which may be empty.")
+            py::arg("d3d12"), py::arg("dxcore"), "Why no adapter works ('': one does), and whether libraries stay.")
         .def("adapters", [](const Library& self) { return released([&] { return list_adapters(self); }); })
         .def(
             "counter",

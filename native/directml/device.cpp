@@ -36,11 +36,6 @@ int is_cancelled(const void* cancellation) {
     return static_cast<const Cancellation*>(cancellation)->cancelled() ? 1 : 0;
 }
 
-// The feature levels of Direct3D 12 to try, best first. Adapters that are not graphics adapters have only the two last
-// ones: 1_0_CORE computes, 1_0_GENERIC runs the driver's own operators only.
-constexpr std::array graphics_levels{D3D_FEATURE_LEVEL_11_0, D3D_FEATURE_LEVEL_1_0_CORE};
-constexpr std::array other_levels{D3D_FEATURE_LEVEL_1_0_CORE, D3D_FEATURE_LEVEL_1_0_GENERIC};
-
 // How often a failed Signal is repeated, and the time between: it fails when memory is short for a moment.
 constexpr int signal_attempts = 5;
 constexpr std::chrono::milliseconds signal_pause{10};
@@ -79,8 +74,8 @@ void Device::open(DeviceOptions options) {
 
 void Device::create_d3d12() {
     HRESULT code = S_OK;
-    for (const auto level : adapter_.kind == AdapterKind::npu ? other_levels : graphics_levels) {
-        code = library_->d3d12_create_device(adapter_.handle.get(), level, ID3D12Device::iid, d3d12_.put());
+    for (const auto level : levels_of(adapter_)) {
+        code = library_->d3d12_create_device(adapter_.unknown(), level, ID3D12Device::iid, d3d12_.put());
         if (succeeded(code)) {
             d3d12_level_ = level;
             return;
@@ -116,9 +111,9 @@ void Device::create_directml(bool debug_wanted, bool debug_required) {
         code = create(DML_CREATE_DEVICE_FLAG_NONE);
     }
     if (failed(code) && !removed() && d3d12_level_ == D3D_FEATURE_LEVEL_1_0_GENERIC) {
-        Error error(ErrorKind::library, utf8(library_->paths().directml) + " does not run on " + adapter_.name +
+        Error error(ErrorKind::outdated, utf8(library_->paths().directml) + " does not run on " + adapter_.name +
                                             ", which only has feature level 1_0_GENERIC: DMLCreateDevice1 failed with " +
-                                            describe(code) + "; a newer DirectML may");
+                                            describe(code));
         error.call = "DMLCreateDevice1";
         error.code = code;
         throw error;
@@ -128,7 +123,7 @@ void Device::create_directml(bool debug_wanted, bool debug_required) {
     feature_level_ = highest_level(*device);
     directml_ = device.as<IDMLDevice1>();
     if (!directml_) {
-        throw Error(ErrorKind::library, utf8(library_->paths().directml) + " supports only feature level " +
+        throw Error(ErrorKind::outdated, utf8(library_->paths().directml) + " supports only feature level " +
                                             level_text(feature_level_) +
                                             "; graphs need DirectML 1.2 (feature level 2.1) or newer");
     }

@@ -5,6 +5,25 @@
 #include "directml/error.h"
 
 namespace dmlgraph {
+namespace {
+
+// DXCore, or null with DXGI in its place. Throws Error (library) if neither can be loaded.
+std::unique_ptr<SharedLibrary> load_dxcore(const LibraryPaths& paths, std::unique_ptr<SharedLibrary>& dxgi) {
+    try {
+        return std::make_unique<SharedLibrary>(paths.dxcore);
+    } catch (const Error&) {
+        if (paths.dxgi.empty()) {
+            throw;
+        }
+        dxgi = std::make_unique<SharedLibrary>(paths.dxgi);
+        return nullptr;
+    }
+}
+
+}  // namespace
+
+AdapterLibraries::AdapterLibraries(const LibraryPaths& paths)
+    : d3d12_(paths.d3d12), dxcore_(load_dxcore(paths, dxgi_)) {}
 
 std::shared_ptr<Library> Library::load(const LibraryPaths& paths) {
     static std::mutex mutex;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "abi/dxcore.h"
+#include "abi/dxgi.h"
 #include "software_adapter/adapter_identity.h"
 #include "software_adapter/command_list.h"
 #include "software_adapter/descriptors.h"
@@ -36,6 +37,22 @@ bool is_heap_size(uint32_t count) {
 bool is_list_type(D3D12_COMMAND_LIST_TYPE type) {
     return type == D3D12_COMMAND_LIST_TYPE_DIRECT || type == D3D12_COMMAND_LIST_TYPE_COMPUTE ||
            type == D3D12_COMMAND_LIST_TYPE_COPY;
+}
+
+// The identity of an adapter from DXCore or DXGI.
+std::optional<LUID> find_luid(IUnknown& adapter) {
+    ComPtr<IDXCoreAdapter> dxcore;
+    LUID luid{};
+    if (succeeded(adapter.QueryInterface(IDXCoreAdapter::iid, dxcore.put())) &&
+        succeeded(dxcore->GetProperty(DXCoreAdapterProperty::InstanceLuid, sizeof luid, &luid))) {
+        return luid;
+    }
+    ComPtr<IDXGIAdapter1> dxgi;
+    DXGI_ADAPTER_DESC1 desc{};
+    if (succeeded(adapter.QueryInterface(IDXGIAdapter1::iid, dxgi.put())) && succeeded(dxgi->GetDesc1(&desc))) {
+        return desc.AdapterLuid;
+    }
+    return std::nullopt;
 }
 
 class DebugLayer final : public Permanent<ID3D12Debug1, ID3D12Debug> {
@@ -372,13 +389,8 @@ SW_EXPORT HRESULT D3D12CreateDevice(IUnknown* adapter, D3D_FEATURE_LEVEL minimum
     }
     std::optional<std::size_t> index = 0;
     if (adapter) {
-        ComPtr<IDXCoreAdapter> dxcore;
-        LUID luid{};
-        if (failed(adapter->QueryInterface(IDXCoreAdapter::iid, dxcore.put())) ||
-            failed(dxcore->GetProperty(DXCoreAdapterProperty::InstanceLuid, sizeof luid, &luid))) {
-            return E_INVALIDARG;
-        }
-        index = adapter_of(luid);
+        const auto luid = find_luid(*adapter);
+        index = luid ? adapter_of(*luid) : std::nullopt;
     }
     if (!index) {
         return E_INVALIDARG;

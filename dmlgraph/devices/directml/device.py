@@ -8,20 +8,36 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import itertools
+import functools
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dmlgraph import _native
 from dmlgraph.devices.device import Device
+from dmlgraph.devices.directml import versions
 from dmlgraph.devices.directml.data_types import type_problems
-from dmlgraph.devices.directml.errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
+from dmlgraph.devices.directml.errors import (
+    AdapterError,
+    CancelledError,
+    DebugLayerError,
+    DeviceRemovedError,
+    DirectMLError,
+    LibraryError,
+)
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
-from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, system_has_direct3d
+from dmlgraph.devices.directml.library import (
+    SYSTEM,
+    Direct3D,
+    Found,
+    find_direct3d,
+    find_directml,
+    on_windows,
+    system_has_direct3d,
+)
 from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices
 from dmlgraph.devices.directml.profile import steps
 from dmlgraph.devices.directml.refusal import explained, find
@@ -35,6 +51,7 @@ from dmlgraph.memory import not_enough_memory
 
 FAMILY = "directml"
 SOFTWARE = "software"
+NPU = "npu"
 
 
 class ExecutionFlag(enum.IntFlag):
@@ -65,16 +82,46 @@ def load_runtime(*, software: bool = False, library: str | os.PathLike[str] | No
 
     Raises:
         LibraryError: a library is missing, damaged or too old, or another set is loaded already.
+        AdapterError: no adapter of the system works; nothing stays loaded then.
         SoftwareAdapterError: the software adapter is needed and llvmlite is missing.
     """
     directml = find_directml(library)
     direct3d = find_direct3d(software=software)
+    if not on_windows():
+        _check_system(direct3d)
     if direct3d.software:
         from dmlgraph.devices.directml.software import adapter  # needs llvmlite: imported only if it is used
 
         adapter.load()
-    loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore)
+    loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore, direct3d.dxgi)
     return Runtime(directml, direct3d, loaded, tuple(loaded.adapters()))
+
+
+# The system's Direct3D 12, once it has been tried: it works, or it does not work but cannot be unloaded.
+_working: list[Direct3D] = []
+_lingering: list[Direct3D] = []
+
+
+def _check_system(direct3d: Direct3D) -> None:
+    """Refuses the Direct3D 12 of a Linux system without an adapter that works, before DirectML is loaded."""
+    if direct3d in _working:
+        return
+    if not direct3d.software:
+        problem, stays = _native.Library.probe(direct3d.d3d12, direct3d.dxcore)
+        if not problem:
+            _working.append(direct3d)
+            return
+        if stays:
+            _lingering.append(direct3d)
+        raise AdapterError(
+            f"the system's Direct3D 12 ({direct3d.d3d12}) cannot be used: {problem}",
+            hint=f"'{FAMILY}:{SOFTWARE}' needs no GPU" + (", in another process" if stays else ""),
+        )
+    if _lingering:
+        raise LibraryError(
+            f"the system's Direct3D 12 ({_lingering[0].d3d12}) was tried in this process and stays loaded",
+            hint=f"use '{FAMILY}:{SOFTWARE}' in a process that tries no other adapter",
+        )
 
 
 _open_devices = OpenDevices()
@@ -116,6 +163,8 @@ class DirectMLDevice(Device):
         self.adapter = _choose(self.runtime.adapters, choice)
         self.level = _level(self._open(debug=debug).native)
         self.description = _describe(self.adapter, self.level)
+        from_system = self.runtime.directml.origin == SYSTEM
+        self.newer = versions.how_to_get_newer(self.level, versions.windows_build(), from_system=from_system)
 
     def _open(self, *, debug: bool = False) -> OpenDevice:
         _open_devices.drop_lost()
@@ -424,36 +473,56 @@ class AdapterListing:
 
 def list_adapters() -> list[AdapterListing]:
     """All adapters of this machine, the software adapter last."""
+    listings = []
     try:
         runtime = load_runtime()
+    except AdapterError as error:  # the software adapter may still work
+        listings.append(AdapterListing(FAMILY, "DirectML", str(error)))
     except DmlGraphError as error:
         return [AdapterListing(FAMILY, "DirectML", str(error))]
-    listings = []
-    for index, adapter in enumerate(runtime.adapters):
-        name = f"{FAMILY}:{SOFTWARE}" if adapter.kind == SOFTWARE else f"{FAMILY}:{index}"
-        try:
-            level = _level(_open_devices.open(runtime.library, adapter).native)
-        except DmlGraphError as error:
-            listings.append(AdapterListing(name, adapter.name, str(error)))
-        else:
-            listings.append(AdapterListing(name, _describe(adapter, level)))
-    if not any(adapter.kind == SOFTWARE for adapter in runtime.adapters):
+    else:
+        listings += [_list(runtime, index, adapter) for index, adapter in enumerate(runtime.adapters)]
+    name = f"{FAMILY}:{SOFTWARE}"
+    if not any(listing.name == name for listing in listings):
         description = "Direct3D 12 on the processor; only in a process that does not use another adapter"
-        listings.append(AdapterListing(f"{FAMILY}:{SOFTWARE}", description))
+        listings.append(AdapterListing(name, description))
     return listings
 
 
-def find_hardware() -> tuple[DirectMLDevice | None, str]:
-    """The first hardware adapter for DirectML and why it was chosen; or None and why none was found."""
+def _list(runtime: Runtime, index: int, adapter: _native.Adapter) -> AdapterListing:
+    name = f"{FAMILY}:{SOFTWARE}" if adapter.kind == SOFTWARE else f"{FAMILY}:{index}"
+    try:
+        level = _level(_open_devices.open(runtime.library, adapter).native)
+    except DmlGraphError as error:
+        return AdapterListing(name, adapter.name, str(error))
+    return AdapterListing(name, _describe(adapter, level))
+
+
+def find_hardware(*, debug: bool = False) -> list[Callable[[], DirectMLDevice | str] | str]:
+    """The hardware adapters for `auto`, fastest first: functions that open one, or say why it cannot be used.
+
+    A text says why there is none.  NPUs run few operators, so `auto` does not use them.
+    """
     if not system_has_direct3d():
-        return None, "the system does not have Direct3D 12"
+        return ["the system does not have Direct3D 12"]
     try:
         runtime = load_runtime()
-        hardware = (index for index, adapter in zip(itertools.count(), runtime.adapters) if adapter.kind != SOFTWARE)
-        index = next(hardware, None)
-        if index is None:
-            return None, "no hardware adapter was found"
-        device = DirectMLDevice(str(index))
     except DmlGraphError as error:
-        return None, str(error)
-    return device, f"a hardware adapter: {device.description}"
+        return [str(error)]
+    found: list[Callable[[], DirectMLDevice | str] | str] = []
+    for index, adapter in enumerate(runtime.adapters):
+        name = f"{FAMILY}:{index}"
+        if adapter.kind == NPU:
+            found.append(f"'{name}' is an NPU, which is used only if it is asked for")
+        elif adapter.kind != SOFTWARE:
+            found.append(functools.partial(_open_hardware, name, str(index), debug))
+    return found or ["no hardware adapter was found"]
+
+
+def _open_hardware(name: str, choice: str, debug: bool) -> DirectMLDevice | str:
+    try:
+        return DirectMLDevice(choice, debug=debug)
+    except DebugLayerError:
+        raise
+    except DmlGraphError as error:
+        return f"'{name}' cannot be used: {error}"

@@ -235,6 +235,74 @@ print(executable._device.runs_without_timeout, executable.run({"x": X})["y"])
     assert run(script, strict, directml_path) == f"{not strict} [0. 2. 4. 6.]"
 
 
+class TestAuto:
+    """`auto` goes through the GPUs, fastest first, and ends at `cpu`; it says why."""
+
+    SYSTEM = """
+from dmlgraph.devices import choose
+from dmlgraph.devices.directml import library
+from dmlgraph.devices.directml.software import adapter
+adapter.load()  # compiles shaders
+library.SYSTEM_FOLDERS = (str(adapter.find_library("libd3d12.so").parent),)
+def identity(dtype):
+    graph = dg.Graph("copied")
+    graph.output("y", dg.identity(graph.input("x", sizes=[4], dtype=dtype)))
+    return graph
+def show(graph, dtype="float32"):
+    executable = graph.compile()
+    print(executable.device, executable.run({"x": X.astype(dtype)})["y"].tolist(), executable.reason, sep=" | ")
+"""
+
+    def test_first_gpu(self, directml_path: Path) -> None:
+        device, result, reason = run(self.SYSTEM + "show(doubled())", "gpu;gpu", directml_path).split(" | ")
+        assert (device, result) == ("directml:0", "[0.0, 2.0, 4.0, 6.0]")
+        assert reason.startswith("auto: a hardware adapter: dmlgraph software adapter (gpu, ")
+
+    def test_next_adapter_for_a_data_type(self, directml_path: Path) -> None:
+        script = self.SYSTEM + "show(identity('float64'), 'float64')\nshow(doubled())"
+        wide, narrow = run(script, "gpu,no_float64;gpu", directml_path).splitlines()
+        assert wide.startswith("directml:1 | [0.0, 1.0, 2.0, 3.0] | auto: a hardware adapter: ")
+        assert "since 'directml:0' cannot run this graph: node 'identity', field 'input': the device does not" in wide
+        assert narrow.startswith("directml:0 | ")
+
+    def test_cpu_at_the_end(self, directml_path: Path) -> None:
+        """A data type that none of them has; a level that DirectML does not have; an operator that it refuses."""
+        script = (
+            self.SYSTEM
+            + """
+show(identity("float64"), "float64")
+graph = dg.Graph("normalized")
+x = graph.input("x", sizes=[1, 4], dtype="float32")
+scale = graph.constant("scale", np.ones((1, 1), np.float32))
+options = {"axes": [1], "use_mean": True, "use_variance": True, "epsilon": 1.0}
+graph.output("y", dg.mean_variance_normalization2(x, scale, None, **options))
+executable = graph.compile()
+print(executable.device, executable.reason)
+"""
+        )
+        wide, new = run(script, "gpu,no_float64;gpu,no_float64", directml_path).splitlines()
+        assert wide.startswith("cpu | [0.0, 1.0, 2.0, 3.0] | auto: the embedded default, since 'directml:0' cannot run")
+        assert "; 'directml:1' cannot run this graph: node" in wide
+        assert new.startswith("cpu auto: the embedded default, since 'directml:0' cannot run this graph: node 'mean_va")
+        assert "it appears at 6.3" in new or "legal from 6.3" in new
+
+    def test_never_an_npu_by_itself(self, directml_path: Path) -> None:
+        script = self.SYSTEM + "show(doubled())\nprint(doubled().compile('directml:0').run({'x': X})['y'])"
+        found, asked = run(script, "npu,core", directml_path).splitlines()
+        assert found.startswith("cpu | [0.0, 2.0, 4.0, 6.0] | auto: the embedded default, since 'directml:0' is an NPU")
+        assert asked == "[0. 2. 4. 6.]"
+
+    def test_adapter_that_cannot_be_opened(self, directml_path: Path) -> None:
+        script = self.SYSTEM + "show(identity('float64'), 'float64')"
+        printed = run(script, "gpu,no_float64;gpu,generic", directml_path)
+        assert printed.startswith("cpu | [0.0, 1.0, 2.0, 3.0] | auto: the embedded default, since ")
+        assert "; 'directml:1' cannot be used: D3D12CreateDevice failed with DXGI_ERROR_UNSUPPORTED" in printed
+
+    def test_a_device_that_is_asked_for_is_not_replaced(self, directml_path: Path) -> None:
+        printed = run(self.SYSTEM + "identity('float64').compile('directml:0')", "gpu,no_float64;gpu", directml_path)
+        assert printed.startswith("DirectMLError dtype graph 'copied': node 'identity'")
+
+
 class TestFeatureLevel:
     """GPUs and software adapters try 11_0 and then 1_0_CORE, other adapters 1_0_CORE and then 1_0_GENERIC."""
 
