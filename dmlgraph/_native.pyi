@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from typing_extensions import Buffer
 
 class TensorDesc:
     """A DML_BUFFER_TENSOR_DESC; sizes and strides in elements."""
@@ -112,6 +112,9 @@ class Library:
         Raises:
             LibraryError: one cannot be loaded, or the process uses other ones already.
         """
+    @property
+    def files(self) -> list[tuple[Path, str]]:
+        """The loaded files of DirectML, Direct3D 12 and what lists the adapters, and their versions, which may be empty."""
     @staticmethod
     def probe(d3d12: str | PathLike[str], dxcore: str | PathLike[str]) -> tuple[str, bool]:
         """Why no adapter works with these libraries, empty if one does; and whether, if not, they stay loaded."""
@@ -137,7 +140,7 @@ class Device:
     """
 
     def __init__(
-        self, library: Library, adapter: Adapter, *, debug: bool = False, share_memory: bool = True
+        self, library: Library, adapter: Adapter, *, debug: bool = False, gpu_validation: bool = False, share_memory: bool = True
     ) -> None: ...
     @property
     def adapter(self) -> Adapter: ...
@@ -207,11 +210,6 @@ class Cancellation:
     @property
     def cancelled(self) -> bool: ...
 
-class HostTensor(Buffer):
-    """Bytes of an executable's tensor; stays valid after the executable is closed."""
-
-    def __buffer__(self, flags: int, /) -> memoryview[int]: ...
-
 class Executable:
     """A compiled graph with what running it takes.
 
@@ -220,7 +218,8 @@ class Executable:
         FeatureLevelError, DeviceRemovedError, DirectMLError: with the node, where it is known.
     """
 
-    def __init__(self, device: Device, graph: GraphDesc, flags: int = 0) -> None: ...
+    def __init__(self, device: Device, graph: GraphDesc, flags: int = 0, *, timed: bool = False) -> None:
+        """Compiles a graph; if `timed`, `stats` has how long the adapter took for the last run."""
     def initialize(
         self, data: Sequence[np.ndarray[Any, Any] | bytes | None], cancellation: Cancellation | None = None
     ) -> None:
@@ -231,15 +230,19 @@ class Executable:
         Raises:
             CancelledError: it was given up.
         """
-    def execute(self, cancellation: Cancellation | None = None) -> None:
-        """Runs the graph on what stands in the inputs; returns when the outputs are written.
+    def run(
+        self,
+        inputs: Sequence[np.ndarray[Any, Any] | bytes | None],
+        outputs: Sequence[np.ndarray[Any, Any]],
+        cancellation: Cancellation | None = None,
+    ) -> None:
+        """Runs the graph from the inputs' bytes (None for owned inputs) into the outputs' memory.
+
+        At the end of each, up to three bytes that belong to no element may be missing.
 
         Raises:
-            CancelledError: it was given up.
+            CancelledError: it was cancelled, and the outputs are not written.
         """
-    def input(self, index: int) -> HostTensor:
-        """Memory to write an input into that is not owned."""
-    def output(self, index: int) -> HostTensor: ...
     def close(self) -> None:
         """Frees what is held on the device; afterwards only `stats` can be asked."""
     @property

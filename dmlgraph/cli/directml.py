@@ -62,7 +62,7 @@ def install(wheel: pathlib.Path | None) -> None:
 
 @directml.command()
 def info() -> None:
-    """Show which DirectML and which Direct3D 12 are used.
+    """Show which DirectML and which Direct3D 12 are used: their files and, on Windows, versions.
 
     \b
     Example:
@@ -70,12 +70,20 @@ def info() -> None:
     """
     from dmlgraph.devices import list_devices
     from dmlgraph.devices.directml import library
+    from dmlgraph.devices.directml.runtime import load_runtime
+    from dmlgraph.errors import DmlGraphError
 
     found = library.find_directml()
     direct3d = library.find_direct3d()
-    click.echo(f"DirectML:    {found.path} ({found.origin})")
-    click.echo(f"Direct3D 12: {direct3d.d3d12}{' (the software adapter of dmlgraph)' if direct3d.software else ''}")
-    click.echo(f"DXCore:      {direct3d.dxcore}")
+    lister = "DXCore"
+    try:
+        loaded = load_runtime().library
+        files, lister = loaded.files, loaded.lists_by
+    except DmlGraphError:  # the list of devices says why
+        files = [(path, "") for path in (found.path, direct3d.d3d12, direct3d.dxcore)]
+    origins = [found.origin, "the software adapter of dmlgraph" if direct3d.software else "", ""]
+    for name, (path, version), origin in zip(("DirectML", "Direct3D 12", lister), files, origins, strict=True):
+        click.echo(f"{name + ':':<12} {path}{version and f', version {version}'}{origin and f' ({origin})'}")
     for device in list_devices():
         if device.name.startswith("directml"):
             click.echo(f"{device.name}: {f'missing: {device.missing}' if device.missing else device.description}")

@@ -47,6 +47,35 @@ struct IDXGIAdapter1 : IDXGIAdapter {
     virtual HRESULT GetDesc1(DXGI_ADAPTER_DESC1* desc) = 0;
 };
 
+struct IDXGIAdapter2 : IDXGIAdapter1 {
+    static constexpr IID iid = guid("0aa1ae0a-fa0e-4b84-8644-e05ff8e5acb5");
+    virtual HRESULT GetDesc2(void* desc) = 0;
+};
+
+enum DXGI_MEMORY_SEGMENT_GROUP : uint32_t {
+    DXGI_MEMORY_SEGMENT_GROUP_LOCAL = 0,
+    DXGI_MEMORY_SEGMENT_GROUP_NON_LOCAL = 1,
+};
+
+struct DXGI_QUERY_VIDEO_MEMORY_INFO {
+    uint64_t Budget;
+    uint64_t CurrentUsage;
+    uint64_t AvailableForReservation;
+    uint64_t CurrentReservation;
+};
+
+struct IDXGIAdapter3 : IDXGIAdapter2 {
+    static constexpr IID iid = guid("645967a4-1392-4310-a798-8053ce3e93fd");
+    virtual HRESULT RegisterHardwareContentProtectionTeardownStatusEvent(HANDLE event, uint32_t* cookie) = 0;
+    virtual void UnregisterHardwareContentProtectionTeardownStatus(uint32_t cookie) = 0;
+    virtual HRESULT QueryVideoMemoryInfo(uint32_t node_index, DXGI_MEMORY_SEGMENT_GROUP group,
+                                         DXGI_QUERY_VIDEO_MEMORY_INFO* info) = 0;
+    virtual HRESULT SetVideoMemoryReservation(uint32_t node_index, DXGI_MEMORY_SEGMENT_GROUP group,
+                                              uint64_t reservation) = 0;
+    virtual HRESULT RegisterVideoMemoryBudgetChangeNotificationEvent(HANDLE event, uint32_t* cookie) = 0;
+    virtual void UnregisterVideoMemoryBudgetChangeNotification(uint32_t cookie) = 0;
+};
+
 struct IDXGIFactory : IDXGIObject {
     static constexpr IID iid = guid("7b7166ec-21c7-44ae-b21a-c9ae321ae369");
     virtual HRESULT EnumAdapters(uint32_t index, IDXGIAdapter** adapter) = 0;

@@ -3,7 +3,9 @@
 #include <pybind11/stl/filesystem.h>
 
 #include <array>
+#include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "bind/gil.h"
@@ -40,17 +42,6 @@ template <class Class, class Result, class... Parameters>
 auto releasing(Result (Class::*method)(Parameters...)) {
     return [method](Class& self, Parameters... parameters) {
         return released([&] { return (self.*method)(parameters...); });
-    };
-}
-
-// A method of an executable that uses its device, without the lock.
-template <class Result, class... Parameters>
-auto using_device(Result (Executable::*method)(Parameters...)) {
-    return [method](Executable& self, Parameters... parameters) {
-        return released([&] {
-            const Device::Use use(*self.device(), self.place());
-            return (self.*method)(parameters...);
-        });
     };
 }
 
@@ -112,25 +103,27 @@ GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs,
     return graph;
 }
 
-// The bytes of Python objects, which are kept alive while they are used.
+// The bytes of Python objects, which are kept alive while they are used. Span is one of const bytes, or of bytes that
+// are written.
+template <class Span>
 class HeldBuffers {
 public:
     explicit HeldBuffers(const py::sequence& objects) : views_(objects.size()) {
+        constexpr bool writes = !std::is_const_v<typename Span::element_type>;
         for (std::size_t i = 0; i < views_.size(); ++i) {
-            if (!objects[i].is_none() &&
-                PyObject_GetBuffer(py::object(objects[i]).ptr(), &views_[i], PyBUF_C_CONTIGUOUS) != 0) {
+            if (!objects[i].is_none() && PyObject_GetBuffer(py::object(objects[i]).ptr(), &views_[i],
+                                                            PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0)) != 0) {
                 release();
                 throw py::error_already_set();
             }
-            spans_.emplace_back(static_cast<const std::byte*>(views_[i].buf),
-                                static_cast<std::size_t>(views_[i].len));
+            spans_.emplace_back(static_cast<std::byte*>(views_[i].buf), static_cast<std::size_t>(views_[i].len));
         }
     }
     ~HeldBuffers() { release(); }
     HeldBuffers(const HeldBuffers&) = delete;
     HeldBuffers& operator=(const HeldBuffers&) = delete;
 
-    const std::vector<std::span<const std::byte>>& spans() const { return spans_; }
+    const std::vector<Span>& spans() const { return spans_; }
 
 private:
     void release() {
@@ -140,20 +133,27 @@ private:
     }
 
     std::vector<Py_buffer> views_;  // zeroed
-    std::vector<std::span<const std::byte>> spans_;
+    std::vector<Span> spans_;
 };
+using ReadBuffers = HeldBuffers<std::span<const std::byte>>;
+using WrittenBuffers = HeldBuffers<std::span<std::byte>>;
 
 void initialize(Executable& executable, const py::sequence& data, const Cancellation* cancellation) {
-    const HeldBuffers buffers(data);
+    const ReadBuffers buffers(data);
     released([&] {
         const Device::Use use(*executable.device(), executable.place());
         executable.initialize(buffers.spans(), cancellation);
     });
 }
 
-py::buffer_info buffer_of(const HostTensor& tensor) {
-    return py::buffer_info(reinterpret_cast<std::uint8_t*>(tensor.bytes.data()),
-                           static_cast<py::ssize_t>(tensor.bytes.size()));
+void run(Executable& executable, const py::sequence& inputs, const py::sequence& outputs,
+         const Cancellation* cancellation) {
+    const ReadBuffers read(inputs);
+    const WrittenBuffers written(outputs);
+    released([&] {
+        const Device::Use use(*executable.device(), executable.place());
+        executable.run(read.spans(), written.spans(), cancellation);
+    });
 }
 
 std::string_view kind_name(const Adapter& adapter) {
@@ -169,10 +169,25 @@ py::dict as_dict(const ExecutableStats& stats) {
     result["compile_seconds"] = stats.compile_seconds;
     result["initialize_seconds"] = stats.initialize_seconds;
     result["run_seconds"] = stats.run_seconds;
+    if (stats.device_seconds) {
+        result["device_seconds"] = *stats.device_seconds;
+    }
+    if (stats.budget) {
+        result["memory_budget_bytes"] = stats.budget->bytes;
+        result["memory_used_bytes"] = stats.budget->used_bytes;
+    }
     result["runs"] = stats.runs;
     result["initialize_dispatches"] = stats.initialize_dispatches;
     result["dispatches"] = stats.dispatches;
     return result;
+}
+
+std::vector<std::pair<std::filesystem::path, std::string>> files_of(const Library& library) {
+    std::vector<std::pair<std::filesystem::path, std::string>> files;
+    for (const SharedLibrary* file : library.files()) {
+        files.emplace_back(file->path(), file->version());
+    }
+    return files;
 }
 
 void init_library(py::module_& module) {
@@ -196,6 +211,8 @@ void init_library(py::module_& module) {
                 return released([&] { return Library::load(paths); });
             },
             py::arg("directml"), py::arg("d3d12"), py::arg("dxcore"), py::arg("dxgi") = std::nullopt)
+        .def_property_readonly("files", &files_of,
+                               "The files of DirectML, Direct3D 12 and what lists the adapters, and their versions.")
         .def_property_readonly("lists_by", [](const Library& self) { return self.create_adapter_factory ? "DXCore" : "DXGI"; })
         .def_static(
             "probe",
@@ -215,6 +232,11 @@ void init_library(py::module_& module) {
             py::arg("name"), "The value of a software adapter's counter; None if the counter does not exist.");
 }
 
+bool uses_shared(Device& device) {
+    const Device::Use use(device);
+    return device.shares_memory();
+}
+
 void init_device(py::module_& module) {
     py::class_<GraphDesc>(module, "GraphDesc", "DML_GRAPH_DESC as plain data.")
         .def(py::init(&make_graph), py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("nodes"),
@@ -222,11 +244,12 @@ void init_device(py::module_& module) {
 
     py::class_<Device, std::shared_ptr<Device>>(module, "Device", "An adapter opened for DirectML.")
         .def(py::init(
-                 [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool share_memory) {
+                 [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool gpu_validation,
+                    bool share_memory) {
                      return make_released<Device>(
-                         [&] { return new Device(std::move(library), adapter, DeviceOptions{debug, share_memory}); });
+                         [&] { return new Device(std::move(library), adapter, DeviceOptions{debug, gpu_validation, share_memory}); });
                  }),
-             py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false,
+             py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false, py::arg("gpu_validation") = false,
              py::arg("share_memory") = true)
         .def_property_readonly("adapter", &Device::adapter)
         .def_property_readonly("feature_level",
@@ -235,7 +258,7 @@ void init_device(py::module_& module) {
         .def_property_readonly("debug", &Device::debug)
         .def_property_readonly("runs_without_timeout", &Device::runs_without_timeout)
         .def_property_readonly("lost", [](const Device& self) { return released([&] { return self.lost(); }); })
-        .def_property_readonly("shares_memory", &Device::shares_memory)
+        .def_property_readonly("shares_memory", [](Device& self) { return released([&] { return uses_shared(self); }); })
         .def(
             "supports",
             [](Device& self, std::uint32_t type) {
@@ -276,26 +299,21 @@ void init_executable(py::module_& module) {
         .def("cancel", &Cancellation::cancel)
         .def_property_readonly("cancelled", &Cancellation::cancelled);
 
-    py::class_<HostTensor>(module, "HostTensor", py::buffer_protocol(),
-                           "Bytes of an executable's tensor; stays valid after the executable is closed.")
-        .def_buffer(&buffer_of);
-
     py::class_<Executable, std::shared_ptr<Executable>>(module, "Executable",
                                                         "A compiled graph with everything needed to run it.")
-        .def(py::init([](std::shared_ptr<Device> device, const GraphDesc& graph, std::uint32_t flags) {
+        .def(py::init([](std::shared_ptr<Device> device, const GraphDesc& graph, std::uint32_t flags, bool timed) {
                  return make_released<Executable>([&] {
                      const Device::Use use(*device, {graph.name, {}});
-                     return new Executable(device, graph, static_cast<abi::DML_EXECUTION_FLAGS>(flags));
+                     const ExecutableOptions options{static_cast<abi::DML_EXECUTION_FLAGS>(flags), timed};
+                     return new Executable(device, graph, options);
                  });
              }),
-             py::arg("device"), py::arg("graph"), py::arg("flags") = 0)
+             py::arg("device"), py::arg("graph"), py::arg("flags") = 0, py::kw_only(), py::arg("timed") = false)
         .def("initialize", &initialize, py::arg("data"), py::arg("cancellation") = nullptr,
              "Copies the bytes of the owned inputs (None for the others) into the persistent resource.")
         .def_property_readonly("device", &Executable::device)
-        .def("execute", using_device(py::overload_cast<const Cancellation*>(&Executable::execute)),
-             py::arg("cancellation") = nullptr)
-        .def("input", using_device(&Executable::input), py::arg("index"))
-        .def("output", using_device(&Executable::output), py::arg("index"))
+        .def("run", &run, py::arg("inputs"), py::arg("outputs"), py::arg("cancellation") = nullptr,
+             "Runs the graph from buffers (None for owned inputs) into buffers.")
         .def("close", releasing(&Executable::close))
         .def_property_readonly(
             "stats", [](const Executable& self) { return as_dict(released([&] { return self.stats(); })); });

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "directml/error.h"
+#include "directml/removal.h"
 
 namespace dmlgraph {
 namespace {
@@ -21,14 +22,28 @@ ComPtr<ID3D12Debug> find_layer(const Library& library) {
     return layer;
 }
 
+void enable_gpu_validation(ID3D12Debug& layer) {
+    const auto more = ComPtr<ID3D12Debug>(&layer).as<ID3D12Debug1>();
+    if (!more) {
+        throw Error(ErrorKind::debug_layer,
+                    "this system's debug layer does not check what shaders do; set DMLGRAPH_DEBUG=1 instead of gpu");
+    }
+    more->SetEnableGPUBasedValidation(1);
+}
+
 }  // namespace
 
-bool decide_debug_layer(const Library& library, bool wanted) {
+bool decide_debug_layer(const Library& library, bool wanted, bool gpu_validation) {
     static std::mutex mutex;
     static std::optional<bool> decided;
     const std::lock_guard lock(mutex);
     if (wanted && !decided) {
-        find_layer(library)->EnableDebugLayer();
+        const auto layer = find_layer(library);
+        layer->EnableDebugLayer();
+        if (gpu_validation) {
+            enable_gpu_validation(*layer);
+        }
+        note_progress(library);
     }
     if (!decided) {
         decided = wanted;

@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "directml/debug_layer.h"
+#include "directml/memory_sharing.h"
+#include "directml/names.h"
 #include "directml/operator_desc.h"
+#include "directml/removal.h"
 
 namespace dmlgraph {
 namespace {
@@ -29,35 +32,6 @@ DML_FEATURE_LEVEL highest_level(IDMLDevice& device) {
     return succeeded(code) ? answer.MaxSupportedFeatureLevel : DML_FEATURE_LEVEL_1_0;
 }
 
-bool has_coherent_memory(ID3D12Device& device) {
-    D3D12_FEATURE_DATA_ARCHITECTURE architecture{};
-    const HRESULT code =
-        device.CheckFeatureSupport(D3D12_FEATURE_ARCHITECTURE, &architecture, sizeof architecture);
-    return succeeded(code) && architecture.UMA && architecture.CacheCoherentUMA;
-}
-
-struct BufferTraits {
-    D3D12_HEAP_PROPERTIES heap;
-    D3D12_RESOURCE_FLAGS flags;
-    D3D12_RESOURCE_STATES state;
-};
-
-// Indexed by BufferKind. Buffers decay to the common state after every list and are promoted from it.
-constexpr std::array<BufferTraits, 4> buffer_traits{{
-    {{D3D12_HEAP_TYPE_DEFAULT, D3D12_CPU_PAGE_PROPERTY_UNKNOWN, D3D12_MEMORY_POOL_UNKNOWN, 1, 1},
-     D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS,
-     D3D12_RESOURCE_STATE_COMMON},
-    {{D3D12_HEAP_TYPE_UPLOAD, D3D12_CPU_PAGE_PROPERTY_UNKNOWN, D3D12_MEMORY_POOL_UNKNOWN, 1, 1},
-     D3D12_RESOURCE_FLAG_NONE,
-     D3D12_RESOURCE_STATE_GENERIC_READ},
-    {{D3D12_HEAP_TYPE_READBACK, D3D12_CPU_PAGE_PROPERTY_UNKNOWN, D3D12_MEMORY_POOL_UNKNOWN, 1, 1},
-     D3D12_RESOURCE_FLAG_NONE,
-     D3D12_RESOURCE_STATE_COPY_DEST},
-    {{D3D12_HEAP_TYPE_CUSTOM, D3D12_CPU_PAGE_PROPERTY_WRITE_BACK, D3D12_MEMORY_POOL_L0, 1, 1},
-     D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS,
-     D3D12_RESOURCE_STATE_COMMON},
-}};
-
 int is_cancelled(const void* cancellation) {
     return static_cast<const Cancellation*>(cancellation)->cancelled() ? 1 : 0;
 }
@@ -75,33 +49,24 @@ std::string level_text(DML_FEATURE_LEVEL level) {
 
 }  // namespace
 
-void require_buffer_size(std::uint64_t bytes, std::string_view what, Place place) {
-    if (bytes > max_buffer_bytes) {
-        Error error(ErrorKind::too_large,
-                    std::string(what) + " needs " + std::to_string(bytes) + " bytes, more than the " +
-                        std::to_string(max_buffer_bytes) +
-                        " (4 GiB - 64 KiB) that Direct3D 12 can bind as one buffer; make it "
-                        "smaller or split the graph");
-        error.graph = place.graph;
-        error.node = place.node;
-        throw error;
-    }
-}
-
 Device::Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions options)
-    : library_(std::move(library)), adapter_(std::move(adapter)) {
-    open(options.debug);
+    : library_(std::move(library)), adapter_(std::move(adapter)), may_share_memory_(options.share_memory) {
+    open(options);
     create_queue();
     check(d3d12_->CreateFence(0, D3D12_FENCE_FLAG_NONE, ID3D12Fence::iid, fence_.put()), "CreateFence");
     check(directml_->CreateCommandRecorder(IDMLCommandRecorder::iid, recorder_.put()),
           "CreateCommandRecorder");
-    shares_memory_ = options.share_memory && has_coherent_memory(*d3d12_);
+    set_name(*d3d12_, "device");
+    set_name(*queue_, "queue");
+    set_name(*fence_, "fence");
+    set_name(*directml_, "device");
+    set_name(*recorder_, "recorder");
 }
 
-void Device::open(bool debug) {
-    const bool layer = decide_debug_layer(*library_, debug);
+void Device::open(DeviceOptions options) {
+    const bool layer = decide_debug_layer(*library_, options.debug, options.gpu_validation);
     create_d3d12();
-    create_directml(layer, debug);
+    create_directml(layer, options.debug);
     if (layer) {
         info_queue_ = d3d12_.as<ID3D12InfoQueue>();
     }
@@ -146,7 +111,7 @@ void Device::create_directml(bool debug_wanted, bool debug_required) {
         code = create(DML_CREATE_DEVICE_FLAG_NONE);
     }
     if (failed(code) && !removed() && d3d12_level_ == D3D_FEATURE_LEVEL_1_0_GENERIC) {
-        Error error(ErrorKind::outdated, library_->paths().directml.string() + " does not run on " + adapter_.name +
+        Error error(ErrorKind::outdated, utf8(library_->paths().directml) + " does not run on " + adapter_.name +
                                             ", which only has feature level 1_0_GENERIC: DMLCreateDevice1 failed with " +
                                             describe(code));
         error.call = "DMLCreateDevice1";
@@ -158,7 +123,7 @@ void Device::create_directml(bool debug_wanted, bool debug_required) {
     feature_level_ = highest_level(*device);
     directml_ = device.as<IDMLDevice1>();
     if (!directml_) {
-        throw Error(ErrorKind::outdated, library_->paths().directml.string() + " supports only feature level " +
+        throw Error(ErrorKind::outdated, utf8(library_->paths().directml) + " supports only feature level " +
                                             level_text(feature_level_) +
                                             "; graphs need DirectML 1.2 (feature level 2.1) or newer");
     }
@@ -183,24 +148,17 @@ bool Device::supports(DML_TENSOR_DATA_TYPE type) const {
     return succeeded(code) && answer.IsSupported;
 }
 
-ComPtr<ID3D12Resource> Device::create_buffer(BufferKind kind, std::uint64_t bytes, std::string_view what,
-                                             Place place) {
-    require_buffer_size(bytes, what, place);
-    const BufferTraits& traits = buffer_traits[static_cast<std::size_t>(kind)];
-    D3D12_RESOURCE_DESC desc{};
-    desc.Dimension = D3D12_RESOURCE_DIMENSION_BUFFER;
-    desc.Width = align_up(bytes, DML_TEMPORARY_BUFFER_ALIGNMENT);
-    desc.Height = 1;
-    desc.DepthOrArraySize = 1;
-    desc.MipLevels = 1;
-    desc.SampleDesc.Count = 1;
-    desc.Layout = D3D12_TEXTURE_LAYOUT_ROW_MAJOR;
-    desc.Flags = traits.flags;
-    ComPtr<ID3D12Resource> buffer;
-    check(d3d12_->CreateCommittedResource(&traits.heap, D3D12_HEAP_FLAG_NONE, &desc, traits.state, nullptr,
-                                          ID3D12Resource::iid, buffer.put()),
-          "CreateCommittedResource of " + std::to_string(bytes) + " bytes for " + std::string(what), place);
-    return buffer;
+bool Device::shares_memory() {
+    std::call_once(sharing_decided_, [this] {
+        shares_memory_ = may_share_memory_ && can_bind_shared_memory(shared_from_this());
+    });
+    return shares_memory_;
+}
+
+std::uint64_t Device::ticks_per_second(Place place) {
+    std::uint64_t frequency = 0;
+    check(queue_->GetTimestampFrequency(&frequency), "ID3D12CommandQueue::GetTimestampFrequency", place);
+    return frequency;
 }
 
 void Device::execute(ID3D12CommandList& list, Place place, const Cancellation* cancellation) {
@@ -296,6 +254,7 @@ void Device::drop() {
         return;
     }
     note_removed();
+    memory_.clear();
     recorder_ = nullptr;
     fence_ = nullptr;
     queue_ = nullptr;
@@ -307,6 +266,10 @@ void Device::drop() {
 void Device::note_removed() {
     if (d3d12_) {
         d3d12_reason_ = d3d12_->GetDeviceRemovedReason();
+        const std::lock_guard lock(progress_mutex_);
+        if (progress_.empty()) {
+            progress_ = describe_progress(*d3d12_);
+        }
     }
     if (directml_) {
         directml_reason_ = directml_->GetDeviceRemovedReason();
@@ -327,6 +290,8 @@ void Device::fail_removed(std::string_view call, Place place) {
     error.graph = place.graph;
     error.node = place.node;
     error.debug_messages = take_debug_messages();
+    const std::lock_guard lock(progress_mutex_);
+    error.debug_messages.insert(error.debug_messages.end(), progress_.begin(), progress_.end());
     throw error;
 }
 

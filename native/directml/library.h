@@ -1,6 +1,7 @@
 // The libraries that a DirectML program needs, loaded once per process.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -57,6 +58,11 @@ public:
     static std::shared_ptr<Library> load(const LibraryPaths& paths);
 
     const LibraryPaths& paths() const { return paths_; }
+
+    // The loaded files of DirectML, Direct3D 12 and what lists the adapters.
+    std::array<const SharedLibrary*, 3> files() const {
+        return {&directml_, &d3d12_, dxcore_ ? dxcore_.get() : dxgi_.get()};
+    }
 
     // A software adapter counts its work: dispatches, live objects, ...
     bool has_counters() const { return counter_ != nullptr; }

@@ -122,13 +122,16 @@ void TimestampCommand::run() const {
     *target = timestamp_now();
 }
 
-void run(const Commands& commands) {
+void run(const Commands& commands, uint32_t* done) {
     Submission& submission = Submission::current();
     for (const auto& command : commands) {
         if (submission.given_up()) {
             return;
         }
         std::visit([](const auto& each) { each.run(); }, command);
+        if (done) {
+            ++*done;
+        }
     }
 }
 

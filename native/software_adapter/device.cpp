@@ -55,12 +55,24 @@ std::optional<LUID> find_luid(IUnknown& adapter) {
     return std::nullopt;
 }
 
-class DebugLayer final : public Permanent<ID3D12Debug> {
+class DebugLayer final : public Permanent<ID3D12Debug1, ID3D12Debug> {
 public:
+    void SetEnableGPUBasedValidation(BOOL enable) override { counters.gpu_validation += enable ? 1 : 0; }
+    void SetEnableSynchronizedCommandQueueValidation(BOOL) override {}
     void EnableDebugLayer() override {
         Device::remove_all(DXGI_ERROR_DEVICE_REMOVED, "the debug layer was switched on after the device was made",
                            [](const Strictness& strict) { return strict.late_debug; });
     }
+};
+
+class RemovalSettings final : public Permanent<ID3D12DeviceRemovedExtendedDataSettings> {
+public:
+    void SetAutoBreadcrumbsEnablement(D3D12_DRED_ENABLEMENT enablement) override {
+        set_notes_progress(enablement == D3D12_DRED_ENABLEMENT_FORCED_ON);
+    }
+    // Addresses are not checked, and there are no dumps.
+    void SetPageFaultEnablement(D3D12_DRED_ENABLEMENT) override {}
+    void SetWatsonDumpEnablement(D3D12_DRED_ENABLEMENT) override {}
 };
 
 uint64_t round_up(uint64_t value, uint64_t multiple) {
@@ -68,6 +80,14 @@ uint64_t round_up(uint64_t value, uint64_t multiple) {
 }
 
 }  // namespace
+
+HRESULT RemovalData::GetAutoBreadcrumbsOutput(D3D12_DRED_AUTO_BREADCRUMBS_OUTPUT* output) {
+    return state_.removed() ? state_.progress.output(output) : DXGI_ERROR_NOT_FOUND;
+}
+
+void* Device::find_interface(const IID& riid) {
+    return riid == ID3D12DeviceRemovedExtendedData::iid ? &removal_data_ : nullptr;
+}
 
 Device::Device(std::size_t adapter) : state_(adapter) {
     const std::lock_guard lock(devices_mutex);
@@ -250,6 +270,12 @@ void Device::CreateUnorderedAccessView(ID3D12Resource* resource, ID3D12Resource*
                       "creating a view: only views of buffers, with a desc and without a counter, are supported");
         return;
     }
+    const auto* target_buffer = static_cast<Resource*>(resource);
+    if (target_buffer && !target_buffer->allows_unordered_access()) {
+        state_.remove(DXGI_ERROR_INVALID_CALL,
+                      "creating a view: an unordered access view of a buffer that does not allow them");
+        return;
+    }
     const auto& buffer = desc->Buffer;
     const bool raw = (buffer.Flags & D3D12_BUFFER_UAV_FLAG_RAW) != 0;
     write_buffer_view(
@@ -379,6 +405,10 @@ SW_EXPORT HRESULT D3D12GetDebugInterface(const IID& riid, void** debug) {
         return E_POINTER;
     }
     *debug = nullptr;
+    if (riid == ID3D12DeviceRemovedExtendedDataSettings::iid) {
+        static auto& settings = *new RemovalSettings;
+        return settings.QueryInterface(riid, debug);
+    }
     for (std::size_t adapter = 0; adapter < adapter_count(); ++adapter) {
         if (strictness(adapter).late_debug) {
             static auto& layer = *new DebugLayer;

@@ -5,6 +5,24 @@
 
 namespace dmlgraph::software {
 
+// What a device knows of its removal; a part of the device.
+class RemovalData final : public ID3D12DeviceRemovedExtendedData {
+public:
+    RemovalData(IUnknown& device, DeviceState& state) : device_(device), state_(state) {}
+
+    HRESULT QueryInterface(const IID& riid, void** object) override { return device_.QueryInterface(riid, object); }
+    uint32_t AddRef() override { return device_.AddRef(); }
+    uint32_t Release() override { return device_.Release(); }
+
+    HRESULT GetAutoBreadcrumbsOutput(D3D12_DRED_AUTO_BREADCRUMBS_OUTPUT* output) override;
+    // Addresses are not checked.
+    HRESULT GetPageFaultAllocationOutput(D3D12_DRED_PAGE_FAULT_OUTPUT*) override { return DXGI_ERROR_NOT_FOUND; }
+
+private:
+    IUnknown& device_;
+    DeviceState& state_;
+};
+
 class Device final
     : public Object<ID3D12Device5, ID3D12Device4, ID3D12Device3, ID3D12Device2, ID3D12Device1, ID3D12Device> {
 public:
@@ -82,7 +100,10 @@ private:
     template <class T, class... Arguments>
     HRESULT make(const IID& riid, void** object, const Arguments&... arguments);
 
+    void* find_interface(const IID& riid) override;
+
     DeviceState state_;
+    RemovalData removal_data_{*this, state_};
 };
 
 }  // namespace dmlgraph::software

@@ -4,15 +4,19 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "abi/d3d12.h"
+#include "software_adapter/progress.h"
 #include "software_adapter/strictness.h"
 #include "software_adapter/timeline.h"
 
 namespace dmlgraph::software {
 
 using namespace abi;
+
+class CachedMapping;
 
 class DeviceState {
 public:
@@ -32,15 +36,26 @@ public:
     // The bytes from `address` to the end of the heap or committed resource that contains it, 0 if none does.
     // GPU addresses are addresses of this process.
     uint64_t bytes_from(D3D12_GPU_VIRTUAL_ADDRESS address) const;
+    // Takes device memory from the budget; returns whether that much is left.
+    bool reserve(uint64_t size);
+    void release(uint64_t size);
     void add_memory(const char* data, uint64_t size);
     void forget_memory(const char* data);
 
+    // What the processor has mapped, to be poisoned when the adapter works.
+    void add_mapping(CachedMapping* mapping);
+    void forget_mapping(CachedMapping* mapping);
+    void spoil_mappings();
+
     Timeline timeline;
+    Progress progress;
 
 private:
     std::atomic<HRESULT> removed_reason_{S_OK};
     mutable std::mutex mutex_;
     std::map<uint64_t, uint64_t> memory_;  // address to size
+    uint64_t reserved_ = 0;                // bytes
+    std::set<CachedMapping*> mappings_;
 };
 
 // A child's reference to its device, with the device's state.

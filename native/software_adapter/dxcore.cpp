@@ -3,6 +3,7 @@
 // The factory, the lists and the adapters never change, so each exists once and is never destroyed.
 #include "abi/dxcore.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "software_adapter/adapter_identity.h"
 #include "software_adapter/log.h"
 #include "software_adapter/permanent.h"
+#include "software_adapter/shader_abi.h"
 
 namespace dmlgraph::software {
 namespace {
@@ -41,6 +43,18 @@ uint64_t memory_bytes() {
 
 uint64_t free_memory_bytes() {
     return static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+// What libd3d12.so has allocated. It is a separate library, which this one does not load.
+uint64_t device_bytes() {
+    void* const d3d12 = dlopen("libd3d12.so", RTLD_LAZY | RTLD_NOLOAD);
+    if (!d3d12) {
+        return 0;
+    }
+    auto* const counter = reinterpret_cast<decltype(&sw_counter)>(dlsym(d3d12, "sw_counter"));
+    const uint64_t bytes = counter ? counter("device_bytes") : 0;
+    dlclose(d3d12);
+    return bytes;
 }
 
 // A property's bytes.
@@ -129,8 +143,10 @@ public:
             output_size < sizeof(DXCoreAdapterMemoryBudget)) {
             return E_INVALIDARG;
         }
-        const auto budget = memory_bytes();
-        *static_cast<DXCoreAdapterMemoryBudget*>(output) = {budget, budget - free_memory_bytes(), 0, 0};
+        const auto limit = strictness(index_).budget;
+        *static_cast<DXCoreAdapterMemoryBudget*>(output) =
+            limit ? DXCoreAdapterMemoryBudget{limit, device_bytes(), 0, 0}
+                  : DXCoreAdapterMemoryBudget{memory_bytes(), memory_bytes() - free_memory_bytes(), 0, 0};
         return S_OK;
     }
     bool IsSetStateSupported(DXCoreAdapterState) override { return false; }

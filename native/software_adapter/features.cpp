@@ -63,13 +63,13 @@ HRESULT answer(const Strictness&, D3D12_FEATURE_DATA_ROOT_SIGNATURE& version) {
     return S_OK;
 }
 
-HRESULT answer(const Strictness&, D3D12_FEATURE_DATA_ARCHITECTURE& architecture) {
-    architecture = {architecture.NodeIndex, false, true, true};
+HRESULT answer(const Strictness& strict, D3D12_FEATURE_DATA_ARCHITECTURE& architecture) {
+    architecture = {architecture.NodeIndex, false, !strict.no_sharing, !strict.no_sharing};
     return S_OK;
 }
 
-HRESULT answer(const Strictness&, D3D12_FEATURE_DATA_ARCHITECTURE1& architecture) {
-    architecture = {architecture.NodeIndex, false, true, true, false};
+HRESULT answer(const Strictness& strict, D3D12_FEATURE_DATA_ARCHITECTURE1& architecture) {
+    architecture = {architecture.NodeIndex, false, !strict.no_sharing, !strict.no_sharing, false};
     return S_OK;
 }
 

@@ -7,14 +7,15 @@
 
 namespace dmlgraph::software {
 
-template <class Interface>
+// Parents: older interfaces whose methods are the first ones of Interface.
+template <class Interface, class... Parents>
 class Permanent : public Interface {
 public:
     abi::HRESULT QueryInterface(const abi::IID& riid, void** object) final {
         if (!object) {
             return abi::E_POINTER;
         }
-        const bool known = riid == Interface::iid || riid == abi::IUnknown::iid;
+        const bool known = riid == Interface::iid || riid == abi::IUnknown::iid || (... || (riid == Parents::iid));
         *object = known ? static_cast<Interface*>(this) : nullptr;
         if (known) {
             AddRef();

@@ -28,7 +28,8 @@ void CommandQueue::ExecuteCommandLists(uint32_t count, ID3D12CommandList* const*
             device_state().remove(DXGI_ERROR_INVALID_CALL, "executing a command list that is not closed");
             return;
         }
-        submit(ExecuteWork{std::move(commands)});
+        auto* noted = device_state().progress.begin(static_cast<CommandList*>(lists[i])->name(), name(), *commands);
+        submit(ExecuteWork{std::move(commands), noted});
     }
 }
 
@@ -113,7 +114,11 @@ void CommandQueue::run_pending() {
 bool CommandQueue::run(const ExecuteWork& work) {
     ++counters.command_lists;
     if (!device_state().removed()) {
-        software::run(*work.commands);
+        device_state().spoil_mappings();
+        software::run(*work.commands, work.noted ? &work.noted->done : nullptr);
+    }
+    if (work.noted && !device_state().removed()) {
+        device_state().progress.end(work.noted);
     }
     return true;
 }

@@ -23,6 +23,12 @@ struct Strictness {
     bool no_int64 = false;    // shaders do not have 64-bit integers
     bool no_float64 = false;  // shaders do not have float64
 
+    // Its memory.
+    bool no_sharing = false;    // processor and adapter do not report coherent memory
+    bool custom_heaps = false;  // a view of a buffer in a custom heap removes the device
+    bool readback = false;      // memory that the processor reads is up to date only if it was mapped after the work
+    std::uint64_t budget = 0;   // the most bytes of memory of the default type; 0: no limit
+
     // How its devices behave.
     bool one_device = false;      // one device at a time: a removed one must be released before the next is made
     bool late_debug = false;      // there is a debug layer; switching it on removes all existing devices

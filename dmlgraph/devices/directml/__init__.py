@@ -2,6 +2,6 @@
 
 `device` compiles and runs them, on what `open_devices` keeps.  `library` finds DirectML and `runtime` loads it;
 `versions` says which one Windows has, `install` and `ready` install it, `trial` proves that it works.  `faults` works
-around DirectML's faults, `refusal` finds the nodes it refuses, and `software` is the adapter that it runs on if there is
-no other.
+around DirectML's faults, `refusal` finds the nodes it refuses, and `software` is the adapter that it runs on if there
+is no other.
 """

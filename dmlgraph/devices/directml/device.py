@@ -13,9 +13,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from dmlgraph import _native
 from dmlgraph.devices.device import Device
@@ -32,16 +29,16 @@ from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
 from dmlgraph.devices.directml.library import SYSTEM, system_has_direct3d
 from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices
+from dmlgraph.devices.directml.profile import steps
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.directml.runtime import FAMILY, SOFTWARE, Runtime, load_runtime
-from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.devices.directml.transfer import Result, given_bytes
+from dmlgraph.devices.executable import Array, Executable, Step
 from dmlgraph.devices.interrupts import Watch, interruptible, take_kept
 from dmlgraph.errors import DmlGraphError, listing
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput
+from dmlgraph.lowering import ConstantDescNode, GraphDesc
 from dmlgraph.memory import not_enough_memory
-
-Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 NPU = "npu"
 
@@ -103,6 +100,12 @@ class DirectMLDevice(Device):
             self._list_anew()
         return _open_devices.open(self.runtime.library, self.adapter, debug=debug, share_memory=self._share_memory)
 
+    def _open_to_run(self, *, debug: bool) -> OpenDevice:
+        """The same, once it is known what memory it takes: a system may remove a device that tries shared memory."""
+        opened = self._open(debug=debug)
+        interruptible(lambda: opened.native.shares_memory)
+        return self._open(debug=debug) if opened.native.lost else opened
+
     def _list_anew(self) -> None:
         """After a loss: the adapter may be gone, or have another identity."""
         self._losses = _open_devices.losses
@@ -132,7 +135,7 @@ class DirectMLDevice(Device):
                 device is lost.  If the graph is refused, the error names the nodes of the smallest part that is
                 refused.
         """
-        opened = self._open(debug=debug)
+        opened = self._open_to_run(debug=debug)
         problems = list(type_problems(graph, opened.types))
         if problems:
             raise DirectMLError(problems, graph=graph.name)
@@ -195,15 +198,14 @@ class DirectMLExecutable(Executable):
     """A compiled graph on a DirectML device.  Safe to use from several threads, which take turns.
 
     `stats` holds added_copies (one dispatch each, to work around DirectML's faults), descriptor_count,
-    temporary_bytes, persistent_bytes, compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and,
+    temporary_bytes, persistent_bytes, memory_budget_bytes and memory_used_bytes (of the adapter, when the graph was
+    compiled), compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and,
     on a software adapter, dispatches (of the last run) and initialize_dispatches.
     """
 
     def __init__(self, graph: GraphDesc, device: str, reason: str, opened: OpenDevice, flags: ExecutionFlag) -> None:
         super().__init__(graph, device, reason)
-        self._device = opened.native
-        self._inputs: list[_HostTensor | None] = []
-        self._outputs: list[_HostTensor] = []
+        self._device, self._flags = opened.native, flags
         self._lock = threading.Lock()
         self._watch = Watch()
         self._cancellation = _native.Cancellation()  # of the run that has the lock
@@ -219,11 +221,6 @@ class DirectMLExecutable(Executable):
     def _prepare(self, flags: ExecutionFlag) -> None:
         with _carrying_interruptions():
             self._native = _native.Executable(self._device, _native_graph(self.graph), int(flags))
-        self._inputs = [
-            None if slot.desc.owned else _HostTensor(slot, self._native.input(index))
-            for index, slot in enumerate(self.graph.inputs)
-        ]
-        self._outputs = [_HostTensor(slot, self._native.output(index)) for index, slot in enumerate(self.graph.outputs)]
         owned = [slot for slot in self.graph.inputs if slot.desc.owned]
         if all(slot.data is not None for slot in owned):
             self._initialize([slot.data for slot in owned if slot.data is not None])
@@ -236,36 +233,68 @@ class DirectMLExecutable(Executable):
         self, arrays: Sequence[Array], targets: Mapping[str, Array], cancellation: _native.Cancellation
     ) -> dict[str, Array]:
         try:
-            with self._lock:  # held from writing the inputs until the outputs are copied
+            with self._lock:
                 self._cancellation = cancellation
-                return super()._run(arrays, targets)
+                self._check_open()
+                return self._run_native(arrays, targets)
         except DeviceRemovedError:
             _open_devices.drop_lost()
             raise
         finally:
             self._give_back()
 
-    def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+    def _run_native(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
         self._check_wanted()
         self._device.require_alive(self.graph.name)
-        owned = [array for array, host in zip(inputs, self._inputs, strict=True) if host is None]
+        slots = self.graph.inputs
+        owned = [array for array, slot in zip(arrays, slots, strict=True) if slot.desc.owned]
         if self._initialized_with is None or any(
             new is not old for new, old in zip(owned, self._initialized_with, strict=True)
         ):
             self._initialize(owned)
-        for array, host in zip(inputs, self._inputs, strict=True):
-            if host is not None:
-                host.write(array)
+        given = [
+            None if slot.desc.owned else given_bytes(array, slot.desc)
+            for array, slot in zip(arrays, slots, strict=True)
+        ]
+        results = {slot.name: Result(slot.desc, targets.get(slot.name)) for slot in self.graph.outputs}
         with _carrying_interruptions():
-            self._native.execute(self._cancellation)
+            self._native.run(given, [result.bytes for result in results.values()], self._cancellation)
         self._check_wanted()
         self.stats.update(self._native.stats)
-        return [host.read() for host in self._outputs]
+        return {name: result.array() for name, result in results.items()}
+
+    def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        return list(self._run(inputs, {}).values())
+
+    def _profile(self, inputs: Sequence[Array]) -> list[Step]:
+        cancellation = _native.Cancellation()
+
+        def run(part: GraphDesc, arrays: Sequence[Array]) -> tuple[Sequence[Array], float]:
+            safe, _ = make_safe(part)
+            data = [given_bytes(array, slot.desc) for array, slot in zip(arrays, safe.inputs, strict=True)]
+            results = [Result(slot.desc, None) for slot in safe.outputs]
+            written = [result.bytes for result in results]
+            owned = [slot.desc.owned for slot in safe.inputs]
+            with _carrying_interruptions():
+                single = _native.Executable(self._device, _native_graph(safe), int(self._flags), timed=True)
+                single.initialize([each if own else None for each, own in zip(data, owned, strict=True)], cancellation)
+                given = [None if own else each for each, own in zip(data, owned, strict=True)]
+                single.run(given, written, cancellation)  # compiles the shaders
+                single.run(given, written, cancellation)
+            seconds = single.stats["device_seconds"]
+            single.close()
+            return [result.array() for result in results], seconds
+
+        try:
+            return interruptible(lambda: list(steps(self.graph, inputs, run)), lambda _: cancellation.cancel())
+        except DeviceRemovedError:
+            _open_devices.drop_lost()
+            raise
 
     def _initialize(self, owned: Sequence[Array]) -> None:
         """Gives the owned inputs to DirectML, which keeps them in its persistent resource."""
         remaining = iter(owned)
-        data = [slot.desc.pack(next(remaining)) if slot.desc.owned else None for slot in self.graph.inputs]
+        data = [given_bytes(next(remaining), slot.desc) if slot.desc.owned else None for slot in self.graph.inputs]
         self._initialized_with = None
         with _carrying_interruptions():
             self._native.initialize(data, self._cancellation)
@@ -295,34 +324,6 @@ class DirectMLExecutable(Executable):
     def _release(self) -> None:
         if hasattr(self, "_native"):  # else it was not compiled
             self._native.close()
-        for host in (*self._inputs, *self._outputs):
-            if host is not None:
-                host.drop()
-        self._inputs, self._outputs = [], []
-
-
-class _HostTensor:
-    """A tensor in memory through which the processor and the device exchange it."""
-
-    def __init__(self, slot: GraphInput | GraphOutput, memory: _native.HostTensor) -> None:
-        self._desc = slot.desc
-        self._bytes: Buffer = np.frombuffer(memoryview(memory), np.uint8)
-        # A view of the elements; 4-bit types, two to a byte, must be packed and unpacked instead.
-        self._elements = None if slot.desc.dtype.bits == 4 else slot.desc.unpack(self._bytes)
-
-    def write(self, array: Array) -> None:
-        if self._elements is None:
-            self._bytes[...] = self._desc.pack(array)
-        else:
-            np.copyto(self._elements, array)
-
-    def drop(self) -> None:
-        """Gives up the memory, even if a traceback still refers to this object."""
-        self._bytes, self._elements = np.empty(0, np.uint8), None
-
-    def read(self) -> Array:
-        """The elements, valid until the next run."""
-        return self._desc.unpack(self._bytes) if self._elements is None else self._elements
 
 
 def _native_graph(graph: GraphDesc) -> _native.GraphDesc:

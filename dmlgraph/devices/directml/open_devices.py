@@ -82,7 +82,9 @@ class OpenDevices:
                 self._drop_lost()
                 opened = find()
                 if opened is None:
-                    native = _native.Device(library, adapter, debug=required, share_memory=share_memory)
+                    native = _native.Device(
+                        library, adapter, debug=required, gpu_validation=validates_shaders(), share_memory=share_memory
+                    )
                     opened = self._devices[key] = OpenDevice(native)
                 return opened
 
@@ -105,9 +107,18 @@ def debug_by_default() -> bool:
     """Whether DMLGRAPH_DEBUG asks for the debug layers.
 
     Raises:
-        DeviceError: its value is not 0 or 1.
+        DeviceError: its value is not 0, 1 or gpu.
     """
+    return _debug_variable() in ("1", "gpu")
+
+
+def validates_shaders() -> bool:
+    """Whether DMLGRAPH_DEBUG asks for the check of what shaders do, which is much slower."""
+    return _debug_variable() == "gpu"
+
+
+def _debug_variable() -> str:
     text = os.environ.get(VARIABLE, "").strip()
-    if text not in ("", "0", "1"):
-        raise DeviceError("must be 0 or 1", code="range", field=VARIABLE, got=text, allowed="0, 1")
-    return text == "1"
+    if text not in ("", "0", "1", "gpu"):
+        raise DeviceError("must be 0, 1 or gpu", code="range", field=VARIABLE, got=text, allowed="0, 1, gpu")
+    return text

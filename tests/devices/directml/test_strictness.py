@@ -84,7 +84,7 @@ with doubled().compile(device="directml:software") as executable:
 
     def test_environment_is_checked(self, directml_path: Path) -> None:
         printed = run("doubled().compile(device='directml:software')", "", directml_path, DMLGRAPH_DEBUG="yes")
-        assert printed == "DeviceError range field 'DMLGRAPH_DEBUG': must be 0 or 1; got yes; allowed: 0, 1"
+        assert printed == "DeviceError range field 'DMLGRAPH_DEBUG': must be 0, 1 or gpu; got yes; allowed: 0, 1, gpu"
 
 
 class TestRemoval:
@@ -150,7 +150,7 @@ for step in range(3):
     assert results == [(2 * X).tolist(), (2 * X + 2).tolist()], results
 print(losses)
 """
-        assert run(script, f"strict,remove_at={call}", directml_path) == "1"
+        assert run(script, f"strict,no_sharing,remove_at={call}", directml_path) == "1"
 
     def test_several_threads(self, directml_path: Path) -> None:
         """Some run, some compile, while the device is removed; all of them recover."""
@@ -176,7 +176,7 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 print(wrong, set(lost))
 """
-        assert run(script, "strict,remove_at=40", directml_path) == "[] {'DeviceRemovedError'}"
+        assert run(script, "strict,no_sharing,remove_at=40", directml_path) == "[] {'DeviceRemovedError'}"
 
     def test_something_else_holds_the_removed_device(self, directml_path: Path) -> None:
         script = """
@@ -221,7 +221,7 @@ try:
 except dg.DeviceError as error:
     print(turn, type(error).__name__, error.call, executable._device.lost)
 """
-        printed = run(script, "async,one_device,fail_signals_from=3", directml_path)
+        printed = run(script, "async,no_sharing,one_device,fail_signals_from=3", directml_path)
         assert printed == "1 DeviceRemovedError ID3D12CommandQueue::Signal True"
 
 

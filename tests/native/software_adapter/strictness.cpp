@@ -88,6 +88,107 @@ STRICT_CHECK(all_that_a_correct_program_survives, "strict") {
     CHECK_OK(D3D12GetDebugInterface(ID3D12Debug::iid, layer.put()));
 }
 
+namespace {
+
+ComPtr<ID3D12Resource> custom_buffer(ID3D12Device& device) {
+    const auto properties = device.GetCustomHeapProperties(0, D3D12_HEAP_TYPE_READBACK);
+    const auto desc = buffer_desc(64, D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS);
+    ComPtr<ID3D12Resource> buffer;
+    CHECK_OK(device.CreateCommittedResource(&properties, {}, &desc, D3D12_RESOURCE_STATE_COMMON, nullptr,
+                                            ID3D12Resource::iid, buffer.put()));
+    return buffer;
+}
+
+uint32_t* mapped(ID3D12Resource& buffer, const D3D12_RANGE* range = nullptr) {
+    void* data = nullptr;
+    CHECK_OK(buffer.Map(0, range, &data));
+    return static_cast<uint32_t*>(data);
+}
+
+constexpr D3D12_RANGE none{0, 0};
+constexpr uint32_t poison = 0xA5A5A5A5;
+
+}  // namespace
+
+STRICT_CHECK(a_mapping_is_stale_after_an_execution, "readback") {
+    Bench bench;
+    const auto source = bench.upload<uint32_t>({1, 2, 3, 4});
+    const auto target = bench.buffer(64, D3D12_HEAP_TYPE_READBACK);
+    const uint32_t* const before = mapped(*target);
+    CHECK_EQUAL(before[1], 0);
+    bench.list->CopyBufferRegion(target.get(), 0, source.get(), 0, 16);
+    bench.execute();
+    CHECK_EQUAL(before[1], poison);
+    target->Unmap(0, &none);
+    const D3D12_RANGE read{4, 8};
+    const uint32_t* const after = mapped(*target, &read);
+    CHECK_EQUAL(after[1], 2);
+    CHECK_EQUAL(after[2], poison);  // not in the range that is read
+    target->Unmap(0, &none);
+    CHECK_EQUAL(after[1], poison);
+}
+
+STRICT_CHECK(what_is_written_arrives_with_unmap, "readback") {
+    Bench bench;
+    const auto shared = custom_buffer(*bench.device);
+    const auto copy = bench.buffer(64, D3D12_HEAP_TYPE_READBACK);
+    const auto copied = [&] {
+        bench.list->CopyBufferRegion(copy.get(), 0, shared.get(), 0, 64);
+        bench.execute();
+        const uint32_t value = mapped(*copy)[0];
+        copy->Unmap(0, &none);
+        return value;
+    };
+    uint32_t* const data = mapped(*shared, &none);
+    data[0] = 7;
+    CHECK_EQUAL(copied(), 0);  // it was not unmapped
+    shared->Unmap(0, nullptr);
+    CHECK_EQUAL(copied(), 0);  // the execution came in between
+    mapped(*shared)[0] = 8;
+    shared->Unmap(0, nullptr);
+    CHECK_EQUAL(copied(), 8);
+}
+
+STRICT_CHECK(custom_heaps, "custom_heaps") {
+    auto device = create_device();
+    const auto buffer = custom_buffer(*device);
+    D3D12_DESCRIPTOR_HEAP_DESC heap_desc{D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV, 1, {}, 0};
+    ComPtr<ID3D12DescriptorHeap> heap;
+    CHECK_OK(device->CreateDescriptorHeap(&heap_desc, ID3D12DescriptorHeap::iid, heap.put()));
+    D3D12_UNORDERED_ACCESS_VIEW_DESC view{DXGI_FORMAT_R32_UINT, D3D12_UAV_DIMENSION_BUFFER, {}};
+    view.Buffer.NumElements = 4;
+    CHECK_OK(device->GetDeviceRemovedReason());
+    device->CreateUnorderedAccessView(buffer.get(), nullptr, &view, heap->GetCPUDescriptorHandleForHeapStart());
+    CHECK_EQUAL(device->GetDeviceRemovedReason(), DXGI_ERROR_INVALID_CALL);
+}
+
+STRICT_CHECK(no_sharing, "no_sharing") {
+    auto device = create_device();
+    D3D12_FEATURE_DATA_ARCHITECTURE architecture{};
+    CHECK_OK(device->CheckFeatureSupport(D3D12_FEATURE_ARCHITECTURE, &architecture, sizeof architecture));
+    CHECK(!architecture.UMA && !architecture.CacheCoherentUMA);
+}
+
+STRICT_CHECK(budget, "budget=200000") {
+    Bench bench;
+    const auto make = [&](uint64_t bytes, D3D12_HEAP_TYPE type, ComPtr<ID3D12Heap>& heap) {
+        const D3D12_HEAP_DESC desc{bytes, heap_of(type), 0, D3D12_HEAP_FLAG_ALLOW_ONLY_BUFFERS};
+        return bench.device->CreateHeap(&desc, ID3D12Heap::iid, heap.put());
+    };
+    ComPtr<ID3D12Heap> first, second, upload;
+    CHECK_OK(make(65536, D3D12_HEAP_TYPE_DEFAULT, first));
+    CHECK_EQUAL(make(196608, D3D12_HEAP_TYPE_DEFAULT, second), E_OUTOFMEMORY);
+    CHECK_OK(make(1 << 20, D3D12_HEAP_TYPE_UPLOAD, upload));
+    const auto adapter = adapter_at(list_of(DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE), 0);
+    const DXCoreAdapterMemoryBudgetNodeSegmentGroup group{0, DXCoreSegmentGroup::Local};
+    DXCoreAdapterMemoryBudget told{};
+    CHECK_OK(adapter->QueryState(DXCoreAdapterState::AdapterMemoryBudget, sizeof group, &group, sizeof told, &told));
+    CHECK_EQUAL(told.budget, 200000);
+    CHECK_EQUAL(told.currentUsage, 65536);
+    first = nullptr;
+    CHECK_OK(make(196608, D3D12_HEAP_TYPE_DEFAULT, second));
+}
+
 STRICT_CHECK(core, "core") {
     ComPtr<ID3D12Device> device;
     CHECK_EQUAL(open(D3D_FEATURE_LEVEL_11_0, device), DXGI_ERROR_UNSUPPORTED);

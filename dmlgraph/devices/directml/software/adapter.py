@@ -159,6 +159,8 @@ class Adapter:
         library.sw_set_threads.restype = None
         library.sw_suppress_dispatches.argtypes = [ctypes.c_int]
         library.sw_suppress_dispatches.restype = None
+        library.sw_live_objects.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+        library.sw_live_objects.restype = ctypes.c_uint64
         library.sw_set_compiler(callbacks.describe, callbacks.compile)
 
     @property
@@ -181,6 +183,14 @@ class Adapter:
         """Resets the counters to 0, except `live_objects`."""
         self._library.sw_reset_counters()
         self.compiler.statistics.reset()
+
+    def live_objects(self) -> list[tuple[str, str]]:
+        """The type and the name of each existing object of Direct3D; a name is empty if there is none."""
+        size = self._library.sw_live_objects(None, 0)
+        text = ctypes.create_string_buffer(size + 4096)  # other threads may make objects in between
+        self._library.sw_live_objects(text, len(text))
+        lines = text.value.decode().splitlines()
+        return [(kind, name) for kind, _, name in (line.partition("\t") for line in lines)]
 
     def set_threads(self, count: int) -> None:
         """Sets how many threads run thread groups; 0 means one for each processor core."""
