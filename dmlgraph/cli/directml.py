@@ -70,7 +70,7 @@ def info() -> None:
     """
     from dmlgraph.devices import list_devices
     from dmlgraph.devices.directml import library
-    from dmlgraph.devices.directml.device import load_runtime
+    from dmlgraph.devices.directml.runtime import load_runtime
     from dmlgraph.errors import DmlGraphError
 
     found = library.find_directml()

@@ -69,7 +69,7 @@ class FeatureLevelError(DirectMLError):
 
 
 class DebugLayerError(DirectMLError):
-    """The debug layer was requested but is not installed."""
+    """The debug layer was requested but is not installed, or it was requested after the first device was made."""
 
     CODE = "debug-layer"
 

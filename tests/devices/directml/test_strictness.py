@@ -308,7 +308,7 @@ class TestFeatureLevel:
 
     LEVELS = """
 from dmlgraph import _native
-from dmlgraph.devices.directml.device import load_runtime
+from dmlgraph.devices.directml.runtime import load_runtime
 runtime = load_runtime(software=True)
 for adapter in runtime.adapters:
     try:
