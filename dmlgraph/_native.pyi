@@ -114,7 +114,7 @@ class Library:
         """
     @property
     def files(self) -> list[tuple[Path, str]]:
-        """The loaded files of DirectML, Direct3D 12 and what lists the adapters, and their versions, which may be empty."""
+        """The loaded files of DirectML, Direct3D 12 and what lists the adapters; their versions may be empty."""
     @staticmethod
     def probe(d3d12: str | PathLike[str], dxcore: str | PathLike[str]) -> tuple[str, bool]:
         """Why no adapter works with these libraries, empty if one does; and whether, if not, they stay loaded."""
@@ -140,7 +140,13 @@ class Device:
     """
 
     def __init__(
-        self, library: Library, adapter: Adapter, *, debug: bool = False, gpu_validation: bool = False, share_memory: bool = True
+        self,
+        library: Library,
+        adapter: Adapter,
+        *,
+        debug: bool = False,
+        gpu_validation: bool = False,
+        share_memory: bool = True,
     ) -> None: ...
     @property
     def adapter(self) -> Adapter: ...

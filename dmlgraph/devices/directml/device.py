@@ -197,6 +197,8 @@ def _carrying_interruptions() -> Iterator[None]:
 class DirectMLExecutable(Executable):
     """A compiled graph on a DirectML device.  Safe to use from several threads, which take turns.
 
+    Runs lease the buffers of inputs and outputs and the temporary buffer from the device, and give them back.
+
     `stats` holds added_copies (one dispatch each, to work around DirectML's faults), descriptor_count,
     temporary_bytes, persistent_bytes, memory_budget_bytes and memory_used_bytes (of the adapter, when the graph was
     compiled), compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and,

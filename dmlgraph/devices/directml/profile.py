@@ -25,9 +25,7 @@ def steps(graph: GraphDesc, inputs: Sequence[Array], run: RunPart) -> Iterator[S
     """The steps of a run on the inputs, in slot order; each step starts when the one before it ends."""
     wiring = Wiring(graph)
     values: dict[Source, Array] = {(-1, slot): array for slot, array in enumerate(inputs)}
-    readers = collections.Counter(
-        (edge.from_node, edge.from_port) for edges in wiring.into.values() for edge in edges
-    )
+    readers = collections.Counter((edge.from_node, edge.from_port) for edges in wiring.into.values() for edge in edges)
     start = 0.0
     for index in _execution_order(graph, wiring):
         node = graph.nodes[index]

@@ -406,7 +406,7 @@ def test_missing_llvmlite(directml_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux lists the files of a process")
 def test_files_in_use_are_told(directml_path: Path) -> None:
     """What is told is what the process has loaded."""
-    from dmlgraph.devices.directml.device import load_runtime
+    from dmlgraph.devices.directml.runtime import load_runtime
 
     told = [path for path, version in load_runtime(software=True, library=directml_path).library.files]
     assert [path.name for path in told] == ["libdirectml.so", "libd3d12.so", "libdxcore.so"]
