@@ -279,12 +279,15 @@ class DirectMLExecutable(Executable):
             owned = [slot.desc.owned for slot in safe.inputs]
             with _carrying_interruptions():
                 single = _native.Executable(self._device, _native_graph(safe), int(self._flags), timed=True)
-                single.initialize([each if own else None for each, own in zip(data, owned, strict=True)], cancellation)
-                given = [None if own else each for each, own in zip(data, owned, strict=True)]
-                single.run(given, written, cancellation)  # compiles the shaders
-                single.run(given, written, cancellation)
-            seconds = single.stats["device_seconds"]
-            single.close()
+                try:
+                    kept = [each if own else None for each, own in zip(data, owned, strict=True)]
+                    single.initialize(kept, cancellation)
+                    given = [None if own else each for each, own in zip(data, owned, strict=True)]
+                    single.run(given, written, cancellation)  # compiles the shaders
+                    single.run(given, written, cancellation)
+                    seconds = single.stats["device_seconds"]
+                finally:
+                    single.close()  # a traceback may still refer to it
             return [result.array() for result in results], seconds
 
         try:

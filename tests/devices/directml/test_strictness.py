@@ -134,23 +134,36 @@ print(fifth.run({"x": X})["y"])
         script = self.STAYING + """print(doubled().compile(device="directml:software").run({"x": X})["y"])"""
         assert run(script, "one_device", directml_path) == "[0. 2. 4. 6.]"
 
-    @pytest.mark.parametrize("call", range(1, 7))
+    @pytest.mark.parametrize("call", range(1, 12))
     def test_removed_at_any_call(self, directml_path: Path, call: int) -> None:
-        """Wherever the removal strikes, initialisation or run, compiling once more is enough."""
+        """Wherever the removal strikes, once more inside the handler is enough: initialisation, run, profile."""
         script = """
-losses = 0
-for step in range(3):
+def weighted():
+    graph = dg.Graph("weighted")
+    x = graph.input("x", sizes=[4], dtype="float32")
+    w = graph.input("w", sizes=[4], dtype="float32", owned=True)
+    graph.output("y", dg.exp(x * w) - 1.0)
+    return graph
+def work():
+    executable = weighted().compile(device="directml:software")
+    results = [executable.run({"x": 0 * X, "w": X})["y"], executable.run({"x": 0 * X})["y"]]
+    steps = executable.profile({"x": X})
+    results.append(executable.run({"x": 0 * X})["y"])
+    return executable, [not result.any() for result in results], len(steps) > 0
+losses, held = 0, []
+for turn in range(3):
     try:
-        executable = doubled().compile(device="directml:software")
-        results = [executable.run({"x": X + turn})["y"].tolist() for turn in range(2)]
+        done = work()
     except dg.DeviceError as error:
         losses += 1
-        executable = doubled().compile(device="directml:software")
-        results = [executable.run({"x": X + turn})["y"].tolist() for turn in range(2)]
-    assert results == [(2 * X).tolist(), (2 * X + 2).tolist()], results
-print(losses)
+        held.append(error)  # with its traceback
+        done = work()
+    held.append(done[0])
+    assert done[1:] == ([True] * 3, True), done
+print("recovered", losses)
 """
-        assert run(script, f"strict,no_sharing,remove_at={call}", directml_path) == "1"
+        # The first calls are those of the trial whether memory can be shared: a loss there is nobody's.
+        assert run(script, f"strict,remove_at={call}", directml_path) in ("recovered 1", "recovered 0")
 
     def test_several_threads(self, directml_path: Path) -> None:
         """Some run, some compile, while the device is removed; all of them recover."""
