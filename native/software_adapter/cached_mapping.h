@@ -28,7 +28,8 @@ public:
     // bytes are poisoned: whoever still reads them notices.
     void unmap(const D3D12_RANGE* range);
 
-    // The adapter is at work: what is mapped is stale from now on.
+    bool holds(const char* address) const { return memory_ <= address && address < memory_ + size_; }
+    // The adapter works on the buffer: what is mapped is stale from now on.
     void spoil();
 
 private:

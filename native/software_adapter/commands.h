@@ -62,6 +62,9 @@ using Commands = std::vector<Command>;
 // `done`, if it is not null, counts the commands that have run.
 void run(const Commands& commands, uint32_t* done = nullptr);
 
+// The addresses where the memory begins that the commands read and write.
+std::vector<const char*> addresses_of(const Commands& commands);
+
 // The clock of timestamps, in nanoseconds.
 uint64_t timestamp_now();
 

@@ -1,6 +1,8 @@
 #include "software_adapter/device_state.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <vector>
 
 #include "software_adapter/cached_mapping.h"
 #include "software_adapter/counters.h"
@@ -65,10 +67,16 @@ void DeviceState::forget_mapping(CachedMapping* mapping) {
     mappings_.erase(mapping);
 }
 
-void DeviceState::spoil_mappings() {
+void DeviceState::spoil_mappings(const Commands& commands) {
     const std::lock_guard lock(mutex_);
+    if (mappings_.empty()) {
+        return;
+    }
+    const std::vector<const char*> used = addresses_of(commands);
     for (CachedMapping* mapping : mappings_) {
-        mapping->spoil();
+        if (std::ranges::any_of(used, [&](const char* address) { return mapping->holds(address); })) {
+            mapping->spoil();
+        }
     }
 }
 

@@ -42,10 +42,10 @@ public:
     void add_memory(const char* data, uint64_t size);
     void forget_memory(const char* data);
 
-    // What the processor has mapped, to be poisoned when the adapter works.
+    // What the processor has mapped, to be poisoned when the adapter works on it.
     void add_mapping(CachedMapping* mapping);
     void forget_mapping(CachedMapping* mapping);
-    void spoil_mappings();
+    void spoil_mappings(const Commands& commands);
 
     Timeline timeline;
     Progress progress;

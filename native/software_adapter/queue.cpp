@@ -114,7 +114,7 @@ void CommandQueue::run_pending() {
 bool CommandQueue::run(const ExecuteWork& work) {
     ++counters.command_lists;
     if (!device_state().removed()) {
-        device_state().spoil_mappings();
+        device_state().spoil_mappings(*work.commands);
         software::run(*work.commands, work.noted ? &work.noted->done : nullptr);
     }
     if (work.noted && !device_state().removed()) {

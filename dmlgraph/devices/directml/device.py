@@ -100,7 +100,7 @@ class DirectMLDevice(Device):
             self._list_anew()
         return _open_devices.open(self.runtime.library, self.adapter, debug=debug, share_memory=self._share_memory)
 
-    def _open_to_run(self, *, debug: bool) -> OpenDevice:
+    def _open_to_run(self, *, debug: bool = False) -> OpenDevice:
         """The same, once it is known what memory it takes: a system may remove a device that tries shared memory."""
         opened = self._open(debug=debug)
         interruptible(lambda: opened.native.shares_memory)

@@ -405,7 +405,7 @@ def test_the_executable_itself_searches_for_nothing(directml: DirectMLDevice) ->
             torn(mismatched, "producer", "reader"),
             "test",
             "test",
-            directml._open(),
+            directml._open_to_run(),
             directml_module.ExecutionFlag.NONE,
         )
     assert caught.value.nodes == ()

@@ -128,6 +128,19 @@ STRICT_CHECK(a_mapping_is_stale_after_an_execution, "readback") {
     CHECK_EQUAL(after[1], poison);
 }
 
+STRICT_CHECK(a_mapping_stays_valid_while_the_adapter_works_elsewhere, "readback") {
+    Bench bench;
+    const auto source = bench.upload<uint32_t>({1, 2, 3, 4});
+    const auto first = bench.buffer(64, D3D12_HEAP_TYPE_READBACK);
+    const auto second = bench.buffer(64, D3D12_HEAP_TYPE_READBACK);
+    bench.list->CopyBufferRegion(first.get(), 0, source.get(), 0, 16);
+    bench.execute();
+    const uint32_t* const seen = mapped(*first);
+    bench.list->CopyBufferRegion(second.get(), 0, source.get(), 0, 16);
+    bench.execute();
+    CHECK_EQUAL(seen[3], 4);
+}
+
 STRICT_CHECK(what_is_written_arrives_with_unmap, "readback") {
     Bench bench;
     const auto shared = custom_buffer(*bench.device);
