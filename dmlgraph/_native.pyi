@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from typing_extensions import Buffer
 
 class TensorDesc:
     """A DML_BUFFER_TENSOR_DESC; sizes and strides in elements."""
@@ -101,12 +101,26 @@ class Library:
     """Direct3D 12, DXCore and DirectML, loaded for good."""
 
     @staticmethod
-    def load(directml: str | PathLike[str], d3d12: str | PathLike[str], dxcore: str | PathLike[str]) -> Library:
-        """The libraries of these paths; a plain file name is looked for by the system.
+    def load(
+        directml: str | PathLike[str],
+        d3d12: str | PathLike[str],
+        dxcore: str | PathLike[str],
+        dxgi: str | PathLike[str] | None = None,
+    ) -> Library:
+        """The libraries of these paths; a plain file name is looked for by the system.  DXGI stands in for DXCore.
 
         Raises:
             LibraryError: one cannot be loaded, or the process uses other ones already.
         """
+    @property
+    def files(self) -> list[tuple[Path, str]]:
+        """The loaded files of DirectML, Direct3D 12 and what lists the adapters; their versions may be empty."""
+    @staticmethod
+    def probe(d3d12: str | PathLike[str], dxcore: str | PathLike[str]) -> tuple[str, bool]:
+        """Why no adapter works with these libraries, empty if one does; and whether, if not, they stay loaded."""
+    @property
+    def lists_by(self) -> str:
+        """What lists the adapters: DXCore or DXGI."""
     def adapters(self) -> list[Adapter]:
         """Adapters that can compute, hardware first."""
     def counter(self, name: str) -> int | None:
@@ -115,17 +129,24 @@ class Library:
 class Device:
     """An adapter opened for DirectML; safe to use from several threads.
 
-    With `debug` the debug layers are on and errors carry their messages.  With `share_memory` nothing is
+    With `debug` the debug layers are required, and errors carry their messages.  With `share_memory` nothing is
     copied between processor and adapter where they have one memory.
 
     Raises:
-        DebugLayerError: debug, and there is no debug layer.
+        DebugLayerError: debug, and there is no debug layer, or the process already uses Direct3D 12 without it.
         LibraryError: DirectML is too old for graphs.
+        DeviceRemovedError: the adapter's device was removed, and something in the process still holds it.
         DirectMLError: the device cannot be opened.
     """
 
     def __init__(
-        self, library: Library, adapter: Adapter, *, debug: bool = False, share_memory: bool = True
+        self,
+        library: Library,
+        adapter: Adapter,
+        *,
+        debug: bool = False,
+        gpu_validation: bool = False,
+        share_memory: bool = True,
     ) -> None: ...
     @property
     def adapter(self) -> Adapter: ...
@@ -134,7 +155,20 @@ class Device:
         """The highest DML_FEATURE_LEVEL."""
     @property
     def lost(self) -> bool:
-        """Whether an operation has found the device removed; it stays lost."""
+        """Whether the device was removed; it stays lost."""
+    @property
+    def d3d12_level(self) -> int:
+        """The D3D_FEATURE_LEVEL that it was created with."""
+    @property
+    def debug(self) -> bool:
+        """Whether the debug layers of Direct3D 12 and DirectML are on."""
+    @property
+    def runs_without_timeout(self) -> bool:
+        """Whether a run may take longer than the 2 seconds after which Windows removes the device."""
+    def require_alive(self, graph: str) -> None:
+        """Raises DeviceRemovedError if the device is lost."""
+    def drop(self) -> None:
+        """Releases what a lost device holds; waits for calls that are inside it."""
     @property
     def shares_memory(self) -> bool:
         """Whether processor and adapter work on the same memory and may do so."""
@@ -182,11 +216,6 @@ class Cancellation:
     @property
     def cancelled(self) -> bool: ...
 
-class HostTensor(Buffer):
-    """Bytes of an executable's tensor; stays valid after the executable is closed."""
-
-    def __buffer__(self, flags: int, /) -> memoryview[int]: ...
-
 class Executable:
     """A compiled graph with what running it takes.
 
@@ -195,7 +224,8 @@ class Executable:
         FeatureLevelError, DeviceRemovedError, DirectMLError: with the node, where it is known.
     """
 
-    def __init__(self, device: Device, graph: GraphDesc, flags: int = 0) -> None: ...
+    def __init__(self, device: Device, graph: GraphDesc, flags: int = 0, *, timed: bool = False) -> None:
+        """Compiles a graph; if `timed`, `stats` has how long the adapter took for the last run."""
     def initialize(
         self, data: Sequence[np.ndarray[Any, Any] | bytes | None], cancellation: Cancellation | None = None
     ) -> None:
@@ -206,15 +236,19 @@ class Executable:
         Raises:
             CancelledError: it was given up.
         """
-    def execute(self, cancellation: Cancellation | None = None) -> None:
-        """Runs the graph on what stands in the inputs; returns when the outputs are written.
+    def run(
+        self,
+        inputs: Sequence[np.ndarray[Any, Any] | bytes | None],
+        outputs: Sequence[np.ndarray[Any, Any]],
+        cancellation: Cancellation | None = None,
+    ) -> None:
+        """Runs the graph from the inputs' bytes (None for owned inputs) into the outputs' memory.
+
+        At the end of each, up to three bytes that belong to no element may be missing.
 
         Raises:
-            CancelledError: it was given up.
+            CancelledError: it was cancelled, and the outputs are not written.
         """
-    def input(self, index: int) -> HostTensor:
-        """Memory to write an input into that is not owned."""
-    def output(self, index: int) -> HostTensor: ...
     def close(self) -> None:
         """Frees what is held on the device; afterwards only `stats` can be asked."""
     @property

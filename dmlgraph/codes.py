@@ -86,7 +86,7 @@ ERRORS = {
     "shader": "A shader is damaged, or uses a feature that the software adapter does not have.",
     "refused": "DirectML refuses nodes of the graph.",
     "directml": "A call to DirectML or Direct3D 12 failed.",
-    "debug-layer": "The debug layer is not installed.",
+    "debug-layer": "The debug layer is not installed, or it is requested too late.",
     "device-removed": "The device is lost with all its resources.",
     "evaluation": "The device could not compute a node.",
 }

@@ -14,8 +14,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dmlgraph import passes
+from dmlgraph.devices.device import lacks
 from dmlgraph.devices.endings import finishing
-from dmlgraph.errors import DmlGraphError, OperatorError, Problem, listing
+from dmlgraph.errors import DmlGraphError, OperatorError, Problem, listing, plural
 from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
 from dmlgraph.memory import enough_memory
 from dmlgraph.passes import Fused
@@ -55,6 +56,8 @@ def compile_graph(
 ) -> Executable:
     """Fuses and lowers a graph for a device and compiles it there; `fuse` and `debug` are as in `Graph.compile`.
 
+    With `auto` this goes on to the next device while one lacks something that the graph needs.
+
     The executable's `stats` hold the time of each of the three: fuse_seconds, lower_seconds, compile_seconds.
 
     Raises:
@@ -63,7 +66,20 @@ def compile_graph(
         NotEnoughMemoryError: there is not enough memory to compile it.
     """
     with enough_memory("compile", graph):
-        return _compile(graph, choice, fuse, debug)
+        while True:
+            try:
+                return _compile(graph, choice, fuse, debug)
+            except DmlGraphError as error:
+                if choice.otherwise is None or not lacks(error):
+                    raise
+                choice = choice.otherwise(_why(error))
+
+
+def _why(error: DmlGraphError) -> str:
+    """The first problem of an error in a line, and how many more there are."""
+    first, *others = error.problems
+    line = first.headline.splitlines()[0]
+    return f"{line}, and {plural(len(others), 'other problem')}" if others else line
 
 
 def _compile(graph: Graph, choice: Choice, fuse: bool | Iterable[str], debug: bool) -> Executable:
@@ -89,7 +105,7 @@ def _compile(graph: Graph, choice: Choice, fuse: bool | Iterable[str], debug: bo
 def _check_level(desc: GraphDesc, device: Device) -> None:
     """Refuses nodes that need a higher feature level than the device has."""
     problems = [
-        problem.at(node=node.name)
+        dataclasses.replace(problem.at(node=node.name), hint=problem.hint or device.newer)
         for node in desc.nodes
         if isinstance(node, OperatorDescNode)
         for problem in node.operator.level_problems(device.level)

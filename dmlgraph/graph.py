@@ -543,13 +543,14 @@ class Graph:
                 rules; else the rules of these names.
             dims: other values for the graph's dims.
             threads: the number of threads for a run on `cpu`; by default DMLGRAPH_THREADS, or one per processor.
-            debug: turn on the device's own checks and messages.
+            debug: require the device's own checks and messages.  Those of Direct3D 12 can only be switched on before
+                the process first uses it: by the first compilation, or by DMLGRAPH_DEBUG=1.
         """
         from dmlgraph.compile import compile_graph
         from dmlgraph.devices import choose
 
         graph = self if dims is None else self.with_dims(dims)
-        return compile_graph(graph, choose(device, threads=threads), fuse=fuse, debug=debug)
+        return compile_graph(graph, choose(device, threads=threads, debug=debug), fuse=fuse, debug=debug)
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the graph as a YAML graph file; large constants go into .npy files beside it."""

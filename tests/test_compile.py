@@ -87,7 +87,7 @@ def test_a_command_chooses_each_device_once(
 ) -> None:
     chosen = []
     choose_one = devices._choose
-    monkeypatch.setattr(devices, "_choose", lambda name: chosen.append(name) or choose_one(name))
+    monkeypatch.setattr(devices, "_choose", lambda name, *more: chosen.append(name) or choose_one(name, *more))
     g = dg.Graph("ramp")
     g.output("y", dg.exp(g.fill_value_sequence(sizes=[4], dtype="float32", value_start=0, value_delta=1)))
     g.save(tmp_path / "ramp.yaml")

@@ -209,8 +209,8 @@ DirectMLDevice("software").compile(torn, reason="")
     + _ADAPTER
     + """\
 (node,) = exe.graph.nodes
-torn = _native.GraphDesc("torn", [], [("y", 24)], [(node.name, node.operator.native())], [], [], [])
-_native.Executable(exe._native.device, torn)  # no edge leads anywhere
+torn = _native.GraphDesc("torn", [], [("y", 24)], [(node.name, node.operator.native())], [], [(7, 0, 0)], [])
+_native.Executable(exe._native.device, torn)  # an edge from a node that does not exist
 """,
     "debug-layer": _EXP + 'g.compile("directml:software", debug=True)\n',
     "device-removed": _ADAPTER

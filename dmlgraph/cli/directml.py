@@ -26,10 +26,10 @@ def directml() -> None:
     help="A local wheel, for machines without a network.",
 )
 def install(wheel: pathlib.Path | None) -> None:
-    """Fetch DirectML for Linux into your cache.
+    """Fetch DirectML into your cache.
 
-    The version is pinned and its hash checked.  The library is Microsoft's, under the MIT licence, and comes
-    from the wheel of torch-directml.
+    The version is pinned and its hash checked.  The library is Microsoft's, under the MIT licence.  For Linux it comes
+    from the wheel of torch-directml (DirectML 1.13), for Windows from that of onnxruntime-directml (DirectML 1.15).
 
     A system without Direct3D 12 also needs llvmlite.  If it is missing, pip installs it where dmlgraph is installed.
     With --from nothing is downloaded: a message gives the command that installs llvmlite.
@@ -54,6 +54,7 @@ def install(wheel: pathlib.Path | None) -> None:
 
         installed = installer.install(wheel, progress=progress)
     click.echo(f"{'already installed' if installed.already else 'installed'}: {installed.path}")
+    click.echo(f"licence: {installed.licence}")
     device = ready.device()
     ready.prove(device)
     click.echo(f"works: a graph ran on {device}")
@@ -61,7 +62,7 @@ def install(wheel: pathlib.Path | None) -> None:
 
 @directml.command()
 def info() -> None:
-    """Show which DirectML and which Direct3D 12 are used.
+    """Show which DirectML and which Direct3D 12 are used: their files and, on Windows, versions.
 
     \b
     Example:
@@ -69,12 +70,20 @@ def info() -> None:
     """
     from dmlgraph.devices import list_devices
     from dmlgraph.devices.directml import library
+    from dmlgraph.devices.directml.runtime import load_runtime
+    from dmlgraph.errors import DmlGraphError
 
     found = library.find_directml()
     direct3d = library.find_direct3d()
-    click.echo(f"DirectML:    {found.path} ({found.origin})")
-    click.echo(f"Direct3D 12: {direct3d.d3d12}{' (the software adapter of dmlgraph)' if direct3d.software else ''}")
-    click.echo(f"DXCore:      {direct3d.dxcore}")
+    lister = "DXCore"
+    try:
+        loaded = load_runtime().library
+        files, lister = loaded.files, loaded.lists_by
+    except DmlGraphError:  # the list of devices says why
+        files = [(path, "") for path in (found.path, direct3d.d3d12, direct3d.dxcore)]
+    origins = [found.origin, "the software adapter of dmlgraph" if direct3d.software else "", ""]
+    for name, (path, version), origin in zip(("DirectML", "Direct3D 12", lister), files, origins, strict=True):
+        click.echo(f"{name + ':':<12} {path}{version and f', version {version}'}{origin and f' ({origin})'}")
     for device in list_devices():
         if device.name.startswith("directml"):
             click.echo(f"{device.name}: {f'missing: {device.missing}' if device.missing else device.description}")

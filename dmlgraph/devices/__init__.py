@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dmlgraph.devices.names import NAMES
@@ -20,36 +21,41 @@ _FAMILIES = tuple(name for name in FIXED_NAMES if name != "auto" and ":" not in 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Choice:
-    """A device and why it was chosen; `name` is what the user asked for, and what choices are compared by."""
+    """A device and why it was chosen; `name` is what the user asked for, and what choices are compared by.
+
+    `otherwise` makes the next choice from the reason why this device cannot run a graph; None if the user named this
+    device.
+    """
 
     name: str
     device: Device = dataclasses.field(compare=False)
     reason: str = dataclasses.field(compare=False)
+    otherwise: Callable[[str], Choice] | None = dataclasses.field(default=None, compare=False)
 
 
-def choose(name: str, *, threads: int | None = None) -> Choice:
+def choose(name: str, *, threads: int | None = None, debug: bool = False) -> Choice:
     """The device of a name: `auto`, `cpu`, `reference`, `directml`, `directml:1`, `directml:software`.
 
     Args:
         name: as the user writes it.
-        threads: as in `Graph.compile`.
+        threads, debug: as in `Graph.compile`.
 
     Raises:
         DeviceError: the name is unknown, the device cannot be used here, or it does not take a number of threads.
     """
-    choice = _choose(name)
+    choice = _choose(name, debug)
     return choice if threads is None else dataclasses.replace(choice, device=choice.device.with_threads(threads))
 
 
-def _choose(name: str) -> Choice:
+def _choose(name: str, debug: bool) -> Choice:
     if not isinstance(name, str):
         raise DeviceError(
             "must be the name of a device", code="kind", field="device", got=name, allowed=listing(FIXED_NAMES)
         )
     if name == "auto":
-        return _automatic()
+        return _automatic(debug)
     family, colon, rest = name.partition(":")
-    device = _family(family).make(rest) if family in _FAMILIES and bool(colon) == bool(rest) else None
+    device = _family(family).make(rest, debug) if family in _FAMILIES and bool(colon) == bool(rest) else None
     if device is not None:
         return Choice(name, device, f"asked for as '{name}'")
     raise DeviceError(
@@ -62,18 +68,33 @@ def _choose(name: str) -> Choice:
     )
 
 
-def _automatic() -> Choice:
-    """The first hardware DirectML adapter, or the embedded default if there is no such adapter."""
-    from dmlgraph.devices.cpu import CpuDevice
+def _automatic(debug: bool) -> Choice:
+    """The first GPU that DirectML can use, or the embedded default if there is none."""
     from dmlgraph.devices.directml import device_module
 
     try:
-        hardware, reason = device_module().find_hardware()
+        candidates = device_module().find_hardware(debug=debug)
     except DeviceError as error:
-        hardware, reason = None, str(error)
-    if hardware is not None:
-        return Choice("auto", hardware, f"auto: {reason}")
-    return Choice("auto", CpuDevice(), f"auto: the embedded default, since {reason}")
+        candidates = [str(error)]
+    return _first_of(candidates, ())
+
+
+def _first_of(candidates: Sequence[Callable[[], Device | str] | str], declined: tuple[str, ...]) -> Choice:
+    """The first candidate that can be opened, else `cpu`; a text says why a device cannot be used."""
+    if not candidates:
+        from dmlgraph.devices.cpu import CpuDevice
+
+        return Choice("auto", CpuDevice(), f"auto: the embedded default, since {'; '.join(declined)}")
+    first, *rest = candidates
+    device = first if isinstance(first, str) else first()
+    if isinstance(device, str):
+        return _first_of(rest, (*declined, device))
+
+    def otherwise(why: str) -> Choice:
+        return _first_of(rest, (*declined, f"'{device.name}' cannot run this graph: {why}"))
+
+    since = f", since {'; '.join(declined)}" if declined else ""
+    return Choice("auto", device, f"auto: a hardware adapter: {device.description}{since}", otherwise)
 
 
 def list_devices() -> list[Listing]:

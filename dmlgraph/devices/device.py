@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 from dmlgraph.devices.names import DeviceName as DeviceName  # noqa: PLC0414 - imported from here, too
-from dmlgraph.errors import DeviceError
+from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.levels import FeatureLevel
 
 if TYPE_CHECKING:
@@ -25,11 +25,13 @@ class Device(abc.ABC):
         name: as the user writes it.
         description: what it is, in a phrase.
         level: the highest feature level it runs.
+        newer: how to get a higher one; None if there is no way.
     """
 
     name: str
     description: str
     level: FeatureLevel
+    newer: str | None = None
 
     def objection(self, made: Operator, instead_of: Operator | None) -> str | None:
         """Why a pass should not replace one operator by another on this device; None if it may.
@@ -73,13 +75,14 @@ class Family:
 
     Attributes:
         names: what editors and shells complete, each with a phrase; see `dmlgraph.devices.names`.
-        make: the device from what follows the family's name and a colon, or from "" if nothing does.  It returns None
-            where that names no device, and raises a DeviceError if the device cannot be used here.
+        make: the device from what follows the family's name and a colon, or from "" if nothing does, and from whether
+            its own checks are wanted (`debug`).  It returns None where that names no device, and raises a DeviceError
+            if the device cannot be used here.
         find: lists the devices of this machine.
     """
 
     names: Mapping[str, str]
-    make: Callable[[str], Device | None]
+    make: Callable[[str, bool], Device | None]
     find: Callable[[], list[Listing]]
 
     @classmethod
@@ -87,9 +90,18 @@ class Family:
         """The family of a single device, which is always there."""
         return cls(
             {device.name: device.description},
-            lambda rest: None if rest else device(),
+            lambda rest, _: None if rest else device(),
             lambda: [Listing(device.name, device.description)],
         )
+
+
+# The codes of errors of a compilation that say: the device lacks something that the graph needs.
+_LACKING = frozenset({"level", "dtype", "refused", "too-large"})
+
+
+def lacks(error: DmlGraphError) -> bool:
+    """Whether an error of a compilation says that the device lacks something, so that another may run the graph."""
+    return all(problem.code in _LACKING for problem in error.problems)
 
 
 @contextlib.contextmanager

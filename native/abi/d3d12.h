@@ -29,6 +29,7 @@ struct ID3D12Resource;
 struct ID3D12RootSignature;
 
 enum D3D_FEATURE_LEVEL : uint32_t {
+    D3D_FEATURE_LEVEL_1_0_GENERIC = 0x100,
     D3D_FEATURE_LEVEL_1_0_CORE = 0x1000,
     D3D_FEATURE_LEVEL_11_0 = 0xb000,
     D3D_FEATURE_LEVEL_11_1 = 0xb100,
@@ -1050,6 +1051,78 @@ struct D3D12_MESSAGE {
 struct ID3D12Debug : IUnknown {
     static constexpr IID iid = guid("344488b7-6846-474b-b989-f027448245e0");
     virtual void EnableDebugLayer() = 0;
+};
+
+struct ID3D12Debug1 : IUnknown {
+    static constexpr IID iid = guid("affaa4ca-63fe-4d8e-b8ad-159000af4304");
+    virtual void EnableDebugLayer() = 0;
+    virtual void SetEnableGPUBasedValidation(BOOL enable) = 0;
+    virtual void SetEnableSynchronizedCommandQueueValidation(BOOL enable) = 0;
+};
+
+// What the system notes for the case that a device is removed (DRED)
+
+enum D3D12_DRED_ENABLEMENT : uint32_t {
+    D3D12_DRED_ENABLEMENT_SYSTEM_CONTROLLED = 0,
+    D3D12_DRED_ENABLEMENT_FORCED_OFF = 1,
+    D3D12_DRED_ENABLEMENT_FORCED_ON = 2,
+};
+
+// Those of compute lists.
+enum D3D12_AUTO_BREADCRUMB_OP : uint32_t {
+    D3D12_AUTO_BREADCRUMB_OP_SETMARKER = 0,
+    D3D12_AUTO_BREADCRUMB_OP_BEGINEVENT = 1,
+    D3D12_AUTO_BREADCRUMB_OP_ENDEVENT = 2,
+    D3D12_AUTO_BREADCRUMB_OP_EXECUTEINDIRECT = 5,
+    D3D12_AUTO_BREADCRUMB_OP_DISPATCH = 6,
+    D3D12_AUTO_BREADCRUMB_OP_COPYBUFFERREGION = 7,
+    D3D12_AUTO_BREADCRUMB_OP_COPYRESOURCE = 9,
+    D3D12_AUTO_BREADCRUMB_OP_CLEARUNORDEREDACCESSVIEW = 13,
+    D3D12_AUTO_BREADCRUMB_OP_RESOURCEBARRIER = 15,
+    D3D12_AUTO_BREADCRUMB_OP_RESOLVEQUERYDATA = 18,
+};
+
+struct D3D12_AUTO_BREADCRUMB_NODE {
+    const char* pCommandListDebugNameA;
+    const wchar_t* pCommandListDebugNameW;
+    const char* pCommandQueueDebugNameA;
+    const wchar_t* pCommandQueueDebugNameW;
+    ID3D12GraphicsCommandList* pCommandList;
+    ID3D12CommandQueue* pCommandQueue;
+    uint32_t BreadcrumbCount;
+    const uint32_t* pLastBreadcrumbValue;
+    const D3D12_AUTO_BREADCRUMB_OP* pCommandHistory;
+    const D3D12_AUTO_BREADCRUMB_NODE* pNext;
+};
+
+struct D3D12_DRED_AUTO_BREADCRUMBS_OUTPUT {
+    const D3D12_AUTO_BREADCRUMB_NODE* pHeadAutoBreadcrumbNode;
+};
+
+struct D3D12_DRED_ALLOCATION_NODE {
+    const char* ObjectNameA;
+    const wchar_t* ObjectNameW;
+    uint32_t AllocationType;
+    const D3D12_DRED_ALLOCATION_NODE* pNext;
+};
+
+struct D3D12_DRED_PAGE_FAULT_OUTPUT {
+    D3D12_GPU_VIRTUAL_ADDRESS PageFaultVA;
+    const D3D12_DRED_ALLOCATION_NODE* pHeadExistingAllocationNode;
+    const D3D12_DRED_ALLOCATION_NODE* pHeadRecentFreedAllocationNode;
+};
+
+struct ID3D12DeviceRemovedExtendedDataSettings : IUnknown {
+    static constexpr IID iid = guid("82bc481c-6b9b-4030-aedb-7ee3d1df1e63");
+    virtual void SetAutoBreadcrumbsEnablement(D3D12_DRED_ENABLEMENT enablement) = 0;
+    virtual void SetPageFaultEnablement(D3D12_DRED_ENABLEMENT enablement) = 0;
+    virtual void SetWatsonDumpEnablement(D3D12_DRED_ENABLEMENT enablement) = 0;
+};
+
+struct ID3D12DeviceRemovedExtendedData : IUnknown {
+    static constexpr IID iid = guid("98931d33-5ae8-4791-aa3c-1a73a2934e71");
+    virtual HRESULT GetAutoBreadcrumbsOutput(D3D12_DRED_AUTO_BREADCRUMBS_OUTPUT* output) = 0;
+    virtual HRESULT GetPageFaultAllocationOutput(D3D12_DRED_PAGE_FAULT_OUTPUT* output) = 0;
 };
 
 struct ID3D12InfoQueue : IUnknown {

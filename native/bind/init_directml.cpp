@@ -3,7 +3,9 @@
 #include <pybind11/stl/filesystem.h>
 
 #include <array>
+#include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "bind/gil.h"
@@ -15,15 +17,16 @@
 #include "directml/error.h"
 #include "directml/executable.h"
 #include "directml/library.h"
+#include "directml/probe.h"
 
 namespace dmlgraph {
 namespace {
 
-// A shared pointer that lets other threads run while the object is destroyed: destruction may wait for work on the
-// adapter, and a software adapter's work may wait for Python. An object that is left when Python exits while threads
-// are at work is not destroyed: they may be inside it.
-template <class T, class... Arguments>
-std::shared_ptr<T> make_released(Arguments&&... arguments) {
+// A shared pointer to what `make` returns, which runs without the lock. The pointer lets other threads run while the
+// object is destroyed: destruction may wait for work on the adapter, and a software adapter's work may wait for Python.
+// An object that is left when Python exits while threads are at work is not destroyed: they may be inside it.
+template <class T, class Function>
+std::shared_ptr<T> make_released(Function make) {
     const auto destroy = [](T* object) {
         if (!Py_IsInitialized() || !PyGILState_Check()) {
             delete object;
@@ -31,8 +34,7 @@ std::shared_ptr<T> make_released(Arguments&&... arguments) {
             released([object] { delete object; });
         }
     };
-    return released(
-        [&] { return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), destroy); });
+    return released([&] { return std::shared_ptr<T>(make(), destroy); });
 }
 
 // A method that is called without the lock.
@@ -101,25 +103,27 @@ GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs,
     return graph;
 }
 
-// The bytes of Python objects, which are kept alive while they are used.
+// The bytes of Python objects, which are kept alive while they are used. Span is one of const bytes, or of bytes that
+// are written.
+template <class Span>
 class HeldBuffers {
 public:
     explicit HeldBuffers(const py::sequence& objects) : views_(objects.size()) {
+        constexpr bool writes = !std::is_const_v<typename Span::element_type>;
         for (std::size_t i = 0; i < views_.size(); ++i) {
-            if (!objects[i].is_none() &&
-                PyObject_GetBuffer(py::object(objects[i]).ptr(), &views_[i], PyBUF_C_CONTIGUOUS) != 0) {
+            if (!objects[i].is_none() && PyObject_GetBuffer(py::object(objects[i]).ptr(), &views_[i],
+                                                            PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0)) != 0) {
                 release();
                 throw py::error_already_set();
             }
-            spans_.emplace_back(static_cast<const std::byte*>(views_[i].buf),
-                                static_cast<std::size_t>(views_[i].len));
+            spans_.emplace_back(static_cast<std::byte*>(views_[i].buf), static_cast<std::size_t>(views_[i].len));
         }
     }
     ~HeldBuffers() { release(); }
     HeldBuffers(const HeldBuffers&) = delete;
     HeldBuffers& operator=(const HeldBuffers&) = delete;
 
-    const std::vector<std::span<const std::byte>>& spans() const { return spans_; }
+    const std::vector<Span>& spans() const { return spans_; }
 
 private:
     void release() {
@@ -129,17 +133,27 @@ private:
     }
 
     std::vector<Py_buffer> views_;  // zeroed
-    std::vector<std::span<const std::byte>> spans_;
+    std::vector<Span> spans_;
 };
+using ReadBuffers = HeldBuffers<std::span<const std::byte>>;
+using WrittenBuffers = HeldBuffers<std::span<std::byte>>;
 
 void initialize(Executable& executable, const py::sequence& data, const Cancellation* cancellation) {
-    const HeldBuffers buffers(data);
-    released([&] { executable.initialize(buffers.spans(), cancellation); });
+    const ReadBuffers buffers(data);
+    released([&] {
+        const Device::Use use(*executable.device(), executable.place());
+        executable.initialize(buffers.spans(), cancellation);
+    });
 }
 
-py::buffer_info buffer_of(const HostTensor& tensor) {
-    return py::buffer_info(reinterpret_cast<std::uint8_t*>(tensor.bytes.data()),
-                           static_cast<py::ssize_t>(tensor.bytes.size()));
+void run(Executable& executable, const py::sequence& inputs, const py::sequence& outputs,
+         const Cancellation* cancellation) {
+    const ReadBuffers read(inputs);
+    const WrittenBuffers written(outputs);
+    released([&] {
+        const Device::Use use(*executable.device(), executable.place());
+        executable.run(read.spans(), written.spans(), cancellation);
+    });
 }
 
 std::string_view kind_name(const Adapter& adapter) {
@@ -155,10 +169,25 @@ py::dict as_dict(const ExecutableStats& stats) {
     result["compile_seconds"] = stats.compile_seconds;
     result["initialize_seconds"] = stats.initialize_seconds;
     result["run_seconds"] = stats.run_seconds;
+    if (stats.device_seconds) {
+        result["device_seconds"] = *stats.device_seconds;
+    }
+    if (stats.budget) {
+        result["memory_budget_bytes"] = stats.budget->bytes;
+        result["memory_used_bytes"] = stats.budget->used_bytes;
+    }
     result["runs"] = stats.runs;
     result["initialize_dispatches"] = stats.initialize_dispatches;
     result["dispatches"] = stats.dispatches;
     return result;
+}
+
+std::vector<std::pair<std::filesystem::path, std::string>> files_of(const Library& library) {
+    std::vector<std::pair<std::filesystem::path, std::string>> files;
+    for (const SharedLibrary* file : library.files()) {
+        files.emplace_back(file->path(), file->version());
+    }
+    return files;
 }
 
 void init_library(py::module_& module) {
@@ -175,11 +204,24 @@ void init_library(py::module_& module) {
                                                   "Direct3D 12, DXCore and DirectML; they are never unloaded.")
         .def_static(
             "load",
-            [](std::filesystem::path directml, std::filesystem::path d3d12, std::filesystem::path dxcore) {
-                const LibraryPaths paths{std::move(directml), std::move(d3d12), std::move(dxcore)};
+            [](std::filesystem::path directml, std::filesystem::path d3d12, std::filesystem::path dxcore,
+               std::optional<std::filesystem::path> dxgi) {
+                const LibraryPaths paths{std::move(directml), std::move(d3d12), std::move(dxcore),
+                                         std::move(dxgi).value_or("")};
                 return released([&] { return Library::load(paths); });
             },
-            py::arg("directml"), py::arg("d3d12"), py::arg("dxcore"))
+            py::arg("directml"), py::arg("d3d12"), py::arg("dxcore"), py::arg("dxgi") = std::nullopt)
+        .def_property_readonly("files", &files_of,
+                               "The files of DirectML, Direct3D 12 and what lists the adapters, and their versions.")
+        .def_property_readonly("lists_by", [](const Library& self) { return self.create_adapter_factory ? "DXCore" : "DXGI"; })
+        .def_static(
+            "probe",
+            [](std::filesystem::path d3d12, std::filesystem::path dxcore) {
+                const LibraryPaths paths{{}, std::move(d3d12), std::move(dxcore), {}};
+                const Probe probe = released([&] { return probe_direct3d(paths); });
+                return std::pair(probe.problem, probe.stays);
+            },
+            py::arg("d3d12"), py::arg("dxcore"), "Why no adapter works ('': one does), and whether libraries stay.")
         .def("adapters", [](const Library& self) { return released([&] { return list_adapters(self); }); })
         .def(
             "counter",
@@ -190,6 +232,11 @@ void init_library(py::module_& module) {
             py::arg("name"), "The value of a software adapter's counter; None if the counter does not exist.");
 }
 
+bool uses_shared(Device& device) {
+    const Device::Use use(device);
+    return device.shares_memory();
+}
+
 void init_device(py::module_& module) {
     py::class_<GraphDesc>(module, "GraphDesc", "DML_GRAPH_DESC as plain data.")
         .def(py::init(&make_graph), py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("nodes"),
@@ -197,31 +244,53 @@ void init_device(py::module_& module) {
 
     py::class_<Device, std::shared_ptr<Device>>(module, "Device", "An adapter opened for DirectML.")
         .def(py::init(
-                 [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool share_memory) {
-                     return make_released<Device>(std::move(library), adapter,
-                                                  DeviceOptions{debug, share_memory});
+                 [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool gpu_validation,
+                    bool share_memory) {
+                     return make_released<Device>(
+                         [&] { return new Device(std::move(library), adapter, DeviceOptions{debug, gpu_validation, share_memory}); });
                  }),
-             py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false,
+             py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false, py::arg("gpu_validation") = false,
              py::arg("share_memory") = true)
         .def_property_readonly("adapter", &Device::adapter)
         .def_property_readonly("feature_level",
                                [](const Device& self) { return std::uint32_t{self.feature_level()}; })
-        .def_property_readonly("lost", &Device::lost)
-        .def_property_readonly("shares_memory", &Device::shares_memory)
+        .def_property_readonly("d3d12_level", [](const Device& self) { return std::uint32_t{self.d3d12_level()}; })
+        .def_property_readonly("debug", &Device::debug)
+        .def_property_readonly("runs_without_timeout", &Device::runs_without_timeout)
+        .def_property_readonly("lost", [](const Device& self) { return released([&] { return self.lost(); }); })
+        .def_property_readonly("shares_memory", [](Device& self) { return released([&] { return uses_shared(self); }); })
         .def(
             "supports",
-            [](const Device& self, std::uint32_t type) {
-                return self.supports(static_cast<abi::DML_TENSOR_DATA_TYPE>(type));
+            [](Device& self, std::uint32_t type) {
+                return released([&] {
+                    const Device::Use use(self);
+                    return self.supports(static_cast<abi::DML_TENSOR_DATA_TYPE>(type));
+                });
             },
             py::arg("data_type"))
         .def(
             "try_compile",
             [](Device& self, const GraphDesc& graph, std::uint32_t flags) {
-                released([&] { compile(self, graph, static_cast<abi::DML_EXECUTION_FLAGS>(flags)); });
+                released([&] {
+                    const Device::Use use(self);
+                    compile(self, graph, static_cast<abi::DML_EXECUTION_FLAGS>(flags));
+                });
             },
             py::arg("graph"), py::arg("flags") = 0, "Compiles a graph and discards the result.")
-        .def("remove", releasing(&Device::remove),
-             "Removes the device on purpose, as a driver crash would.");
+        .def(
+            "remove",
+            [](Device& self) {
+                released([&] {
+                    const Device::Use use(self);
+                    self.remove();
+                });
+            },
+            "Removes the device on purpose, as a driver crash would.")
+        .def(
+            "require_alive",
+            [](Device& self, const std::string& graph) { released([&] { Device::Use(self, {graph, {}}); }); },
+            py::arg("graph"), "Raises DeviceRemovedError if the device is lost.")
+        .def("drop", releasing(&Device::drop), "Releases what a lost device holds.");
 }
 
 void init_executable(py::module_& module) {
@@ -230,24 +299,21 @@ void init_executable(py::module_& module) {
         .def("cancel", &Cancellation::cancel)
         .def_property_readonly("cancelled", &Cancellation::cancelled);
 
-    py::class_<HostTensor>(module, "HostTensor", py::buffer_protocol(),
-                           "Bytes of an executable's tensor; stays valid after the executable is closed.")
-        .def_buffer(&buffer_of);
-
     py::class_<Executable, std::shared_ptr<Executable>>(module, "Executable",
                                                         "A compiled graph with everything needed to run it.")
-        .def(py::init([](std::shared_ptr<Device> device, const GraphDesc& graph, std::uint32_t flags) {
-                 return make_released<Executable>(std::move(device), graph,
-                                                  static_cast<abi::DML_EXECUTION_FLAGS>(flags));
+        .def(py::init([](std::shared_ptr<Device> device, const GraphDesc& graph, std::uint32_t flags, bool timed) {
+                 return make_released<Executable>([&] {
+                     const Device::Use use(*device, {graph.name, {}});
+                     const ExecutableOptions options{static_cast<abi::DML_EXECUTION_FLAGS>(flags), timed};
+                     return new Executable(device, graph, options);
+                 });
              }),
-             py::arg("device"), py::arg("graph"), py::arg("flags") = 0)
+             py::arg("device"), py::arg("graph"), py::arg("flags") = 0, py::kw_only(), py::arg("timed") = false)
         .def("initialize", &initialize, py::arg("data"), py::arg("cancellation") = nullptr,
              "Copies the bytes of the owned inputs (None for the others) into the persistent resource.")
         .def_property_readonly("device", &Executable::device)
-        .def("execute", releasing(py::overload_cast<const Cancellation*>(&Executable::execute)),
-             py::arg("cancellation") = nullptr)
-        .def("input", releasing(&Executable::input), py::arg("index"))
-        .def("output", releasing(&Executable::output), py::arg("index"))
+        .def("run", &run, py::arg("inputs"), py::arg("outputs"), py::arg("cancellation") = nullptr,
+             "Runs the graph from buffers (None for owned inputs) into buffers.")
         .def("close", releasing(&Executable::close))
         .def_property_readonly(
             "stats", [](const Executable& self) { return as_dict(released([&] { return self.stats(); })); });

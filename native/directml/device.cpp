@@ -1,9 +1,15 @@
 #include "directml/device.h"
 
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 
+#include "directml/debug_layer.h"
+#include "directml/memory_sharing.h"
+#include "directml/names.h"
 #include "directml/operator_desc.h"
+#include "directml/removal.h"
 
 namespace dmlgraph {
 namespace {
@@ -26,38 +32,16 @@ DML_FEATURE_LEVEL highest_level(IDMLDevice& device) {
     return succeeded(code) ? answer.MaxSupportedFeatureLevel : DML_FEATURE_LEVEL_1_0;
 }
 
-bool has_coherent_memory(ID3D12Device& device) {
-    D3D12_FEATURE_DATA_ARCHITECTURE architecture{};
-    const HRESULT code =
-        device.CheckFeatureSupport(D3D12_FEATURE_ARCHITECTURE, &architecture, sizeof architecture);
-    return succeeded(code) && architecture.UMA && architecture.CacheCoherentUMA;
-}
-
-struct BufferTraits {
-    D3D12_HEAP_PROPERTIES heap;
-    D3D12_RESOURCE_FLAGS flags;
-    D3D12_RESOURCE_STATES state;
-};
-
-// Indexed by BufferKind. Buffers decay to the common state after every list and are promoted from it.
-constexpr std::array<BufferTraits, 4> buffer_traits{{
-    {{D3D12_HEAP_TYPE_DEFAULT, D3D12_CPU_PAGE_PROPERTY_UNKNOWN, D3D12_MEMORY_POOL_UNKNOWN, 1, 1},
-     D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS,
-     D3D12_RESOURCE_STATE_COMMON},
-    {{D3D12_HEAP_TYPE_UPLOAD, D3D12_CPU_PAGE_PROPERTY_UNKNOWN, D3D12_MEMORY_POOL_UNKNOWN, 1, 1},
-     D3D12_RESOURCE_FLAG_NONE,
-     D3D12_RESOURCE_STATE_GENERIC_READ},
-    {{D3D12_HEAP_TYPE_READBACK, D3D12_CPU_PAGE_PROPERTY_UNKNOWN, D3D12_MEMORY_POOL_UNKNOWN, 1, 1},
-     D3D12_RESOURCE_FLAG_NONE,
-     D3D12_RESOURCE_STATE_COPY_DEST},
-    {{D3D12_HEAP_TYPE_CUSTOM, D3D12_CPU_PAGE_PROPERTY_WRITE_BACK, D3D12_MEMORY_POOL_L0, 1, 1},
-     D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS,
-     D3D12_RESOURCE_STATE_COMMON},
-}};
-
 int is_cancelled(const void* cancellation) {
     return static_cast<const Cancellation*>(cancellation)->cancelled() ? 1 : 0;
 }
+
+// How often a failed Signal is repeated, and the time between: it fails when memory is short for a moment.
+constexpr int signal_attempts = 5;
+constexpr std::chrono::milliseconds signal_pause{10};
+
+// The time between two looks at a fence that no event can tell about.
+constexpr std::chrono::microseconds fence_pause{200};
 
 std::string level_text(DML_FEATURE_LEVEL level) {
     return std::to_string(level >> 12) + "." + std::to_string((level >> 8) & 0xf);
@@ -65,69 +49,94 @@ std::string level_text(DML_FEATURE_LEVEL level) {
 
 }  // namespace
 
-void require_buffer_size(std::uint64_t bytes, std::string_view what, Place place) {
-    if (bytes > max_buffer_bytes) {
-        Error error(ErrorKind::too_large,
-                    std::string(what) + " needs " + std::to_string(bytes) + " bytes, more than the " +
-                        std::to_string(max_buffer_bytes) +
-                        " (4 GiB - 64 KiB) that Direct3D 12 can bind as one buffer; make it "
-                        "smaller or split the graph");
-        error.graph = place.graph;
-        error.node = place.node;
-        throw error;
-    }
-}
-
 Device::Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions options)
-    : library_(std::move(library)), adapter_(std::move(adapter)) {
-    open(options.debug);
-    D3D12_COMMAND_QUEUE_DESC queue{};
-    queue.Type = D3D12_COMMAND_LIST_TYPE_COMPUTE;  // the only type that NPUs have
-    check(d3d12_->CreateCommandQueue(&queue, ID3D12CommandQueue::iid, queue_.put()), "CreateCommandQueue");
+    : library_(std::move(library)), adapter_(std::move(adapter)), may_share_memory_(options.share_memory) {
+    open(options);
+    create_queue();
     check(d3d12_->CreateFence(0, D3D12_FENCE_FLAG_NONE, ID3D12Fence::iid, fence_.put()), "CreateFence");
     check(directml_->CreateCommandRecorder(IDMLCommandRecorder::iid, recorder_.put()),
           "CreateCommandRecorder");
-    shares_memory_ = options.share_memory && has_coherent_memory(*d3d12_);
+    set_name(*d3d12_, "device");
+    set_name(*queue_, "queue");
+    set_name(*fence_, "fence");
+    set_name(*directml_, "device");
+    set_name(*recorder_, "recorder");
 }
 
-void Device::open(bool debug) {
-    if (debug) {
-        ComPtr<ID3D12Debug> layer;
-        if (!library_->d3d12_get_debug_interface ||
-            failed(library_->d3d12_get_debug_interface(ID3D12Debug::iid, layer.put()))) {
-            throw Error(ErrorKind::debug_layer,
-                        "Direct3D 12 has no debug layer here; on Windows install the optional feature "
-                        "\"Graphics Tools\", on other systems do not use debug");
-        }
-        layer->EnableDebugLayer();
-    }
-
-    // The lowest level: DirectML itself decides whether an adapter can do the work.
-    check(library_->d3d12_create_device(adapter_.handle.get(), D3D_FEATURE_LEVEL_1_0_CORE, ID3D12Device::iid,
-                                        d3d12_.put()),
-          "D3D12CreateDevice");
-
-    const auto flags = debug ? DML_CREATE_DEVICE_FLAG_DEBUG : DML_CREATE_DEVICE_FLAG_NONE;
-    ComPtr<IDMLDevice> device;
-    const HRESULT code = library_->dml_create_device(d3d12_.get(), flags, DML_FEATURE_LEVEL_1_0,
-                                                     IDMLDevice::iid, device.put());
-    if (debug && (code == DXGI_ERROR_SDK_COMPONENT_MISSING || code == DXGI_ERROR_UNSUPPORTED)) {
-        throw Error(
-            ErrorKind::debug_layer,
-            "this DirectML has no debug layer; on Windows put DirectML.Debug.dll beside DirectML.dll, "
-            "on other systems do not use debug");
-    }
-    check(code, "DMLCreateDevice1");
-    if (debug) {
+void Device::open(DeviceOptions options) {
+    const bool layer = decide_debug_layer(*library_, options.debug, options.gpu_validation);
+    create_d3d12();
+    create_directml(layer, options.debug);
+    if (layer) {
         info_queue_ = d3d12_.as<ID3D12InfoQueue>();
     }
+}
+
+void Device::create_d3d12() {
+    HRESULT code = S_OK;
+    for (const auto level : levels_of(adapter_)) {
+        code = library_->d3d12_create_device(adapter_.unknown(), level, ID3D12Device::iid, d3d12_.put());
+        if (succeeded(code)) {
+            d3d12_level_ = level;
+            return;
+        }
+        if (code == DXGI_ERROR_DEVICE_REMOVED) {
+            Error error(ErrorKind::device_removed,
+                        "the device of " + adapter_.name +
+                            " was removed, and something in this process still holds it, so that Direct3D 12 does "
+                            "not make another; release it, or use a new process");
+            error.call = "D3D12CreateDevice";
+            error.code = code;
+            throw error;
+        }
+    }
+    check(code, "D3D12CreateDevice");
+}
+
+void Device::create_directml(bool debug_wanted, bool debug_required) {
+    ComPtr<IDMLDevice> device;
+    const auto create = [&](DML_CREATE_DEVICE_FLAGS flags) {
+        return library_->dml_create_device(d3d12_.get(), flags, DML_FEATURE_LEVEL_1_0, IDMLDevice::iid, device.put());
+    };
+    HRESULT code = create(debug_wanted ? DML_CREATE_DEVICE_FLAG_DEBUG : DML_CREATE_DEVICE_FLAG_NONE);
+    debug_ = debug_wanted;
+    if (debug_wanted && (code == DXGI_ERROR_SDK_COMPONENT_MISSING || code == DXGI_ERROR_UNSUPPORTED)) {
+        if (debug_required) {
+            throw Error(
+                ErrorKind::debug_layer,
+                "this DirectML has no debug layer; on Windows put DirectML.Debug.dll beside DirectML.dll, "
+                "on other systems do not use debug");
+        }
+        debug_ = false;
+        code = create(DML_CREATE_DEVICE_FLAG_NONE);
+    }
+    if (failed(code) && !removed() && d3d12_level_ == D3D_FEATURE_LEVEL_1_0_GENERIC) {
+        Error error(ErrorKind::outdated, utf8(library_->paths().directml) + " does not run on " + adapter_.name +
+                                            ", which only has feature level 1_0_GENERIC: DMLCreateDevice1 failed with " +
+                                            describe(code));
+        error.call = "DMLCreateDevice1";
+        error.code = code;
+        throw error;
+    }
+    check(code, "DMLCreateDevice1");
 
     feature_level_ = highest_level(*device);
     directml_ = device.as<IDMLDevice1>();
     if (!directml_) {
-        throw Error(ErrorKind::library, library_->paths().directml.string() + " supports only feature level " +
+        throw Error(ErrorKind::outdated, utf8(library_->paths().directml) + " supports only feature level " +
                                             level_text(feature_level_) +
                                             "; graphs need DirectML 1.2 (feature level 2.1) or newer");
+    }
+}
+
+void Device::create_queue() {
+    D3D12_COMMAND_QUEUE_DESC desc{};
+    desc.Type = D3D12_COMMAND_LIST_TYPE_COMPUTE;  // the only type that NPUs have
+    desc.Flags = D3D12_COMMAND_QUEUE_FLAG_DISABLE_GPU_TIMEOUT;
+    runs_without_timeout_ = succeeded(d3d12_->CreateCommandQueue(&desc, ID3D12CommandQueue::iid, queue_.put()));
+    if (!runs_without_timeout_) {  // a driver may not have this, or allow it to some users only
+        desc.Flags = D3D12_COMMAND_QUEUE_FLAG_NONE;
+        check(d3d12_->CreateCommandQueue(&desc, ID3D12CommandQueue::iid, queue_.put()), "CreateCommandQueue");
     }
 }
 
@@ -139,24 +148,17 @@ bool Device::supports(DML_TENSOR_DATA_TYPE type) const {
     return succeeded(code) && answer.IsSupported;
 }
 
-ComPtr<ID3D12Resource> Device::create_buffer(BufferKind kind, std::uint64_t bytes, std::string_view what,
-                                             Place place) {
-    require_buffer_size(bytes, what, place);
-    const BufferTraits& traits = buffer_traits[static_cast<std::size_t>(kind)];
-    D3D12_RESOURCE_DESC desc{};
-    desc.Dimension = D3D12_RESOURCE_DIMENSION_BUFFER;
-    desc.Width = align_up(bytes, DML_TEMPORARY_BUFFER_ALIGNMENT);
-    desc.Height = 1;
-    desc.DepthOrArraySize = 1;
-    desc.MipLevels = 1;
-    desc.SampleDesc.Count = 1;
-    desc.Layout = D3D12_TEXTURE_LAYOUT_ROW_MAJOR;
-    desc.Flags = traits.flags;
-    ComPtr<ID3D12Resource> buffer;
-    check(d3d12_->CreateCommittedResource(&traits.heap, D3D12_HEAP_FLAG_NONE, &desc, traits.state, nullptr,
-                                          ID3D12Resource::iid, buffer.put()),
-          "CreateCommittedResource of " + std::to_string(bytes) + " bytes for " + std::string(what), place);
-    return buffer;
+bool Device::shares_memory() {
+    std::call_once(sharing_decided_, [this] {
+        shares_memory_ = may_share_memory_ && can_bind_shared_memory(shared_from_this());
+    });
+    return shares_memory_;
+}
+
+std::uint64_t Device::ticks_per_second(Place place) {
+    std::uint64_t frequency = 0;
+    check(queue_->GetTimestampFrequency(&frequency), "ID3D12CommandQueue::GetTimestampFrequency", place);
+    return frequency;
 }
 
 void Device::execute(ID3D12CommandList& list, Place place, const Cancellation* cancellation) {
@@ -170,11 +172,10 @@ void Device::execute(ID3D12CommandList& list, Place place, const Cancellation* c
         queue_->ExecuteCommandLists(1, lists);
         given_up = library_->end_submission();
         value = ++fence_value_;
-        check(queue_->Signal(fence_.get(), value), "ID3D12CommandQueue::Signal", place);
+        signal(value, place);
     }
-    // Without an event, the call itself waits. A removed device completes all its fences.
-    check(fence_->SetEventOnCompletion(value, nullptr), "ID3D12Fence::SetEventOnCompletion", place);
-    if (failed(d3d12_->GetDeviceRemovedReason()) || failed(directml_->GetDeviceRemovedReason())) {
+    wait_for(value);
+    if (removed()) {
         fail_removed("ExecuteCommandLists", place);
     }
     if (given_up) {
@@ -184,12 +185,38 @@ void Device::execute(ID3D12CommandList& list, Place place, const Cancellation* c
     }
 }
 
+// The adapter may be at work on the list, and only the fence tells when its buffers may be freed. If the fence cannot
+// be signalled, removing the device ends the work.
+void Device::signal(std::uint64_t value, Place place) {
+    HRESULT code = S_OK;
+    for (int attempt = 0; attempt < signal_attempts; ++attempt) {
+        code = queue_->Signal(fence_.get(), value);
+        if (succeeded(code) || removed()) {
+            break;
+        }
+        std::this_thread::sleep_for(signal_pause);
+    }
+    if (failed(code) && !removed()) {
+        remove();
+    }
+    check(code, "ID3D12CommandQueue::Signal", place);
+}
+
+// A removed device completes all its fences.
+void Device::wait_for(std::uint64_t value) {
+    // Without an event, the call itself waits.
+    if (failed(fence_->SetEventOnCompletion(value, nullptr))) {
+        while (fence_->GetCompletedValue() < value) {
+            std::this_thread::sleep_for(fence_pause);
+        }
+    }
+}
+
 void Device::check(HRESULT code, std::string_view call, Place place) {
     if (succeeded(code)) {
         return;
     }
-    if ((d3d12_ && failed(d3d12_->GetDeviceRemovedReason())) ||
-        (directml_ && failed(directml_->GetDeviceRemovedReason()))) {
+    if (removed()) {
         fail_removed(call, place);
     }
     Error error(ErrorKind::call, std::string(call) + " failed with " + describe(code));
@@ -201,16 +228,59 @@ void Device::check(HRESULT code, std::string_view call, Place place) {
     throw error;
 }
 
+Device::Use::Use(Device& device, Place place) : lock_(device.in_use_) {
+    device.require_alive(place);
+}
+
+bool Device::removed() const {
+    return (d3d12_ && failed(d3d12_->GetDeviceRemovedReason())) ||
+           (directml_ && failed(directml_->GetDeviceRemovedReason()));
+}
+
+bool Device::lost() const {
+    const std::shared_lock lock(in_use_);
+    return lost_ || removed();
+}
+
 void Device::require_alive(Place place) {
     if (lost_) {
         fail_removed({}, place);
     }
 }
 
-void Device::fail_removed(std::string_view call, Place place) {
+void Device::drop() {
+    const std::unique_lock lock(in_use_);
+    if (!lost_ && !removed()) {
+        return;
+    }
+    note_removed();
+    memory_.clear();
+    recorder_ = nullptr;
+    fence_ = nullptr;
+    queue_ = nullptr;
+    info_queue_ = nullptr;
+    directml_ = nullptr;
+    d3d12_ = nullptr;
+}
+
+void Device::note_removed() {
+    if (d3d12_) {
+        d3d12_reason_ = d3d12_->GetDeviceRemovedReason();
+        const std::lock_guard lock(progress_mutex_);
+        if (progress_.empty()) {
+            progress_ = describe_progress(*d3d12_);
+        }
+    }
+    if (directml_) {
+        directml_reason_ = directml_->GetDeviceRemovedReason();
+    }
     lost_ = true;
-    const HRESULT d3d12 = d3d12_->GetDeviceRemovedReason();
-    const HRESULT directml = directml_ ? directml_->GetDeviceRemovedReason() : S_OK;
+}
+
+void Device::fail_removed(std::string_view call, Place place) {
+    note_removed();
+    const HRESULT d3d12 = d3d12_reason_;
+    const HRESULT directml = directml_reason_;
     Error error(ErrorKind::device_removed,
                 "the device " + adapter_.name + " was removed; reason of Direct3D 12: " + describe(d3d12) +
                     ", of DirectML: " + describe(directml) +
@@ -220,11 +290,13 @@ void Device::fail_removed(std::string_view call, Place place) {
     error.graph = place.graph;
     error.node = place.node;
     error.debug_messages = take_debug_messages();
+    const std::lock_guard lock(progress_mutex_);
+    error.debug_messages.insert(error.debug_messages.end(), progress_.begin(), progress_.end());
     throw error;
 }
 
 void Device::remove() {
-    const auto device = d3d12_.as<ID3D12Device5>();
+    const auto device = d3d12_.as<ID3D12Device5>();  // in all systems that have DirectML
     if (!device) {
         throw Error(ErrorKind::use, "this system's Direct3D 12 does not support removing a device on purpose");
     }

@@ -5,31 +5,22 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "directml/adapter.h"
+#include "directml/buffer_pool.h"
 #include "directml/error.h"
+#include "directml/heaps.h"
 #include "directml/library.h"
 
 namespace dmlgraph {
 
-// The most bytes that Direct3D 12 can bind as one buffer: 4 GiB - 64 KiB.
-constexpr std::uint64_t max_buffer_bytes = (std::uint64_t{1} << 32) - (std::uint64_t{1} << 16);
-
-// Throws Error (too_large) for more than that; `what` says what the buffer is for.
-void require_buffer_size(std::uint64_t bytes, std::string_view what, Place place);
-
-enum class BufferKind {
-    device,    // the adapter's own memory
-    upload,    // written by the processor, read by the adapter
-    readback,  // written by the adapter, read by the processor
-    shared,    // written and read by both, if they share memory
-};
-
 struct DeviceOptions {
-    bool debug = false;        // the debug layers are on, and errors carry their messages
+    bool debug = false;        // the debug layers are required, and errors carry their messages
+    bool gpu_validation = false;  // the layer, if this device decides it, also checks what shaders do; much slower
     bool share_memory = true;  // if processor and adapter share memory, nothing is copied between them
 };
 
@@ -44,9 +35,12 @@ private:
 };
 
 // Safe to use from several threads.
-class Device {
+//
+// Direct3D 12 has one device per adapter and process. If it is removed, no other can be created until everything of the
+// removed one is released. So drop() releases what a Device holds while others still refer to the Device.
+class Device : public std::enable_shared_from_this<Device> {
 public:
-    // Throws Error: debug_layer, library (too old), call.
+    // Throws Error: debug_layer, library (too old), device_removed (the removed one is still in use), call.
     Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions options);
 
     Device(const Device&) = delete;
@@ -55,18 +49,39 @@ public:
     Library& library() const { return *library_; }
     const Adapter& adapter() const { return adapter_; }
     abi::DML_FEATURE_LEVEL feature_level() const { return feature_level_; }
+    // The feature level of Direct3D 12 that the device was created with: the first that the adapter has.
+    abi::D3D_FEATURE_LEVEL d3d12_level() const { return d3d12_level_; }
+    // Whether the debug layers of Direct3D 12 and DirectML are on.
+    bool debug() const { return debug_; }
+    // Whether a list may run longer than the 2 seconds after which Windows removes the device.
+    bool runs_without_timeout() const { return runs_without_timeout_; }
+
+    // While it lives, the device is not dropped. Everything below, and every object made by the device, may be used
+    // only under it. Not recursive.
+    class Use {
+    public:
+        // Throws Error (device_removed) if the device is lost.
+        explicit Use(Device& device, Place place = {});
+
+    private:
+        std::shared_lock<std::shared_mutex> lock_;
+    };
+
     abi::ID3D12Device& d3d12() const { return *d3d12_; }
     abi::IDMLDevice1& directml() const { return *directml_; }
     abi::IDMLCommandRecorder& recorder() const { return *recorder_; }
 
     bool supports(abi::DML_TENSOR_DATA_TYPE type) const;
 
-    // Whether processor and adapter use the same, cache-coherent memory and the options allow that.
-    bool shares_memory() const { return shares_memory_; }
+    // Whether inputs and outputs lie in memory that processor and adapter share. The first call tries whether that
+    // works, unless the options exclude it; a system that refuses it may remove the device.
+    bool shares_memory();
 
-    // Throws Error (too_large) before anything is allocated.
-    abi::ComPtr<abi::ID3D12Resource> create_buffer(BufferKind kind, std::uint64_t bytes,
-                                                   std::string_view what, Place place);
+    // The buffers of this device's executables.
+    BufferPool& memory() { return memory_; }
+
+    // Of the timestamps that the adapter writes. Throws Error.
+    std::uint64_t ticks_per_second(Place place);
 
     // Submits a closed list and waits until the adapter has finished it. Throws Error (cancelled) if the adapter
     // abandons it; then everything stays valid except what the list wrote.
@@ -75,15 +90,25 @@ public:
     // Throws if the code is a failure: Error (device_removed) if the device is lost, else Error (call).
     void check(abi::HRESULT code, std::string_view call, Place place = {});
 
-    // A removed device stays lost; a new one can be made.
-    bool lost() const { return lost_; }
+    // Whether the device was removed. It stays lost; a new one can be made.
+    bool lost() const;
     void require_alive(Place place);
+
+    // Releases what a lost device holds, once no Use is left. Does nothing if the device is not lost.
+    void drop();
 
     // Removes the device on purpose, as a driver crash would. Throws Error (use) if the system cannot do that.
     void remove();
 
 private:
-    void open(bool debug);
+    void open(DeviceOptions options);
+    void create_d3d12();
+    void create_directml(bool debug_wanted, bool debug_required);
+    void create_queue();
+    void signal(std::uint64_t value, Place place);
+    void wait_for(std::uint64_t value);
+    bool removed() const;
+    void note_removed();
     [[noreturn]] void fail_removed(std::string_view call, Place place);
     std::vector<std::string> take_debug_messages();
 
@@ -96,10 +121,22 @@ private:
     abi::ComPtr<abi::IDMLDevice1> directml_;
     abi::ComPtr<abi::IDMLCommandRecorder> recorder_;
     abi::DML_FEATURE_LEVEL feature_level_{};
+    bool may_share_memory_;
+    std::once_flag sharing_decided_;
+    abi::D3D_FEATURE_LEVEL d3d12_level_{};
+    bool debug_ = false;
+    bool runs_without_timeout_ = false;
     bool shares_memory_ = false;
+    mutable std::shared_mutex in_use_;  // shared by each Use, exclusive while the device is dropped
     std::atomic<bool> lost_ = false;
+    std::atomic<abi::HRESULT> d3d12_reason_ = 0;  // why it was removed
+    std::atomic<abi::HRESULT> directml_reason_ = 0;
+    std::mutex progress_mutex_;
+    std::vector<std::string> progress_;  // where it stopped; guarded by progress_mutex_
     std::mutex submission_;
     std::uint64_t fence_value_ = 0;  // guarded by submission_
+    Heaps heaps_{*this};
+    BufferPool memory_{heaps_};
 };
 
 }  // namespace dmlgraph

@@ -11,7 +11,8 @@
 namespace dmlgraph {
 
 enum class ErrorKind {
-    library,         // a library is missing, damaged or too old
+    library,         // a library is missing or damaged
+    outdated,        // DirectML is too old
     adapter,         // the adapter does not exist
     feature_level,   // the device does not reach the required level
     debug_layer,     // the debug layer was requested but is not installed

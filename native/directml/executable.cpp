@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <utility>
 
 #include "directml/compile.h"
+#include "directml/names.h"
+#include "directml/recording.h"
 
 namespace dmlgraph {
 namespace {
@@ -30,103 +32,75 @@ std::vector<DML_BINDING_DESC> binding_descs(const std::vector<DML_BUFFER_BINDING
     return descs;
 }
 
+// A whole buffer of a lease; no buffer for a need that does not exist.
+DML_BUFFER_BINDING binding_of(const BufferPool::Lease& lease, std::optional<std::size_t> need, std::uint64_t bytes) {
+    return need ? DML_BUFFER_BINDING{&lease[*need].resource(), 0, bytes} : DML_BUFFER_BINDING{};
+}
+
+std::vector<std::uint64_t> sizes_of(const std::vector<GraphOutput>& outputs) {
+    std::vector<std::uint64_t> bytes(outputs.size());
+    std::ranges::transform(outputs, bytes.begin(), &GraphOutput::bytes);
+    return bytes;
+}
+
+void require_count(std::size_t count, std::size_t expected, const char* what) {
+    if (count != expected) {
+        throw Error(ErrorKind::use, "expected data for " + std::to_string(expected) + " " + what + ", got " +
+                                        std::to_string(count));
+    }
+}
+
+// Buffers have whole 32-bit words; the bytes after the last element need not be there.
+void require_bytes(std::size_t bytes, std::uint64_t expected, const std::string& what) {
+    if (bytes > expected || bytes + 4 <= expected) {
+        throw Error(ErrorKind::use,
+                    what + " needs " + std::to_string(expected) + " bytes, got " + std::to_string(bytes));
+    }
+}
+
 }  // namespace
 
-// A buffer and its number of bound bytes; no buffer for zero bytes.
-struct Executable::WorkBuffer {
-    ComPtr<ID3D12Resource> resource;
-    std::uint64_t bytes = 0;
-
-    WorkBuffer() = default;
-    WorkBuffer(Device& device, std::uint64_t bytes, std::string_view what, Place place) : bytes(bytes) {
-        if (bytes) {
-            resource = device.create_buffer(BufferKind::device, bytes, what, place);
-        }
-    }
-
-    DML_BUFFER_BINDING binding() const { return {resource.get(), 0, bytes}; }
-};
-
-// A descriptor heap, a binding table in it and a command list for one dispatchable.
-class Executable::Recording {
-public:
-    Recording(Device& device, IDMLDispatchable& dispatchable, Place place)
-        : device_(device), dispatchable_(dispatchable), place_(place) {
-        // A heap has at least one descriptor; a table may have none.
-        const std::uint32_t count = std::max(1u, dispatchable.GetBindingProperties().RequiredDescriptorCount);
-        D3D12_DESCRIPTOR_HEAP_DESC heap{};
-        heap.Type = D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV;
-        heap.NumDescriptors = count;
-        heap.Flags = D3D12_DESCRIPTOR_HEAP_FLAG_SHADER_VISIBLE;
-        device.check(device.d3d12().CreateDescriptorHeap(&heap, ID3D12DescriptorHeap::iid, heap_.put()),
-                     "CreateDescriptorHeap", place);
-
-        DML_BINDING_TABLE_DESC table{};
-        table.Dispatchable = &dispatchable;
-        table.CPUDescriptorHandle = heap_->GetCPUDescriptorHandleForHeapStart().ptr;
-        table.GPUDescriptorHandle = heap_->GetGPUDescriptorHandleForHeapStart().ptr;
-        table.SizeInDescriptors = count;
-        device.check(device.directml().CreateBindingTable(&table, IDMLBindingTable::iid, table_.put()),
-                     "CreateBindingTable", place);
-
-        constexpr auto type = D3D12_COMMAND_LIST_TYPE_COMPUTE;
-        device.check(
-            device.d3d12().CreateCommandAllocator(type, ID3D12CommandAllocator::iid, allocator_.put()),
-            "CreateCommandAllocator", place);
-        device.check(device.d3d12().CreateCommandList(0, type, allocator_.get(), nullptr,
-                                                      ID3D12GraphicsCommandList::iid, list_.put()),
-                     "CreateCommandList", place);
-    }
-
-    IDMLBindingTable& table() const { return *table_; }
-    ID3D12GraphicsCommandList& list() const { return *list_; }
-
-    void dispatch() {
-        ID3D12DescriptorHeap* heaps[] = {heap_.get()};
-        list_->SetDescriptorHeaps(1, heaps);
-        device_.recorder().RecordDispatch(list_.get(), &dispatchable_, table_.get());
-    }
-
-    // DirectML reports an error in a dispatch by removing the device.
-    void close() {
-        device_.check(list_->Close(), "ID3D12GraphicsCommandList::Close", place_);
-        device_.check(device_.directml().GetDeviceRemovedReason(), "IDMLCommandRecorder::RecordDispatch",
-                      place_);
-    }
-
-private:
-    Device& device_;
-    IDMLDispatchable& dispatchable_;
-    Place place_;
-    ComPtr<ID3D12DescriptorHeap> heap_;
-    ComPtr<IDMLBindingTable> table_;
-    ComPtr<ID3D12CommandAllocator> allocator_;
-    ComPtr<ID3D12GraphicsCommandList> list_;
-};
-
 struct Executable::Held {
+    // Which buffers a run needs, and which of them are for what.
+    struct Layout {
+        std::vector<BufferNeed> needs;
+        TensorMemory inputs;
+        TensorMemory outputs;
+        std::optional<std::size_t> temporary;
+    };
+
+    Held(Device& device, ComPtr<IDMLCompiledOperator> compiled, Layout layout, std::shared_ptr<Buffer> persistent)
+        : compiled(std::move(compiled)),
+          layout(std::move(layout)),
+          member(device.memory(), this->layout.needs),
+          persistent(std::move(persistent)) {}
+
+    DML_BUFFER_BINDING persistent_binding() const {
+        return persistent ? DML_BUFFER_BINDING{&persistent->resource(), 0, persistent->bytes()} : DML_BUFFER_BINDING{};
+    }
+
     ComPtr<IDMLCompiledOperator> compiled;
-    std::shared_ptr<const TensorMemory> inputs;
-    std::shared_ptr<const TensorMemory> outputs;
-    WorkBuffer temporary;
-    WorkBuffer persistent;
-    std::optional<Recording> execution;  // recorded once the operator is initialised
+    Layout layout;
+    BufferPool::Member member;
+    std::shared_ptr<Buffer> persistent;          // null for zero bytes
+    std::optional<Recording> execution;          // recorded before the first run
+    std::vector<std::uint64_t> recorded_with{};  // the buffers that it was recorded with
     bool initialized = false;
 };
 
-Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, DML_EXECUTION_FLAGS flags)
-    : device_(std::move(device)), graph_(std::move(graph)) {
-    std::vector<std::uint64_t> output_bytes;
+Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, ExecutableOptions options)
+    : device_(std::move(device)), graph_(std::move(graph)), timed_(options.timed) {
     for (const GraphInput& input : graph_.inputs) {
         require_buffer_size(input.bytes, "input '" + input.name + "'", place());
     }
     for (const GraphOutput& output : graph_.outputs) {
         require_buffer_size(output.bytes, "output '" + output.name + "'", place());
-        output_bytes.push_back(output.bytes);
     }
 
+    const bool shared = options.shared ? *options.shared : device_->shares_memory();
     const auto start = Clock::now();
-    ComPtr<IDMLCompiledOperator> compiled = compile(*device_, graph_, flags);
+    ComPtr<IDMLCompiledOperator> compiled = compile(*device_, graph_, options.flags);
+    set_name(*compiled, graph_.name);
     stats_.compile_seconds = seconds_since(start);
     connected_.resize(graph_.inputs.size());
     for (const InputEdge& edge : graph_.input_edges) {
@@ -144,15 +118,25 @@ Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, DML_EXEC
     require_buffer_size(properties.TemporaryResourceSize, "the temporary buffer", place());
     require_buffer_size(properties.PersistentResourceSize, "the persistent buffer", place());
 
-    held_.reset(new Held{
-        std::move(compiled),
-        std::make_shared<TensorMemory>(*device_, Direction::upload, input_bytes(false), "the inputs",
-                                       place()),
-        std::make_shared<TensorMemory>(*device_, Direction::readback, output_bytes, "the outputs", place()),
-        WorkBuffer(*device_, properties.TemporaryResourceSize, "the temporary buffer", place()),
-        WorkBuffer(*device_, properties.PersistentResourceSize, "the persistent buffer", place()),
-        {},
-    });
+    const auto access = shared ? Access::shared : Access::staged;
+    std::vector<BufferNeed> needs;
+    TensorMemory inputs(Direction::upload, access, input_bytes(false), "the inputs", needs);
+    TensorMemory outputs(Direction::readback, access, sizes_of(graph_.outputs), "the outputs", needs);
+    std::optional<std::size_t> temporary;
+    if (stats_.temporary_bytes) {
+        temporary = needs.size();
+        needs.push_back({BufferKind::device, stats_.temporary_bytes, "the temporary buffer"});
+    }
+    std::shared_ptr<Buffer> persistent;
+    if (stats_.persistent_bytes) {
+        persistent = device_->memory().create(BufferKind::device, stats_.persistent_bytes,
+                                              label("the persistent buffer"), place());
+    }
+    held_.reset(new Held(*device_, std::move(compiled),
+                         {std::move(needs), std::move(inputs), std::move(outputs), temporary},
+                         std::move(persistent)));
+    held_->member.lease({}, place());  // now, not at the first run, the memory must be there
+    stats_.budget = query_memory_budget(device_->adapter());
 }
 
 Executable::~Executable() = default;
@@ -176,123 +160,157 @@ std::size_t Executable::position(std::size_t input) const {
                       [&](const GraphInput& other) { return other.owned == owned; }));
 }
 
-// Copies the owned inputs' bytes, and binds those that an edge leaves. Returns whether there are any.
-bool Executable::take_owned(std::span<const std::span<const std::byte>> data, TensorMemory& owned,
-                            std::vector<DML_BUFFER_BINDING>& bindings) const {
-    bool any_owned = false;
+void Executable::write_inputs(bool owned, std::span<const std::span<const std::byte>> data,
+                              const TensorMemory& memory, const BufferPool::Lease& lease) const {
+    require_count(data.size(), graph_.inputs.size(), "inputs");
     for (std::size_t i = 0; i < data.size(); ++i) {
         const GraphInput& input = graph_.inputs[i];
-        if (!input.owned) {
-            continue;
-        }
-        if (data[i].size() != input.bytes) {
-            throw Error(ErrorKind::use, "input '" + input.name + "' needs " + std::to_string(input.bytes) +
-                                            " bytes, got " + std::to_string(data[i].size()));
-        }
-        std::ranges::copy(data[i], owned.host(position(i)).begin());
-        if (connected_[i]) {
-            bindings[i] = owned.binding(position(i));
-            any_owned = true;
+        if (input.owned == owned) {
+            require_bytes(data[i].size(), input.bytes, "input '" + input.name + "'");
+            memory.write(*device_, lease, position(i), data[i], place());
         }
     }
-    return any_owned;
 }
 
 void Executable::initialize(std::span<const std::span<const std::byte>> data, const Cancellation* cancellation) {
     const std::lock_guard lock(mutex_);
     Held& held = this->held();
-    if (data.size() != graph_.inputs.size()) {
-        throw Error(ErrorKind::use, "expected data for " + std::to_string(graph_.inputs.size()) +
-                                        " inputs, got " + std::to_string(data.size()));
-    }
     device_->require_alive(place());
     const auto start = Clock::now();
-
-    TensorMemory owned(*device_, Direction::upload, input_bytes(true), "the owned inputs", place());
-    std::vector<DML_BUFFER_BINDING> owned_bindings(graph_.inputs.size());  // no buffer: nothing is bound
-    const bool any_owned = take_owned(data, owned, owned_bindings);
 
     ComPtr<IDMLOperatorInitializer> initializer;
     IDMLCompiledOperator* operators[] = {held.compiled.get()};
     device_->check(device_->directml().CreateOperatorInitializer(1, operators, IDMLOperatorInitializer::iid,
                                                                  initializer.put()),
                    "CreateOperatorInitializer", place());
-    Recording recording(*device_, *initializer, place());
-    const WorkBuffer temporary(*device_, initializer->GetBindingProperties().TemporaryResourceSize,
-                               "the temporary buffer of the initialisation", place());
-    const DML_BUFFER_BINDING temporary_binding = temporary.binding();
-    if (temporary.bytes) {
-        const DML_BINDING_DESC desc = binding_desc(temporary_binding);
-        recording.table().BindTemporaryResource(&desc);
+    set_name(*initializer, label("initializer"));
+
+    // DirectML copies the owned inputs from upload memory into its persistent buffer: they are in the adapter's
+    // memory once.
+    std::vector<BufferNeed> needs;
+    const TensorMemory owned(Direction::upload, Access::upload, input_bytes(true), "the owned inputs", needs);
+    const std::uint64_t temporary_bytes = initializer->GetBindingProperties().TemporaryResourceSize;
+    std::optional<std::size_t> temporary;
+    if (temporary_bytes) {
+        temporary = needs.size();
+        needs.push_back({BufferKind::device, temporary_bytes, "the temporary buffer of the initialisation"});
     }
-    const DML_BUFFER_BINDING persistent_binding = held.persistent.binding();
-    if (held.persistent.bytes) {
-        const DML_BINDING_DESC desc = binding_desc(persistent_binding);
-        recording.table().BindOutputs(1, &desc);
-    }
-    const DML_BUFFER_ARRAY_BINDING all_owned{static_cast<std::uint32_t>(owned_bindings.size()),
-                                             owned_bindings.data()};
-    if (any_owned) {
-        const DML_BINDING_DESC desc{DML_BINDING_TYPE_BUFFER_ARRAY, &all_owned};
-        recording.table().BindInputs(1, &desc);
-    }
-    owned.record_copies(recording.list());
-    recording.dispatch();
-    recording.close();
+    BufferPool::Member member(device_->memory(), std::move(needs));
+    const BufferPool::Lease lease = member.lease({}, place());
+    write_inputs(true, data, owned, lease);
+
+    Recording recording(*device_, *initializer, label("initialisation"), false, place());
+    record_initialization(recording, lease, owned, binding_of(lease, temporary, temporary_bytes), held);
     held.initialized = false;
     execute(recording.list(), stats_.initialize_dispatches, cancellation);
-    if (!held.execution) {
-        record_execution(held);
-    }
     held.initialized = true;
     stats_.initialize_seconds = seconds_since(start);
 }
 
-void Executable::record_execution(Held& held) const {
-    Recording recording(*device_, *held.compiled, place());
+void Executable::record_initialization(Recording& recording, const BufferPool::Lease& lease, const TensorMemory& owned,
+                                       const DML_BUFFER_BINDING& temporary, const Held& held) const {
+    for (const auto& buffer : lease.buffers()) {
+        recording.activate(*buffer);
+    }
+    if (held.persistent) {
+        recording.activate(*held.persistent);
+    }
+    if (temporary.Buffer) {
+        const DML_BINDING_DESC desc = binding_desc(temporary);
+        recording.table().BindTemporaryResource(&desc);
+    }
+    const DML_BUFFER_BINDING persistent_binding = held.persistent_binding();
+    if (persistent_binding.Buffer) {
+        const DML_BINDING_DESC desc = binding_desc(persistent_binding);
+        recording.table().BindOutputs(1, &desc);
+    }
+    std::vector<DML_BUFFER_BINDING> inputs(graph_.inputs.size());  // no buffer: nothing is bound
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (connected_[i] && graph_.inputs[i].owned) {
+            inputs[i] = owned.binding(lease, position(i));
+        }
+    }
+    const DML_BUFFER_ARRAY_BINDING all_inputs{static_cast<std::uint32_t>(inputs.size()), inputs.data()};
+    if (std::ranges::any_of(inputs, [](const DML_BUFFER_BINDING& input) { return input.Buffer != nullptr; })) {
+        const DML_BINDING_DESC desc{DML_BINDING_TYPE_BUFFER_ARRAY, &all_inputs};
+        recording.table().BindInputs(1, &desc);
+    }
+    recording.dispatch();
+    recording.close();
+}
+
+void Executable::record_execution(Held& held, const BufferPool::Lease& lease) const {
+    held.execution.reset();
+    held.recorded_with.clear();
+    Recording recording(*device_, *held.compiled, label("run"), timed_, place());
+    for (const auto& buffer : lease.buffers()) {
+        recording.activate(*buffer);
+    }
     std::vector<DML_BUFFER_BINDING> inputs(graph_.inputs.size());  // no buffer: nothing is bound
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (connected_[i] && !graph_.inputs[i].owned) {
-            inputs[i] = held.inputs->binding(position(i));
+            inputs[i] = held.layout.inputs.binding(lease, position(i));
         }
     }
     std::vector<DML_BUFFER_BINDING> outputs(graph_.outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-        outputs[i] = held.outputs->binding(i);
+        outputs[i] = held.layout.outputs.binding(lease, i);
     }
 
     const auto input_descs = binding_descs(inputs);
     const auto output_descs = binding_descs(outputs);
     recording.table().BindInputs(static_cast<std::uint32_t>(input_descs.size()), input_descs.data());
     recording.table().BindOutputs(static_cast<std::uint32_t>(output_descs.size()), output_descs.data());
-    const DML_BUFFER_BINDING temporary = held.temporary.binding();
+    const DML_BUFFER_BINDING temporary = binding_of(lease, held.layout.temporary, stats_.temporary_bytes);
     if (temporary.Buffer) {
         const DML_BINDING_DESC desc = binding_desc(temporary);
         recording.table().BindTemporaryResource(&desc);
     }
-    const DML_BUFFER_BINDING persistent = held.persistent.binding();
+    const DML_BUFFER_BINDING persistent = held.persistent_binding();
     if (persistent.Buffer) {
         const DML_BINDING_DESC desc = binding_desc(persistent);
         recording.table().BindPersistentResource(&desc);
     }
-    held.inputs->record_copies(recording.list());
+    held.layout.inputs.record_copies(recording.list(), lease);
     recording.dispatch();
-    held.outputs->record_copies(recording.list());
+    held.layout.outputs.record_copies(recording.list(), lease);
     recording.close();
     held.execution.emplace(std::move(recording));
+    held.recorded_with = lease.ids();
 }
 
-void Executable::execute(const Cancellation* cancellation) {
+void Executable::run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+                     const Cancellation* cancellation) {
     const std::lock_guard lock(mutex_);
     Held& held = this->held();
     if (!held.initialized) {
-        throw Error(ErrorKind::use, "an executable must be initialised before it is executed");
+        throw Error(ErrorKind::use, "an executable must be initialised before it is run");
     }
+    require_count(outputs.size(), graph_.outputs.size(), "outputs");
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        require_bytes(outputs[i].size(), graph_.outputs[i].bytes, "output '" + graph_.outputs[i].name + "'");
+    }
+    device_->require_alive(place());
+
+    const BufferPool::Lease lease = held.member.lease(held.recorded_with, place());
+    if (!held.execution || lease.ids() != held.recorded_with) {
+        record_execution(held, lease);
+    }
+    write_inputs(false, inputs, held.layout.inputs, lease);
     // A short run need not be cancellable.
     const bool may_last = stats_.runs == 0 || stats_.run_seconds > worth_cancelling;
     stats_.run_seconds =
         execute(held.execution->list(), stats_.dispatches, may_last ? cancellation : nullptr);
     ++stats_.runs;
+    if (cancellation && cancellation->cancelled()) {
+        Error error(ErrorKind::cancelled, "the run is cancelled");
+        error.graph = graph_.name;
+        throw error;
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        held.layout.outputs.read(*device_, lease, i, outputs[i], place());
+    }
+    stats_.device_seconds = held.execution->seconds();
 }
 
 // Returns the seconds it took.
@@ -311,25 +329,6 @@ double Executable::execute(ID3D12CommandList& list, std::optional<std::uint64_t>
         dispatches = library.counter("dispatches") - before;
     }
     return seconds;
-}
-
-HostTensor Executable::input(std::size_t index) {
-    const std::lock_guard lock(mutex_);
-    if (index >= graph_.inputs.size() || graph_.inputs[index].owned) {
-        throw Error(ErrorKind::use,
-                    "input " + std::to_string(index) + " does not exist, or is not given at every run");
-    }
-    const auto& memory = held().inputs;
-    return {memory, memory->host(position(index))};
-}
-
-HostTensor Executable::output(std::size_t index) {
-    const std::lock_guard lock(mutex_);
-    if (index >= graph_.outputs.size()) {
-        throw Error(ErrorKind::use, "output " + std::to_string(index) + " does not exist");
-    }
-    const auto& memory = held().outputs;
-    return {memory, memory->host(index)};
 }
 
 void Executable::close() {

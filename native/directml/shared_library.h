@@ -6,10 +6,14 @@
 
 namespace dmlgraph {
 
+// A path as text for messages and Python: std::filesystem::path::string() is in the ANSI code page on Windows.
+std::string utf8(const std::filesystem::path& path);
+
 class SharedLibrary {
 public:
-    // Loads a file or, if the path has no directory, the library that the system finds under that name.
-    // Throws Error (library) with the system's reason.
+    // Loads a file or, if the path has no directory, the system's library of that name. On Windows that is the one in
+    // the system's directory: no other folder is searched, and libraries that a file needs come from its own folder or
+    // from the system's. Throws Error (library) with the system's reason.
     explicit SharedLibrary(const std::filesystem::path& path);
     ~SharedLibrary();
     SharedLibrary(const SharedLibrary&) = delete;
@@ -27,7 +31,10 @@ public:
         return reinterpret_cast<Function*>(required_address_of(symbol));
     }
 
+    // The file that was loaded.
     const std::filesystem::path& path() const { return path_; }
+    // Of the file, as "1.15.4.0"; empty if it does not tell, as on Linux.
+    std::string version() const;
 
 private:
     void* address_of(const char* symbol) const;

@@ -1,11 +1,13 @@
-// Memory for the inputs or the outputs of a graph: the buffers that DirectML binds, and the processor's views of them.
+// The inputs or the outputs of a graph in leased buffers: what DirectML binds, and how the processor's bytes get there.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "directml/buffer_pool.h"
 #include "directml/device.h"
 #include "directml/memory_plan.h"
 
@@ -13,32 +15,43 @@ namespace dmlgraph {
 
 enum class Direction { upload, readback };
 
-// Each buffer has a permanently mapped staging buffer of the same layout; if processor and adapter share
-// memory, it is the buffer itself and nothing is copied.
+// The memory that DirectML binds, and how the processor reaches it.
+enum class Access {
+    staged,  // the adapter's memory, through a staging buffer of the same layout
+    shared,  // memory that both share: nothing is copied between buffers
+    upload,  // upload memory, which initialisation reads once
+};
+
+// The places of tensors in the buffers of a lease.
 class TensorMemory {
 public:
-    TensorMemory(Device& device, Direction direction, std::span<const std::uint64_t> tensor_bytes,
-                 std::string_view what, Place place);
+    // Appends the buffers that the tensors take to `needs`.
+    TensorMemory(Direction direction, Access access, std::span<const std::uint64_t> tensor_bytes,
+                 const std::string& what, std::vector<BufferNeed>& needs);
 
-    abi::DML_BUFFER_BINDING binding(std::size_t tensor) const;
+    abi::DML_BUFFER_BINDING binding(const BufferPool::Lease& lease, std::size_t tensor) const;
 
-    // The processor's view of a tensor. Upload memory should only be written: reading it can be very slow.
-    std::span<std::byte> host(std::size_t tensor) const;
+    // Copies a tensor from or to the processor's memory. At the end of a tensor, up to three bytes that belong to no
+    // element may be missing: they are written as zeros, or not read. Throws Error (call).
+    void write(Device& device, const BufferPool::Lease& lease, std::size_t tensor, std::span<const std::byte> bytes,
+               Place place) const;
+    void read(Device& device, const BufferPool::Lease& lease, std::size_t tensor, std::span<std::byte> bytes,
+              Place place) const;
 
     // Records the copies from the staging buffers (before the tensors are used) or to them (afterwards).
-    void record_copies(abi::ID3D12GraphicsCommandList& list) const;
+    void record_copies(abi::ID3D12GraphicsCommandList& list, const BufferPool::Lease& lease) const;
 
 private:
-    struct Buffer {
+    // Places in the lease.
+    struct Placed {
         std::uint64_t bytes;
-        abi::ComPtr<abi::ID3D12Resource> resource;
-        abi::ComPtr<abi::ID3D12Resource> staging;  // null if memory is shared
-        std::byte* mapped;
+        std::size_t buffer;
+        std::size_t staging;  // the same as `buffer` if nothing is staged
     };
 
     Direction direction_;
     std::vector<TensorPlace> tensors_;
-    std::vector<Buffer> buffers_;
+    std::vector<Placed> buffers_;
 };
 
 }  // namespace dmlgraph

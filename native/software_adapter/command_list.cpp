@@ -214,6 +214,18 @@ bool CommandList::bind(DispatchCommand& command) {
     return true;
 }
 
+void CommandList::BeginEvent(uint32_t, const void*, uint32_t) {
+    if (can_record("BeginEvent")) {
+        commands_->push_back(EventCommand{true});
+    }
+}
+
+void CommandList::EndEvent() {
+    if (can_record("EndEvent")) {
+        commands_->push_back(EventCommand{false});
+    }
+}
+
 void CommandList::Dispatch(uint32_t x, uint32_t y, uint32_t z) {
     if (!can_record("Dispatch")) {
         return;

@@ -80,8 +80,8 @@ public:
     void ResourceBarrier(uint32_t, const D3D12_RESOURCE_BARRIER*) override {}
     // For profilers.
     void SetMarker(uint32_t, const void*, uint32_t) override {}
-    void BeginEvent(uint32_t, const void*, uint32_t) override {}
-    void EndEvent() override {}
+    void BeginEvent(uint32_t metadata, const void* data, uint32_t size) override;
+    void EndEvent() override;
 
     // Null while the list is open. Shared, because a queue may still run commands that Reset dropped here.
     std::shared_ptr<const Commands> commands() const { return open_ ? nullptr : commands_; }

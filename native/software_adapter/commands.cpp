@@ -122,14 +122,33 @@ void TimestampCommand::run() const {
     *target = timestamp_now();
 }
 
-void run(const Commands& commands) {
+void run(const Commands& commands, uint32_t* done) {
     Submission& submission = Submission::current();
     for (const auto& command : commands) {
         if (submission.given_up()) {
             return;
         }
         std::visit([](const auto& each) { each.run(); }, command);
+        if (done) {
+            ++*done;
+        }
     }
+}
+
+std::vector<const char*> addresses_of(const Commands& commands) {
+    std::vector<const char*> addresses;
+    for (const auto& command : commands) {
+        if (const auto* copy = std::get_if<CopyCommand>(&command)) {
+            addresses.insert(addresses.end(), {copy->target, copy->source});
+        } else if (const auto* fill = std::get_if<FillCommand>(&command)) {
+            addresses.push_back(fill->target);
+        } else if (const auto* dispatch = std::get_if<DispatchCommand>(&command)) {
+            for (const SwView* view : dispatch->views) {
+                addresses.push_back(view->data);
+            }
+        }
+    }
+    return addresses;
 }
 
 uint64_t timestamp_now() {

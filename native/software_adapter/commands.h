@@ -48,11 +48,22 @@ struct TimestampCommand {
     void run() const;
 };
 
-using Command = std::variant<DispatchCommand, CopyCommand, FillCommand, TimestampCommand>;
+// Does nothing: profilers and the notes about a removed device show it.
+struct EventCommand {
+    bool begins;  // else it ends
+
+    void run() const {}
+};
+
+using Command = std::variant<DispatchCommand, CopyCommand, FillCommand, TimestampCommand, EventCommand>;
 using Commands = std::vector<Command>;
 
 // Runs commands one after another: each sees what the previous ones wrote. So barriers do nothing.
-void run(const Commands& commands);
+// `done`, if it is not null, counts the commands that have run.
+void run(const Commands& commands, uint32_t* done = nullptr);
+
+// The addresses where the memory begins that the commands read and write.
+std::vector<const char*> addresses_of(const Commands& commands);
 
 // The clock of timestamps, in nanoseconds.
 uint64_t timestamp_now();

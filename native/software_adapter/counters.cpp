@@ -25,8 +25,10 @@ const NamedCounter named_counters[] = {
     {"pipelines_compiled", counters.pipelines_compiled, true},
     {"kernels_compiled", counters.kernels_compiled, true},
     {"not_implemented", counters.not_implemented, true},
+    {"gpu_validation", counters.gpu_validation, true},
     {"live_objects", counters.live_objects, false},
     {"live_bytes", counters.live_bytes, false},
+    {"device_bytes", counters.device_bytes, false},
 };
 
 }  // namespace

@@ -17,8 +17,10 @@ struct Counters {
     Counter pipelines_compiled;  // pipeline states created
     Counter kernels_compiled;    // combinations of a pipeline and view formats compiled
     Counter not_implemented;     // calls of methods that are not implemented
+    Counter gpu_validation;      // how often the debug layer was asked to check what shaders do
     Counter live_objects;        // existing Direct3D objects
     Counter live_bytes;          // memory of existing heaps and committed resources
+    Counter device_bytes;        // the part of it that is of the default type
 };
 
 extern Counters counters;

@@ -41,6 +41,10 @@ void write_buffer_view(DeviceState& device, Resource* resource, const ViewElemen
     view.stride = elements.raw ? 1 : static_cast<uint32_t>(element_bytes);
     view.format = typed ? elements.format : DXGI_FORMAT_UNKNOWN;
     if (resource) {
+        if (device.strict.custom_heaps && resource->heap_properties().Type == D3D12_HEAP_TYPE_CUSTOM) {
+            device.remove(DXGI_ERROR_INVALID_CALL, "creating a view: of a buffer in a custom heap");
+            return;
+        }
         const uint64_t elements_inside = resource->size() / element_bytes;
         if (elements.first > elements_inside || elements.count > elements_inside - elements.first) {
             device.remove(DXGI_ERROR_INVALID_CALL,

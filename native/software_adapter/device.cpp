@@ -1,15 +1,18 @@
 #include "software_adapter/device.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "abi/dxcore.h"
+#include "abi/dxgi.h"
 #include "software_adapter/adapter_identity.h"
 #include "software_adapter/command_list.h"
 #include "software_adapter/descriptors.h"
 #include "software_adapter/features.h"
 #include "software_adapter/fence.h"
 #include "software_adapter/log.h"
+#include "software_adapter/permanent.h"
 #include "software_adapter/pipeline.h"
 #include "software_adapter/queue.h"
 #include "software_adapter/resource.h"
@@ -36,13 +39,57 @@ bool is_list_type(D3D12_COMMAND_LIST_TYPE type) {
            type == D3D12_COMMAND_LIST_TYPE_COPY;
 }
 
+// The identity of an adapter from DXCore or DXGI.
+std::optional<LUID> find_luid(IUnknown& adapter) {
+    ComPtr<IDXCoreAdapter> dxcore;
+    LUID luid{};
+    if (succeeded(adapter.QueryInterface(IDXCoreAdapter::iid, dxcore.put())) &&
+        succeeded(dxcore->GetProperty(DXCoreAdapterProperty::InstanceLuid, sizeof luid, &luid))) {
+        return luid;
+    }
+    ComPtr<IDXGIAdapter1> dxgi;
+    DXGI_ADAPTER_DESC1 desc{};
+    if (succeeded(adapter.QueryInterface(IDXGIAdapter1::iid, dxgi.put())) && succeeded(dxgi->GetDesc1(&desc))) {
+        return desc.AdapterLuid;
+    }
+    return std::nullopt;
+}
+
+class DebugLayer final : public Permanent<ID3D12Debug1, ID3D12Debug> {
+public:
+    void SetEnableGPUBasedValidation(BOOL enable) override { counters.gpu_validation += enable ? 1 : 0; }
+    void SetEnableSynchronizedCommandQueueValidation(BOOL) override {}
+    void EnableDebugLayer() override {
+        Device::remove_all(DXGI_ERROR_DEVICE_REMOVED, "the debug layer was switched on after the device was made",
+                           [](const Strictness& strict) { return strict.late_debug; });
+    }
+};
+
+class RemovalSettings final : public Permanent<ID3D12DeviceRemovedExtendedDataSettings> {
+public:
+    void SetAutoBreadcrumbsEnablement(D3D12_DRED_ENABLEMENT enablement) override {
+        set_notes_progress(enablement == D3D12_DRED_ENABLEMENT_FORCED_ON);
+    }
+    // Addresses are not checked, and there are no dumps.
+    void SetPageFaultEnablement(D3D12_DRED_ENABLEMENT) override {}
+    void SetWatsonDumpEnablement(D3D12_DRED_ENABLEMENT) override {}
+};
+
 uint64_t round_up(uint64_t value, uint64_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
 }
 
 }  // namespace
 
-Device::Device() {
+HRESULT RemovalData::GetAutoBreadcrumbsOutput(D3D12_DRED_AUTO_BREADCRUMBS_OUTPUT* output) {
+    return state_.removed() ? state_.progress.output(output) : DXGI_ERROR_NOT_FOUND;
+}
+
+void* Device::find_interface(const IID& riid) {
+    return riid == ID3D12DeviceRemovedExtendedData::iid ? &removal_data_ : nullptr;
+}
+
+Device::Device(std::size_t adapter) : state_(adapter) {
     const std::lock_guard lock(devices_mutex);
     devices().push_back(this);
 }
@@ -52,13 +99,39 @@ Device::~Device() {
     std::erase(devices(), this);
 }
 
-void Device::remove_all(HRESULT reason, const std::string& why) {
+HRESULT Device::open(std::size_t adapter, const IID& riid, void** device) {
+    if (!strictness(adapter).one_device) {
+        return create<Device>(riid, device, adapter);
+    }
+    static std::mutex opening;  // two threads must not create two devices
+    const std::lock_guard lock(opening);
+    if (const ComPtr<Device> existing = find(adapter)) {
+        if (existing->state_.removed()) {
+            log("D3D12CreateDevice: the removed device of this adapter still exists");
+            return DXGI_ERROR_DEVICE_REMOVED;
+        }
+        return device ? existing->QueryInterface(riid, device) : S_FALSE;
+    }
+    return create<Device>(riid, device, adapter);
+}
+
+ComPtr<Device> Device::find(std::size_t adapter) {
+    const std::lock_guard lock(devices_mutex);
+    for (auto* device : devices()) {
+        if (device->state_.adapter == adapter && device->add_ref_if_alive()) {
+            return ComPtr<Device>::attach(device);
+        }
+    }
+    return {};
+}
+
+void Device::remove_all(HRESULT reason, const std::string& why, bool (*concerns)(const Strictness&)) {
     // Without the lock: the references that a lost device releases may include the last one to it.
     std::vector<ComPtr<Device>> alive;
     {
         const std::lock_guard lock(devices_mutex);
         for (auto* device : devices()) {
-            if (device->add_ref_if_alive()) {
+            if ((!concerns || concerns(device->state_.strict)) && device->add_ref_if_alive()) {
                 alive.push_back(ComPtr<Device>::attach(device));
             }
         }
@@ -74,11 +147,11 @@ HRESULT Device::make(const IID& riid, void** object, const Arguments&... argumen
 }
 
 LUID Device::GetAdapterLuid() {
-    return adapter_luid;
+    return luid_of(state_.adapter);
 }
 
 HRESULT Device::CheckFeatureSupport(D3D12_FEATURE feature, void* data, uint32_t size) {
-    return check_feature(feature, data, size);
+    return check_feature(state_.strict, feature, data, size);
 }
 
 void Device::RemoveDevice() {
@@ -88,6 +161,9 @@ void Device::RemoveDevice() {
 // Queues, lists, fences and queries
 
 HRESULT Device::CreateCommandQueue(const D3D12_COMMAND_QUEUE_DESC* desc, const IID& riid, void** queue) {
+    if (desc && state_.strict.gpu_timeout && desc->Flags & D3D12_COMMAND_QUEUE_FLAG_DISABLE_GPU_TIMEOUT) {
+        return E_ACCESSDENIED;
+    }
     return desc && is_list_type(desc->Type) ? make<CommandQueue>(riid, queue, *desc) : E_INVALIDARG;
 }
 
@@ -192,6 +268,12 @@ void Device::CreateUnorderedAccessView(ID3D12Resource* resource, ID3D12Resource*
     if (!desc || desc->ViewDimension != D3D12_UAV_DIMENSION_BUFFER || counter) {
         state_.remove(DXGI_ERROR_INVALID_CALL,
                       "creating a view: only views of buffers, with a desc and without a counter, are supported");
+        return;
+    }
+    const auto* target_buffer = static_cast<Resource*>(resource);
+    if (target_buffer && !target_buffer->allows_unordered_access()) {
+        state_.remove(DXGI_ERROR_INVALID_CALL,
+                      "creating a view: an unordered access view of a buffer that does not allow them");
         return;
     }
     const auto& buffer = desc->Buffer;
@@ -301,27 +383,43 @@ extern "C" {
 
 SW_EXPORT HRESULT D3D12CreateDevice(IUnknown* adapter, D3D_FEATURE_LEVEL minimum, const IID& riid,
                                     void** device) {
-    if (minimum > max_feature_level) {
-        return DXGI_ERROR_UNSUPPORTED;
+    if (!strictness_error().empty()) {
+        log(strictness_error());
+        return E_INVALIDARG;
     }
+    std::optional<std::size_t> index = 0;
     if (adapter) {
-        ComPtr<IDXCoreAdapter> dxcore;
-        LUID luid{};
-        if (failed(adapter->QueryInterface(IDXCoreAdapter::iid, dxcore.put())) ||
-            failed(dxcore->GetProperty(DXCoreAdapterProperty::InstanceLuid, sizeof luid, &luid)) ||
-            luid != adapter_luid) {
-            return E_INVALIDARG;
-        }
+        const auto luid = find_luid(*adapter);
+        index = luid ? adapter_of(*luid) : std::nullopt;
     }
-    return create<Device>(riid, device);
+    if (!index) {
+        return E_INVALIDARG;
+    }
+    return minimum > max_feature_level(strictness(*index)) ? DXGI_ERROR_UNSUPPORTED
+                                                           : Device::open(*index, riid, device);
 }
 
-// There is no debug layer.
-SW_EXPORT HRESULT D3D12GetDebugInterface(const IID&, void** debug) {
-    if (debug) {
-        *debug = nullptr;
+// There is a debug layer, which checks nothing, only if an adapter is strict about it.
+SW_EXPORT HRESULT D3D12GetDebugInterface(const IID& riid, void** debug) {
+    if (!debug) {
+        return E_POINTER;
+    }
+    *debug = nullptr;
+    if (riid == ID3D12DeviceRemovedExtendedDataSettings::iid) {
+        static auto& settings = *new RemovalSettings;
+        return settings.QueryInterface(riid, debug);
+    }
+    for (std::size_t adapter = 0; adapter < adapter_count(); ++adapter) {
+        if (strictness(adapter).late_debug) {
+            static auto& layer = *new DebugLayer;
+            return layer.QueryInterface(riid, debug);
+        }
     }
     return E_NOINTERFACE;
+}
+
+const char* sw_strictness_error() {
+    return strictness_error().empty() ? nullptr : strictness_error().c_str();
 }
 
 void sw_remove_device() {

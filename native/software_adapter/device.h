@@ -5,14 +5,36 @@
 
 namespace dmlgraph::software {
 
+// What a device knows of its removal; a part of the device.
+class RemovalData final : public ID3D12DeviceRemovedExtendedData {
+public:
+    RemovalData(IUnknown& device, DeviceState& state) : device_(device), state_(state) {}
+
+    HRESULT QueryInterface(const IID& riid, void** object) override { return device_.QueryInterface(riid, object); }
+    uint32_t AddRef() override { return device_.AddRef(); }
+    uint32_t Release() override { return device_.Release(); }
+
+    HRESULT GetAutoBreadcrumbsOutput(D3D12_DRED_AUTO_BREADCRUMBS_OUTPUT* output) override;
+    // Addresses are not checked.
+    HRESULT GetPageFaultAllocationOutput(D3D12_DRED_PAGE_FAULT_OUTPUT*) override { return DXGI_ERROR_NOT_FOUND; }
+
+private:
+    IUnknown& device_;
+    DeviceState& state_;
+};
+
 class Device final
     : public Object<ID3D12Device5, ID3D12Device4, ID3D12Device3, ID3D12Device2, ID3D12Device1, ID3D12Device> {
 public:
-    Device();
+    explicit Device(std::size_t adapter);
     ~Device() override;
 
-    // Loses all existing devices.
-    static void remove_all(HRESULT reason, const std::string& why);
+    // D3D12CreateDevice on the adapter with this index. On an adapter that is strict about `one_device` it returns the
+    // existing device, and fails while a removed one still exists.
+    static HRESULT open(std::size_t adapter, const IID& riid, void** device);
+
+    // Loses the existing devices for which `concerns` is true.
+    static void remove_all(HRESULT reason, const std::string& why, bool (*concerns)(const Strictness&) = nullptr);
 
     uint32_t GetNodeCount() override { return 1; }
     LUID GetAdapterLuid() override;
@@ -69,13 +91,19 @@ public:
     HRESULT SetResidencyPriority(uint32_t, ID3D12Pageable* const*, const void*) override { return S_OK; }
 
 private:
+    // The adapter's device, null if there is none.
+    static ComPtr<Device> find(std::size_t adapter);
+
     DeviceOwner owner() { return {ComPtr<ID3D12Device5>(this), &state_}; }
 
     // Makes a child; fails if the device is lost.
     template <class T, class... Arguments>
     HRESULT make(const IID& riid, void** object, const Arguments&... arguments);
 
+    void* find_interface(const IID& riid) override;
+
     DeviceState state_;
+    RemovalData removal_data_{*this, state_};
 };
 
 }  // namespace dmlgraph::software

@@ -1,7 +1,11 @@
 #include "software_adapter/device_state.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <vector>
 
+#include "software_adapter/cached_mapping.h"
+#include "software_adapter/counters.h"
 #include "software_adapter/log.h"
 
 namespace dmlgraph::software {
@@ -35,6 +39,45 @@ void DeviceState::add_memory(const char* data, uint64_t size) {
 void DeviceState::forget_memory(const char* data) {
     const std::lock_guard lock(mutex_);
     memory_.erase(reinterpret_cast<uint64_t>(data));
+}
+
+bool DeviceState::reserve(uint64_t size) {
+    const std::lock_guard lock(mutex_);
+    if (strict.budget > 0 && (reserved_ > strict.budget || size > strict.budget - reserved_)) {
+        return false;
+    }
+    reserved_ += size;
+    counters.device_bytes += size;
+    return true;
+}
+
+void DeviceState::release(uint64_t size) {
+    const std::lock_guard lock(mutex_);
+    reserved_ -= size;
+    counters.device_bytes -= size;
+}
+
+void DeviceState::add_mapping(CachedMapping* mapping) {
+    const std::lock_guard lock(mutex_);
+    mappings_.insert(mapping);
+}
+
+void DeviceState::forget_mapping(CachedMapping* mapping) {
+    const std::lock_guard lock(mutex_);
+    mappings_.erase(mapping);
+}
+
+void DeviceState::spoil_mappings(const Commands& commands) {
+    const std::lock_guard lock(mutex_);
+    if (mappings_.empty()) {
+        return;
+    }
+    const std::vector<const char*> used = addresses_of(commands);
+    for (CachedMapping* mapping : mappings_) {
+        if (std::ranges::any_of(used, [&](const char* address) { return mapping->holds(address); })) {
+            mapping->spoil();
+        }
+    }
 }
 
 }  // namespace dmlgraph::software

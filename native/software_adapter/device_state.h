@@ -4,17 +4,27 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "abi/d3d12.h"
+#include "software_adapter/progress.h"
+#include "software_adapter/strictness.h"
 #include "software_adapter/timeline.h"
 
 namespace dmlgraph::software {
 
 using namespace abi;
 
+class CachedMapping;
+
 class DeviceState {
 public:
+    explicit DeviceState(std::size_t adapter) : adapter(adapter), strict(strictness(adapter)) {}
+
+    const std::size_t adapter;  // the adapter's index
+    const Strictness& strict;
+
     // S_OK while the device works, else why it is lost.
     HRESULT removed_reason() const { return removed_reason_; }
     bool removed() const { return removed_reason_ != S_OK; }
@@ -26,15 +36,26 @@ public:
     // The bytes from `address` to the end of the heap or committed resource that contains it, 0 if none does.
     // GPU addresses are addresses of this process.
     uint64_t bytes_from(D3D12_GPU_VIRTUAL_ADDRESS address) const;
+    // Takes device memory from the budget; returns whether that much is left.
+    bool reserve(uint64_t size);
+    void release(uint64_t size);
     void add_memory(const char* data, uint64_t size);
     void forget_memory(const char* data);
 
+    // What the processor has mapped, to be poisoned when the adapter works on it.
+    void add_mapping(CachedMapping* mapping);
+    void forget_mapping(CachedMapping* mapping);
+    void spoil_mappings(const Commands& commands);
+
     Timeline timeline;
+    Progress progress;
 
 private:
     std::atomic<HRESULT> removed_reason_{S_OK};
     mutable std::mutex mutex_;
     std::map<uint64_t, uint64_t> memory_;  // address to size
+    uint64_t reserved_ = 0;                // bytes
+    std::set<CachedMapping*> mappings_;
 };
 
 // A child's reference to its device, with the device's state.

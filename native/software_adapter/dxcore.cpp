@@ -1,16 +1,22 @@
-// libdxcore.so: a list of one adapter.
+// libdxcore.so: a list of the adapters, which is one unless the environment asks for more (strictness.h).
 //
-// The factory, the list and the adapter never change, so each exists once and is never destroyed; references
-// are counted only for the results of AddRef and Release.
+// The factory, the lists and the adapters never change, so each exists once and is never destroyed.
 #include "abi/dxcore.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
 
 #include "software_adapter/adapter_identity.h"
+#include "software_adapter/log.h"
+#include "software_adapter/permanent.h"
+#include "software_adapter/shader_abi.h"
 
 namespace dmlgraph::software {
 namespace {
@@ -18,37 +24,18 @@ namespace {
 using namespace abi;
 
 IDXCoreAdapterFactory* factory();
-IDXCoreAdapter* adapter();
+IDXCoreAdapter* adapter(size_t index);
 
-constexpr GUID supported_attributes[] = {
-    DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE,
-    DXCORE_ADAPTER_ATTRIBUTE_D3D12_GENERIC_ML,
-};
-
-bool supports(const GUID& attribute) {
-    return std::ranges::find(supported_attributes, attribute) != std::end(supported_attributes);
-}
-
-template <class Interface>
-class Permanent : public Interface {
-public:
-    HRESULT QueryInterface(const IID& riid, void** object) final {
-        if (!object) {
-            return E_POINTER;
-        }
-        const bool known = riid == Interface::iid || riid == IUnknown::iid;
-        *object = known ? static_cast<Interface*>(this) : nullptr;
-        if (known) {
-            AddRef();
-        }
-        return known ? S_OK : E_NOINTERFACE;
+bool supports(size_t index, const GUID& attribute) {
+    const Strictness& strict = strictness(index);
+    if (attribute == DXCORE_ADAPTER_ATTRIBUTE_D3D12_GENERIC_ML) {
+        return true;
     }
-    uint32_t AddRef() final { return ++references_; }
-    uint32_t Release() final { return --references_; }
-
-private:
-    std::atomic<uint32_t> references_{1};
-};
+    if (attribute == DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE) {
+        return !strict.npu && !strict.generic;
+    }
+    return attribute == DXCORE_HARDWARE_TYPE_ATTRIBUTE_GPU && strict.gpu;
+}
 
 uint64_t memory_bytes() {
     return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
@@ -56,6 +43,18 @@ uint64_t memory_bytes() {
 
 uint64_t free_memory_bytes() {
     return static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+// What libd3d12.so has allocated. It is a separate library, which this one does not load.
+uint64_t device_bytes() {
+    void* const d3d12 = dlopen("libd3d12.so", RTLD_LAZY | RTLD_NOLOAD);
+    if (!d3d12) {
+        return 0;
+    }
+    auto* const counter = reinterpret_cast<decltype(&sw_counter)>(dlsym(d3d12, "sw_counter"));
+    const uint64_t bytes = counter ? counter("device_bytes") : 0;
+    dlclose(d3d12);
+    return bytes;
 }
 
 // A property's bytes.
@@ -74,10 +73,10 @@ Property property_of(const T& value) {
 }
 
 // Size 0 for a property that does not exist.
-Property find_property(DXCoreAdapterProperty property) {
+Property find_property(size_t index, DXCoreAdapterProperty property) {
     switch (property) {
         case DXCoreAdapterProperty::InstanceLuid:
-            return property_of(adapter_luid);
+            return property_of(luid_of(index));
         case DXCoreAdapterProperty::DriverVersion:
             return property_of(uint64_t{1} << 48);  // 1.0.0.0
         case DXCoreAdapterProperty::DriverDescription:
@@ -98,8 +97,9 @@ Property find_property(DXCoreAdapterProperty property) {
             return property_of(memory_bytes());
         case DXCoreAdapterProperty::IsIntegrated:
             return property_of(true);
-        case DXCoreAdapterProperty::AcgCompatible:
         case DXCoreAdapterProperty::IsHardware:
+            return property_of(strictness(index).gpu || strictness(index).npu);
+        case DXCoreAdapterProperty::AcgCompatible:
         case DXCoreAdapterProperty::IsDetachable:
             return property_of(false);
     }
@@ -108,13 +108,15 @@ Property find_property(DXCoreAdapterProperty property) {
 
 class Adapter final : public Permanent<IDXCoreAdapter> {
 public:
+    explicit Adapter(size_t index) : index_(index) {}
+
     bool IsValid() override { return true; }
-    bool IsAttributeSupported(const GUID& attribute) override { return supports(attribute); }
+    bool IsAttributeSupported(const GUID& attribute) override { return supports(index_, attribute); }
     bool IsPropertySupported(DXCoreAdapterProperty property) override {
-        return find_property(property).size > 0;
+        return find_property(index_, property).size > 0;
     }
     HRESULT GetProperty(DXCoreAdapterProperty property, size_t size, void* data) override {
-        const auto found = find_property(property);
+        const auto found = find_property(index_, property);
         if (!data || found.size == 0 || size < found.size) {
             return E_INVALIDARG;
         }
@@ -122,7 +124,7 @@ public:
         return S_OK;
     }
     HRESULT GetPropertySize(DXCoreAdapterProperty property, size_t* size) override {
-        const auto found = find_property(property);
+        const auto found = find_property(index_, property);
         if (!size || found.size == 0) {
             return E_INVALIDARG;
         }
@@ -141,8 +143,10 @@ public:
             output_size < sizeof(DXCoreAdapterMemoryBudget)) {
             return E_INVALIDARG;
         }
-        const auto budget = memory_bytes();
-        *static_cast<DXCoreAdapterMemoryBudget*>(output) = {budget, budget - free_memory_bytes(), 0, 0};
+        const auto limit = strictness(index_).budget;
+        *static_cast<DXCoreAdapterMemoryBudget*>(output) =
+            limit ? DXCoreAdapterMemoryBudget{limit, device_bytes(), 0, 0}
+                  : DXCoreAdapterMemoryBudget{memory_bytes(), memory_bytes() - free_memory_bytes(), 0, 0};
         return S_OK;
     }
     bool IsSetStateSupported(DXCoreAdapterState) override { return false; }
@@ -152,17 +156,20 @@ public:
     HRESULT GetFactory(const IID& riid, void** result) override {
         return factory()->QueryInterface(riid, result);
     }
+
+private:
+    size_t index_;
 };
 
-// Contains the adapter, or nothing if the adapter does not have a requested attribute.
+// The adapters that have all requested attributes.
 class AdapterList final : public Permanent<IDXCoreAdapterList> {
 public:
-    explicit AdapterList(uint32_t count) : count_(count) {}
+    explicit AdapterList(std::vector<size_t> indices) : indices_(std::move(indices)) {}
 
     HRESULT GetAdapter(uint32_t index, const IID& riid, void** result) override {
-        return index < count_ ? adapter()->QueryInterface(riid, result) : E_INVALIDARG;
+        return index < indices_.size() ? adapter(indices_[index])->QueryInterface(riid, result) : E_INVALIDARG;
     }
-    uint32_t GetAdapterCount() override { return count_; }
+    uint32_t GetAdapterCount() override { return static_cast<uint32_t>(indices_.size()); }
     bool IsStale() override { return false; }
     HRESULT GetFactory(const IID& riid, void** result) override {
         return factory()->QueryInterface(riid, result);
@@ -171,8 +178,25 @@ public:
     bool IsAdapterPreferenceSupported(DXCoreAdapterPreference) override { return true; }
 
 private:
-    uint32_t count_;
+    std::vector<size_t> indices_;
 };
+
+AdapterList& list_of(std::span<const GUID> attributes) {
+    std::vector<size_t> indices;
+    for (size_t index = 0; index < adapter_count(); ++index) {
+        if (std::ranges::all_of(attributes, [&](const GUID& each) { return supports(index, each); })) {
+            indices.push_back(index);
+        }
+    }
+    static std::mutex mutex;
+    static auto& lists = *new std::map<std::vector<size_t>, AdapterList*>;
+    const std::lock_guard lock(mutex);
+    AdapterList*& list = lists[indices];
+    if (!list) {
+        list = new AdapterList(indices);
+    }
+    return *list;
+}
 
 class Factory final : public Permanent<IDXCoreAdapterFactory> {
 public:
@@ -181,13 +205,11 @@ public:
         if (attribute_count == 0 || !attributes) {
             return E_INVALIDARG;
         }
-        static AdapterList empty(0);
-        static AdapterList full(1);
-        const bool fits = std::all_of(attributes, attributes + attribute_count, supports);
-        return (fits ? full : empty).QueryInterface(riid, list);
+        return list_of({attributes, attribute_count}).QueryInterface(riid, list);
     }
     HRESULT GetAdapterByLuid(const LUID& luid, const IID& riid, void** result) override {
-        return luid == adapter_luid ? adapter()->QueryInterface(riid, result) : E_INVALIDARG;
+        const auto index = adapter_of(luid);
+        return index ? adapter(*index)->QueryInterface(riid, result) : E_INVALIDARG;
     }
     // The list never changes, so there is nothing to notify about.
     bool IsNotificationTypeSupported(DXCoreNotificationType) override { return false; }
@@ -203,9 +225,15 @@ IDXCoreAdapterFactory* factory() {
     return &instance;
 }
 
-IDXCoreAdapter* adapter() {
-    static Adapter instance;
-    return &instance;
+IDXCoreAdapter* adapter(size_t index) {
+    static const auto& all = *[] {
+        auto* made = new std::vector<Adapter*>;
+        for (size_t each = 0; each < adapter_count(); ++each) {
+            made->push_back(new Adapter(each));
+        }
+        return made;
+    }();
+    return all[index];
 }
 
 }  // namespace
@@ -213,5 +241,10 @@ IDXCoreAdapter* adapter() {
 
 extern "C" __attribute__((visibility("default"))) dmlgraph::abi::HRESULT DXCoreCreateAdapterFactory(
     const dmlgraph::abi::IID& riid, void** result) {
-    return dmlgraph::software::factory()->QueryInterface(riid, result);
+    using namespace dmlgraph::software;
+    if (!strictness_error().empty()) {
+        log(strictness_error());
+        return dmlgraph::abi::E_INVALIDARG;
+    }
+    return factory()->QueryInterface(riid, result);
 }

@@ -2,15 +2,17 @@
 #pragma once
 
 #include "abi/d3d12.h"
+#include "software_adapter/strictness.h"
 
 namespace dmlgraph::software {
 
 using namespace abi;
 
-inline constexpr auto max_feature_level = D3D_FEATURE_LEVEL_12_0;
+// The highest feature level of an adapter's devices.
+D3D_FEATURE_LEVEL max_feature_level(const Strictness& strict);
 
 // ID3D12Device::CheckFeatureSupport: fills the feature's struct at `data`. Returns E_INVALIDARG for an unknown
 // feature or a struct of the wrong size.
-HRESULT check_feature(D3D12_FEATURE feature, void* data, uint32_t size);
+HRESULT check_feature(const Strictness& strict, D3D12_FEATURE feature, void* data, uint32_t size);
 
 }  // namespace dmlgraph::software

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "software_adapter/calls.h"
 #include "software_adapter/log.h"
 
 namespace dmlgraph::software {
@@ -21,6 +22,10 @@ void set_event(HANDLE event) {
 }  // namespace
 
 HRESULT Fence::SetEventOnCompletion(uint64_t value, HANDLE event) {
+    static Calls calls;
+    if (calls.next(device_state().adapter) == device_state().strict.fail_event) {
+        return E_OUTOFMEMORY;
+    }
     if (!event) {
         timeline().wait(value_, value);
     } else if (!timeline().when_reached(value_, value, [event] { set_event(event); })) {

@@ -14,11 +14,16 @@ constexpr uint64_t large_page = 2 << 20;
 
 }  // namespace
 
-Memory::Memory(DeviceState& device, uint64_t size)
+Memory::Memory(DeviceState& device, uint64_t size, D3D12_HEAP_TYPE heap)
     : device_(device),
-      size_((size + resource_placement_alignment - 1) & ~(resource_placement_alignment - 1)) {
+      size_((size + resource_placement_alignment - 1) & ~(resource_placement_alignment - 1)),
+      is_device_memory_(heap == D3D12_HEAP_TYPE_DEFAULT) {
+    if (is_device_memory_ && !device_.reserve(size_)) {
+        throw std::bad_alloc();
+    }
     void* mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) {
+        release_budget();
         throw std::bad_alloc();
     }
     data_ = static_cast<char*>(mapped);
@@ -33,6 +38,13 @@ Memory::~Memory() {
     device_.forget_memory(data_);
     munmap(data_, size_);
     counters.live_bytes -= size_;
+    release_budget();
+}
+
+void Memory::release_budget() {
+    if (is_device_memory_) {
+        device_.release(size_);
+    }
 }
 
 }  // namespace dmlgraph::software

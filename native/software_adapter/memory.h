@@ -9,8 +9,8 @@ namespace dmlgraph::software {
 
 class Memory {
 public:
-    // Throws std::bad_alloc.
-    Memory(DeviceState& device, uint64_t size);
+    // Throws std::bad_alloc. `heap` says what kind of memory it is: a budget limits that of the default type.
+    Memory(DeviceState& device, uint64_t size, D3D12_HEAP_TYPE heap);
     ~Memory();
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
@@ -19,8 +19,11 @@ public:
     uint64_t size() const { return size_; }
 
 private:
+    void release_budget();
+
     DeviceState& device_;
     uint64_t size_;
+    bool is_device_memory_;
     char* data_;
 };
 

@@ -8,6 +8,7 @@
 #include "abi/d3d12.h"
 #include "software_adapter/counters.h"
 #include "software_adapter/device_state.h"
+#include "software_adapter/live_objects.h"
 #include "software_adapter/not_implemented.h"
 #include "software_adapter/private_data.h"
 
@@ -26,11 +27,11 @@ public:
             return E_POINTER;
         }
         const bool known = riid == Interface::iid || riid == IUnknown::iid || (... || (riid == Parents::iid));
-        *object = known ? static_cast<Interface*>(this) : nullptr;
-        if (known) {
+        *object = known ? static_cast<Interface*>(this) : find_interface(riid);
+        if (*object) {
             AddRef();
         }
-        return known ? S_OK : E_NOINTERFACE;
+        return *object ? S_OK : E_NOINTERFACE;
     }
     uint32_t AddRef() final { return ++references_; }
     uint32_t Release() final {
@@ -54,6 +55,9 @@ protected:
     Counted() { ++counters.live_objects; }
     virtual ~Counted() { --counters.live_objects; }
 
+    // An interface that another class implements, with the references of this object; null if there is none.
+    virtual void* find_interface(const IID&) { return nullptr; }
+
 private:
     std::atomic<uint32_t> references_{1};
 };
@@ -71,10 +75,16 @@ public:
     HRESULT SetPrivateDataInterface(const GUID& name, const void* data) final {
         return private_data_.set_interface(name, static_cast<IUnknown*>(const_cast<void*>(data)));
     }
-    HRESULT SetName(const wchar_t* name) final { return private_data_.set_name(name); }
+    HRESULT SetName(const wchar_t* name) final {
+        live_.set_name(name);
+        return private_data_.set_name(name);
+    }
+
+    std::wstring name() const { return live_.name(); }
 
 private:
     PrivateData private_data_;
+    LiveObject live_{interface_name<Interface>()};
 };
 
 // An object made by a device; it keeps the device alive.

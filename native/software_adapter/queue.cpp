@@ -1,7 +1,10 @@
 #include "software_adapter/queue.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
+#include "software_adapter/calls.h"
 #include "software_adapter/command_list.h"
 
 namespace dmlgraph::software {
@@ -9,16 +12,24 @@ namespace {
 
 constexpr uint64_t timestamps_per_second = 1'000'000'000;
 
+// How long an asynchronous queue waits before it runs its work.
+constexpr std::chrono::milliseconds delay{20};
+
 }  // namespace
 
 void CommandQueue::ExecuteCommandLists(uint32_t count, ID3D12CommandList* const* lists) {
+    static Calls executions;
+    if (executions.next(device_state().adapter) == device_state().strict.remove_at) {
+        device_state().remove(DXGI_ERROR_DEVICE_HUNG, "remove_at asks for it");
+    }
     for (uint32_t i = 0; i < count; ++i) {
         auto commands = static_cast<CommandList*>(lists[i])->commands();
         if (!commands) {
             device_state().remove(DXGI_ERROR_INVALID_CALL, "executing a command list that is not closed");
             return;
         }
-        submit(ExecuteWork{std::move(commands)});
+        auto* noted = device_state().progress.begin(static_cast<CommandList*>(lists[i])->name(), name(), *commands);
+        submit(ExecuteWork{std::move(commands), noted});
     }
 }
 
@@ -28,6 +39,12 @@ HRESULT CommandQueue::Signal(ID3D12Fence* fence, uint64_t value) {
     }
     if (device_state().removed()) {
         return DXGI_ERROR_DEVICE_REMOVED;
+    }
+    static Calls signals;
+    const auto& strict = device_state().strict;
+    const auto call = signals.next(device_state().adapter);
+    if (call == strict.fail_signal || (strict.fail_signals_from && call >= strict.fail_signals_from)) {
+        return E_OUTOFMEMORY;
     }
     submit(SignalWork{ComPtr(static_cast<Fence*>(fence)), value});
     return S_OK;
@@ -68,6 +85,13 @@ void CommandQueue::submit(Work work) {
             return;
         }
     }
+    if (device_state().strict.async) {
+        std::thread([queue = ComPtr(this)] {
+            std::this_thread::sleep_for(delay);
+            queue->run_pending();
+        }).detach();
+        return;
+    }
     run_pending();
 }
 
@@ -90,7 +114,11 @@ void CommandQueue::run_pending() {
 bool CommandQueue::run(const ExecuteWork& work) {
     ++counters.command_lists;
     if (!device_state().removed()) {
-        software::run(*work.commands);
+        device_state().spoil_mappings(*work.commands);
+        software::run(*work.commands, work.noted ? &work.noted->done : nullptr);
+    }
+    if (work.noted && !device_state().removed()) {
+        device_state().progress.end(work.noted);
     }
     return true;
 }

@@ -36,6 +36,7 @@ public:
 private:
     struct ExecuteWork {
         std::shared_ptr<const Commands> commands;
+        Progress::Entry* noted;  // null if nothing is noted
     };
     struct SignalWork {
         ComPtr<Fence> fence;

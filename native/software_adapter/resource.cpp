@@ -81,8 +81,9 @@ D3D12_HEAP_PROPERTIES custom_heap_properties(D3D12_HEAP_TYPE type) {
 Resource::Resource(const DeviceOwner& owner, const D3D12_HEAP_PROPERTIES& properties, D3D12_HEAP_FLAGS flags,
                    const D3D12_RESOURCE_DESC& desc)
     : DeviceChild(owner), properties_(properties), flags_(flags), desc_(with_alignment(desc)) {
-    memory_.emplace(device_state(), desc.Width);
+    memory_.emplace(device_state(), desc.Width, properties.Type);
     data_ = memory_->data();
+    make_cached();
 }
 
 Resource::Resource(const DeviceOwner& owner, Heap& heap, uint64_t offset, const D3D12_RESOURCE_DESC& desc)
@@ -91,9 +92,26 @@ Resource::Resource(const DeviceOwner& owner, Heap& heap, uint64_t offset, const 
       flags_(heap.GetDesc().Flags),
       desc_(with_alignment(desc)),
       heap_(&heap),
-      data_(heap.data() + offset) {}
+      data_(heap.data() + offset) {
+    make_cached();
+}
 
-HRESULT Resource::Map(uint32_t subresource, const D3D12_RANGE*, void** data) {
+void Resource::make_cached() {
+    const bool readback = properties_.Type == D3D12_HEAP_TYPE_READBACK;
+    const bool write_back = properties_.Type == D3D12_HEAP_TYPE_CUSTOM &&
+                            properties_.CPUPageProperty == D3D12_CPU_PAGE_PROPERTY_WRITE_BACK;
+    if (device_state().strict.readback && (readback || write_back)) {
+        cached_ = std::make_unique<CachedMapping>(device_state(), data_, size(), write_back);
+    }
+}
+
+void Resource::Unmap(uint32_t, const D3D12_RANGE* written_range) {
+    if (cached_) {
+        cached_->unmap(written_range);
+    }
+}
+
+HRESULT Resource::Map(uint32_t subresource, const D3D12_RANGE* read_range, void** data) {
     const bool mappable = properties_.Type == D3D12_HEAP_TYPE_CUSTOM
                               ? properties_.CPUPageProperty != D3D12_CPU_PAGE_PROPERTY_NOT_AVAILABLE
                               : properties_.Type != D3D12_HEAP_TYPE_DEFAULT;
@@ -103,8 +121,9 @@ HRESULT Resource::Map(uint32_t subresource, const D3D12_RANGE*, void** data) {
     if (device_state().removed()) {
         return DXGI_ERROR_DEVICE_REMOVED;
     }
+    char* const seen = cached_ ? cached_->map(read_range) : data_;
     if (data) {
-        *data = data_;
+        *data = seen;
     }
     return S_OK;
 }

@@ -57,6 +57,9 @@ typedef int (*SwCompile)(const void* dxbc, uint64_t size, const uint32_t* format
 SW_EXPORT void sw_set_compiler(SwDescribe describe, SwCompile compile);
 // A counter's value (names: counters.cpp), UINT64_MAX for an unknown name.
 SW_EXPORT uint64_t sw_counter(const char* name);
+// Writes a line for each existing object, "type<tab>name", in UTF-8 and with a NUL, as far as it fits into `size` bytes.
+// Returns the bytes that all of it needs.
+SW_EXPORT uint64_t sw_live_objects(char* text, uint64_t size);
 // Sets all counters to 0, except those of existing objects.
 SW_EXPORT void sw_reset_counters(void);
 // The number of threads that execute dispatches and copies; 0: one for each core.
@@ -69,6 +72,8 @@ typedef int (*SwCancelled)(const void* context);
 SW_EXPORT void sw_begin(SwCancelled cancelled, const void* context);
 // Returns whether any work was abandoned.
 SW_EXPORT int sw_end(void);
+// What is wrong with the environment variable that makes the adapter strict (strictness.h), null if nothing is.
+SW_EXPORT const char* sw_strictness_error(void);
 // Loses all existing devices: from now on they report DXGI_ERROR_DEVICE_REMOVED.
 SW_EXPORT void sw_remove_device(void);
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.devices.directml import profile
 from dmlgraph.devices.executable import Executable
 
 X = np.ones((64, 64), np.float32)
@@ -31,8 +32,10 @@ def graph() -> dg.Graph:
 INPUTS = {"x": X, "many": np.ones((WORK, 64), np.float32)}
 
 
-@pytest.fixture(params=["reference", "cpu"])
+@pytest.fixture(params=["reference", "cpu", "directml:software"])
 def executable(request: pytest.FixtureRequest) -> Executable:
+    if request.param == "directml:software":
+        request.getfixturevalue("directml_path")
     return graph().compile(request.param, fuse=False)
 
 
@@ -74,10 +77,40 @@ def test_a_closed_executable_profiles_nothing(executable: Executable) -> None:
         executable.profile(INPUTS)
 
 
-def test_directml_cannot_tell_nodes_apart(directml_path: Any) -> None:
-    assert directml_path
-    with graph().compile("directml:software") as executable:
-        assert executable.profile(INPUTS) is None
+@pytest.mark.usefixtures("directml_path")
+def test_directml_runs_the_nodes_on_the_values_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Constants, owned inputs, nodes with several outputs and readers; every node sees what the graph gives it."""
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[1, 1, 4, 8], dtype="float32")
+    w = g.input("w", sizes=[1, 1, 8, 8], dtype="float32", owned=True)
+    many = g.constant("many", np.arange(4 * 8, dtype=np.float32).reshape(1, 1, 4, 8))
+    product = dg.gemm(x, w, name="product")
+    top = dg.top_k1(product + many, axis=3, k=2, axis_direction="decreasing", name="top")
+    g.output("value", dg.activation_relu(top.output_value, name="relu"))
+    g.output("index", top.output_index)
+    g.output("again", product * product)
+    rng = np.random.default_rng(0)
+    inputs = {"x": rng.standard_normal((1, 1, 4, 8), np.float32), "w": rng.standard_normal((1, 1, 8, 8), np.float32)}
+    seen: dict[str, Any] = {}
+    real = profile.steps
+
+    def noting(graph: Any, arrays: Any, run: Any) -> Any:
+        def noted(part: Any, given: Any) -> Any:
+            results, seconds = run(part, given)
+            seen[part.nodes[-1].name] = results
+            return results, seconds
+
+        return real(graph, arrays, noted)
+
+    monkeypatch.setattr("dmlgraph.devices.directml.device.steps", noting)
+    with g.compile("directml:software", fuse=False) as executable:
+        expected = executable.run(inputs)
+        steps = executable.profile(inputs)
+    assert steps is not None
+    assert {name for step in steps for name in step.nodes} >= {"product", "top", "relu"}
+    np.testing.assert_array_equal(seen["relu"][0], expected["value"])
+    index = next(result for result in seen["top"] if result.dtype == np.uint32)
+    np.testing.assert_array_equal(index, expected["index"])
 
 
 def test_compiling_is_told_in_its_stages(executable: Executable) -> None:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,10 +87,10 @@ def scope(header: str, enum: str) -> str:
     return f"{enum}::" if scoped else ""
 
 
-def comparison(header: str) -> str:
+def comparison(header: str, includes: Sequence[str] | None = None) -> str:
     """A program that does not compile if layouts or values differ, and prints methods whose positions differ."""
     declared = declarations(header)
-    lines = [f"#include <{name}>" for name in OFFICIAL[header]]
+    lines = [f"#include <{name}>" for name in includes or OFFICIAL[header]]
     lines += [
         f'#include "abi/{header}.h"',
         "#include <cstddef>",
@@ -239,3 +240,34 @@ def test_directml_agrees_with_reference(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", sorted((NATIVE / "directml").glob("*.cpp")), ids=lambda source: source.name)
 def test_runtime_compiles_without_warnings(source: Path, compiler: str) -> None:
     run([require_compiler(compiler), *WARNINGS, "-fsyntax-only", f"-I{NATIVE}", str(source)])
+
+
+def test_dxgi_agrees_with_the_headers_for_windows(tmp_path: Path) -> None:
+    """DXGI is not among the official headers for Linux; the compiler for Windows brings its own."""
+    compiler = require_compiler(MINGW)
+    declared = declarations("dxgi")
+    source = tmp_path / "compare.cpp"
+    source.write_text(comparison("dxgi", ["windows.h", "dxgi.h"]))
+    run([compiler, *COMPARE, "-fsyntax-only", str(source)])
+
+    # In C an interface is a struct of function pointers in the table's order.
+    (tmp_path / "tables.c").write_text("#define CINTERFACE\n#include <windows.h>\n#include <dxgi.h>\n")
+    text = run([compiler, "-E", "-P", "-x", "c", str(tmp_path / "tables.c")])
+    inherited = ["QueryInterface", "AddRef", "Release"]
+    parents = dict(re.findall(r"^struct (\w+) : (\w+) \{", (NATIVE / "abi" / "dxgi.h").read_text(), flags=re.M))
+    assert set(parents) == set(declared.interfaces)
+    for name, base in parents.items():
+        table = re.search(rf"typedef struct {name}Vtbl \{{(.*?)\}} {name}Vtbl;", text, flags=re.S)
+        assert table, name
+        chain, parent = declared.interfaces[name], base
+        while parent in parents:
+            chain, parent = declared.interfaces[parent] + chain, parents[parent]
+        assert re.findall(r"\*\s*(\w+)\)\s*\(", table[1]) == inherited + chain
+
+    (file,) = {each for each in run([compiler, "-M", str(tmp_path / "tables.c")]).split() if each.endswith("/dxgi.h")}
+    iids = {name: iid for iid, name in re.findall(r'MIDL_INTERFACE\("([^"]+)"\)\s+(\w+) :', Path(file).read_text())}
+    ours = (NATIVE / "abi" / "dxgi.h").read_text()
+    own = re.findall(r'struct (\w+) : \w+ \{\s+static constexpr IID iid = guid\("([^"]+)"\)', ours)
+    own += re.findall(r'IID_(\w+) = guid\("([^"]+)"\)', ours)
+    assert own == [(name, iids[name]) for name, _ in own]
+    assert len(own) == len(parents) + 1

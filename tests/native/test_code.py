@@ -64,3 +64,19 @@ def test_every_file_that_the_readme_names_exists() -> None:
 def test_every_folder_is_in_the_readme() -> None:
     text = (CPU / "README.md").read_text(encoding="utf-8")
     assert [folder.name for folder in CPU.iterdir() if folder.is_dir() and f"| `{folder.name}/` |" not in text] == []
+
+
+def test_paths_become_text_as_utf8() -> None:
+    """std::filesystem::path::string() is in the ANSI code page on Windows, and throws for other characters."""
+    sources = [*(ROOT / "native").rglob("*.cpp"), *(ROOT / "native").rglob("*.h")]
+    code = {source: re.sub(r"//.*", "", source.read_text()) for source in sources}
+    assert [source for source, text in code.items() if re.search(r"\.(generic_)?string\(\)", text)] == []
+
+
+def test_system_libraries_are_loaded_from_their_directory_only() -> None:
+    """The default directories are the program's, which others may write to, and folders that the program added."""
+    sources = [*(ROOT / "native").rglob("*.cpp"), *(ROOT / "native").rglob("*.h")]
+    code = "\n".join(source.read_text() for source in sources)
+    assert "GetSystemDirectoryW" in code
+    assert "LOAD_LIBRARY_SEARCH_DEFAULT_DIRS" not in code
+    assert re.findall(r"\bLoadLibrary(?:A|W|ExA)?\(", code) == []

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 CHECK_NAMES = [
     name
     for source in sorted(CHECKS.glob("*.cpp"))
-    for name in re.findall(r"^ADAPTER_CHECK\((\w+)\)", source.read_text(), re.M)
+    for name in re.findall(r"^(?:ADAPTER|STRICT)_CHECK\((\w+)", source.read_text(), re.M)
 ]
 
 
@@ -44,9 +44,10 @@ def build_libraries(folder: Path) -> None:
     shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete"]
     sources = [source for source in sorted(ADAPTER.glob("*.cpp")) if source.name != "dxcore.cpp"]
     sources += [ADAPTER.parent / "cpu" / "runtime" / name for name in ("processors.cpp", "thread_pool.cpp")]
+    dxcore = [ADAPTER / name for name in ("dxcore.cpp", "log.cpp", "strictness.cpp")]
     symbols = f"-Wl,--version-script={ADAPTER / 'd3d12.map'}"
     compile_with_gxx(*shared, "-Wl,-soname,libd3d12.so", symbols, *sources, "-o", folder / "libd3d12.so")
-    compile_with_gxx(*shared, "-Wl,-soname,libdxcore.so", ADAPTER / "dxcore.cpp", "-o", folder / "libdxcore.so")
+    compile_with_gxx(*shared, "-Wl,-soname,libdxcore.so", *dxcore, "-o", folder / "libdxcore.so")
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 """Device `directml`: graphs on the real DirectML.
 
-`device` compiles and runs them.  `library` finds DirectML, `install` and `ready` install it, `trial` proves that it
-works.  `faults` works around DirectML's faults, `refusal` finds the nodes it refuses, and `software` is the adapter
-that it runs on if there is no other.
+`device` compiles and runs them, on what `open_devices` keeps.  `library` finds DirectML and `runtime` loads it;
+`versions` says which one Windows has, `install` and `ready` install it, `trial` proves that it works.  `transfer` gives
+the runtime the bytes of arrays, and `profile` times single nodes.  `faults` works around DirectML's faults, `refusal`
+finds the nodes it refuses, and `software` is the adapter that it runs on if there is no other.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ def device_module() -> ModuleType:
         return importlib.import_module("dmlgraph.devices.directml.device")
 
 
-def _make(adapter: str) -> Device | None:
+def _make(adapter: str, debug: bool) -> Device | None:
     if adapter not in ("", "software") and not adapter.isdecimal():
         return None
-    device: Device = device_module().DirectMLDevice(adapter)
+    device: Device = device_module().DirectMLDevice(adapter, debug=debug)
     return device
 
 

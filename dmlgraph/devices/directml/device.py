@@ -8,33 +8,39 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import itertools
+import functools
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dmlgraph import _native
 from dmlgraph.devices.device import Device
-from dmlgraph.devices.directml.errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
+from dmlgraph.devices.directml import versions
+from dmlgraph.devices.directml.data_types import type_problems
+from dmlgraph.devices.directml.errors import (
+    AdapterError,
+    CancelledError,
+    DebugLayerError,
+    DeviceRemovedError,
+    DirectMLError,
+)
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
-from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, system_has_direct3d
+from dmlgraph.devices.directml.library import SYSTEM, system_has_direct3d
+from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices
+from dmlgraph.devices.directml.profile import steps
 from dmlgraph.devices.directml.refusal import explained, find
-from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.devices.directml.runtime import FAMILY, SOFTWARE, Runtime, load_runtime
+from dmlgraph.devices.directml.transfer import Result, given_bytes
+from dmlgraph.devices.executable import Array, Executable, Step
 from dmlgraph.devices.interrupts import Watch, interruptible, take_kept
 from dmlgraph.errors import DmlGraphError, listing
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput
+from dmlgraph.lowering import ConstantDescNode, GraphDesc
 from dmlgraph.memory import not_enough_memory
 
-Buffer = np.ndarray[Any, np.dtype[np.uint8]]
-
-FAMILY = "directml"
-SOFTWARE = "software"
+NPU = "npu"
 
 
 class ExecutionFlag(enum.IntFlag):
@@ -46,66 +52,7 @@ class ExecutionFlag(enum.IntFlag):
     DESCRIPTORS_VOLATILE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
-    """The libraries that this process uses, and the adapters they find."""
-
-    directml: Found
-    direct3d: Direct3D
-    library: _native.Library
-    adapters: tuple[_native.Adapter, ...]
-
-
-def load_runtime(*, software: bool = False, library: str | os.PathLike[str] | None = None) -> Runtime:
-    """Loads DirectML and the libraries it needs.  A process can use one set of libraries only.
-
-    Args:
-        software: on Linux, use this package's own adapter even if the system has Direct3D 12.
-        library: the DirectML library or its folder; by default the first one that is found.
-
-    Raises:
-        LibraryError: a library is missing, damaged or too old, or another set is loaded already.
-        SoftwareAdapterError: the software adapter is needed and llvmlite is missing.
-    """
-    directml = find_directml(library)
-    direct3d = find_direct3d(software=software)
-    if direct3d.software:
-        from dmlgraph.devices.directml.software import adapter  # needs llvmlite: imported only if it is used
-
-        adapter.load()
-    loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore)
-    return Runtime(directml, direct3d, loaded, tuple(loaded.adapters()))
-
-
-class _OpenDevices:
-    """The native devices in use, so that all executables of an adapter share one."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._devices: dict[tuple[int, bool, bool], _native.Device] = {}
-
-    def open(
-        self, runtime: Runtime, adapter: _native.Adapter, *, debug: bool = False, share_memory: bool = True
-    ) -> _native.Device:
-        """The adapter's device; a new one if none is open yet or the last one was lost."""
-        key = (adapter.luid, debug, share_memory)
-
-        def find() -> _native.Device | None:
-            device = self._devices.get(key)
-            return None if device is None or device.lost else device
-
-        def make() -> _native.Device:
-            with self._lock:
-                device = find()
-                if device is None:
-                    device = _native.Device(runtime.library, adapter, debug=debug, share_memory=share_memory)
-                    self._devices[key] = device
-                return device
-
-        return find() or interruptible(make)
-
-
-_open_devices = _OpenDevices()
+_open_devices = OpenDevices()
 
 
 class DirectMLDevice(Device):
@@ -122,6 +69,7 @@ class DirectMLDevice(Device):
         *,
         library: str | os.PathLike[str] | None = None,
         share_memory: bool = True,
+        debug: bool = False,
     ) -> None:
         """Opens an adapter.
 
@@ -129,21 +77,41 @@ class DirectMLDevice(Device):
             choice: what follows `directml:`; an index, `software`, or empty for the first adapter.
             library: as in `load_runtime`.
             share_memory: copy nothing between processor and adapter if they share memory.
+            debug: require the debug layers, as in `compile`.
 
         Raises:
             AdapterError: the adapter does not exist.
+            DebugLayerError: as `compile`.
             LibraryError, SoftwareAdapterError: as `load_runtime`.
         """
         self.name = f"{FAMILY}:{choice}" if choice else FAMILY
         self.runtime = load_runtime(software=choice == SOFTWARE, library=library)
+        self._choice, self._share_memory = choice, share_memory
+        self._losses = _open_devices.losses
         self.adapter = _choose(self.runtime.adapters, choice)
-        self._share_memory = share_memory
-        native = self._open()
-        self.level = _level(native)
+        self.level = _level(self._open(debug=debug).native)
         self.description = _describe(self.adapter, self.level)
+        from_system = self.runtime.directml.origin == SYSTEM
+        self.newer = versions.how_to_get_newer(self.level, versions.windows_build(), from_system=from_system)
 
-    def _open(self, *, debug: bool = False) -> _native.Device:
-        return _open_devices.open(self.runtime, self.adapter, debug=debug, share_memory=self._share_memory)
+    def _open(self, *, debug: bool = False) -> OpenDevice:
+        _open_devices.drop_lost()
+        if self._losses != _open_devices.losses:
+            self._list_anew()
+        return _open_devices.open(self.runtime.library, self.adapter, debug=debug, share_memory=self._share_memory)
+
+    def _open_to_run(self, *, debug: bool = False) -> OpenDevice:
+        """The same, once it is known what memory it takes: a system may remove a device that tries shared memory."""
+        opened = self._open(debug=debug)
+        interruptible(lambda: opened.native.shares_memory)
+        return self._open(debug=debug) if opened.native.lost else opened
+
+    def _list_anew(self) -> None:
+        """After a loss: the adapter may be gone, or have another identity."""
+        self._losses = _open_devices.losses
+        self.runtime = replace(self.runtime, adapters=tuple(self.runtime.library.adapters()))
+        same = (each for each in self.runtime.adapters if each.luid == self.adapter.luid)
+        self.adapter = next(same, None) or _choose(self.runtime.adapters, self._choice)
 
     def compile(
         self,
@@ -158,19 +126,27 @@ class DirectMLDevice(Device):
         Args:
             graph: lowered for this device's level.
             reason: why this device was chosen.
-            debug: switch on the debug layers of Direct3D 12 and DirectML; errors then carry their messages.
+            debug: require the debug layers of Direct3D 12 and DirectML; errors then carry their messages.
             flags: how DirectML may compile it.
 
         Raises:
-            DirectMLError: DirectML refuses the graph, a buffer is too large, or the device is lost.  If the graph is
-                refused, the error names the nodes of the smallest part that is refused.
+            DebugLayerError: a debug layer is missing, or the process already uses Direct3D 12 without it.
+            DirectMLError: the device lacks a data type, DirectML refuses the graph, a buffer is too large, or the
+                device is lost.  If the graph is refused, the error names the nodes of the smallest part that is
+                refused.
         """
-        native = self._open(debug=debug)
+        opened = self._open_to_run(debug=debug)
+        problems = list(type_problems(graph, opened.types))
+        if problems:
+            raise DirectMLError(problems, graph=graph.name)
         safe, added = make_safe(graph)
         try:
-            executable = DirectMLExecutable(safe, self.name, reason, native, flags)
+            executable = DirectMLExecutable(safe, self.name, reason, opened, flags)
+        except DeviceRemovedError:
+            _open_devices.drop_lost()
+            raise
         except DirectMLError as error:
-            if error.call != "CompileGraph" or isinstance(error, DeviceRemovedError):
+            if error.call != "CompileGraph":
                 raise
             raise self._explained(error, safe, flags) from None
         executable.stats["added_copies"] = added
@@ -179,10 +155,13 @@ class DirectMLDevice(Device):
     def _explained(self, error: DirectMLError, graph: GraphDesc, flags: ExecutionFlag) -> DirectMLError:
         """The error of CompileGraph with the nodes that are refused.
 
-        The search uses a separate device: if a part removes it, other executables lose nothing.
+        The search uses a separate device of DirectML: if a part removes it, other executables lose nothing.
         """
         try:
             own = _native.Device(self.runtime.library, self.adapter, share_memory=self._share_memory)
+        except DirectMLError:  # only the refusal is known
+            return error
+        try:
 
             def refuses(part: GraphDesc) -> bool:
                 try:
@@ -194,8 +173,10 @@ class DirectMLDevice(Device):
                 return False
 
             return explained(error, find(graph, refuses))
-        except DirectMLError:  # the device was removed, or a new one cannot be opened: only the refusal is known
+        except DirectMLError:  # the device was removed: only the refusal is known
             return error
+        finally:
+            own.drop()
 
 
 @contextlib.contextmanager
@@ -216,30 +197,32 @@ def _carrying_interruptions() -> Iterator[None]:
 class DirectMLExecutable(Executable):
     """A compiled graph on a DirectML device.  Safe to use from several threads, which take turns.
 
+    Runs lease the buffers of inputs and outputs and the temporary buffer from the device, and give them back.
+
     `stats` holds added_copies (one dispatch each, to work around DirectML's faults), descriptor_count,
-    temporary_bytes, persistent_bytes, compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and,
+    temporary_bytes, persistent_bytes, memory_budget_bytes and memory_used_bytes (of the adapter, when the graph was
+    compiled), compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and,
     on a software adapter, dispatches (of the last run) and initialize_dispatches.
     """
 
-    def __init__(
-        self, graph: GraphDesc, device: str, reason: str, native: _native.Device, flags: ExecutionFlag
-    ) -> None:
+    def __init__(self, graph: GraphDesc, device: str, reason: str, opened: OpenDevice, flags: ExecutionFlag) -> None:
         super().__init__(graph, device, reason)
+        self._device, self._flags = opened.native, flags
         self._lock = threading.Lock()
         self._watch = Watch()
         self._cancellation = _native.Cancellation()  # of the run that has the lock
         self._initialized_with: list[Array] | None = None
-        interruptible(lambda: self._prepare(native, flags), lambda _: self._cancellation.cancel())
+        opened.add(self)
+        try:
+            interruptible(lambda: self._prepare(flags), lambda _: self._cancellation.cancel())
+        except DeviceRemovedError:
+            self.lose()
+            raise
         self.stats = dict(self._native.stats)
 
-    def _prepare(self, native: _native.Device, flags: ExecutionFlag) -> None:
+    def _prepare(self, flags: ExecutionFlag) -> None:
         with _carrying_interruptions():
-            self._native = _native.Executable(native, _native_graph(self.graph), int(flags))
-        self._inputs = [
-            None if slot.desc.owned else _HostTensor(slot, self._native.input(index))
-            for index, slot in enumerate(self.graph.inputs)
-        ]
-        self._outputs = [_HostTensor(slot, self._native.output(index)) for index, slot in enumerate(self.graph.outputs)]
+            self._native = _native.Executable(self._device, _native_graph(self.graph), int(flags))
         owned = [slot for slot in self.graph.inputs if slot.desc.owned]
         if all(slot.data is not None for slot in owned):
             self._initialize([slot.data for slot in owned if slot.data is not None])
@@ -252,32 +235,71 @@ class DirectMLExecutable(Executable):
         self, arrays: Sequence[Array], targets: Mapping[str, Array], cancellation: _native.Cancellation
     ) -> dict[str, Array]:
         try:
-            with self._lock:  # held from writing the inputs until the outputs are copied
+            with self._lock:
                 self._cancellation = cancellation
-                return super()._run(arrays, targets)
+                self._check_open()
+                return self._run_native(arrays, targets)
+        except DeviceRemovedError:
+            _open_devices.drop_lost()
+            raise
         finally:
             self._give_back()
 
-    def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+    def _run_native(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
         self._check_wanted()
-        owned = [array for array, host in zip(inputs, self._inputs, strict=True) if host is None]
+        self._device.require_alive(self.graph.name)
+        slots = self.graph.inputs
+        owned = [array for array, slot in zip(arrays, slots, strict=True) if slot.desc.owned]
         if self._initialized_with is None or any(
             new is not old for new, old in zip(owned, self._initialized_with, strict=True)
         ):
             self._initialize(owned)
-        for array, host in zip(inputs, self._inputs, strict=True):
-            if host is not None:
-                host.write(array)
+        given = [
+            None if slot.desc.owned else given_bytes(array, slot.desc)
+            for array, slot in zip(arrays, slots, strict=True)
+        ]
+        results = {slot.name: Result(slot.desc, targets.get(slot.name)) for slot in self.graph.outputs}
         with _carrying_interruptions():
-            self._native.execute(self._cancellation)
+            self._native.run(given, [result.bytes for result in results.values()], self._cancellation)
         self._check_wanted()
         self.stats.update(self._native.stats)
-        return [host.read() for host in self._outputs]
+        return {name: result.array() for name, result in results.items()}
+
+    def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        return list(self._run(inputs, {}).values())
+
+    def _profile(self, inputs: Sequence[Array]) -> list[Step]:
+        cancellation = _native.Cancellation()
+
+        def run(part: GraphDesc, arrays: Sequence[Array]) -> tuple[Sequence[Array], float]:
+            safe, _ = make_safe(part)
+            data = [given_bytes(array, slot.desc) for array, slot in zip(arrays, safe.inputs, strict=True)]
+            results = [Result(slot.desc, None) for slot in safe.outputs]
+            written = [result.bytes for result in results]
+            owned = [slot.desc.owned for slot in safe.inputs]
+            with _carrying_interruptions():
+                single = _native.Executable(self._device, _native_graph(safe), int(self._flags), timed=True)
+                try:
+                    kept = [each if own else None for each, own in zip(data, owned, strict=True)]
+                    single.initialize(kept, cancellation)
+                    given = [None if own else each for each, own in zip(data, owned, strict=True)]
+                    single.run(given, written, cancellation)  # compiles the shaders
+                    single.run(given, written, cancellation)
+                    seconds = single.stats["device_seconds"]
+                finally:
+                    single.close()  # a traceback may still refer to it
+            return [result.array() for result in results], seconds
+
+        try:
+            return interruptible(lambda: list(steps(self.graph, inputs, run)), lambda _: cancellation.cancel())
+        except DeviceRemovedError:
+            _open_devices.drop_lost()
+            raise
 
     def _initialize(self, owned: Sequence[Array]) -> None:
         """Gives the owned inputs to DirectML, which keeps them in its persistent resource."""
         remaining = iter(owned)
-        data = [slot.desc.pack(next(remaining)) if slot.desc.owned else None for slot in self.graph.inputs]
+        data = [given_bytes(next(remaining), slot.desc) if slot.desc.owned else None for slot in self.graph.inputs]
         self._initialized_with = None
         with _carrying_interruptions():
             self._native.initialize(data, self._cancellation)
@@ -291,34 +313,22 @@ class DirectMLExecutable(Executable):
         super().close()
         self._give_back()
 
+    def lose(self) -> None:
+        """Frees what is on the device, which is lost, after the current run; later runs raise DeviceRemovedError."""
+        with self._lock:
+            self._release()
+
     def _give_back(self) -> None:
         """Frees what a closed executable holds: now, or after the current run."""
         if self._closed and self._lock.acquire(blocking=False):
             try:
-                self._native.close()
-                self._inputs, self._outputs = [], []  # they keep the memory alive
+                self._release()
             finally:
                 self._lock.release()
 
-
-class _HostTensor:
-    """A tensor in memory through which the processor and the device exchange it."""
-
-    def __init__(self, slot: GraphInput | GraphOutput, memory: _native.HostTensor) -> None:
-        self._desc = slot.desc
-        self._bytes: Buffer = np.frombuffer(memoryview(memory), np.uint8)
-        # A view of the elements; 4-bit types, two to a byte, must be packed and unpacked instead.
-        self._elements = None if slot.desc.dtype.bits == 4 else slot.desc.unpack(self._bytes)
-
-    def write(self, array: Array) -> None:
-        if self._elements is None:
-            self._bytes[...] = self._desc.pack(array)
-        else:
-            np.copyto(self._elements, array)
-
-    def read(self) -> Array:
-        """The elements, valid until the next run."""
-        return self._desc.unpack(self._bytes) if self._elements is None else self._elements
+    def _release(self) -> None:
+        if hasattr(self, "_native"):  # else it was not compiled
+            self._native.close()
 
 
 def _native_graph(graph: GraphDesc) -> _native.GraphDesc:
@@ -396,36 +406,56 @@ class AdapterListing:
 
 def list_adapters() -> list[AdapterListing]:
     """All adapters of this machine, the software adapter last."""
+    listings = []
     try:
         runtime = load_runtime()
+    except AdapterError as error:  # the software adapter may still work
+        listings.append(AdapterListing(FAMILY, "DirectML", str(error)))
     except DmlGraphError as error:
         return [AdapterListing(FAMILY, "DirectML", str(error))]
-    listings = []
-    for index, adapter in enumerate(runtime.adapters):
-        name = f"{FAMILY}:{SOFTWARE}" if adapter.kind == SOFTWARE else f"{FAMILY}:{index}"
-        try:
-            level = _level(_open_devices.open(runtime, adapter))
-        except DmlGraphError as error:
-            listings.append(AdapterListing(name, adapter.name, str(error)))
-        else:
-            listings.append(AdapterListing(name, _describe(adapter, level)))
-    if not any(adapter.kind == SOFTWARE for adapter in runtime.adapters):
+    else:
+        listings += [_list(runtime, index, adapter) for index, adapter in enumerate(runtime.adapters)]
+    name = f"{FAMILY}:{SOFTWARE}"
+    if not any(listing.name == name for listing in listings):
         description = "Direct3D 12 on the processor; only in a process that does not use another adapter"
-        listings.append(AdapterListing(f"{FAMILY}:{SOFTWARE}", description))
+        listings.append(AdapterListing(name, description))
     return listings
 
 
-def find_hardware() -> tuple[DirectMLDevice | None, str]:
-    """The first hardware adapter for DirectML and why it was chosen; or None and why none was found."""
+def _list(runtime: Runtime, index: int, adapter: _native.Adapter) -> AdapterListing:
+    name = f"{FAMILY}:{SOFTWARE}" if adapter.kind == SOFTWARE else f"{FAMILY}:{index}"
+    try:
+        level = _level(_open_devices.open(runtime.library, adapter).native)
+    except DmlGraphError as error:
+        return AdapterListing(name, adapter.name, str(error))
+    return AdapterListing(name, _describe(adapter, level))
+
+
+def find_hardware(*, debug: bool = False) -> list[Callable[[], DirectMLDevice | str] | str]:
+    """The hardware adapters for `auto`, fastest first: functions that open one, or say why it cannot be used.
+
+    A text says why there is none.  NPUs run few operators, so `auto` does not use them.
+    """
     if not system_has_direct3d():
-        return None, "the system does not have Direct3D 12"
+        return ["the system does not have Direct3D 12"]
     try:
         runtime = load_runtime()
-        hardware = (index for index, adapter in zip(itertools.count(), runtime.adapters) if adapter.kind != SOFTWARE)
-        index = next(hardware, None)
-        if index is None:
-            return None, "no hardware adapter was found"
-        device = DirectMLDevice(str(index))
     except DmlGraphError as error:
-        return None, str(error)
-    return device, f"a hardware adapter: {device.description}"
+        return [str(error)]
+    found: list[Callable[[], DirectMLDevice | str] | str] = []
+    for index, adapter in enumerate(runtime.adapters):
+        name = f"{FAMILY}:{index}"
+        if adapter.kind == NPU:
+            found.append(f"'{name}' is an NPU, which is used only if it is asked for")
+        elif adapter.kind != SOFTWARE:
+            found.append(functools.partial(_open_hardware, name, str(index), debug))
+    return found or ["no hardware adapter was found"]
+
+
+def _open_hardware(name: str, choice: str, debug: bool) -> DirectMLDevice | str:
+    try:
+        return DirectMLDevice(choice, debug=debug)
+    except DebugLayerError:
+        raise
+    except DmlGraphError as error:
+        return f"'{name}' cannot be used: {error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dmlgraph.devices.directml.versions import NEWER
 from dmlgraph.errors import DeviceError, Problem
 
 
@@ -68,7 +69,7 @@ class FeatureLevelError(DirectMLError):
 
 
 class DebugLayerError(DirectMLError):
-    """The debug layer was requested but is not installed."""
+    """The debug layer was requested but is not installed, or it was requested after the first device was made."""
 
     CODE = "debug-layer"
 
@@ -93,6 +94,7 @@ class CancelledError(DirectMLError):
 
 _CLASSES: dict[str, type[DirectMLError]] = {
     "library": LibraryError,
+    "outdated": LibraryError,
     "adapter": AdapterError,
     "feature_level": FeatureLevelError,
     "debug_layer": DebugLayerError,
@@ -100,6 +102,10 @@ _CLASSES: dict[str, type[DirectMLError]] = {
     "device_removed": DeviceRemovedError,
     "cancelled": CancelledError,
 }
+
+# The calls that compile a graph, and what they return for one that DirectML cannot run.
+_COMPILING = frozenset({"CreateOperator", "CompileGraph"})
+_REFUSALS = frozenset({"E_INVALIDARG", "E_NOTIMPL", "DXGI_ERROR_UNSUPPORTED"})
 
 _HINTS = {
     "E_INVALIDARG": "DirectML refuses the desc; where it has a debug layer, debug=True says why",
@@ -119,6 +125,8 @@ def from_native(
     debug_messages: Sequence[str],
 ) -> DirectMLError:
     """The exception for an error of the native runtime; an empty string means that a value is unknown."""
+    name = hresult_name.split(maxsplit=1)[0]
+    refused = kind == "call" and call in _COMPILING and name in _REFUSALS
     return _CLASSES.get(kind, DirectMLError)(
         "\n".join([message, *debug_messages]),
         call=call or None,
@@ -126,6 +134,7 @@ def from_native(
         hresult_name=hresult_name if hresult else None,
         graph=graph or None,
         debug_messages=debug_messages,
+        **({"code": "refused"} if refused else {}),
         node=node or None,
-        hint=None if debug_messages else _HINTS.get(hresult_name.split(maxsplit=1)[0]),
+        hint=NEWER if kind == "outdated" else None if debug_messages else _HINTS.get(name),
     )

@@ -1,8 +1,9 @@
-"""`dmlgraph directml install`: fetches Microsoft's DirectML library for Linux into the user's cache.
+"""`dmlgraph directml install`: fetches Microsoft's DirectML library into the user's cache.
 
-The library comes from the torch-directml wheel, which Microsoft publishes under the MIT licence.  dmlgraph contains
-no part of it.  pip downloads the wheel, its SHA-256 is compared with a pinned one, and the library is put into place
-completely or not at all: an earlier attempt may have been interrupted, and others may run at the same time.
+The library comes from a wheel that Microsoft publishes under the MIT licence: torch-directml for Linux,
+onnxruntime-directml for Windows.  dmlgraph contains no part of it.  pip downloads the wheel, its SHA-256 is compared
+with a pinned one, and the library is put into place completely or not at all: an earlier attempt may have been
+interrupted, and others may run at the same time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -31,31 +32,94 @@ from dmlgraph.devices.user_cache import check_private, make_private, user_cache_
 from dmlgraph.errors import plural
 from dmlgraph.plain_files import NotAFileError, open_file, what_failed
 
-PROJECT, VERSION = "torch-directml", "0.2.5.dev240914"
-WHEEL_SHA256 = "6afb675585d30018c813e5ba203a3437073748919af8ab3e910092a0e0ec531f"
-LIBRARY_SHA256 = "fd54a8c578630f62a31d6d971d1f7e758e8497df8afccefe5efb1517d791692c"
-LIBRARY_BYTES = 33_755_840
 
-# The library is the same in the wheels for all versions of Python; these tags select the wheel to download.
-WHEEL_TAGS = {
-    "python-version": "3.11",
-    "implementation": "cp",
-    "abi": "cp311",
-    "platform": "manylinux2010_x86_64",
-}
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A wheel with a DirectML library.  The library is the same in the wheels for all versions of Python.
 
-LIBRARY_MEMBER = "torch_directml/libdirectml.so"
-LICENSE_MEMBER = f"torch_directml-{VERSION}.dist-info/LICENSE"
+    Attributes:
+        project, version: its name and version in the package index.
+        wheel_sha256: the digest of the wheel that pip downloads: that of `tags`.
+        tags: pip's options that select the wheel.
+        library: the path of the library in the wheel.
+        library_sha256, library_bytes: its digest and size.
+        licence: the path of its licence in the wheel.
+    """
+
+    project: str
+    version: str
+    wheel_sha256: str
+    tags: Mapping[str, str]
+    library: str
+    library_sha256: str
+    library_bytes: int
+    licence: str
+
+    @property
+    def library_name(self) -> str:
+        return self.library.rpartition("/")[2]
+
+    @property
+    def wheel_end(self) -> str:
+        """What the names of its wheels end with."""
+        return f"{self.tags['platform']}.whl"
+
+
+LINUX = Package(  # DirectML 1.13
+    project="torch-directml",
+    version="0.2.5.dev240914",
+    wheel_sha256="6afb675585d30018c813e5ba203a3437073748919af8ab3e910092a0e0ec531f",
+    tags={"python-version": "3.11", "implementation": "cp", "abi": "cp311", "platform": "manylinux2010_x86_64"},
+    library="torch_directml/libdirectml.so",
+    library_sha256="fd54a8c578630f62a31d6d971d1f7e758e8497df8afccefe5efb1517d791692c",
+    library_bytes=33_755_840,
+    licence="torch_directml-0.2.5.dev240914.dist-info/LICENSE",
+)
+WINDOWS = Package(  # DirectML 1.15.4
+    project="onnxruntime-directml",
+    version="1.24.4",
+    wheel_sha256="f2ecb68b7b7b259d2ef3112ae760149f9b5a1e7c0fbb73d539da6250a648a614",
+    tags={"python-version": "3.12", "implementation": "cp", "abi": "cp312", "platform": "win_amd64"},
+    library="onnxruntime/capi/DirectML.dll",
+    library_sha256="b73972115320e906a49602f2027a3266622881b0d325ba685e0f165a9482a8d7",
+    library_bytes=18_527_776,
+    licence="onnxruntime/LICENSE",
+)
+_PACKAGES = {("linux", "x86_64"): LINUX, ("win32", "amd64"): WINDOWS}
+
+
+def package() -> Package:
+    """The package for this system.
+
+    Raises:
+        LibraryError: there is none.
+    """
+    return package_for(sys.platform, platform.machine())
+
+
+def package_for(system: str, machine: str) -> Package:
+    """The package for a `sys.platform` and a `platform.machine()`; raises LibraryError as `package`."""
+    found = _PACKAGES.get((system, machine.lower()))
+    if found is None:
+        raise LibraryError(
+            "there is a library to install for Linux and Windows on x86-64 only",
+            code="install",
+            got=f"{system} on {machine}",
+            hint="DMLGRAPH_DIRECTML names a library that is elsewhere" if system == "win32" else "graphs run on 'cpu'",
+        )
+    return found
+
 
 # The end of a zip file: signature, four counts, size and offset of the directory, length of the comment.
 _END_SIGNATURE = b"PK\5\6"
 _END = struct.Struct("<4s4H2LH")
 
+_LICENCE = "LICENSE"  # the name of its file
 _PARTIAL = "partial-"  # prefix of the folders that installations work in
 _ABANDONED_SECONDS = 24 * 3600
 _CHUNK_BYTES = 1 << 20
-_LICENSE_BYTES = 1 << 20  # at most
-_DIRECTORY_BYTES = 1 << 20  # at most, of a wheel's file list; that of torch-directml has some kilobytes
+_LICENCE_BYTES = 1 << 20  # at most
+_DIRECTORY_BYTES = 1 << 20  # at most, of a wheel's file list; those of these packages have some kilobytes
 
 Progress = Callable[[int, int], None]
 """Called with the bytes downloaded so far and the total bytes while the wheel is downloaded."""
@@ -63,32 +127,36 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Where the library is; `already`: it was there before this call."""
+    """Where the library and its licence are; `already`: they were there before this call."""
 
     path: Path
     already: bool
 
+    @property
+    def licence(self) -> Path:
+        return self.path.with_name(_LICENCE)
+
 
 def folder() -> Path:
-    return user_cache_folder() / "directml" / VERSION
+    return user_cache_folder() / "directml" / package().version
 
 
 def library_path() -> Path:
     """The library's path once it is installed."""
-    return folder() / "libdirectml.so"
+    return folder() / package().library_name
 
 
 def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> Installed:
     """Installs the library, unless it is already there and intact.
 
     Args:
-        from_file: a torch-directml wheel on this machine, for any version of Python; by default pip downloads one.
+        from_file: a wheel of `package()` on this machine, for any version of Python; by default pip downloads one.
         progress: called with the progress of the download.
 
     Raises:
-        LibraryError: the download failed, the wheel is a different one or damaged, or the folder cannot be written.
+        LibraryError: there is no library for this system, the download failed, the wheel is a different one or
+            damaged, or the folder cannot be written.
     """
-    check_system()
     path = library_path()
     with contextlib.suppress(OSError):
         check_private(path)
@@ -110,23 +178,9 @@ def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progre
     return Installed(path, already=False)
 
 
-def check_system() -> None:
-    """Refuses systems that the library does not support.
-
-    Raises:
-        LibraryError: this is not Linux on x86-64.
-    """
-    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        raise LibraryError(
-            "the library is for Linux on x86-64 only",
-            code="install",
-            hint="Windows has DirectML; pip install onnxruntime-directml brings a newer one",
-        )
-
-
 def is_intact(path: Path) -> bool:
     """Whether a library is exactly the one that `install` fetches."""
-    return _sha256(path) == LIBRARY_SHA256
+    return _sha256(path) == package().library_sha256
 
 
 def check_installed() -> None:
@@ -146,12 +200,13 @@ def check_installed() -> None:
         found = _sha256(path)
     except OSError as error:
         raise LibraryError(f"cannot use {path}: {error.strerror or error}", code="install", hint=hint) from None
-    if found != LIBRARY_SHA256:
+    source = package()
+    if found != source.library_sha256:
         raise LibraryError(
-            f"{path} is damaged: it is not the library of {PROJECT} {VERSION}",
+            f"{path} is damaged: it is not the library of {source.project} {source.version}",
             code="install",
             got=f"SHA-256 {found}" if found else None,
-            allowed=f"SHA-256 {LIBRARY_SHA256}",
+            allowed=f"SHA-256 {source.library_sha256}",
             hint=hint,
         )
     with contextlib.suppress(OSError):  # if the cache cannot be written, the bytes are read again next time
@@ -174,13 +229,13 @@ def _remember(path: Path) -> None:
 
 
 def _checked_path() -> Path:
-    return folder().with_name(f"{VERSION}.checked")
+    return folder().with_name(f"{package().version}.checked")
 
 
 def _identity(path: Path) -> bytes:
     """The expected digest, and the file's status fields that change when the file changes."""
     status = path.stat()
-    return f"{LIBRARY_SHA256} {status.st_size} {status.st_mtime_ns} {status.st_ino}\n".encode()
+    return f"{package().library_sha256} {status.st_size} {status.st_mtime_ns} {status.st_ino}\n".encode()
 
 
 def _remove_abandoned() -> None:
@@ -196,10 +251,12 @@ def _unpack(wheel: Path, work: Path) -> None:
 
     The sizes that the wheel states are checked before anything is unpacked, and no more than that is unpacked.
     """
+    source = package()
+    name, version = source.library_name, f"{source.project} {source.version}"
     not_this = LibraryError(
-        f"{wheel} is not a Linux wheel of {PROJECT} {VERSION}",
+        f"{wheel} is not a wheel of {version} for this system",
         code="install",
-        hint="its name ends in manylinux2010_x86_64.whl",
+        hint=f"its name ends in {source.wheel_end}",
     )
     try:
         with open_file(wheel) as file:
@@ -207,15 +264,15 @@ def _unpack(wheel: Path, work: Path) -> None:
                 raise not_this
             with zipfile.ZipFile(file) as archive:
                 members = {
-                    archive.getinfo(LICENSE_MEMBER): range(1, _LICENSE_BYTES + 1),
-                    archive.getinfo(LIBRARY_MEMBER): range(LIBRARY_BYTES, LIBRARY_BYTES + 1),
+                    archive.getinfo(source.licence): range(1, _LICENCE_BYTES + 1),
+                    archive.getinfo(source.library): range(source.library_bytes, source.library_bytes + 1),
                 }
                 for member, sizes in members.items():
                     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                         raise not_this
                     if member.file_size not in sizes:
                         raise LibraryError(
-                            f"{member.filename} in {wheel} is not that of {PROJECT} {VERSION}",
+                            f"{member.filename} in {wheel} is not that of {version}",
                             code="install",
                             got=plural(member.file_size, "byte"),
                             allowed=f"{sizes[-1]} bytes" if len(sizes) == 1 else f"up to {sizes[-1]} bytes",
@@ -230,16 +287,16 @@ def _unpack(wheel: Path, work: Path) -> None:
         raise not_this from None
     except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
         raise LibraryError(f"{wheel} is not a wheel, or damaged: {error}", code="install") from None
-    found = _sha256(work / "libdirectml.so")
-    if found != LIBRARY_SHA256:
+    found = _sha256(work / name)
+    if found != source.library_sha256:
         raise LibraryError(
-            f"the libdirectml.so in {wheel} is not that of {PROJECT} {VERSION}",
+            f"the {name} in {wheel} is not that of {version}",
             code="install",
             got=f"SHA-256 {found}",
-            allowed=f"SHA-256 {LIBRARY_SHA256}",
+            allowed=f"SHA-256 {source.library_sha256}",
         )
-    for name in ("LICENSE", "libdirectml.so"):  # the library last: it completes the installation
-        os.replace(work / name, folder() / name)
+    for each in (_LICENCE, name):  # the library last: it completes the installation
+        os.replace(work / each, folder() / each)
 
 
 def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> None:
@@ -268,19 +325,21 @@ def _directory_bytes(file: BinaryIO) -> int:
 
 def _download(work: Path, progress: Progress | None) -> Path:
     """Downloads the wheel into a folder with pip."""
+    source = package()
     if importlib.util.find_spec("pip") is None:
         raise LibraryError(
             "pip, which downloads the wheel, is not installed in this environment",
             code="install",
-            hint=f"install pip, or download the Linux wheel of {PROJECT} {VERSION} and pass it with --from",
+            hint=f"install pip, or download the wheel of {source.project} {source.version} "
+            f"that ends in {source.wheel_end} and pass it with --from",
         )
     requirement = work / "requirement.txt"
-    requirement.write_text(f"{PROJECT}=={VERSION} --hash=sha256:{WHEEL_SHA256}\n")
+    requirement.write_text(f"{source.project}=={source.version} --hash=sha256:{source.wheel_sha256}\n")
     raw = _pip_tells_progress()
     command = [
         *(sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--disable-pip-version-check"),
         *("--only-binary=:all:", "--require-hashes", f"--progress-bar={'raw' if raw else 'off'}"),
-        *(f"--{option}={value}" for option, value in WHEEL_TAGS.items()),
+        *(f"--{option}={value}" for option, value in source.tags.items()),
         *("--dest", str(work), "--requirement", str(requirement)),
     ]
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
@@ -291,7 +350,7 @@ def _download(work: Path, progress: Progress | None) -> Path:
     if pip.returncode != 0 or len(wheels) != 1:
         errors = [line for line in said if "ERROR" in line] or said[-3:]
         raise LibraryError(
-            f"pip could not download {PROJECT} {VERSION}: " + " ".join(errors),
+            f"pip could not download {source.project} {source.version}: " + " ".join(errors),
             code="install",
             hint="without a network, pass a wheel that is already here with --from",
         )

@@ -7,6 +7,7 @@ refused, never skipped silently.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import struct
@@ -21,6 +22,8 @@ from dmlgraph.errors import plural
 from dmlgraph.plain_files import open_file
 
 VARIABLE = "DMLGRAPH_DIRECTML"
+SYSTEM = "the system"  # origins of a library
+INSTALLED = "dmlgraph directml install"
 
 # Where Linux systems keep the libraries of Direct3D 12: WSL2 first, then the usual folders.
 SYSTEM_FOLDERS = ("/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
@@ -33,9 +36,10 @@ class FileNames:
     directml: str
     d3d12: str
     dxcore: str
+    dxgi: str | None = None
 
 
-WINDOWS_NAMES = FileNames("DirectML.dll", "d3d12.dll", "dxcore.dll")
+WINDOWS_NAMES = FileNames("DirectML.dll", "d3d12.dll", "dxcore.dll", "dxgi.dll")
 LINUX_NAMES = FileNames("libdirectml.so", "libd3d12.so", "libdxcore.so")
 
 
@@ -57,11 +61,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Direct3D:
-    """The Direct3D 12 libraries that DirectML runs on; `software`: they are this package's adapter."""
+    """The Direct3D 12 libraries that DirectML runs on; `software`: they are this package's adapter.
+
+    `dxgi` lists the adapters if there is no DXCore, as on Windows before version 2004.
+    """
 
     d3d12: Path
     dxcore: Path
     software: bool
+    dxgi: Path | None = None
 
 
 def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
@@ -79,12 +87,12 @@ def find_directml(explicit: str | os.PathLike[str] | None = None) -> Found:
             return _required(Path(path), origin)
     for path, origin in _places():
         if _exists(path):
-            if path == install.library_path():
+            if origin == INSTALLED:
                 install.check_installed()
             check_library(path)
             return Found(path, origin)
     if on_windows():
-        return Found(Path(WINDOWS_NAMES.directml), "the system")  # the system finds it by name
+        return Found(Path(WINDOWS_NAMES.directml), SYSTEM)  # the system finds it by name
     raise LibraryError(
         "there is no DirectML library here",
         hint=f"'dmlgraph directml install' fetches it; {VARIABLE} names one that is elsewhere",
@@ -103,7 +111,7 @@ def find_direct3d(*, software: bool = False) -> Direct3D:
     """
     names = file_names()
     if on_windows():
-        return Direct3D(Path(names.d3d12), Path(names.dxcore), software=False)
+        return Direct3D(Path(names.d3d12), Path(names.dxcore), software=False, dxgi=Path(str(names.dxgi)))
     if software or not system_has_direct3d():
         from dmlgraph.devices.directml.software.adapter import find_library  # on Linux only
 
@@ -144,14 +152,14 @@ def _places() -> Iterator[tuple[Path, str]]:
     name = file_names().directml
     if on_windows():
         yield Path(__file__).parents[2] / name, "beside the package"
-    else:
-        yield install.library_path(), "dmlgraph directml install"
+    with contextlib.suppress(LibraryError):  # there is none for this system
+        yield install.library_path(), INSTALLED
     onnxruntime = importlib.util.find_spec("onnxruntime")  # looks for the package without importing it
     for folder in (onnxruntime and onnxruntime.submodule_search_locations) or ():
         yield Path(folder) / "capi" / name, "onnxruntime-directml"
     system = None if on_windows() else _in_system(name)
     if system is not None:
-        yield system, "the system"
+        yield system, SYSTEM
 
 
 def _in_system(name: str) -> Path | None:

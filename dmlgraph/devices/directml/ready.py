@@ -35,7 +35,7 @@ def bring_llvmlite(*, download: bool = True) -> bool:
         LibraryError: the library does not support this system; or llvmlite is missing and pip could not install it.
         SoftwareAdapterError: the processor cannot run the software adapter.
     """
-    install.check_system()
+    install.package()
     if library.system_has_direct3d():
         return False
     unfit = llvm.lacking()

@@ -341,8 +341,8 @@ def test_python_runs_while_the_device_works(directml: DirectMLDevice) -> None:
     x = graph.input("x", sizes=[1, 1, 1024, 1024], dtype="float32")
     graph.output("y", dg.gemm(dg.gemm(x, x), x))
     executable = compile_on(directml, graph)
-    native = executable._native
-    native.execute()  # compiles the shaders
+    native, given, result = executable._native, numbers(1, 1, 1024, 1024), np.empty((1, 1, 1024, 1024), np.float32)
+    native.run([given], [result])  # compiles the shaders
     counted = [0]
     stop = threading.Event()
 
@@ -353,7 +353,7 @@ def test_python_runs_while_the_device_works(directml: DirectMLDevice) -> None:
     thread = threading.Thread(target=count)
     thread.start()
     before = counted[0]
-    native.execute()
+    native.run([given], [result])
     during = counted[0] - before
     stop.set()
     thread.join()
@@ -567,15 +567,6 @@ class TestErrors:
         with pytest.raises(dg.DeviceError, match="closed"):
             executable.run({"x": numbers(4)})
 
-    def test_memory_outlives_a_closed_executable(self, directml: DirectMLDevice) -> None:
-        executable = compile_on(directml, ramp([4]))
-        memory = np.frombuffer(memoryview(executable._native.output(0)), np.uint8)
-        executable.close()
-        del executable
-        gc.collect()
-        memory[...] = 7
-        assert memory.sum() == 7 * 16
-
     @pytest.mark.parametrize("choice", ["99", "gpu", "-1", "0x"])
     def test_no_such_adapter(self, directml: DirectMLDevice, choice: str) -> None:
         with pytest.raises(AdapterError, match="the adapter does not exist") as caught:
@@ -584,7 +575,7 @@ class TestErrors:
 
     @on_linux
     def test_no_debug_layer(self, directml: DirectMLDevice) -> None:
-        with pytest.raises(DebugLayerError, match="no debug layer"):
+        with pytest.raises(DebugLayerError, match="debug layer"):
             compile_on(directml, ramp([4]), debug=True)
 
     def test_errors_can_be_pickled(self) -> None:
@@ -619,4 +610,4 @@ def test_adapter_is_described(directml: DirectMLDevice) -> None:
 def test_plain_linux_has_no_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dmlgraph.devices.directml.library.SYSTEM_FOLDERS", ())
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
-    assert find_hardware() == (None, "the system does not have Direct3D 12")
+    assert find_hardware() == ["the system does not have Direct3D 12"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import os
 import stat
 import struct
@@ -36,14 +38,14 @@ def wheel(directml_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 def installed_library(path: Path) -> bytes:
     data = path.read_bytes()
-    assert len(data) == installer.LIBRARY_BYTES
+    assert len(data) == installer.LINUX.library_bytes
     return data
 
 
 def make_wheel(path: Path, library: bytes, compression: int = zipfile.ZIP_STORED) -> Path:
     with zipfile.ZipFile(path, "w", compression) as archive:
-        archive.writestr(installer.LICENSE_MEMBER, "the licence")
-        archive.writestr(installer.LIBRARY_MEMBER, library)
+        archive.writestr(installer.LINUX.licence, "the licence")
+        archive.writestr(installer.LINUX.library, library)
     return path
 
 
@@ -54,7 +56,7 @@ def entries(folder: Path) -> list[str]:
 def test_installs_from_a_wheel(cache: Path, wheel: Path) -> None:
     done = installer.install(wheel)
     assert done == installer.Installed(installer.library_path(), already=False)
-    assert done.path == cache / "directml" / installer.VERSION / "libdirectml.so"
+    assert done.path == cache / "directml" / installer.LINUX.version / "libdirectml.so"
     assert installer.is_intact(done.path)
     assert entries(done.path.parent) == ["LICENSE", "libdirectml.so"]
     assert (done.path.parent / "LICENSE").read_text() == "the licence"
@@ -169,7 +171,7 @@ class TestRefused:
     def test_other_wheel(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "w.whl", "w") as archive:
             archive.writestr("torch_directml/directml.dll", b"")
-        self.refuse(tmp_path / "w.whl", "is not a Linux wheel of torch-directml")
+        self.refuse(tmp_path / "w.whl", "is not a wheel of torch-directml")
 
     def test_no_wheel(self, tmp_path: Path) -> None:
         (tmp_path / "w.whl").write_text("not a zip file")
@@ -196,10 +198,10 @@ class TestRefused:
 
     def test_wheel_that_lies_of_its_size(self, tmp_path: Path) -> None:
         """The stream is longer than the wheel states: no more than the stated size is unpacked."""
-        wheel = make_wheel(tmp_path / "w.whl", bytes(4 * installer.LIBRARY_BYTES), zipfile.ZIP_DEFLATED)
+        wheel = make_wheel(tmp_path / "w.whl", bytes(4 * installer.LINUX.library_bytes), zipfile.ZIP_DEFLATED)
         data = bytearray(wheel.read_bytes())
         entry = data.rindex(b"PK\1\2")
-        data[entry + 24 : entry + 28] = installer.LIBRARY_BYTES.to_bytes(4, "little")
+        data[entry + 24 : entry + 28] = installer.LINUX.library_bytes.to_bytes(4, "little")
         wheel.write_bytes(data)
         self.refuse(wheel, "is not a wheel, or damaged|is not the one")
 
@@ -210,7 +212,7 @@ class TestRefused:
             file.truncate(2**32)  # takes no space on the disk
             file.seek(0, os.SEEK_END)
             file.write(end)
-        self.refuse(tmp_path / "w.whl", "is not a Linux wheel")
+        self.refuse(tmp_path / "w.whl", "is not a wheel of")
 
     @pytest.mark.parametrize("make", [getattr(os, "mkfifo", None), os.mkdir], ids=["a named pipe", "a folder"])
     def test_no_file(self, tmp_path: Path, make: Callable[[Path], None]) -> None:
@@ -237,11 +239,51 @@ def test_failed_download_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> Non
     assert entries(installer.folder()) == []
 
 
-@pytest.mark.usefixtures("cache")
-def test_other_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    with pytest.raises(LibraryError, match="for Linux on x86-64 only"):
-        installer.install()
+@pytest.mark.parametrize(
+    ("system", "machine", "expected"),
+    [("linux", "x86_64", installer.LINUX), ("win32", "AMD64", installer.WINDOWS)],
+)
+def test_each_system_has_its_package(system: str, machine: str, expected: installer.Package) -> None:
+    assert installer.package_for(system, machine) is expected
+    assert expected.wheel_end in ("manylinux2010_x86_64.whl", "win_amd64.whl")
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "hint"),
+    [
+        ("linux", "aarch64", "graphs run on 'cpu'"),
+        ("win32", "ARM64", "DMLGRAPH_DIRECTML"),
+        ("darwin", "arm64", "'cpu'"),
+    ],
+)
+def test_other_systems(system: str, machine: str, hint: str) -> None:
+    with pytest.raises(LibraryError, match="for Linux and Windows on x86-64 only") as caught:
+        installer.package_for(system, machine)
+    assert caught.value.got == f"{system} on {machine}"
+    assert hint in str(caught.value)
+
+
+def test_windows_library_is_installed_from_its_wheel(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wheel of the form of onnxruntime-directml, with other bytes in it."""
+    library = b"MZ" + bytes(1000)
+    pinned = dataclasses.replace(
+        installer.WINDOWS, library_bytes=len(library), library_sha256=hashlib.sha256(library).hexdigest()
+    )
+    monkeypatch.setattr(installer, "package", lambda: pinned)
+    wheel = tmp_path / "onnxruntime_directml.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("onnxruntime/LICENSE", "MIT License")
+        archive.writestr("onnxruntime/capi/DirectML.dll", library)
+    done = installer.install(wheel)
+    assert done.path == cache / "directml" / installer.WINDOWS.version / "DirectML.dll"
+    assert done.path.read_bytes() == library
+    assert done.licence.read_text() == "MIT License"
+    linux = make_wheel(tmp_path / "torch_directml.whl", library)
+    done.path.unlink()
+    with pytest.raises(LibraryError, match=r"is not a wheel of onnxruntime-directml .*ends in win_amd64.whl"):
+        installer.install(linux)
 
 
 def test_progress_lines_are_passed_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import struct
@@ -50,10 +51,16 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     }
 
 
+def pin(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the installed library the one that is expected."""
+    pinned = dataclasses.replace(install.package(), library_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    monkeypatch.setattr(install, "package", lambda: pinned)
+
+
 @linux_only
 def test_places_in_their_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     installed = places["dmlgraph directml install"]
-    monkeypatch.setattr(install, "LIBRARY_SHA256", hashlib.sha256(installed.read_bytes()).hexdigest())
+    pin(installed, monkeypatch)
     explicit: Path | None = places["as given"]
     for origin, path in places.items():
         assert library.find_directml(explicit) == library.Found(path, origin)
@@ -118,7 +125,7 @@ class TestInstalledLibrary:
     def installed(self, places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
         path = places["dmlgraph directml install"]
         monkeypatch.delenv("DMLGRAPH_DIRECTML")
-        monkeypatch.setattr(install, "LIBRARY_SHA256", hashlib.sha256(path.read_bytes()).hexdigest())
+        pin(path, monkeypatch)
         return path
 
     def test_one_damaged_byte_is_a_message(self, installed: Path) -> None:
@@ -181,7 +188,7 @@ class TestInstalledLibrary:
 @linux_only
 def test_a_damaged_library_does_not_end_the_process(directml_path: Path, tmp_path: Path) -> None:
     """Its header is right, so the loader would accept it."""
-    path = tmp_path / "cache" / "directml" / install.VERSION / "libdirectml.so"
+    path = tmp_path / "cache" / "directml" / install.LINUX.version / "libdirectml.so"
     path.parent.mkdir(parents=True)
     data = bytearray(directml_path.read_bytes())
     data[4096:2_000_000] = bytes(2_000_000 - 4096)
@@ -229,18 +236,30 @@ class TestWindows:
     """The choice of paths for Windows, which has its own loader."""
 
     @pytest.fixture(autouse=True)
-    def windows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def windows(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(library, "on_windows", lambda: True)
+        monkeypatch.setattr(install, "package", lambda: install.WINDOWS)
+        monkeypatch.setenv("DMLGRAPH_CACHE_DIR", str(tmp_path / "cache"))
         monkeypatch.delenv("DMLGRAPH_DIRECTML", raising=False)
 
     def test_direct3d_is_the_systems(self) -> None:
         for software in (False, True):
             found = library.find_direct3d(software=software)
-            assert found == library.Direct3D(Path("d3d12.dll"), Path("dxcore.dll"), software=False)
+            assert found == library.Direct3D(Path("d3d12.dll"), Path("dxcore.dll"), False, Path("dxgi.dll"))
 
     def test_directml_beside_the_package(self) -> None:
         path, origin = next(library._places())
         assert (path, origin) == (Path(dmlgraph.__file__).parent / "DirectML.dll", "beside the package")
+
+    def test_installed_directml_comes_next(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = install.library_path()
+        assert path.name == "DirectML.dll"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"MZ")
+        with pytest.raises(LibraryError, match=r"DirectML.dll is damaged: .*of onnxruntime-directml"):
+            library.find_directml()
+        pin(path, monkeypatch)
+        assert library.find_directml() == library.Found(path, library.INSTALLED)
 
     def test_directml_of_onnxruntime(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
@@ -359,7 +378,7 @@ class TestOldLibrary:
         path = old_library["WITHOUT_GRAPHS"]
         assert in_process(DMLGRAPH_DIRECTML=str(path)) == (
             f"LibraryError {path} supports only feature level 2.0; "
-            "graphs need DirectML 1.2 (feature level 2.1) or newer"
+            "graphs need DirectML 1.2 (feature level 2.1) or newer ('dmlgraph directml install' fetches a newer one)"
         )
 
     def test_level_is_the_librarys(self, old_library: dict[str, Path]) -> None:
@@ -382,3 +401,14 @@ def test_missing_llvmlite(directml_path: Path) -> None:
     printed = in_process(setup="import sys; sys.modules['llvmlite'] = None", DMLGRAPH_DIRECTML=str(directml_path))
     assert "llvmlite" in printed
     assert "pip install" in printed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux lists the files of a process")
+def test_files_in_use_are_told(directml_path: Path) -> None:
+    """What is told is what the process has loaded."""
+    from dmlgraph.devices.directml.runtime import load_runtime
+
+    told = [path for path, version in load_runtime(software=True, library=directml_path).library.files]
+    assert [path.name for path in told] == ["libdirectml.so", "libd3d12.so", "libdxcore.so"]
+    mapped = Path("/proc/self/maps").read_text()
+    assert all(str(path.resolve()) in mapped for path in told)

@@ -87,8 +87,8 @@ def wheel(plain_linux: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
     """A wheel of torch-directml with the real library."""
     path = tmp_path / "torch_directml.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(installer.LICENSE_MEMBER, "the licence")
-        archive.write(plain_linux, installer.LIBRARY_MEMBER)
+        archive.writestr(installer.LINUX.licence, "the licence")
+        archive.write(plain_linux, installer.LINUX.library)
     return path
 
 
@@ -119,7 +119,9 @@ def test_works_without_a_network_from_a_wheel(wheel: pathlib.Path, tmp_path: pat
     done = install(pathlib.Path(sys.executable), "--from", wheel, DMLGRAPH_CACHE_DIR=str(tmp_path / "cache"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0].startswith(f"installed: {tmp_path}")
-    assert done.stdout.splitlines()[1:] == ["works: a graph ran on directml:software"]
+    licence, works = done.stdout.splitlines()[1:]
+    assert licence.startswith(f"licence: {tmp_path}")
+    assert works == "works: a graph ran on directml:software"
 
 
 def test_a_graph_that_does_not_run_is_told_and_the_library_stays(wheel: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -162,7 +164,7 @@ def test_a_system_with_direct3d_needs_no_llvmlite(monkeypatch: pytest.MonkeyPatc
 
 def test_other_systems_get_no_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    with pytest.raises(LibraryError, match="for Linux on x86-64 only"):
+    with pytest.raises(LibraryError, match="for Linux and Windows on x86-64 only"):
         ready.bring_llvmlite()
 
 

@@ -114,10 +114,10 @@ std::vector<Check>& checks() {
 
 std::vector<std::vector<uint32_t>> compiled_formats;
 
-ComPtr<ID3D12Device5> create_device() {
+ComPtr<ID3D12Device5> create_device(D3D_FEATURE_LEVEL minimum) {
     sw_set_compiler(describe, compile);
     ComPtr<ID3D12Device5> device;
-    CHECK_OK(D3D12CreateDevice(nullptr, D3D_FEATURE_LEVEL_11_0, ID3D12Device5::iid, device.put()));
+    CHECK_OK(D3D12CreateDevice(nullptr, minimum, ID3D12Device5::iid, device.put()));
     return device;
 }
 
@@ -136,7 +136,8 @@ extern "C" __attribute__((visibility("default"))) void count_with_registered_com
     CHECK(bench.read<uint32_t>(one.buffer.get()) == std::vector<uint32_t>(64, 1));
 }
 
-Check::Check(const char* check_name, void (*function)()) : name(check_name), run(function) {
+Check::Check(const char* check_name, void (*function)(), const char* restrictions)
+    : name(check_name), run(function), strict(restrictions) {
     checks().push_back(*this);
 }
 
@@ -146,6 +147,7 @@ int main(int argc, char** argv) {
         if (argc < 2) {
             std::puts(check.name);
         } else if (std::string(argv[1]) == check.name) {
+            setenv("DMLGRAPH_SOFTWARE_STRICT", check.strict, 1);
             check.run();
             // Whatever a check does, it leaves nothing behind.
             CHECK_EQUAL(sw_counter("live_objects"), 0);

@@ -41,17 +41,19 @@ void check_equal(Value value, Expected expected, const char* file, int line, con
     }
 }
 
-// A check, run by its name.
+// A check, run by its name, on an adapter with these restrictions (strictness.h).
 struct Check {
     const char* name;
     void (*run)();
+    const char* strict;
 
-    Check(const char* check_name, void (*function)());
+    Check(const char* check_name, void (*function)(), const char* restrictions);
 };
-#define ADAPTER_CHECK(name)                       \
-    static void name();                           \
-    static const Check name##_check(#name, name); \
+#define STRICT_CHECK(name, restrictions)                        \
+    static void name();                                         \
+    static const Check name##_check(#name, name, restrictions); \
     static void name()
+#define ADAPTER_CHECK(name) STRICT_CHECK(name, "")
 
 // Where something is wrong, the check ends.
 #define CHECK(condition) check_true((condition), __FILE__, __LINE__, #condition)
@@ -81,8 +83,8 @@ inline D3D12_RESOURCE_STATES first_state(D3D12_HEAP_TYPE type) {
                                               : D3D12_RESOURCE_STATE_COMMON;
 }
 
-// A new device; the compiler of the kernels is registered.
-ComPtr<ID3D12Device5> create_device();
+// A device of the given level; the compiler of the kernels is registered.
+ComPtr<ID3D12Device5> create_device(D3D_FEATURE_LEVEL minimum = D3D_FEATURE_LEVEL_11_0);
 
 class Bench {
 public:

@@ -83,3 +83,15 @@ ADAPTER_CHECK(refused_buffers) {
     CHECK_OK(device->GetDeviceRemovedReason());
     CHECK_EQUAL(sw_counter("live_bytes"), 0);
 }
+
+ADAPTER_CHECK(unordered_access_view_of_a_buffer_that_allows_none) {
+    Bench bench;
+    const auto buffer = bench.buffer(64, D3D12_HEAP_TYPE_UPLOAD);
+    D3D12_DESCRIPTOR_HEAP_DESC heap_desc{D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV, 1, {}, 0};
+    ComPtr<ID3D12DescriptorHeap> heap;
+    CHECK_OK(bench.device->CreateDescriptorHeap(&heap_desc, ID3D12DescriptorHeap::iid, heap.put()));
+    D3D12_UNORDERED_ACCESS_VIEW_DESC view{DXGI_FORMAT_R32_UINT, D3D12_UAV_DIMENSION_BUFFER, {}};
+    view.Buffer.NumElements = 4;
+    bench.device->CreateUnorderedAccessView(buffer.get(), nullptr, &view, heap->GetCPUDescriptorHandleForHeapStart());
+    CHECK_EQUAL(bench.device->GetDeviceRemovedReason(), DXGI_ERROR_INVALID_CALL);
+}

@@ -147,6 +147,8 @@ class Adapter:
         self._callbacks = callbacks
         # Daemon threads may call them while Python exits and frees its objects.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(callbacks))
+        library.sw_strictness_error.argtypes = []
+        library.sw_strictness_error.restype = ctypes.c_char_p
         library.sw_set_compiler.argtypes = [SwDescribe, SwCompile]
         library.sw_set_compiler.restype = None
         library.sw_counter.argtypes = [ctypes.c_char_p]
@@ -157,7 +159,15 @@ class Adapter:
         library.sw_set_threads.restype = None
         library.sw_suppress_dispatches.argtypes = [ctypes.c_int]
         library.sw_suppress_dispatches.restype = None
+        library.sw_live_objects.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+        library.sw_live_objects.restype = ctypes.c_uint64
         library.sw_set_compiler(callbacks.describe, callbacks.compile)
+
+    @property
+    def strictness_error(self) -> str | None:
+        """What is wrong with the environment variable DMLGRAPH_SOFTWARE_STRICT; None if nothing is."""
+        text: bytes | None = self._library.sw_strictness_error()
+        return None if text is None else text.decode()
 
     @property
     def compiler(self) -> Compiler:
@@ -173,6 +183,14 @@ class Adapter:
         """Resets the counters to 0, except `live_objects`."""
         self._library.sw_reset_counters()
         self.compiler.statistics.reset()
+
+    def live_objects(self) -> list[tuple[str, str]]:
+        """The type and the name of each existing object of Direct3D; a name is empty if there is none."""
+        size = self._library.sw_live_objects(None, 0)
+        text = ctypes.create_string_buffer(size + 4096)  # other threads may make objects in between
+        self._library.sw_live_objects(text, len(text))
+        lines = text.value.decode().splitlines()
+        return [(kind, name) for kind, _, name in (line.partition("\t") for line in lines)]
 
     def set_threads(self, count: int) -> None:
         """Sets how many threads run thread groups; 0 means one for each processor core."""
@@ -201,7 +219,10 @@ def load() -> Adapter:
 def _load() -> Adapter:
     llvm.binding()
     libraries = [_open(find_library(name)) for name in LIBRARIES]
-    return Adapter(libraries[0], Callbacks(Compiler()))
+    adapter = Adapter(libraries[0], Callbacks(Compiler()))
+    if adapter.strictness_error is not None:
+        raise SoftwareAdapterError(adapter.strictness_error)
+    return adapter
 
 
 def find_library(name: str) -> Path:

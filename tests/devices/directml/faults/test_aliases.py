@@ -40,7 +40,7 @@ E_INVALIDARG = 0x80070057
 
 def bare(device: DirectMLDevice, desc: GraphDesc) -> DirectMLExecutable:
     """A graph compiled unchanged, without the workarounds for faults."""
-    return DirectMLExecutable(desc, device.name, "asked for", device._open(), ExecutionFlag.NONE)
+    return DirectMLExecutable(desc, device.name, "asked for", device._open_to_run(), ExecutionFlag.NONE)
 
 
 def lowered(build: Build, *, fuse: bool = False) -> GraphDesc:
