@@ -41,10 +41,10 @@ def _make(adapter: str, debug: bool) -> Device | None:
 
 def _find() -> list[Listing]:
     try:
-        adapters = device_module().list_adapters()
+        adapters: list[Listing] = device_module().list_adapters()
     except DeviceError as error:
         return [Listing("directml", "DirectML", str(error))]
-    return [Listing(each.name, each.description, each.missing) for each in adapters]
+    return adapters
 
 
 FAMILY = Family(_NAMES, _make, _find)

@@ -12,10 +12,10 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dmlgraph import _native
-from dmlgraph.devices.device import Device
+from dmlgraph.devices.device import Device, Listing
 from dmlgraph.devices.directml import versions
 from dmlgraph.devices.directml.data_types import type_problems
 from dmlgraph.devices.directml.errors import (
@@ -395,40 +395,31 @@ def _describe(adapter: _native.Adapter, level: FeatureLevel) -> str:
 # ---- The adapters of this machine
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterListing:
-    """An adapter for `dmlgraph devices`: `missing` says why it cannot be used, and is None if it can."""
-
-    name: str
-    description: str
-    missing: str | None = None
-
-
-def list_adapters() -> list[AdapterListing]:
+def list_adapters() -> list[Listing]:
     """All adapters of this machine, the software adapter last."""
     listings = []
     try:
         runtime = load_runtime()
     except AdapterError as error:  # the software adapter may still work
-        listings.append(AdapterListing(FAMILY, "DirectML", str(error)))
+        listings.append(Listing(FAMILY, "DirectML", str(error)))
     except DmlGraphError as error:
-        return [AdapterListing(FAMILY, "DirectML", str(error))]
+        return [Listing(FAMILY, "DirectML", str(error))]
     else:
         listings += [_list(runtime, index, adapter) for index, adapter in enumerate(runtime.adapters)]
     name = f"{FAMILY}:{SOFTWARE}"
     if not any(listing.name == name for listing in listings):
         description = "Direct3D 12 on the processor; only in a process that does not use another adapter"
-        listings.append(AdapterListing(name, description))
+        listings.append(Listing(name, description))
     return listings
 
 
-def _list(runtime: Runtime, index: int, adapter: _native.Adapter) -> AdapterListing:
+def _list(runtime: Runtime, index: int, adapter: _native.Adapter) -> Listing:
     name = f"{FAMILY}:{SOFTWARE}" if adapter.kind == SOFTWARE else f"{FAMILY}:{index}"
     try:
         level = _level(_open_devices.open(runtime.library, adapter).native)
     except DmlGraphError as error:
-        return AdapterListing(name, adapter.name, str(error))
-    return AdapterListing(name, _describe(adapter, level))
+        return Listing(name, adapter.name, str(error))
+    return Listing(name, _describe(adapter, level))
 
 
 def find_hardware(*, debug: bool = False) -> list[Callable[[], DirectMLDevice | str] | str]:
