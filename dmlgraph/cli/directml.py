@@ -62,7 +62,9 @@ def install(wheel: pathlib.Path | None) -> None:
 
 @directml.command()
 def info() -> None:
-    """Show which DirectML and which Direct3D 12 are used: their files and, on Windows, versions.
+    """Show which DirectML and which Direct3D 12 are used.
+
+    It prints the files that are loaded and, on Windows, their versions.
 
     \b
     Example:

@@ -9,7 +9,8 @@ namespace dmlgraph::software {
 // "ID3D12Resource".
 template <class Interface>
 std::string_view interface_name() {
-    const std::string_view function = __PRETTY_FUNCTION__;  // "... [with Interface = dmlgraph::abi::ID3D12Resource; ..."
+    // "... [with Interface = dmlgraph::abi::ID3D12Resource; ..."
+    const std::string_view function = __PRETTY_FUNCTION__;
     const auto end = function.find_first_of(";]", function.find("Interface = "));
     const auto begin = function.rfind(':', end) + 1;
     return function.substr(begin, end - begin);

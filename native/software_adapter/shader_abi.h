@@ -57,8 +57,8 @@ typedef int (*SwCompile)(const void* dxbc, uint64_t size, const uint32_t* format
 SW_EXPORT void sw_set_compiler(SwDescribe describe, SwCompile compile);
 // A counter's value (names: counters.cpp), UINT64_MAX for an unknown name.
 SW_EXPORT uint64_t sw_counter(const char* name);
-// Writes a line for each existing object, "type<tab>name", in UTF-8 and with a NUL, as far as it fits into `size` bytes.
-// Returns the bytes that all of it needs.
+// Writes a line for each existing object, "type<tab>name", in UTF-8 and with a NUL, as far as it fits into `size`
+// bytes. Returns the bytes that all of it needs.
 SW_EXPORT uint64_t sw_live_objects(char* text, uint64_t size);
 // Sets all counters to 0, except those of existing objects.
 SW_EXPORT void sw_reset_counters(void);
