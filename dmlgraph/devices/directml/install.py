@@ -252,7 +252,7 @@ def _unpack(wheel: Path, work: Path) -> None:
     The sizes that the wheel states are checked before anything is unpacked, and no more than that is unpacked.
     """
     source = package()
-    name, version = source.library_name, f"{source.project} {source.version}"
+    version = f"{source.project} {source.version}"
     not_this = LibraryError(
         f"{wheel} is not a wheel of {version} for this system",
         code="install",
@@ -287,10 +287,17 @@ def _unpack(wheel: Path, work: Path) -> None:
         raise not_this from None
     except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
         raise LibraryError(f"{wheel} is not a wheel, or damaged: {error}", code="install") from None
+    _move_into_place(wheel, work)
+
+
+def _move_into_place(wheel: Path, work: Path) -> None:
+    """Moves licence and library from a wheel into place, if the library is the one that is pinned."""
+    source = package()
+    name = source.library_name
     found = _sha256(work / name)
     if found != source.library_sha256:
         raise LibraryError(
-            f"the {name} in {wheel} is not that of {version}",
+            f"the {name} in {wheel} is not that of {source.project} {source.version}",
             code="install",
             got=f"SHA-256 {found}",
             allowed=f"SHA-256 {source.library_sha256}",
