@@ -4,23 +4,16 @@
 #include <array>
 #include <utility>
 
+#include "cpu/compiler.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/tensor/strided.h"
-
-#if defined(_M_X64)
-#include <intrin.h>
-#endif
 
 namespace dmlgraph::cpu {
 namespace {
 
-void prefetch(const std::byte* first, std::int64_t bytes) {
+void prefetch_lines(const std::byte* first, std::int64_t bytes) {
     for (std::int64_t at = 0; at < bytes; at += cache_line) {
-#if defined(__GNUC__)
-        __builtin_prefetch(first + at);
-#elif defined(_M_X64)
-        _mm_prefetch(reinterpret_cast<const char*>(first + at), _MM_HINT_T0);
-#endif
+        prefetch(first + at);
     }
 }
 
@@ -247,7 +240,7 @@ private:
         for (const std::int32_t load : schedule_.far_) {
             const std::int64_t item = schedule_.streams_[load].item, bytes = count * item;
             const auto cut = [&](std::int64_t at) { return bytes * at / parts & ~static_cast<std::int64_t>(cache_line - 1); };
-            prefetch(rows_[load] + column * item + cut(part), cut(part + 1) - cut(part));
+            prefetch_lines(rows_[load] + column * item + cut(part), cut(part + 1) - cut(part));
         }
     }
 
