@@ -129,6 +129,7 @@ $ dmlgraph run graph.yaml --device reference --input x=x.npy --input z=x.npy --o
     "version": "dmlgraph: 2\ninputs: {x: {dtype: float32, sizes: [2]}}\noutputs: [x]\n",
     "array-file": "$ dmlgraph run graph.yaml --input x=graph.yaml\n",
     "outside-folder": "dmlgraph: 1\nconstants: {k: {file: ../weights.npy}}\noutputs: [k]\n",
+    "file-name": "dmlgraph: 1\nconstants: {k: {file: aux.npy}}\noutputs: [k]\n",
     "no-folder": 'dg.loads("{dmlgraph: 1, constants: {k: {file: weights.npy}}, outputs: [k]}")\n',
     "unknown-resource": """\
 import json
