@@ -13,7 +13,7 @@ using namespace abi;
 
 void check(HRESULT code, const char* call) {
     if (failed(code)) {
-        Error error(ErrorKind::call, "cannot list the adapters");
+        Error error(ErrorKind::call, std::string("cannot list the adapters: ") + call + " failed with " + describe(code));
         error.call = call;
         error.code = code;
         throw error;

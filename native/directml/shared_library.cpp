@@ -11,6 +11,23 @@
 namespace dmlgraph {
 namespace {
 
+#ifdef _WIN32
+// What Windows says about an error, in UTF-8, and its number.
+std::string text_of(DWORD error) {
+    wchar_t* wide = nullptr;
+    const DWORD length = FormatMessageW(
+        FORMAT_MESSAGE_ALLOCATE_BUFFER | FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS |
+            FORMAT_MESSAGE_MAX_WIDTH_MASK,
+        nullptr, error, 0, reinterpret_cast<wchar_t*>(&wide), 0, nullptr);
+    std::string text(static_cast<std::size_t>(length) * 3, '\0');  // of bytes; no UTF-16 unit takes more
+    text.resize(static_cast<std::size_t>(WideCharToMultiByte(
+        CP_UTF8, 0, wide, static_cast<int>(length), text.data(), static_cast<int>(text.size()), nullptr, nullptr)));
+    LocalFree(wide);
+    text.resize(text.find_last_not_of(" .") + 1);
+    return (text.empty() ? "" : text + " ") + "(Windows error " + std::to_string(error) + ")";
+}
+#endif
+
 // Returns the library's handle, or null with a reason.
 void* open(const std::filesystem::path& path, std::string& reason) {
 #ifdef _WIN32
@@ -19,7 +36,7 @@ void* open(const std::filesystem::path& path, std::string& reason) {
                             : LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
     HMODULE handle = LoadLibraryExW(path.c_str(), nullptr, flags);
     if (!handle) {
-        reason = "Windows error " + std::to_string(GetLastError());
+        reason = text_of(GetLastError());
     }
     return reinterpret_cast<void*>(handle);
 #else

@@ -12,7 +12,7 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,11 @@ from dmlgraph.devices.device import Device
 from dmlgraph.devices.directml.errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
-from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, system_has_direct3d
+from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, on_windows, system_has_direct3d
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.executable import Array, Executable
 from dmlgraph.devices.interrupts import Watch, interruptible, take_kept
-from dmlgraph.errors import DmlGraphError, listing
+from dmlgraph.errors import DmlGraphError, Problem, Within, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput
 from dmlgraph.memory import not_enough_memory
@@ -73,8 +73,15 @@ def load_runtime(*, software: bool = False, library: str | os.PathLike[str] | No
         from dmlgraph.devices.directml.software import adapter  # needs llvmlite: imported only if it is used
 
         adapter.load()
-    loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore)
+    with Within(place=_with_remedy):
+        loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore)
     return Runtime(directml, direct3d, loaded, tuple(loaded.adapters()))
+
+
+def _with_remedy(problem: Problem) -> Problem:
+    """What to do about a library that cannot be loaded: there is Windows without DirectML, or with an old one."""
+    hint = "Windows 10 2004 and later have DirectML; 'pip install onnxruntime-directml' brings a newer one"
+    return replace(problem, hint=problem.hint or hint) if on_windows() else problem
 
 
 class _OpenDevices:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -382,3 +383,48 @@ def test_missing_llvmlite(directml_path: Path) -> None:
     printed = in_process(setup="import sys; sys.modules['llvmlite'] = None", DMLGRAPH_DIRECTML=str(directml_path))
     assert "llvmlite" in printed
     assert "pip install" in printed
+
+
+def in_a_process(code: str) -> str:
+    """What a process prints that has loaded no library yet."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, timeout=300).stdout
+
+
+def test_a_directml_that_cannot_be_loaded_on_windows_has_a_remedy(tmp_path: Path) -> None:
+    """On Windows itself there is none under Wine, and the real one is not found by this name."""
+    name = elf(tmp_path / "none.dll")
+    told = in_a_process(
+        "from dmlgraph.devices.directml import device\n"
+        "from dmlgraph.devices.directml.errors import LibraryError\n"
+        "device.on_windows = lambda: True\n"
+        "try:\n"
+        f"    device.load_runtime(library={str(name)!r})\n"
+        "except LibraryError as error:\n"
+        "    print(error)\n"
+    )
+    assert "none.dll" in told
+    assert "'pip install onnxruntime-directml' brings a newer one" in told
+    if sys.platform == "win32":
+        assert "(Windows error " in told
+
+
+@linux_only
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_adapters_that_cannot_be_listed_are_told_with_the_result(directml_path: Path, tmp_path: Path) -> None:
+    source, dxcore = tmp_path / "dxcore.cpp", tmp_path / "libdxcore.so"
+    source.write_text('extern "C" int DXCoreCreateAdapterFactory(...) { return 0x80070005; }\n', "utf-8")
+    subprocess.run(["g++", "-shared", "-fPIC", "-w", "-o", dxcore, source], check=True, timeout=300)
+    told = in_a_process(
+        "from pathlib import Path\n"
+        "from dmlgraph import _native\n"
+        "from dmlgraph.devices.directml.library import find_direct3d\n"
+        "d3d12 = find_direct3d(software=True).d3d12\n"
+        "from dmlgraph.devices.directml.software import adapter\n"
+        "adapter.load()\n"
+        "try:\n"
+        f"    _native.Library.load(Path({str(directml_path)!r}), d3d12, Path({str(dxcore)!r})).adapters()\n"
+        "except Exception as error:\n"
+        "    print(error)\n"
+    )
+    assert "cannot list the adapters: DXCoreCreateAdapterFactory failed with E_ACCESSDENIED (0x80070005)" in told
