@@ -22,7 +22,14 @@ from dmlgraph.devices.device import Device
 from dmlgraph.devices.directml.errors import AdapterError, CancelledError, DeviceRemovedError, DirectMLError
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.edit import DescEdit
-from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, on_windows, system_has_direct3d
+from dmlgraph.devices.directml.library import (
+    Direct3D,
+    Found,
+    find_direct3d,
+    find_directml,
+    on_windows,
+    system_has_direct3d,
+)
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.executable import Array, Executable
 from dmlgraph.devices.interrupts import Watch, interruptible, take_kept
