@@ -247,7 +247,7 @@ def told(example: str) -> list[dg.Problem] | str:
     """The problems that an example provokes; of commands what they print of them."""
     with folder():
         np.save("x.npy", np.zeros(2, np.float32))
-        pathlib.Path("graph.yaml").write_text(example if example.startswith("dmlgraph:") else GRAPH)
+        pathlib.Path("graph.yaml").write_text(example if example.startswith("dmlgraph:") else GRAPH, encoding="utf-8")
         if example.startswith("$"):
             return "".join(_said(line.removeprefix("$ ")) for line in example.splitlines())
         try:

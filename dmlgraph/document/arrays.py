@@ -24,7 +24,7 @@ from dmlgraph.errors import (
 )
 from dmlgraph.file_names import spelled_otherwise, why_unportable
 from dmlgraph.memory import enough_memory
-from dmlgraph.plain_files import open_file
+from dmlgraph.plain_files import open_file, reason
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
@@ -95,7 +95,7 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
         try:
             array = read_array(path)
         except OSError as error:
-            raise GraphError(f"cannot be read: {error.strerror or error}", code="unreadable", got=name) from None
+            raise GraphError(f"cannot be read: {reason(error)}", code="unreadable", got=name) from None
         except ValueError as error:
             hint = "save an array of numbers with numpy.save"
             raise GraphError(str(error), code="array-file", got=name, hint=hint) from None
@@ -130,7 +130,7 @@ def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
         inside = not rooted and path.resolve().is_relative_to(folder.resolve())
         is_file = inside and path.is_file()
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, or circular links
-        said = getattr(error, "strerror", None) or "its links form a cycle"
+        said = reason(error) if isinstance(error, OSError) else "its links form a cycle"
         raise GraphError(f"cannot be found: {said}", code="unreadable", field="file", got=name) from None
     if not inside:
         raise GraphError(

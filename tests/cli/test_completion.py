@@ -82,7 +82,9 @@ def test_the_script_works_in_its_shell(shell: str, tmp_path: pathlib.Path) -> No
     if program is None:
         pytest.skip(f"{shell} is not installed")
     before, after = ("", ASKED[shell]) if shell != "zsh" else ("autoload -U compinit; compinit -u -D\n", ASKED[shell])
-    (tmp_path / "ask.ps1").write_text(f"{before}{script.stdout}\n{after}\n")  # PowerShell wants the suffix
+    (tmp_path / "ask.ps1").write_text(
+        f"{before}{script.stdout}\n{after}\n", encoding="utf-8"
+    )  # PowerShell wants the suffix
     environment = {"PATH": f"{SCRIPTS}:/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(
         [program, tmp_path / "ask.ps1"],

@@ -55,7 +55,8 @@ def constant(fields: str, folder: pathlib.Path | None = None) -> str:
 
 def test_five_different_mistakes_are_five_reports_each_with_its_own_line(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "five.yaml"
-    path.write_text("""\
+    path.write_text(
+        """\
 dmlgraph: 1
 inputs:
   x: {dtype: flaot32, sizes: [2, 3]}
@@ -68,7 +69,9 @@ nodes:
   e: {op: exp, input: d}
   f: {op: multiply, a: w, b: w, input: w}
 outputs: [e, c, f]
-""")
+""",
+        encoding="utf-8",
+    )
     with pytest.raises(dg.DocumentError) as caught:
         dg.load(path)
     assert str(caught.value).splitlines() == [
@@ -380,7 +383,8 @@ def test_a_file_may_lie_deeper_and_be_linked_inside_the_folder(tmp_path: pathlib
     (tmp_path / "link.npy").symlink_to(tmp_path / "sub" / "w.npy")
     (tmp_path / "g.yaml").write_text(
         f"{HEAD}constants: {{a: {{file: sub/w.npy, dtype: int16, sizes: [2]}}, b: {{file: ./link.npy}}}}\n"
-        "outputs: [a, b]\n"
+        "outputs: [a, b]\n",
+        encoding="utf-8",
     )
     results = dg.load(tmp_path / "g.yaml").compile("reference").run()
     assert results["a"].tolist() == results["b"].tolist() == [1, 2]

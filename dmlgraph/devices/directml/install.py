@@ -29,7 +29,7 @@ from typing import BinaryIO
 from dmlgraph.devices.directml.errors import LibraryError
 from dmlgraph.devices.user_cache import check_private, make_private, user_cache_folder
 from dmlgraph.errors import plural
-from dmlgraph.plain_files import NotAFileError, open_file, what_failed
+from dmlgraph.plain_files import NotAFileError, open_file, reason, what_failed
 
 PROJECT, VERSION = "torch-directml", "0.2.5.dev240914"
 WHEEL_SHA256 = "6afb675585d30018c813e5ba203a3437073748919af8ab3e910092a0e0ec531f"
@@ -145,7 +145,7 @@ def check_installed() -> None:
             return
         found = _sha256(path)
     except OSError as error:
-        raise LibraryError(f"cannot use {path}: {error.strerror or error}", code="install", hint=hint) from None
+        raise LibraryError(f"cannot use {path}: {reason(error)}", code="install", hint=hint) from None
     if found != LIBRARY_SHA256:
         raise LibraryError(
             f"{path} is damaged: it is not the library of {PROJECT} {VERSION}",
@@ -225,7 +225,7 @@ def _unpack(wheel: Path, work: Path) -> None:
     except FileNotFoundError:
         raise LibraryError(f"the file {wheel} does not exist", code="install") from None
     except NotAFileError as error:
-        raise LibraryError(f"cannot read {wheel}: {error.strerror}", code="install") from None
+        raise LibraryError(f"cannot read {wheel}: {reason(error)}", code="install") from None
     except KeyError:
         raise not_this from None
     except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
@@ -275,7 +275,7 @@ def _download(work: Path, progress: Progress | None) -> Path:
             hint=f"install pip, or download the Linux wheel of {PROJECT} {VERSION} and pass it with --from",
         )
     requirement = work / "requirement.txt"
-    requirement.write_text(f"{PROJECT}=={VERSION} --hash=sha256:{WHEEL_SHA256}\n")
+    requirement.write_text(f"{PROJECT}=={VERSION} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
     raw = _pip_tells_progress()
     command = [
         *(sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--disable-pip-version-check"),

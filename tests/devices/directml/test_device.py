@@ -444,7 +444,7 @@ class TestSoftwareAdapter:
 def resident_bytes() -> int:
     """Memory of this process that it would keep if malloc gave back all it could."""
     ctypes.CDLL(None).malloc_trim(0)
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return pages * 4096
 
 

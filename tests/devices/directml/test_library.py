@@ -41,7 +41,9 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
     monkeypatch.syspath_prepend(tmp_path / "packages")
     (tmp_path / "packages" / "onnxruntime").mkdir(parents=True)
-    (tmp_path / "packages" / "onnxruntime" / "__init__.py").write_text("raise ImportError('is never imported')")
+    (tmp_path / "packages" / "onnxruntime" / "__init__.py").write_text(
+        "raise ImportError('is never imported')", encoding="utf-8"
+    )
     return {
         "as given": elf(tmp_path / "given" / name),
         "the environment variable DMLGRAPH_DIRECTML": elf(tmp_path / "variable" / name),
