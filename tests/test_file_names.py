@@ -150,9 +150,8 @@ def test_constants_whose_names_differ_in_case_are_saved_and_loaded(tmp_path: pat
 def test_a_graph_is_loaded_again_whatever_the_name_of_its_file(tmp_path: pathlib.Path) -> None:
     g = dg.Graph()
     g.output("y", g.constant("w", np.arange(100, dtype=np.float32)))
-    for stem in ("50% of Ünï", "a.b", "x" * (100 if os.name == "nt" else 200)) + (
-        () if os.name == "nt" else ("a:b", "what?", "back\\slash", "aux")
-    ):
+    odd = ("x" * 100,) if os.name == "nt" else ("x" * 200, "a:b", "what?", "back\\slash", "aux")
+    for stem in ("50% of Ünï", "a.b", *odd):
         g.save(tmp_path / f"{stem}.yaml")
         assert dg.load(tmp_path / f"{stem}.yaml").compile("reference").run()["y"].sum() == 4950
 
