@@ -82,7 +82,9 @@ def best(repeats: int, work: Callable[[], Any]) -> tuple[float, Any]:
 
 def parse(path: pathlib.Path) -> int:
     """The number of events in a YAML file."""
-    return sum(1 for _ in yaml.parse(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    return sum(
+        1 for _ in yaml.parse(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    )
 
 
 COLUMNS = ("nodes", "building", "fusing", "lowering", "together", "ratio", "reading", "parsing", "ratio", "bare")

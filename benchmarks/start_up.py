@@ -73,7 +73,7 @@ def main() -> None:
     for name, seconds in measured.items():
         print(f"{name:<16}  {seconds:6.3f} s  ratio {seconds / measured[NUMPY]:5.2f}")
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps(measured, indent=2))
+        arguments.json.write_text(json.dumps(measured, indent=2), encoding="utf-8")
 
 
 if __name__ == "__main__":

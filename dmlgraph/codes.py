@@ -64,6 +64,7 @@ ERRORS = {
     "version": "The file has a format version that this dmlgraph does not read.",
     "array-file": "A file does not hold a readable array.",
     "outside-folder": "A path leads out of the document's folder.",
+    "file-name": "A file name does not mean the same on every system.",
     "no-folder": "The document needs other files, but has no folder.",
     "unknown-resource": "The DxDispatch model has no resource of this name.",
     "unsupported": "This part of a DxDispatch model cannot be imported.",

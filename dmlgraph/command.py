@@ -22,12 +22,14 @@ def main() -> None:
         # At exit, Python restores the default action of a signal with a handler, which would kill the process.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first registered runs last
     from dmlgraph.cli import main as command
+    from dmlgraph.cli.output import prepare
 
     status: str | int | None = INTERRUPTED
     try:
         if stoppable:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             sys.unraisablehook = _interrupt_again
+        prepare()
         command()
     except SystemExit as leaving:
         status = leaving.code

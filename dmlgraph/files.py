@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pathlib
 import secrets
 import stat
 from collections.abc import Iterator
 from typing import BinaryIO, Self
+
+from dmlgraph.file_names import names_a_device
+
+_HAS_DEVICES_BY_NAME = os.name == "nt"
 
 
 class NewFiles:
@@ -45,6 +50,7 @@ class NewFiles:
         Raises:
             OSError: the file cannot be written; it has the file's final name.
         """
+        check_name(path)
         target = pathlib.Path(os.path.realpath(path))  # a link stays a link
         try:
             mode: int | None = target.stat().st_mode
@@ -66,6 +72,16 @@ class NewFiles:
             if error.filename == str(temporary):
                 error.filename = os.fspath(path)
             raise
+
+
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Refuses to write into a device of Windows because of a name such as `nul` or `CON.yaml`.
+
+    Raises:
+        OSError: the name is one, and this is Windows.
+    """
+    if _HAS_DEVICES_BY_NAME and names_a_device(pathlib.PurePath(path).name):
+        raise OSError(errno.EINVAL, "it is the name of a device", os.fspath(path))
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

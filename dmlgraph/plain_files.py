@@ -52,10 +52,17 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         return file.read()
 
 
+def reason(error: OSError) -> str:
+    """Why a system call failed, as a phrase; Windows' errors in the words of other systems, not in its language."""
+    if getattr(error, "winerror", None) is not None and error.errno is not None:
+        return os.strerror(error.errno)
+    return str(error.strerror or error)
+
+
 def what_failed(error: OSError) -> str:
     """A system error for people: what failed, then the file, without the number."""
     name = error.filename2 or error.filename
-    return f"{error.strerror or error}{f': {name}' if name else ''}"
+    return f"{reason(error)}{f': {name}' if name else ''}"
 
 
 def _check(status: os.stat_result, path: str | os.PathLike[str]) -> None:

@@ -36,7 +36,7 @@ settings.load_profile("steady")
 def reference_operators() -> dict[str, Any]:
     """Every operator of the DirectML reference data by name."""
     path = REFERENCE / "directml_operators.json"
-    return {operator["name"]: operator for operator in json.loads(path.read_text())["operators"]}
+    return {operator["name"]: operator for operator in json.loads(path.read_text(encoding="utf-8"))["operators"]}
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ def test_operator_pages_are_up_to_date():
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
     folder = ROOT / "docs" / "operators"
-    assert {path.name: path.read_text() for path in folder.glob("*.md")} == generate.pages()
+    assert {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")} == generate.pages()
 
 
 MEASURED = ROOT / "docs" / "measured.md"
@@ -27,7 +27,7 @@ REFERENCE = re.compile(r'`([\w/]+\.py)::(\w+)(?:::(\w+))?`(?: "([^"]+)")?')
 
 
 def syntax(path: pathlib.Path) -> ast.Module:
-    return ast.parse(path.read_text())
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @functools.cache
@@ -41,7 +41,7 @@ def definitions(tree: ast.AST, kind: type[ast.AST]) -> set[str]:
 
 
 def test_measured_facts_name_tests_that_exist() -> None:
-    text = MEASURED.read_text()
+    text = MEASURED.read_text(encoding="utf-8")
     references = REFERENCE.findall(text)
     assert len(references) == text.count(".py::") > 100
     for path, name, method, row in references:
@@ -61,13 +61,13 @@ def test_measured_facts_name_tests_that_exist() -> None:
 
 def test_measured_facts_name_rows_that_exist() -> None:
     """A row's name, or its beginning: its data types follow."""
-    for path, name, _, row in REFERENCE.findall(MEASURED.read_text()):
+    for path, name, _, row in REFERENCE.findall(MEASURED.read_text(encoding="utf-8")):
         if row:
             cls = getattr(importlib.import_module(f"operators.{path.removesuffix('.py')}"), name)
             assert any(re.match(f"{re.escape(row)}[ ,]", each.why) for each in cls.cases), f'{path}::{name} "{row}"'
 
 
 def test_every_measured_entry_names_a_test() -> None:
-    for line in MEASURED.read_text().splitlines():
+    for line in MEASURED.read_text(encoding="utf-8").splitlines():
         if line.startswith("| ") and not line.startswith("| operator "):
             assert REFERENCE.search(line), line

@@ -202,7 +202,7 @@ def test_help_shows_what_the_stubs_say(name: str) -> None:
     import ast
     import pathlib
 
-    stubs = ast.parse(pathlib.Path(dg.__file__).with_name("functions.pyi").read_text())
+    stubs = ast.parse(pathlib.Path(dg.__file__).with_name("functions.pyi").read_text(encoding="utf-8"))
     (stub,) = (each for each in stubs.body if isinstance(each, ast.FunctionDef) and each.name == name)
     shown = ast.parse(f"def {name}{inspect.signature(getattr(dg, name))}: ...").body[0]
     assert isinstance(shown, ast.FunctionDef)

@@ -70,7 +70,7 @@ def test_modes_and_links_stay(tmp_path: pathlib.Path) -> None:
     link.symlink_to(path)
     write_text(link, "new")
     assert link.is_symlink()
-    assert path.read_text() == "new"
+    assert path.read_text(encoding="utf-8") == "new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     umask = os.umask(0o027)
     try:

@@ -25,7 +25,7 @@ def test_the_stubs_are_what_their_script_makes():
     script = "import sys; sys.path.insert(0, 'tools'); import generate_function_stubs as g; sys.stdout.write(g.stubs())"
     # -P: the installed package, not the source folder in which the script runs.
     made = subprocess.run([sys.executable, "-P", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert made.stdout == (ROOT / "dmlgraph" / "functions.pyi").read_text()
+    assert made.stdout == (ROOT / "dmlgraph" / "functions.pyi").read_text(encoding="utf-8")
 
 
 def test_every_function_is_public():
@@ -169,7 +169,7 @@ dg.average_pooling(x, window_size=2.5)
 def test_type_checkers_know_what_functions_return(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("mypy", reason="mypy is not installed")
     file = tmp_path / "uses.py"
-    file.write_text(CHECKED)
+    file.write_text(CHECKED, encoding="utf-8")
     checked = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), "--follow-imports=silent", str(file)]
     done = subprocess.run(checked, cwd=tmp_path, capture_output=True, text=True, check=False)
     wrong = [f"{line.partition(':')[2].partition(':')[0]} {line[-10:]}" for line in done.stdout.splitlines()[:-1]]

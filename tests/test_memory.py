@@ -37,8 +37,8 @@ LIMIT = "import resource; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
-    (tmp_path / "input.yaml").write_text(SIMPLE)
-    (tmp_path / "fill.yaml").write_text(FILL)
+    (tmp_path / "input.yaml").write_text(SIMPLE, encoding="utf-8")
+    (tmp_path / "fill.yaml").write_text(FILL, encoding="utf-8")
     return tmp_path
 
 
@@ -126,7 +126,9 @@ def test_a_huge_intact_array(folder: pathlib.Path) -> None:
     assert done.stderr.startswith(
         "error[memory]: field 'input x': not enough memory to read 'x.npy': unable to allocate 13.4 GiB"
     )
-    (folder / "c.yaml").write_text("dmlgraph: 1\nconstants: {k: {file: x.npy}}\nnodes: {y: {op: abs, input: k}}\n")
+    (folder / "c.yaml").write_text(
+        "dmlgraph: 1\nconstants: {k: {file: x.npy}}\nnodes: {y: {op: abs, input: k}}\n", encoding="utf-8"
+    )
     done = command(folder, "check", "c.yaml")
     assert (done.returncode, done.stdout) == (1, "")
     assert "c.yaml:2:23: error[memory]: node 'k', field 'file': not enough memory to read" in done.stderr

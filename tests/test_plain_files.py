@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import dmlgraph as dg
 from dmlgraph.cli import main
 from dmlgraph.document.arrays import read_array
-from dmlgraph.plain_files import NotAFileError, open_file, read_file
+from dmlgraph.plain_files import NotAFileError, open_file, read_file, reason, what_failed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
 
@@ -38,7 +38,7 @@ def other(request: pytest.FixtureRequest, tmp_path: pathlib.Path, monkeypatch: p
     """`other.npy` in the working folder, which is not a plain file; returns its kind."""
     monkeypatch.chdir(tmp_path)
     OTHERS[request.param](tmp_path / "other.npy")
-    (tmp_path / "g.yaml").write_text(GRAPH)
+    (tmp_path / "g.yaml").write_text(GRAPH, encoding="utf-8")
     return str(request.param).strip()
 
 
@@ -62,6 +62,14 @@ def test_a_path_that_leads_nowhere_is_an_error_with_a_reason(path: str, tmp_path
     assert caught.value.strerror
 
 
+def test_an_error_of_windows_is_told_in_the_words_of_other_systems() -> None:
+    error = FileNotFoundError(2, "Das System kann die angegebene Datei nicht finden", "g.yaml")
+    assert reason(error) == "Das System kann die angegebene Datei nicht finden"
+    error.winerror = 2  # type: ignore[attr-defined]
+    assert reason(error) == os.strerror(2)
+    assert what_failed(error) == f"{os.strerror(2)}: g.yaml"
+
+
 def test_a_graph_file(other: str) -> None:
     with pytest.raises(dg.DocumentError, match=f"cannot read the file: it is {other}, not a file"):
         dg.load("other.npy")
@@ -74,7 +82,7 @@ def test_a_file_that_a_document_names() -> None:
     text = GRAPH.replace("nodes:", "constants: {k: {file: other.npy}}\nnodes:")
     with pytest.raises(dg.DocumentError, match=r"there is no such file|not a file|outside the document"):
         dg.loads(text, folder=pathlib.Path())
-    pathlib.Path("m.json").write_text(MODEL.replace("FILE", "other.npy"))
+    pathlib.Path("m.json").write_text(MODEL.replace("FILE", "other.npy"), encoding="utf-8")
     with pytest.raises(dg.DocumentError, match=r"there is no such file|not a file|outside the document"):
         dg.load_dxdispatch("m.json")
 

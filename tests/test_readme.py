@@ -19,7 +19,7 @@ from documentation.pages import is_shown
 import dmlgraph as dg
 
 ROOT = pathlib.Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?) *```", README, flags=re.DOTALL)
 
 
@@ -48,7 +48,7 @@ def test_yaml_blocks_are_graphs(text: str):
 
 
 def test_the_first_yaml_block_is_the_example():
-    assert blocks("yaml")[0] == (ROOT / "examples" / "ramp.yaml").read_text()
+    assert blocks("yaml")[0] == (ROOT / "examples" / "ramp.yaml").read_text(encoding="utf-8")
 
 
 def commands() -> list[tuple[str, str]]:
@@ -101,4 +101,4 @@ def test_links_lead_to_files_that_are_there():
 
 def test_continuous_integration_runs_the_readmes_test_command():
     (command,) = [text.strip() for text in blocks("sh") if "pytest" in text]
-    assert command in (ROOT / ".ci" / "run").read_text().splitlines()
+    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()

@@ -107,7 +107,7 @@ for function, name in FUNCTIONS.items():
 
 def test_every_public_name_is_that_of_its_module() -> None:
     """The names that type checkers see are those found at run time."""
-    tree = ast.parse((ROOT / "dmlgraph" / "__init__.py").read_text())
+    tree = ast.parse((ROOT / "dmlgraph" / "__init__.py").read_text(encoding="utf-8"))
     checked = next(each for each in tree.body if isinstance(each, ast.If))
     told = set()
     for statement in checked.body:
@@ -166,7 +166,7 @@ def test_the_index_and_the_stub_are_what_their_script_makes() -> None:
     for made, file in (("g.index()", "index.py"), ("g.stub()", "__init__.pyi")):
         command = [sys.executable, "-P", "-c", f"{script}; sys.stdout.write({made})"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        assert done.stdout == (ROOT / "dmlgraph" / "operators" / file).read_text()
+        assert done.stdout == (ROOT / "dmlgraph" / "operators" / file).read_text(encoding="utf-8")
     assert set(FUNCTIONS) == set(functions.__all__)
 
 

@@ -130,6 +130,7 @@ $ dmlgraph run graph.yaml --device reference --input x=x.npy --input z=x.npy --o
     "version": "dmlgraph: 2\ninputs: {x: {dtype: float32, sizes: [2]}}\noutputs: [x]\n",
     "array-file": "$ dmlgraph run graph.yaml --input x=graph.yaml\n",
     "outside-folder": "dmlgraph: 1\nconstants: {k: {file: ../weights.npy}}\noutputs: [k]\n",
+    "file-name": "dmlgraph: 1\nconstants: {k: {file: aux.npy}}\noutputs: [k]\n",
     "no-folder": 'dg.loads("{dmlgraph: 1, constants: {k: {file: weights.npy}}, outputs: [k]}")\n',
     "unknown-resource": """\
 import json
@@ -247,7 +248,7 @@ def told(example: str) -> list[dg.Problem] | str:
     """The problems that an example provokes; for a command, its output about them."""
     with folder():
         np.save("x.npy", np.zeros(2, np.float32))
-        pathlib.Path("graph.yaml").write_text(example if example.startswith("dmlgraph:") else GRAPH)
+        pathlib.Path("graph.yaml").write_text(example if example.startswith("dmlgraph:") else GRAPH, encoding="utf-8")
         if example.startswith("$"):
             return "".join(_said(line.removeprefix("$ ")) for line in example.splitlines())
         try:

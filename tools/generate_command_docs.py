@@ -18,7 +18,7 @@ from dmlgraph.cli import main
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "commands.md"
 
-BEFORE = pathlib.Path(__file__).with_name("commands.md").read_text()
+BEFORE = pathlib.Path(__file__).with_name("commands.md").read_text(encoding="utf-8")
 
 
 def page() -> str:
@@ -65,4 +65,4 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(), encoding="utf-8", newline="\n")

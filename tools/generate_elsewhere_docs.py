@@ -26,7 +26,7 @@ _TABLE = re.compile(r"^<!-- table: (\w+) -->$", re.MULTILINE)
 
 
 def page() -> str:
-    return _TABLE.sub(lambda found: "\n".join(TABLES[found[1]]()), FRAME.read_text())
+    return _TABLE.sub(lambda found: "\n".join(TABLES[found[1]]()), FRAME.read_text(encoding="utf-8"))
 
 
 def operators() -> Iterator[str]:
@@ -61,4 +61,4 @@ TABLES = {"operators": operators, "fields": _pairs(FIELDS), "members": _pairs(ME
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(), encoding="utf-8", newline="\n")

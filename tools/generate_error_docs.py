@@ -76,4 +76,4 @@ def _section(title: str, codes: Mapping[str, str]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(), encoding="utf-8", newline="\n")

@@ -107,4 +107,4 @@ def stubs() -> str:
 
 
 if __name__ == "__main__":
-    STUBS.write_text(stubs())
+    STUBS.write_text(stubs(), encoding="utf-8", newline="\n")

@@ -72,7 +72,7 @@ def definition(interface: str, result: str, name: str, types: str) -> str:
 
 
 def generate() -> str:
-    interfaces = {name: (parent, body) for name, parent, body in INTERFACE.findall(HEADER.read_text())}
+    interfaces = {name: (parent, body) for name, parent, body in INTERFACE.findall(HEADER.read_text(encoding="utf-8"))}
     text = PROLOGUE
     for interface in INTERFACES:
         chain = []
@@ -90,4 +90,4 @@ def generate() -> str:
 
 
 if __name__ == "__main__":
-    OUTPUT.write_text(generate())
+    OUTPUT.write_text(generate(), encoding="utf-8", newline="\n")

@@ -106,11 +106,13 @@ def enums_module(enums: list[dict[str, Any]], used: set[str]) -> str:
 
 
 def main(folder: pathlib.Path) -> None:
-    operators = json.loads((folder / "directml_operators.json").read_text())["operators"]
-    enums = json.loads((folder / "directml_enums.json").read_text())["enums"]
+    operators = json.loads((folder / "directml_operators.json").read_text(encoding="utf-8"))["operators"]
+    enums = json.loads((folder / "directml_enums.json").read_text(encoding="utf-8"))["enums"]
     used = {field["enum"] for operator in operators for field in operator["fields"] if field.get("enum")}
-    (PACKAGE / "data.json").write_text(operator_data(operators))
-    (PACKAGE / "directml_enums.py").write_text(enums_module(enums, used - {"DML_TENSOR_DATA_TYPE"}))
+    (PACKAGE / "data.json").write_text(operator_data(operators), encoding="utf-8", newline="\n")
+    (PACKAGE / "directml_enums.py").write_text(
+        enums_module(enums, used - {"DML_TENSOR_DATA_TYPE"}), encoding="utf-8", newline="\n"
+    )
 
 
 if __name__ == "__main__":

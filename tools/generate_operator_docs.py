@@ -81,4 +81,4 @@ if __name__ == "__main__":
     for stale in {path.name for path in PAGES.glob("*.md")} - set(made):
         (PAGES / stale).unlink()
     for name, text in made.items():
-        (PAGES / name).write_text(text)
+        (PAGES / name).write_text(text, encoding="utf-8", newline="\n")

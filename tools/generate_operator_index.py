@@ -88,5 +88,5 @@ def stub() -> str:
 
 
 if __name__ == "__main__":
-    (PACKAGE / "index.py").write_text(index())
-    (PACKAGE / "__init__.pyi").write_text(stub())
+    (PACKAGE / "index.py").write_text(index(), encoding="utf-8", newline="\n")
+    (PACKAGE / "__init__.pyi").write_text(stub(), encoding="utf-8", newline="\n")

@@ -100,7 +100,7 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield f"- What it does to the numbers: {rule.effect}."
     yield f"- {'On' if rule.default else 'Off'} by default.\n"
     source = f"rules/{rule.name}.yaml"
-    yield f"```yaml\n{(DOCS / source).read_text()}```\n"
+    yield f"```yaml\n{(DOCS / source).read_text(encoding='utf-8')}```\n"
     yield f"<!-- picture: {source} {rule.name} -->"
 
 
@@ -108,4 +108,4 @@ if __name__ == "__main__":
     unknown = {path.stem for path in (DOCS / "rules").glob("*.yaml")} ^ set(RULES)
     if unknown:
         raise SystemExit(f"docs/rules has too many, or no example, of {', '.join(sorted(unknown))}")
-    PAGE.write_text(page())
+    PAGE.write_text(page(), encoding="utf-8", newline="\n")

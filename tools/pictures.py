@@ -65,8 +65,8 @@ def readme_picture() -> str:
 
 
 if __name__ == "__main__":
-    README_PICTURE.write_text(readme_picture())
+    README_PICTURE.write_text(readme_picture(), encoding="utf-8", newline="\n")
     for path in DOCS.glob("*.md"):
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         if (renewed := with_mermaid(text)) != text:
-            path.write_text(renewed)
+            path.write_text(renewed, encoding="utf-8", newline="\n")

@@ -9,7 +9,9 @@ Exit status: 0 fine, 1 the graph or its data is wrong (or a device failed), 2 wr
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -72,6 +74,8 @@ def _without_traceback() -> Iterator[None]:
     except BrokenPipeError:  # the reader has gone, as with `| head`: click ends silently
         raise
     except OSError as error:
+        if sys.platform == "win32" and error.errno == errno.EINVAL and error.filename is None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None  # which Windows does not tell apart
         tell([Problem(what_failed(error), code="system")])
     except KeyboardInterrupt:
         if sys.stderr.isatty():

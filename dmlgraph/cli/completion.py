@@ -7,7 +7,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from dmlgraph.operators.registry import OPERATORS
 
-SHELLS = ("bash", "zsh", "fish")
+SHELLS = ("bash", "zsh", "fish", "powershell")
 
 
 @click.command()
@@ -24,6 +24,7 @@ def completion(ctx: click.Context, shell: str) -> None:
       dmlgraph completion bash > ~/.local/share/bash-completion/completions/dmlgraph
       dmlgraph completion zsh > "${fpath[1]}/_dmlgraph"
       dmlgraph completion fish > ~/.config/fish/completions/dmlgraph.fish
+      dmlgraph completion powershell >> $PROFILE
     """
     cls = get_completion_class(shell)
     assert cls is not None

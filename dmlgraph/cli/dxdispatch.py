@@ -7,6 +7,7 @@ import pathlib
 import click
 
 from dmlgraph.cli.options import FILE, ArrayFile, as_declared, parse_arrays, with_dims, writing
+from dmlgraph.cli.output import print_document
 
 OUTPUT = click.Path(dir_okay=False, path_type=pathlib.Path)
 
@@ -65,7 +66,7 @@ def import_(
 
     graph = reader.load(file, inputs=inputs, constants=constants, folder=folder)
     if output is None:
-        click.echo(document.dumps(graph), nl=False)
+        print_document(document.dumps(graph))
     else:
         with writing(output):
             document.save(graph, output)
@@ -105,7 +106,7 @@ def export(
     graph = document.load(file, dims=dims)
     arrays = as_declared(graph, inputs)
     if output is None:
-        click.echo(writer.dumps(graph, inputs=arrays), nl=False)
+        print_document(writer.dumps(graph, inputs=arrays))
     else:
         with writing(output):
             writer.save(graph, output, inputs=arrays)

@@ -8,6 +8,7 @@ import pathlib
 import click
 
 from dmlgraph.cli.options import writing
+from dmlgraph.files import check_name
 
 TEMPLATES = {
     "ramp": "fills and element-wise operators",
@@ -38,8 +39,10 @@ def new(file: pathlib.Path, template: str, force: bool) -> None:
     """
     text = importlib.resources.files("dmlgraph.cli").joinpath("templates", f"{template}.yaml").read_text("utf-8")
     try:
-        with writing(file), file.open("w" if force else "x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text.replace("FILE", str(file)))
+        with writing(file):
+            check_name(file)
+            with file.open("wb" if force else "xb") as stream:
+                stream.write(text.replace("FILE", str(file)).encode(errors="backslashreplace"))
     except FileExistsError:
         raise click.UsageError(f"'{file}' exists: use --force to replace it, or another name") from None
     click.echo(f"{file}: written; now: dmlgraph run {file}")

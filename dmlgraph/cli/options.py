@@ -20,6 +20,7 @@ from dmlgraph.errors import (
     Within,
     unknown_array,
 )
+from dmlgraph.plain_files import reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +69,7 @@ def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...])
             try:
                 arrays[name] = ArrayFile(file, read_array(file))
             except OSError as error:
-                raise DmlGraphError(f"cannot read '{file}': {error.strerror or error}", code="unreadable") from None
+                raise DmlGraphError(f"cannot read '{file}': {reason(error)}", code="unreadable") from None
             except ValueError as error:
                 raise DmlGraphError(f"'{file}' {error}", code="array-file") from None
     return arrays
@@ -166,7 +167,7 @@ def writing(path: pathlib.Path) -> Iterator[None]:
             raise
         folder = path.parent
         hint = None if folder.is_dir() else f"there is no folder '{folder}'"
-        raise DmlGraphError(f"cannot write '{path}': {error.strerror or error}", code="unwritable", hint=hint) from None
+        raise DmlGraphError(f"cannot write '{path}': {reason(error)}", code="unwritable", hint=hint) from None
 
 
 def complete_inputs(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array]:

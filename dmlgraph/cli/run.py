@@ -78,12 +78,14 @@ def run(
 def _save(results: Mapping[str, np.ndarray[Any, Any]], graph: Graph, folder: pathlib.Path) -> None:
     import numpy as np
 
-    from dmlgraph.document.arrays import file_name, to_stored
+    from dmlgraph.document.arrays import to_stored
+    from dmlgraph.file_names import FileNames
 
     folder.mkdir(parents=True, exist_ok=True)
+    names = FileNames()
     with NewFiles() as files:
         for name, array in results.items():
-            with writing(path := folder / f"{file_name(name)}.npy"), files.open(path) as stream:
+            with writing(path := folder / f"{names.take(name)}.npy"), files.open(path) as stream:
                 np.save(stream, to_stored(array, graph.outputs[name].dtype))
 
 

@@ -6,6 +6,8 @@ import json
 
 import click
 
+from dmlgraph.cli.output import print_document
+
 
 @click.command()
 def schema() -> None:
@@ -17,4 +19,4 @@ def schema() -> None:
     """
     from dmlgraph.document.schema import schema as make_schema
 
-    click.echo(json.dumps(make_schema(), indent=2, ensure_ascii=False))
+    print_document(json.dumps(make_schema(), indent=2, ensure_ascii=False) + "\n")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dmlgraph.cli.options import FILE, with_dims, writing
+from dmlgraph.cli.output import print_document
 from dmlgraph.errors import Within, plural
 from dmlgraph.files import write_text
 
@@ -75,6 +76,6 @@ def show(
             write_text(output, text)
         click.echo(f"{output}: {plural(len(text.encode()), 'byte', ',')}", err=True)
         return
-    click.echo(text, nl=False)
+    print_document(text)
     if sys.stdout.isatty():
         click.echo(f"for a picture: dmlgraph show {file} -o {file.stem}.svg, or .html", err=True)

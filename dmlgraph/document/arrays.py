@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import pathlib
-import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -24,14 +22,14 @@ from dmlgraph.errors import (
     shorten,
     suggestion,
 )
+from dmlgraph.file_names import spelled_otherwise, why_unportable
 from dmlgraph.memory import enough_memory
-from dmlgraph.plain_files import open_file
+from dmlgraph.plain_files import open_file, reason
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]
 
-LONGEST_FILE_NAME = 180  # bytes of a node's name in a file name, which may have 255 bytes
 # By version; the third differs from the second only for arrays that do not hold numbers.
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -73,6 +71,8 @@ def _check_length(stream: BinaryIO) -> None:
             shape, _, dtype = header(stream)
         except (MemoryError, RecursionError):  # of Python's parser
             raise ValueError("its header is nested too deeply") from None
+        if any(size < 0 for size in shape):  # some versions of NumPy read it as an empty array
+            raise ValueError(f"its shape {shape} has a negative size")
         whole = stream.tell() + math.prod(shape) * dtype.itemsize
         there = os.fstat(stream.fileno()).st_size
         if there < whole and not dtype.hasobject:
@@ -95,7 +95,7 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
         try:
             array = read_array(path)
         except OSError as error:
-            raise GraphError(f"cannot be read: {error.strerror or error}", code="unreadable", got=name) from None
+            raise GraphError(f"cannot be read: {reason(error)}", code="unreadable", got=name) from None
         except ValueError as error:
             hint = "save an array of numbers with numpy.save"
             raise GraphError(str(error), code="array-file", got=name, hint=hint) from None
@@ -106,7 +106,8 @@ def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
     """The path of a file in the document's folder.
 
     Raises:
-        GraphError: not a path, outside the folder, or no such file; its field is `file`.
+        GraphError: not a path, or not one that means the same on every system; outside the folder; or no such file.
+            Its field is `file`.
     """
     if not isinstance(name, str) or not name or "\0" in name:
         raise GraphError("must be the path of a .npy file", code="kind", field="file", got=name)
@@ -114,13 +115,23 @@ def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
         raise GraphError(
             "a document that is not a file has no folder for other files", code="no-folder", field="file", got=name
         )
+    rooted = pathlib.PurePosixPath(name).is_absolute() or pathlib.PureWindowsPath(name).drive
+    unportable = None if rooted else why_unportable(name)
+    if unportable is not None:
+        raise GraphError(
+            "is not a path that means the same on every system",
+            code="file-name",
+            field="file",
+            got=name,
+            hint=unportable,
+        )
     path = folder / name
     try:
-        inside = not pathlib.PurePath(name).is_absolute() and path.resolve().is_relative_to(folder.resolve())
+        inside = not rooted and path.resolve().is_relative_to(folder.resolve())
         is_file = inside and path.is_file()
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, or circular links
-        reason = getattr(error, "strerror", None) or "its links form a cycle"
-        raise GraphError(f"cannot be found: {reason}", code="unreadable", field="file", got=name) from None
+        said = reason(error) if isinstance(error, OSError) else "its links form a cycle"
+        raise GraphError(f"cannot be found: {said}", code="unreadable", field="file", got=name) from None
     if not inside:
         raise GraphError(
             "lies outside the document's folder",
@@ -133,20 +144,11 @@ def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
         near = suggestion(name, (each.name for each in sorted(folder.glob("*.npy"))))
         hint = near or f"looked in {'the folder of the graph file' if folder == pathlib.Path() else folder}"
         raise GraphError("there is no such file", code="unreadable", field="file", got=name, hint=hint)
+    real = spelled_otherwise(pathlib.PurePath(name), folder)
+    if real is not None:
+        advice = f"its name is '{real}'" if real else None
+        raise GraphError("there is no file with just this name", code="file-name", field="file", got=name, hint=advice)
     return path
-
-
-def file_name(name: str) -> str:
-    """A name as part of a file name; different names give different results.
-
-    Characters that a file system may refuse are escaped as in a URL: `encoder/w` becomes `encoder%2Fw`.  A digest
-    replaces the end of a name that is too long.
-    """
-    written = re.sub(r'[%/\\:*?"<>|]', lambda match: f"%{ord(match[0]):02X}", name)
-    if len(written.encode()) <= LONGEST_FILE_NAME:
-        return written
-    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
-    return f"{written.encode()[: LONGEST_FILE_NAME - 17].decode(errors='ignore')}~{digest}"
 
 
 def to_stored(array: Array, dtype: DataType) -> Array:

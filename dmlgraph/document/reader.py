@@ -33,7 +33,7 @@ from dmlgraph.nodes import may_have_output, readings, reference_hint
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.names import operator_hint
 from dmlgraph.operators.registry import find
-from dmlgraph.plain_files import read_file
+from dmlgraph.plain_files import read_file, reason
 
 FORMAT_VERSION = 1
 SECTIONS = ("dmlgraph", "name", "target", "allow", "dims", "inputs", "constants", "nodes", "outputs")
@@ -69,9 +69,7 @@ def read_text(path: pathlib.Path) -> str:
     try:
         return read_file(path).decode("utf-8-sig")
     except OSError as error:
-        raise DocumentError(
-            f"cannot read the file: {error.strerror or error}", code="unreadable", location=start
-        ) from None
+        raise DocumentError(f"cannot read the file: {reason(error)}", code="unreadable", location=start) from None
     except UnicodeDecodeError as error:
         raise DocumentError(
             f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", code="syntax", location=start

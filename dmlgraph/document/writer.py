@@ -13,10 +13,11 @@ import numpy as np
 import yaml
 
 from dmlgraph.dims import is_computed
-from dmlgraph.document.arrays import file_name, to_stored
+from dmlgraph.document.arrays import to_stored
 from dmlgraph.document.reader import FORMAT_VERSION
 from dmlgraph.document.tree import resolve
 from dmlgraph.errors import GraphError
+from dmlgraph.file_names import FileNames
 from dmlgraph.files import NewFiles
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
@@ -71,12 +72,20 @@ def _document(graph: Graph, stem: str) -> tuple[str, dict[str, np.ndarray[Any, A
             hint="save the graph before fusing",
         )
     files: dict[str, np.ndarray[Any, Any]] = {}
+    file_names = FileNames()
     sections: dict[str, dict[str, Any]] = {"inputs": {}, "constants": {}, "nodes": {}}
     for node in graph.nodes:
         if isinstance(node, InputNode):
             sections["inputs"][node.name] = _input(node)
         elif isinstance(node, ConstantNode):
-            sections["constants"][node.name] = _constant(node, stem, files)
+            fields: dict[str, Any] = {"dtype": str(node.desc.dtype), "sizes": list(node.desc.sizes)}
+            if node.desc.element_count <= INLINE_ELEMENTS:
+                fields["data"] = [Scalar.of(each, node.desc.dtype).plain for each in node.data.ravel()]
+            else:
+                file = f"{file_names.take(f'{stem}.{node.name}')}.npy"
+                files[file] = to_stored(node.data, node.desc.dtype)
+                fields = {"file": file} | fields
+            sections["constants"][node.name] = fields
         else:
             sections["nodes"][node.name] = _operator(graph, node)
     top: dict[str, Any] = {"dmlgraph": FORMAT_VERSION, "name": graph.name}
@@ -99,16 +108,6 @@ def _input(node: InputNode) -> dict[str, Any]:
     if desc["strides"] is not None:
         fields["strides"] = _plain(desc["strides"])
     return fields | ({"owned": True} if desc["owned"] else {})
-
-
-def _constant(node: ConstantNode, stem: str, files: dict[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
-    dtype, sizes = str(node.desc.dtype), list(node.desc.sizes)
-    if node.desc.element_count <= INLINE_ELEMENTS:
-        data = [Scalar.of(each, node.desc.dtype).plain for each in node.data.ravel()]
-        return {"dtype": dtype, "sizes": sizes, "data": data}
-    name = f"{stem}.{file_name(node.name)}.npy"
-    files[name] = to_stored(node.data, node.desc.dtype)
-    return {"file": name, "dtype": dtype, "sizes": sizes}
 
 
 def _operator(graph: Graph, node: OperatorNode) -> dict[str, Any]:

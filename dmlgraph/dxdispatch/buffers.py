@@ -14,7 +14,7 @@ from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.descs import at, number, read_tensor
 from dmlgraph.dxdispatch.names import DATA_TYPE, enumerator
 from dmlgraph.errors import MOST_PROBLEMS, Gathered, OperatorError, Problem, Within, plural
-from dmlgraph.plain_files import read_file
+from dmlgraph.plain_files import read_file, reason
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
@@ -220,7 +220,7 @@ def _file(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _I
                     raise OperatorError("the file holds another data type", code="dtype", got=name, allowed=str(dtype))
                 dtype, content = found, np.frombuffer(array.tobytes(), np.uint8)
         except OSError as error:
-            raise OperatorError(f"cannot be read: {error.strerror or error}", code="unreadable", got=name) from None
+            raise OperatorError(f"cannot be read: {reason(error)}", code="unreadable", got=name) from None
         if not len(content):
             raise OperatorError("the file is empty", code="empty-file", got=name)
     return _known(dtype, content)

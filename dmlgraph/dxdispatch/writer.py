@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.document.arrays import file_name
 from dmlgraph.document.writer import INLINE_ELEMENTS
 from dmlgraph.dxdispatch.binding import same_addresses
 from dmlgraph.dxdispatch.buffers import sequence
@@ -17,6 +16,7 @@ from dmlgraph.dxdispatch.fields import members, plain_number, tensor
 from dmlgraph.dxdispatch.names import operator_type
 from dmlgraph.dxdispatch.text import layout
 from dmlgraph.errors import BindingError, GraphError, Within, unknown_array
+from dmlgraph.file_names import FileNames
 from dmlgraph.files import NewFiles
 from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
@@ -76,6 +76,7 @@ class _Writer:
         self.dispatchables: dict[str, Any] = {}
         self.commands: list[Any] = []
         self._free_resources, self._free_dispatchables = FreeNames(), FreeNames()
+        self._file_names = FileNames()
         self.buffers: dict[tuple[str, int], str] = {}  # the resource of each value
         self.outputs: dict[tuple[str, int], str] = {}  # operator outputs that are graph outputs → their first name
         for name, value in graph.outputs.items():
@@ -137,7 +138,7 @@ class _Writer:
             if generated is not None:
                 return generated
             if self.files is not None:
-                file = f"{self.stem}.{file_name(name)}.npy"
+                file = f"{self._file_names.take(f'{self.stem}.{name}')}.npy"
                 self.files[file] = values
                 return {"sourcePath": file}
         return [plain_number(Scalar.of(each, dtype)) for each in values]

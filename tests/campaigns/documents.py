@@ -16,7 +16,6 @@ import math
 import pathlib
 import random
 import re
-import resource
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -430,16 +429,25 @@ def one_case(seed: int) -> str | None:
 def check(each: Document, folder: pathlib.Path) -> str | None:
     """Reads a document; returns what is wrong with that, or None."""
     megabytes = len(each.content) / 1e6
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    memory = _most_kilobytes()
     begin = time.process_time()
     problem = _read(each, folder)
     seconds = time.process_time() - begin
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1e3
+    grown = (_most_kilobytes() - memory) / 1e3
     if problem is None and seconds > SECONDS + SECONDS_PER_MEGABYTE * megabytes:
         return f"took {seconds:.1f} s"
     if problem is None and grown > MEGABYTES + MEGABYTES_PER_MEGABYTE * megabytes:
         return f"took {grown:.0f} MB"
     return problem
+
+
+def _most_kilobytes() -> int:
+    """The most memory this process had at once; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _read(each: Document, folder: pathlib.Path) -> str | None:

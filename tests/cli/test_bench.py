@@ -30,7 +30,7 @@ outputs: [y]
 @pytest.fixture(autouse=True)
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "chain.yaml").write_text(CHAIN)
+    (tmp_path / "chain.yaml").write_text(CHAIN, encoding="utf-8")
     return tmp_path
 
 
@@ -75,7 +75,7 @@ def test_the_reference_tells_operator_share_and_bytes_of_every_node() -> None:
 def test_of_many_nodes_the_slowest_are_shown_and_the_others_summed(folder: pathlib.Path) -> None:
     nodes = "".join(f"  n{i}: {{op: sqrt, input: {f'n{i - 1}' if i else 'x'}}}\n" for i in range(30))
     head = "dmlgraph: 1\ninputs:\n  x: {dtype: float32, sizes: [8]}\nnodes:\n"
-    (folder / "long.yaml").write_text(f"{head}{nodes}outputs: [n29]\n")
+    (folder / "long.yaml").write_text(f"{head}{nodes}outputs: [n29]\n", encoding="utf-8")
     result = call("long.yaml", "--device", "reference", "--repeats", "1")
     rows = result.stdout.split("\n\n")[1].splitlines()
     assert len(rows) == 1 + 20 + 1
@@ -107,7 +107,7 @@ def test_dims_and_json(folder: pathlib.Path) -> None:
 def test_the_trace_is_written() -> None:
     result = call("chain.yaml", "--device", "reference", "--repeats", "4", "--trace", "trace.json", "--no-fuse")
     assert result.exit_code == 0
-    events = json.loads(pathlib.Path("trace.json").read_text())["traceEvents"]
+    events = json.loads(pathlib.Path("trace.json").read_text(encoding="utf-8"))["traceEvents"]
     names = [event["name"] for event in events if event["ph"] == "X"]
     assert names.count("run") == 4
     assert names[-3:] == ["root", "sum", "y"]

@@ -29,7 +29,7 @@ odd.yaml:4:3: warning[unused-input]: node 'forgotten': the input is never read
 @pytest.fixture(autouse=True)
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "odd.yaml").write_text(ODD)
+    (tmp_path / "odd.yaml").write_text(ODD, encoding="utf-8")
     return tmp_path
 
 
@@ -51,7 +51,7 @@ def test_strict_makes_failures_of_warnings() -> None:
 
 
 def test_strict_has_nothing_against_a_graph_without_warnings(folder: pathlib.Path) -> None:
-    (folder / "fine.yaml").write_text(ODD.replace("outputs: [x,", "outputs: [x, forgotten,"))
+    (folder / "fine.yaml").write_text(ODD.replace("outputs: [x,", "outputs: [x, forgotten,"), encoding="utf-8")
     result = call("check", "--strict", "fine.yaml")
     assert (result.exit_code, result.stderr) == (0, "")
 
@@ -60,7 +60,8 @@ def test_strict_has_nothing_against_a_graph_without_warnings(folder: pathlib.Pat
 def test_other_commands_warn_on_stderr_and_go_on(command: str, folder: pathlib.Path) -> None:
     (folder / "odd.yaml").write_text(
         "dmlgraph: 1\ndims: {N: 1}\nnodes:\n"
-        "  y: {op: fill_value_constant, output: {dtype: float32, sizes: [2]}, value: 1}\noutputs: [y]\n"
+        "  y: {op: fill_value_constant, output: {dtype: float32, sizes: [2]}, value: 1}\noutputs: [y]\n",
+        encoding="utf-8",
     )
     result = call(command, "odd.yaml")
     assert result.exit_code == 0
@@ -70,7 +71,9 @@ def test_other_commands_warn_on_stderr_and_go_on(command: str, folder: pathlib.P
 
 def test_allowed_warnings_are_neither_told_nor_counted(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "odd.yaml"
-    path.write_text(ODD.replace("dmlgraph: 1\n", "dmlgraph: 1\nallow: [unused-input, unused-node, unused-dim]\n"))
+    path.write_text(
+        ODD.replace("dmlgraph: 1\n", "dmlgraph: 1\nallow: [unused-input, unused-node, unused-dim]\n"), encoding="utf-8"
+    )
     result = CliRunner().invoke(main, ["check", "--strict", str(path)])
     assert (result.exit_code, result.stderr) == (0, "")
 

@@ -39,7 +39,7 @@ TWICE, ONCE = np.float32(3 + 3 * 2.0**-11), np.float32(3 + 3 * 2.0**-11 + 2.0**-
 @pytest.fixture(autouse=True)
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "scaled.yaml").write_text(SCALED)
+    (tmp_path / "scaled.yaml").write_text(SCALED, encoding="utf-8")
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "w.npy", W)
     return tmp_path

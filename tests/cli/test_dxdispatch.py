@@ -31,7 +31,7 @@ PLAIN = {"DataType": "FLOAT32", "Sizes": [2]}
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     """A folder with graph.yaml, model.json and x.npy, in which the commands run."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "graph.yaml").write_text(GRAPH)
+    (tmp_path / "graph.yaml").write_text(GRAPH, encoding="utf-8")
     np.save(tmp_path / "x.npy", np.array([1, 2], np.float32))
     model = {
         "resources": {
@@ -44,7 +44,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
             {"type": "print", "resource": "y"},
         ],
     }
-    (tmp_path / "model.json").write_text(json.dumps(model, indent=1))
+    (tmp_path / "model.json").write_text(json.dumps(model, indent=1), encoding="utf-8")
     return tmp_path
 
 
@@ -68,8 +68,8 @@ def test_import_writes_a_graph_file_with_the_inputs_that_are_asked_for(folder: p
 
 
 def test_import_tells_mistakes_with_their_places(folder: pathlib.Path):
-    text = (folder / "model.json").read_text().replace("ACTIVATION_RELU", "ACTIVATION_RELUU")
-    (folder / "model.json").write_text(text)
+    text = (folder / "model.json").read_text(encoding="utf-8").replace("ACTIVATION_RELU", "ACTIVATION_RELUU")
+    (folder / "model.json").write_text(text, encoding="utf-8")
     line = next(index for index, each in enumerate(text.splitlines(), 1) if "RELUU" in each)
     result = call("import", "model.json")
     assert result.exit_code == 1
@@ -87,7 +87,7 @@ def test_export_prints_a_model(folder: pathlib.Path):  # noqa: ARG001 - where it
 
 def test_export_and_import_give_the_graph_again(folder: pathlib.Path):
     assert call("export", "graph.yaml", "--input", "x=x.npy", "-o", "out.json").exit_code == 0
-    assert json.loads((folder / "out.json").read_text())["resources"]["x"]["initialValues"] == [1, 2]
+    assert json.loads((folder / "out.json").read_text(encoding="utf-8"))["resources"]["x"]["initialValues"] == [1, 2]
     assert call("import", "out.json", "--input", "x", "-o", "again.yaml").exit_code == 0
     graph = dg.load(folder / "again.yaml")
     assert graph.compile("reference").run({"x": np.array([1, 2], np.float32)})["y"].tolist() == [1.5, 2.5]

@@ -46,11 +46,11 @@ sys.exit({function}())
 @pytest.fixture
 def script(tmp_path: pathlib.Path) -> pathlib.Path:
     """A script that runs the function that pyproject.toml names as the command."""
-    entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["dmlgraph"]
+    entry = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]["dmlgraph"]
     module, _, function = entry.partition(":")
     path = tmp_path / "script.py"
-    path.write_text(SCRIPT.format(module=module, function=function))
-    (tmp_path / "g.yaml").write_text(GRAPH)
+    path.write_text(SCRIPT.format(module=module, function=function), encoding="utf-8")
+    (tmp_path / "g.yaml").write_text(GRAPH, encoding="utf-8")
     return path
 
 
@@ -70,7 +70,7 @@ def interrupted(script: pathlib.Path, arguments: list[str], seconds: float) -> t
 
 def ended(script: pathlib.Path, code: str) -> tuple[int, str]:
     """The exit status and the standard error of a script that interrupts itself."""
-    script.write_text(textwrap.dedent(code))
+    script.write_text(textwrap.dedent(code), encoding="utf-8")
     run = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, timeout=120, check=False)
     return run.returncode, run.stderr
 
@@ -156,7 +156,7 @@ def test_where_it_is_ignored_it_stays_so(script: pathlib.Path) -> None:
     """As a shell ignores it for a script's background commands."""
     code = "import signal, runpy, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); runpy.run_path(sys.argv[1])"
     ignoring = script.with_name("ignoring.py")
-    ignoring.write_text(f"{code.replace('sys.argv[1]', repr(str(script)))}\n")
+    ignoring.write_text(f"{code.replace('sys.argv[1]', repr(str(script)))}\n", encoding="utf-8")
     assert interrupted(ignoring, ["check", "g.yaml"], 0.2) == (0, "")
 
 

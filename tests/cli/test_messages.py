@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import pty
 import subprocess
 import sys
 
@@ -120,7 +119,9 @@ def test_no_character_reaches_the_terminal_that_could_command_it() -> None:
 
 def check(folder: pathlib.Path, **environment: str) -> str:
     """What `dmlgraph check` prints about a broken file on a terminal."""
-    (folder / "g.yaml").write_text("dmlgraph: 1\noutputs: [y]\n")
+    (folder / "g.yaml").write_text("dmlgraph: 1\noutputs: [y]\n", encoding="utf-8")
+    import pty  # POSIX only
+
     ours, theirs = pty.openpty()
     command = [sys.executable, "-P", "-m", "dmlgraph.cli", "check", "g.yaml"]
     kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}

@@ -59,11 +59,11 @@ def test_the_input_a_template_speaks_of_can_take_its_constants_place() -> None:
 
 
 def test_a_file_is_replaced_only_by_force() -> None:
-    pathlib.Path("mine.yaml").write_text("precious")
+    pathlib.Path("mine.yaml").write_text("precious", encoding="utf-8")
     refused = call("new", "mine.yaml")
     assert refused.exit_code == 2
     assert "'mine.yaml' exists" in refused.stderr
-    assert pathlib.Path("mine.yaml").read_text() == "precious"
+    assert pathlib.Path("mine.yaml").read_text(encoding="utf-8") == "precious"
     assert call("new", "mine.yaml", "--force").exit_code == 0
     assert dg.load("mine.yaml").name == "ramp_times_x"
 
@@ -71,4 +71,4 @@ def test_a_file_is_replaced_only_by_force() -> None:
 def test_a_folder_that_is_not_there_is_an_error() -> None:
     result = call("new", "none/graph.yaml")
     assert result.exit_code == 1
-    assert "none/graph.yaml" in result.stderr
+    assert str(pathlib.Path("none/graph.yaml")) in result.stderr

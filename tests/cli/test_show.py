@@ -28,7 +28,7 @@ outputs: [y]
 @pytest.fixture
 def file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "graph.yaml").write_text(GRAPH)
+    (tmp_path / "graph.yaml").write_text(GRAPH, encoding="utf-8")
     return "graph.yaml"
 
 
@@ -87,7 +87,7 @@ def test_wrong_usage(file: str, arguments: tuple[str, ...], message: str) -> Non
 
 
 def test_a_broken_file_and_a_folder_that_is_not_there(file: str) -> None:
-    pathlib.Path("broken.yaml").write_text(GRAPH.replace("gemm", "gem"))
+    pathlib.Path("broken.yaml").write_text(GRAPH.replace("gemm", "gem"), encoding="utf-8")
     result = show("broken.yaml")
     assert result.exit_code == 1
     assert "gemm" in result.stderr

@@ -32,7 +32,7 @@ def errors(validator: jsonschema.Draft202012Validator, text: str) -> list[str]:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.yaml")), ids=lambda path: path.stem)
 def test_examples_are_valid(validator: jsonschema.Draft202012Validator, path: pathlib.Path):
-    assert errors(validator, path.read_text()) == []
+    assert errors(validator, path.read_text(encoding="utf-8")) == []
 
 
 def test_every_operator_is_known_by_both_names():

@@ -121,7 +121,7 @@ def run(text: str, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         if block.note == "not run":
             continue
         if block.title is not None:
-            pathlib.Path(block.title).write_text(block.text)
+            pathlib.Path(block.title).write_text(block.text, encoding="utf-8")
         match block.language:
             case "python":
                 yield Answer(block, block.output or "", _printed(block, names))
@@ -142,7 +142,7 @@ def _printed(block: Block, names: dict[str, Any]) -> str:
 
 def _run_graph(block: Block) -> None:
     path = pathlib.Path(block.title or "graph.yaml")
-    path.write_text(block.text)
+    path.write_text(block.text, encoding="utf-8")
     if block.note == "refused":
         with pytest.raises(dg.DmlGraphError):
             dg.load(path)
@@ -172,7 +172,7 @@ def _commands(block: Block) -> Iterator[Answer]:
         status = result.exit_code
         printed = result.output
         if file is not None:
-            pathlib.Path(file).write_text(result.stdout)
+            pathlib.Path(file).write_text(result.stdout, encoding="utf-8")
             printed = ""
         yield Answer(block, shown, _without_folder(printed), command)
 

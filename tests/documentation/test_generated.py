@@ -25,7 +25,7 @@ from dmlgraph.levels import FeatureLevel
 from dmlgraph.passes import RULES
 from dmlgraph.tensor import DataType
 
-PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in paths()}
+PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in paths()}
 
 
 @pytest.mark.usefixtures("directml_path")  # some errors are DirectML's
@@ -35,7 +35,7 @@ PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in paths()
     ids=lambda each: each.__name__,
 )
 def test_pages_are_up_to_date(script) -> None:
-    assert script.PAGE.read_text() == script.page(), f"python tools/{script.__name__}.py makes it anew"
+    assert script.PAGE.read_text(encoding="utf-8") == script.page(), f"python tools/{script.__name__}.py makes it anew"
 
 
 @pytest.mark.parametrize("name", [name for name, text in PAGES.items() if "<!-- picture:" in text])
@@ -44,8 +44,10 @@ def test_pictures_are_up_to_date(name: str) -> None:
 
 
 def test_the_picture_of_the_readme_is_up_to_date() -> None:
-    assert pictures.README_PICTURE.read_text() == pictures.readme_picture(), "python tools/pictures.py draws it anew"
-    assert f"](docs/{pictures.README_PICTURE.name})" in (ROOT / "README.md").read_text()
+    assert pictures.README_PICTURE.read_text(encoding="utf-8") == pictures.readme_picture(), (
+        "python tools/pictures.py draws it anew"
+    )
+    assert f"](docs/{pictures.README_PICTURE.name})" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_command_is_in_the_first_table_of_the_commands() -> None:
@@ -82,8 +84,10 @@ def test_the_format_page_has_every_key_data_type_and_level() -> None:
 
 
 def test_every_hresult_that_has_a_name_is_explained() -> None:
-    values = dict(re.findall(r"HRESULT (\w+) = hresult\((0x\w+)\)", (ROOT / "native/abi/base.h").read_text()))
-    named = re.findall(r"\{(\w+), \"\1\"\}", (ROOT / "native/directml/error.cpp").read_text())
+    values = dict(
+        re.findall(r"HRESULT (\w+) = hresult\((0x\w+)\)", (ROOT / "native/abi/base.h").read_text(encoding="utf-8"))
+    )
+    named = re.findall(r"\{(\w+), \"\1\"\}", (ROOT / "native/directml/error.cpp").read_text(encoding="utf-8"))
     assert len(named) > 15
     for name in set(named) - {"S_OK", "E_ABORT"}:
         assert f"| `{values[name]}` | `{name}` |" in PAGES["troubleshooting.md"]
@@ -106,11 +110,11 @@ def test_links_lead_to_files_that_are_there(name: str, link: str) -> None:
     path = (page.parent / target) if target else page
     assert path.exists()
     if anchor:
-        headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+        headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_the_site_names_every_page() -> None:
-    listed = re.findall(r"^ +- (?:.*\[)?([\w/]+\.md)", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    listed = re.findall(r"^ +- (?:.*\[)?([\w/]+\.md)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     written = {name for name in PAGES if pathlib.PurePath(name).parent.name != "operators"}
     assert set(listed) - {"examples/README.md", "operators/README.md"} == written

@@ -15,7 +15,7 @@ PATHS = {path.relative_to(pages.DOCS).as_posix(): path for path in pages.paths()
 def test_blocks_run_and_print_what_is_shown(
     name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    text = PATHS[name].read_text()
+    text = PATHS[name].read_text(encoding="utf-8")
     if "directml:software" in text:
         request.getfixturevalue("directml_path")
     for answer in pages.run(text, tmp_path, monkeypatch):
@@ -24,7 +24,7 @@ def test_blocks_run_and_print_what_is_shown(
 
 @pytest.mark.parametrize("name", PATHS)
 def test_every_block_says_what_it_is(name: str) -> None:
-    for block in pages.blocks(PATHS[name].read_text()):
+    for block in pages.blocks(PATHS[name].read_text(encoding="utf-8")):
         assert block.language in pages.LANGUAGES, f"line {block.line}"
 
 

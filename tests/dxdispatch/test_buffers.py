@@ -156,7 +156,7 @@ def test_a_wrong_file_is_refused(tmp_path: pathlib.Path, initial: str, message: 
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
     np.save(tmp_path / "half.npy", np.zeros(2, np.float16))
     np.save(tmp_path.parent / "a.npy", np.zeros(2, np.float32))
-    (tmp_path / "text.npy").write_text("text")
+    (tmp_path / "text.npy").write_text("text", encoding="utf-8")
     (tmp_path / "empty.dat").write_bytes(b"")
     with pytest.raises(OperatorError) as caught:
         read(of("FLOAT32", initial), tmp_path)

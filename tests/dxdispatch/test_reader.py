@@ -73,7 +73,9 @@ def test_a_buffer_of_zeros_can_be_a_constant():
 
 def test_a_file_beside_the_model_holds_a_constant(tmp_path: pathlib.Path):
     np.save(tmp_path / "x.npy", np.array([1, -1, 2, -2], np.float32))
-    (tmp_path / "my model.json").write_text(relu_of('"x": {"initialValues": {"sourcePath": "x.npy"}}'))
+    (tmp_path / "my model.json").write_text(
+        relu_of('"x": {"initialValues": {"sourcePath": "x.npy"}}'), encoding="utf-8"
+    )
     graph = dg.load_dxdispatch(tmp_path / "my model.json")
     assert graph.name == "my model"
     assert run(graph) == {"y": [1, 0, 2, 0]}
@@ -82,7 +84,9 @@ def test_a_file_beside_the_model_holds_a_constant(tmp_path: pathlib.Path):
 def test_files_are_looked_for_in_the_folder_that_is_given(tmp_path: pathlib.Path):
     np.save(tmp_path / "x.npy", np.array([1, -1, 2, -2], np.float32))
     (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "m.json").write_text(relu_of('"x": {"initialValues": {"sourcePath": "x.npy"}}'))
+    (tmp_path / "models" / "m.json").write_text(
+        relu_of('"x": {"initialValues": {"sourcePath": "x.npy"}}'), encoding="utf-8"
+    )
     assert run(dg.load_dxdispatch(tmp_path / "models" / "m.json", folder=tmp_path)) == {"y": [1, 0, 2, 0]}
     with pytest.raises(DocumentError, match="there is no such file"):
         dg.load_dxdispatch(tmp_path / "models" / "m.json")

@@ -162,7 +162,9 @@ def test_a_constant_is_written_as_short_as_it_can_be(data: Any, expected: tuple[
 def test_many_different_numbers_go_into_a_file_beside_the_model(tmp_path: pathlib.Path):
     graph = constant((RAMP * RAMP).reshape(4, 25).astype(np.float16))
     dg.save_dxdispatch(graph, tmp_path / "m.json")
-    assert json.loads((tmp_path / "m.json").read_text())["resources"]["k"]["initialValues"] == {"sourcePath": "m.k.npy"}
+    assert json.loads((tmp_path / "m.json").read_text(encoding="utf-8"))["resources"]["k"]["initialValues"] == {
+        "sourcePath": "m.k.npy"
+    }
     assert bits(load(tmp_path / "m.json")) == bits(graph)
 
 

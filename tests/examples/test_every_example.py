@@ -92,7 +92,7 @@ def test_the_graph_is_legal_at_a_level_most_systems_have(name: str):
 
 
 def test_the_page_lists_every_file():
-    page = (EXAMPLES / "README.md").read_text()
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"\(([\w/]+)\.(yaml|py)\)", page)
     assert sorted(name for name, kind in listed if kind == "yaml") == NAMES
     assert sorted({name for name, kind in listed if kind == "py"}) == SCRIPTS
@@ -114,7 +114,7 @@ def copy(tmp_path: pathlib.Path) -> pathlib.Path:
 
 def command(name: str) -> tuple[list[str], str]:
     """The arguments of the command in a file's comment, and the output below it."""
-    ((line, shown),) = COMMAND.findall((EXAMPLES / f"{name}.yaml").read_text())
+    ((line, shown),) = COMMAND.findall((EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8"))
     arguments = shlex.split(line)
     return arguments if "--output-dir" in arguments else [*arguments, "--output-dir", "results"], shown
 

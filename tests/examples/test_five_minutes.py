@@ -26,7 +26,7 @@ def commands(text: str) -> list[str]:
 
 def readme_commands() -> list[str]:
     """The commands of the README's shell and console blocks, in order."""
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
     lines: list[str] = []
     for language, block in re.findall(r"^```(sh|console)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         typed = block.splitlines() if language == "sh" else re.findall(r"^\$ (.*)$", block, re.MULTILINE)
@@ -35,7 +35,7 @@ def readme_commands() -> list[str]:
 
 
 def test_the_script_has_what_the_readme_says_and_nothing_else() -> None:
-    said, typed = iter(readme_commands()), commands(SCRIPT.read_text())
+    said, typed = iter(readme_commands()), commands(SCRIPT.read_text(encoding="utf-8"))
     assert len(typed) >= 9
     for command in typed:
         assert command in said, f"the README does not say, or not in this place: {command}"
@@ -70,7 +70,7 @@ def test_a_newcomer_runs_sees_breaks_mends_and_runs_on_directml(copy: pathlib.Pa
         assert line in done.stdout.splitlines()
     assert "device: directml:software (asked for as 'directml:software')" in done.stderr
     (folder,) = (pathlib.Path(line.removeprefix("done, in ")) for line in done.stdout.splitlines()[-1:])
-    assert (folder / "ramp.svg").read_text() == (ROOT / "docs" / "ramp.svg").read_text()
+    assert (folder / "ramp.svg").read_text(encoding="utf-8") == (ROOT / "docs" / "ramp.svg").read_text(encoding="utf-8")
 
 
 def test_the_script_fails_where_something_does(copy: pathlib.Path) -> None:

@@ -63,7 +63,7 @@ class Declarations:
 
 
 def declarations(header: str) -> Declarations:
-    text = (NATIVE / "abi" / f"{header}.h").read_text()
+    text = (NATIVE / "abi" / f"{header}.h").read_text(encoding="utf-8")
     text = re.sub(r"//[^\n]*", "", text)
     text = re.sub(r"#define .*?[^\\]\n", "", text, flags=re.S)
     structs: dict[str, list[str]] = {}
@@ -83,7 +83,7 @@ def declarations(header: str) -> Declarations:
 
 
 def scope(header: str, enum: str) -> str:
-    scoped = f"enum class {enum} " in (NATIVE / "abi" / f"{header}.h").read_text()
+    scoped = f"enum class {enum} " in (NATIVE / "abi" / f"{header}.h").read_text(encoding="utf-8")
     return f"{enum}::" if scoped else ""
 
 
@@ -160,7 +160,7 @@ def test_headers_agree_on_linux(header: str, tmp_path: Path) -> None:
     require_headers(header)
     compiler = require_compiler("g++")
     source = tmp_path / "compare.cpp"
-    source.write_text("#include <wsl/winadapter.h>\n" + comparison(header))
+    source.write_text("#include <wsl/winadapter.h>\n" + comparison(header), encoding="utf-8")
     folders = [f"-isystem{INCLUDE / name}" for name in (".", "directx", "wsl/stubs")]
     run([compiler, *COMPARE, *folders, str(source), "-o", str(tmp_path / "compare")])
     lines = run([str(tmp_path / "compare")]).splitlines()
@@ -174,10 +174,12 @@ def test_iids_agree(header: str) -> None:
     official = {
         name: iid
         for file in OFFICIAL[header]
-        for iid, name in re.findall(r'\("([0-9a-fA-F-]{36})"\)\s+(\w+)\s*:', (INCLUDE / file).read_text())
+        for iid, name in re.findall(
+            r'\("([0-9a-fA-F-]{36})"\)\s+(\w+)\s*:', (INCLUDE / file).read_text(encoding="utf-8")
+        )
     }
     official["ID3DBlob"] = official.get("ID3D10Blob", "")  # one interface under two names
-    text = (NATIVE / "abi" / f"{header}.h").read_text()
+    text = (NATIVE / "abi" / f"{header}.h").read_text(encoding="utf-8")
     ours = re.findall(r'^struct (\w+) : \w+ \{\s+static constexpr IID iid = guid\("([^"]+)"\)', text, flags=re.M)
     assert {name for name, _ in ours} == set(declarations(header).interfaces)
     assert [(name, iid, official[name]) for name, iid in ours if official[name].lower() != iid] == []
@@ -189,7 +191,7 @@ def test_headers_agree_on_windows(header: str, tmp_path: Path) -> None:
     compiler = require_compiler(MINGW)
     (tmp_path / "directx").symlink_to(INCLUDE / "directx")  # the rest of the folder is not for Windows
     source = tmp_path / "compare.cpp"
-    source.write_text("#include <windows.h>\n" + comparison(header))
+    source.write_text("#include <windows.h>\n" + comparison(header), encoding="utf-8")
     annotation = "-D_Maybenull_="  # this compiler's system headers lack it
     run([compiler, *COMPARE, annotation, "-fsyntax-only", f"-isystem{tmp_path}", str(source)])
 
@@ -200,7 +202,7 @@ def test_every_part_is_compared() -> None:
         header: [len(part) for part in (found.structs, found.enums, found.interfaces)]
         for header, found in ((header, declarations(header)) for header in OFFICIAL)
     }
-    text = {header: (NATIVE / "abi" / f"{header}.h").read_text() for header in OFFICIAL}
+    text = {header: (NATIVE / "abi" / f"{header}.h").read_text(encoding="utf-8") for header in OFFICIAL}
     for header, (structs, enums, interfaces) in counts.items():
         assert structs + interfaces == len(re.findall(r"^struct \w+(?: : \w+)? \{", text[header], flags=re.M))
         assert enums <= len(re.findall(r"^enum ", text[header], flags=re.M))
@@ -209,7 +211,7 @@ def test_every_part_is_compared() -> None:
 
 
 def reference(part: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(ENUMS.read_text())[part]
+    found: list[dict[str, Any]] = json.loads(ENUMS.read_text(encoding="utf-8"))[part]
     return found
 
 
@@ -232,7 +234,7 @@ def test_directml_agrees_with_reference(tmp_path: Path) -> None:
         assert methods == own
         lines.append(f'static_assert({name}::iid == guid("{interfaces[name]["iid"]}"));')
     source = tmp_path / "compare.cpp"
-    source.write_text("\n".join(lines))
+    source.write_text("\n".join(lines), encoding="utf-8")
     run([require_compiler("g++"), *WARNINGS, "-fsyntax-only", f"-I{NATIVE}", str(source)])
 
 

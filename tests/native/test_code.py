@@ -53,6 +53,22 @@ def test_functions_are_short(path: pathlib.Path) -> None:
     assert [(name, length) for name, length in found if length > LONGEST] == []
 
 
+# Of the C library's mathematics, what gives the same bits everywhere: each is one instruction, or exact by definition.
+SAME_EVERYWHERE = {"sqrt", "sqrtf", "fma", "fmaf", "rintf", "truncf", "floorf"}
+
+
+def test_kernels_compute_functions_themselves() -> None:
+    for path in sorted(CPU.glob("kernels/*")):
+        called = set(re.findall(r"(?<![\w:>])::([a-z0-9]+)\(", path.read_text(encoding="utf-8")))
+        assert called <= SAME_EVERYWHERE | {"memcpy", "memmove", "memset"}, path
+
+
+@pytest.mark.parametrize("path", sorted(CPU.glob("*/*.[ch]*")), ids=lambda path: path.name)
+def test_what_compilers_have_different_names_for_is_in_one_header(path: pathlib.Path) -> None:
+    text = path.read_text(encoding="utf-8").replace("__builtin_bit_cast", "")  # GCC, Clang and MSVC have it
+    assert re.findall(r"_MSC_VER|__GNUC__|__clang__|__builtin_\w+|__attribute__|__declspec|__asm\w*", text) == []
+
+
 def test_every_file_that_the_readme_names_exists() -> None:
     text = (CPU / "README.md").read_text(encoding="utf-8")
     names = [name for name in re.findall(r"`([^`\s]+)`", text) if re.search(r"/|\.(cpp|h|py|md)$", name)]

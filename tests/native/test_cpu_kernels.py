@@ -139,6 +139,20 @@ def test_large_angles_are_reduced_exactly(opcode: str, level: str) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_logarithms_of_doubles_are_within_one_unit(level: str) -> None:
+    random = np.random.default_rng(5)
+    x = random.integers(0, 1 << 63, 30_000).view(np.float64)
+    special = [0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, -1.0, -1e-320, 5e-324, 1e-310, 2.0**-1022, 1.7e308]
+    x = np.concatenate([x, 1 + random.normal(size=10_000) * 1e-3, np.array(special)])
+    with np.errstate(all="ignore"):
+        expected = np.log(x)
+        got = apply("LOG", [x], DataType.FLOAT64, DataType.FLOAT64, level=level)
+        off = np.abs(got - expected) / np.spacing(np.abs(expected))
+    same = (got == expected) | (np.isnan(got) & np.isnan(expected))
+    assert (same | (off <= 1)).all()
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_powers_are_within_one_unit(level: str) -> None:
     random = np.random.default_rng(2)
     base = np.exp(random.uniform(-80, 80, 30_000)).astype(np.float32)

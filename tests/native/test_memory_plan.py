@@ -55,7 +55,7 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planner]:
     if compiler is None:
         pytest.skip("there is no C++ compiler")
     folder = tmp_path_factory.mktemp("plan")
-    (folder / "main.cpp").write_text(PROGRAM)
+    (folder / "main.cpp").write_text(PROGRAM, encoding="utf-8")
     sources = [folder / "main.cpp", NATIVE / "directml" / "memory_plan.cpp"]
     subprocess.run([compiler, "-std=c++20", f"-I{NATIVE}", *sources, "-o", folder / "plan"], check=True)
     planner = Planner(folder / "plan")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dmlgraph import _native
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference" / "directml_operators.json"
-OPERATORS: list[dict[str, Any]] = json.loads(REFERENCE.read_text())["operators"]
+OPERATORS: list[dict[str, Any]] = json.loads(REFERENCE.read_text(encoding="utf-8"))["operators"]
 every_operator = pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator["name"])
 
 KINDS = {

@@ -5,7 +5,6 @@ The libraries under test are those installed beside `dmlgraph.devices.directml.s
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import os
 import re
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 CHECK_NAMES = [
     name
     for source in sorted(CHECKS.glob("*.cpp"))
-    for name in re.findall(r"^(?:ADAPTER|STRICT)_CHECK\((\w+)", source.read_text(), re.M)
+    for name in re.findall(r"^(?:ADAPTER|STRICT)_CHECK\((\w+)", source.read_text(encoding="utf-8"), re.M)
 ]
 
 
@@ -60,7 +59,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "software_adapter"
     folder.mkdir(exist_ok=True)
     done = folder / "done"
-    with open(folder / "lock", "w") as lock:
+    with open(folder / "lock", "w", encoding="utf-8") as lock:
+        import fcntl  # POSIX only
+
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
             libraries = ("libd3d12.so", "libdxcore.so")
@@ -127,7 +128,7 @@ def test_the_stubs_follow_the_interfaces() -> None:
     assert specification.loader
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    assert module.generate() == module.OUTPUT.read_text()
+    assert module.generate() == module.OUTPUT.read_text(encoding="utf-8")
 
 
 def test_exported_symbols(built: Path) -> None:
@@ -155,7 +156,8 @@ def test_layout_of_the_shader_interface(tmp_path: Path) -> None:
                       offsetof(SwView, format) == 20 && offsetof(SwView, counter) == 24);
         static_assert(sizeof(SwShaderInfo) == 24 && offsetof(SwShaderInfo, ranges) == 16);
         static_assert(sizeof(SwKernel) == 16 && offsetof(SwKernel, shared_bytes) == 8);
-        """
+        """,
+        encoding="utf-8",
     )
     compile_with_gxx("-c", source, "-o", tmp_path / "layout.o")
 

@@ -451,7 +451,9 @@ def test_a_file_has_functions_by_name_and_with_attributes(tmp_path: pathlib.Path
     graph.output("y", sequence)
     file = tmp_path / "test.yaml"
     graph.save(file)
-    assert "activation_descs: [activation_tanh, {op: activation_leaky_relu, alpha: 0.25}]" in file.read_text()
+    assert "activation_descs: [activation_tanh, {op: activation_leaky_relu, alpha: 0.25}]" in file.read_text(
+        encoding="utf-8"
+    )
     assert dg.load(file).lower() == graph.lower()
 
 

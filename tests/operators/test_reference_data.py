@@ -66,7 +66,7 @@ def reference_enums() -> dict[str, dict[str, int]]:
     path = REFERENCE / "directml_enums.json"
     return {
         enum["name"]: {member["name"].removeprefix(f"{enum['name']}_"): member["value"] for member in enum["members"]}
-        for enum in json.loads(path.read_text())["enums"]
+        for enum in json.loads(path.read_text(encoding="utf-8"))["enums"]
     }
 
 
@@ -278,7 +278,9 @@ def test_generated_files_are_what_the_script_makes(
     made = sorted(path.name for path in tmp_path.iterdir())
     assert made == ["data.json", "directml_enums.py"]
     for name in made:
-        assert (tmp_path / name).read_text() == (package / name).read_text(), f"run {generator.__file__} again"
+        assert (tmp_path / name).read_text(encoding="utf-8") == (package / name).read_text(encoding="utf-8"), (
+            f"run {generator.__file__} again"
+        )
 
 
 # The packed bytes.

@@ -25,7 +25,7 @@ outputs: [y]
 @pytest.fixture
 def file(tmp_path: pathlib.Path) -> str:
     path = tmp_path / "scaled.yaml"
-    path.write_text(SCALED)
+    path.write_text(SCALED, encoding="utf-8")
     return str(path)
 
 

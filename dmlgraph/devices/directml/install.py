@@ -30,7 +30,7 @@ from typing import BinaryIO
 from dmlgraph.devices.directml.errors import LibraryError
 from dmlgraph.devices.user_cache import check_private, make_private, user_cache_folder
 from dmlgraph.errors import plural
-from dmlgraph.plain_files import NotAFileError, open_file, what_failed
+from dmlgraph.plain_files import NotAFileError, open_file, reason, what_failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def check_installed() -> None:
             return
         found = _sha256(path)
     except OSError as error:
-        raise LibraryError(f"cannot use {path}: {error.strerror or error}", code="install", hint=hint) from None
+        raise LibraryError(f"cannot use {path}: {reason(error)}", code="install", hint=hint) from None
     source = package()
     if found != source.library_sha256:
         raise LibraryError(
@@ -282,7 +282,7 @@ def _unpack(wheel: Path, work: Path) -> None:
     except FileNotFoundError:
         raise LibraryError(f"the file {wheel} does not exist", code="install") from None
     except NotAFileError as error:
-        raise LibraryError(f"cannot read {wheel}: {error.strerror}", code="install") from None
+        raise LibraryError(f"cannot read {wheel}: {reason(error)}", code="install") from None
     except KeyError:
         raise not_this from None
     except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
@@ -341,7 +341,8 @@ def _download(work: Path, progress: Progress | None) -> Path:
             f"that ends in {source.wheel_end} and pass it with --from",
         )
     requirement = work / "requirement.txt"
-    requirement.write_text(f"{source.project}=={source.version} --hash=sha256:{source.wheel_sha256}\n")
+    pin = f"{source.project}=={source.version} --hash=sha256:{source.wheel_sha256}\n"
+    requirement.write_text(pin, encoding="utf-8")
     raw = _pip_tells_progress()
     command = [
         *(sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--disable-pip-version-check"),

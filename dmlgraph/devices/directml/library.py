@@ -19,7 +19,7 @@ from pathlib import Path
 from dmlgraph.devices.directml import install
 from dmlgraph.devices.directml.errors import LibraryError
 from dmlgraph.errors import plural
-from dmlgraph.plain_files import open_file
+from dmlgraph.plain_files import open_file, reason
 
 VARIABLE = "DMLGRAPH_DIRECTML"
 SYSTEM = "the system"  # origins of a library
@@ -190,7 +190,7 @@ def check_library(path: Path) -> None:
             size = os.fstat(file.fileno()).st_size
             start = file.read(_ELF_HEADER.size)
     except OSError as error:
-        raise LibraryError(f"cannot read {path}: {error.strerror or error}") from None
+        raise LibraryError(f"cannot read {path}: {reason(error)}") from None
     if not start.startswith(b"\x7fELF"):
         raise LibraryError(f"{path} is not a library", hint=hint)
     if len(start) < _ELF_HEADER.size:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dmlgraph import _native
 from dmlgraph.devices.directml.errors import AdapterError, LibraryError
 from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, on_windows
+from dmlgraph.devices.directml.versions import NEWER
+from dmlgraph.errors import Problem, Within
 
 FAMILY = "directml"  # names of devices: directml, directml:1, directml:software
 SOFTWARE = "software"
@@ -43,8 +45,15 @@ def load_runtime(*, software: bool = False, library: str | os.PathLike[str] | No
         from dmlgraph.devices.directml.software import adapter  # needs llvmlite: imported only if it is used
 
         adapter.load()
-    loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore, direct3d.dxgi)
+    with Within(place=_with_remedy):
+        loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore, direct3d.dxgi)
     return Runtime(directml, direct3d, loaded, tuple(loaded.adapters()))
+
+
+def _with_remedy(problem: Problem) -> Problem:
+    """What to do about a library that cannot be loaded: there is Windows without DirectML, or with an old one."""
+    hint = f"Windows 10 2004 and later have DirectML; {NEWER}"
+    return replace(problem, hint=problem.hint or hint) if on_windows() else problem
 
 
 # The system's Direct3D 12, once it has been tried: it works, or it does not work but cannot be unloaded.

@@ -145,7 +145,7 @@ def operator_names() -> list[str]:
 
 @functools.cache
 def _data() -> dict[str, Any]:
-    text = importlib.resources.files("dmlgraph.operators").joinpath("data.json").read_text()
+    text = importlib.resources.files("dmlgraph.operators").joinpath("data.json").read_text(encoding="utf-8")
     data: dict[str, Any] = json.loads(text)
     return data
 

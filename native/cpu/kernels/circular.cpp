@@ -10,54 +10,82 @@ inline constexpr float half_pi = 0x1.921fb6p+0f, half_pi_low = -0x1.777a5cp-25f;
 inline constexpr float pi = 0x1.921fb6p+1f, pi_low = -0x1.777a5cp-24f;
 inline constexpr float reducible = 0x1p20f;  // up to here a double's quotient by π/2 is exact enough
 
-// sin and cos of x minus the nearest multiple of π/2, and the index of that multiple.
-struct Turned {
+// An angle minus the nearest multiple of π/2, and the index of that multiple.
+struct Angle {
     i32 quarter;
-    float sin, cos;
+    float rest;
 };
 
-DMLGRAPH_INLINE Turned turn(float x) {
+DMLGRAPH_INLINE Angle reduce(float x) {
     constexpr double whole = 0x1.8p52;
     constexpr double high = 0x1.921fb544p+0, low = 0x1.0b4611a626331p-34;  // high · quarter is exact
     const double wide = magnitude(x) <= reducible ? x : 0.0f;
     const double quarter = (wide * 0x1.45f306dc9c883p-1 + whole) - whole;
-    const float r = static_cast<float>((wide - quarter * high) - quarter * low);
+    return {static_cast<i32>(quarter), static_cast<float>((wide - quarter * high) - quarter * low)};
+}
+
+// A whole 0 and then 2/π, 32 bits in each word.
+constexpr u32 two_over_pi[] = {0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
+
+// The angle of any x beyond `reducible`: as Payne and Hanek have it, x · 2/π is computed without the bits of 2/π that
+// give multiples of 4, and without those that come after what a float needs. The C libraries differ here.
+DMLGRAPH_ONCE Angle reduce_large(float x) {
+    if (!(magnitude(x) < infinity)) {
+        return {0, x - x};
+    }
+    const u32 exponent = (bits_of(x) >> 23) & 0xffu;  // x = ±mantissa · 2^(exponent - 150)
+    const u64 mantissa = (bits_of(x) & 0x7fffffu) | 0x800000u;
+    const u32 skipped = exponent - 120;  // bits of the table, the whole 0 included: the next one is worth 2 / mantissa
+    const u32* words = two_over_pi + skipped / 32;
+    const auto word = [&](u32 at) {
+        return static_cast<u32>(((u64{words[at]} << 32 | words[at + 1]) << (skipped % 32)) >> 32);
+    };
+    // In units of 2^-62.
+    const u64 quarters = (mantissa * word(0) << 32) + mantissa * word(1) + (mantissa * word(2) >> 32);
+    const u64 nearest = (quarters + (u64{1} << 61)) >> 62;
+    const double rest = static_cast<double>(static_cast<i64>(quarters - (nearest << 62))) * 0x1.921fb54442d18p-62;
+    const bool negative = x < 0.0f;
+    return {static_cast<i32>(negative ? 4 - nearest : nearest), static_cast<float>(negative ? -rest : rest)};
+}
+
+struct SinCos {
+    float sin, cos;
+};
+
+// Of an angle from -π/4 to π/4.
+DMLGRAPH_INLINE SinCos sin_cos(float r) {
     const float z = r * r;
     const float sin_rest = polynomial(z, -0x1.555546p-3f, 0x1.11076p-7f, -0x1.994e86p-13f);
     const float cos_rest = polynomial(z, 0x1.55554ap-5f, -0x1.6c0c8cp-10f, 0x1.9a0232p-16f);
-    const float sin = multiply_add(r * z, sin_rest, r);
-    const float cos = multiply_add(z * z, cos_rest, multiply_add(z, -0.5f, 1.0f));
-    return {static_cast<i32>(quarter), sin, cos};
+    return {multiply_add(r * z, sin_rest, r), multiply_add(z * z, cos_rest, multiply_add(z, -0.5f, 1.0f))};
 }
 
+// Functions of x, whose angle is given, too.
 struct Sin {
-    float operator()(float x) const {
-        const auto [quarter, sin, cos] = turn(x);
-        const float value = quarter & 1 ? cos : sin;
-        return x == 0.0f ? x : quarter & 2 ? -value : value;
+    float operator()(float x, Angle angle) const {
+        const auto [sin, cos] = sin_cos(angle.rest);
+        const float value = angle.quarter & 1 ? cos : sin;
+        return x == 0.0f ? x : angle.quarter & 2 ? -value : value;
     }
-    static float exactly(double x) { return static_cast<float>(::sin(x)); }
 };
 
 struct Cos {
-    float operator()(float x) const {
-        const auto [quarter, sin, cos] = turn(x);
-        const float value = quarter & 1 ? sin : cos;
-        return (quarter + 1) & 2 ? -value : value;
+    float operator()(float, Angle angle) const {
+        const auto [sin, cos] = sin_cos(angle.rest);
+        const float value = angle.quarter & 1 ? sin : cos;
+        return (angle.quarter + 1) & 2 ? -value : value;
     }
-    static float exactly(double x) { return static_cast<float>(::cos(x)); }
 };
 
 struct Tan {
-    float operator()(float x) const {
-        const auto [quarter, sin, cos] = turn(x);
-        const bool odd = quarter & 1;
+    float operator()(float x, Angle angle) const {
+        const auto [sin, cos] = sin_cos(angle.rest);
+        const bool odd = angle.quarter & 1;
         return x == 0.0f ? x : (odd ? -cos : sin) / (odd ? sin : cos);
     }
-    static float exactly(double x) { return static_cast<float>(::tan(x)); }
 };
 
-// Large angles, infinities and NaN are rare: the C library computes them one by one.
+// Large angles, infinities and NaN are rare: they are computed one by one.
 template <class Function>
 void of_angle(const Call& call) noexcept {
     const auto* all = static_cast<const float*>(call.in[0].data);
@@ -73,11 +101,11 @@ void of_angle(const Call& call) noexcept {
         }
         DMLGRAPH_LOOP
         for (std::size_t i = 0; i < count; ++i) {
-            out[start + i] = Function{}(x[i]);
+            out[start + i] = Function{}(x[i], reduce(x[i]));
         }
         for (std::size_t i = 0; others != 0 && i < count; ++i) {
             if (!(magnitude(x[i]) <= reducible)) {
-                out[start + i] = Function::exactly(x[i]);
+                out[start + i] = Function{}(x[i], reduce_large(x[i]));
             }
         }
     }

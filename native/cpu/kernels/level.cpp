@@ -2,15 +2,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "cpu/compiler.h"
 #include "cpu/kernels/kernel.h"
-
-#ifdef DMLGRAPH_X86_LEVELS
-#ifdef _MSC_VER
-#include <intrin.h>
-#else
-#include <cpuid.h>
-#endif
-#endif
 
 namespace dmlgraph::cpu {
 namespace {
@@ -18,37 +11,6 @@ namespace {
 constexpr std::array<std::string_view, level_count> level_names{"baseline", "avx2", "avx512"};
 
 #ifdef DMLGRAPH_X86_LEVELS
-
-struct Registers {
-    std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
-};
-
-Registers cpuid(std::uint32_t leaf) {
-    Registers r;
-#ifdef _MSC_VER
-    int out[4];
-    __cpuid(out, 0);
-    if (static_cast<std::uint32_t>(out[0]) >= leaf) {
-        __cpuidex(out, static_cast<int>(leaf), 0);
-        r = {static_cast<std::uint32_t>(out[0]), static_cast<std::uint32_t>(out[1]),
-             static_cast<std::uint32_t>(out[2]), static_cast<std::uint32_t>(out[3])};
-    }
-#else
-    __get_cpuid_count(leaf, 0, &r.eax, &r.ebx, &r.ecx, &r.edx);
-#endif
-    return r;
-}
-
-// Which registers the operating system saves for a thread.
-std::uint64_t saved_state() {
-#ifdef _MSC_VER
-    return _xgetbv(0);
-#else
-    std::uint32_t low, high;
-    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return std::uint64_t{high} << 32 | low;
-#endif
-}
 
 constexpr bool all(std::uint64_t value, std::uint64_t bits) { return (value & bits) == bits; }
 

@@ -5,25 +5,9 @@
 // a template of the standard library, because the linker would keep one copy of it for all levels.
 #pragma once
 
+#include "cpu/compiler.h"
 #include "cpu/kernels/families.h"
 #include "cpu/runtime/cache_line.h"
-
-#if defined(__clang__)
-#define DMLGRAPH_LOOP _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define DMLGRAPH_LOOP _Pragma("GCC ivdep")
-#elif defined(_MSC_VER)
-#define DMLGRAPH_LOOP __pragma(loop(ivdep))
-#endif
-
-// Large functions that many kernels call are compiled once, not into each kernel.
-#ifdef _MSC_VER
-#define DMLGRAPH_INLINE __forceinline
-#define DMLGRAPH_ONCE __declspec(noinline)
-#else
-#define DMLGRAPH_INLINE inline __attribute__((always_inline))
-#define DMLGRAPH_ONCE __attribute__((noinline))
-#endif
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {

@@ -8,18 +8,14 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || (defined(_MSC_VER) && defined(__AVX2__))
+#if defined(DMLGRAPH_FMA)
 inline constexpr bool has_fma = true;
 #else
 inline constexpr bool has_fma = false;
 #endif
 
-#if defined(__SSE4_1__) || defined(__aarch64__) || (defined(_MSC_VER) && defined(__AVX2__))
-#define DMLGRAPH_ROUNDS 1
-#endif
-
-inline constexpr float infinity = __builtin_huge_valf();
-inline constexpr float not_a_number = __builtin_nanf("");
+inline constexpr float infinity = float_of(0x7f800000u);
+inline constexpr float not_a_number = float_of(0x7fc00000u);
 
 DMLGRAPH_INLINE float magnitude(float x) { return float_of(bits_of(x) & 0x7fffffffu); }
 DMLGRAPH_INLINE double magnitude(double x) { return double_of(bits_of(x) & 0x7fffffffffffffffu); }

@@ -71,7 +71,7 @@ struct Multiply : Multiplying<Wide> {
 };
 
 template <class In>
-inline constexpr In lowest = is_float<In> ? static_cast<In>(-__builtin_huge_val()) : least<In>;
+inline constexpr In lowest = is_float<In> ? static_cast<In>(-infinity) : least<In>;
 template <>
 inline constexpr float lowest<float> = -infinity;
 template <class In>

@@ -67,10 +67,10 @@ inline constexpr T least = is_signed_integer<T> ? static_cast<T>(Word<T>{1} << (
 template <class T>
 inline constexpr T greatest = static_cast<T>(~least<T>);
 
-DMLGRAPH_INLINE u32 bits_of(float value) { return __builtin_bit_cast(u32, value); }
-DMLGRAPH_INLINE u64 bits_of(double value) { return __builtin_bit_cast(u64, value); }
-DMLGRAPH_INLINE float float_of(u32 bits) { return __builtin_bit_cast(float, bits); }
-DMLGRAPH_INLINE double double_of(u64 bits) { return __builtin_bit_cast(double, bits); }
+DMLGRAPH_INLINE constexpr u32 bits_of(float value) { return __builtin_bit_cast(u32, value); }
+DMLGRAPH_INLINE constexpr u64 bits_of(double value) { return __builtin_bit_cast(u64, value); }
+DMLGRAPH_INLINE constexpr float float_of(u32 bits) { return __builtin_bit_cast(float, bits); }
+DMLGRAPH_INLINE constexpr double double_of(u64 bits) { return __builtin_bit_cast(double, bits); }
 
 }  // namespace
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -20,15 +20,30 @@ struct Divide {
 };
 
 struct Sqrt {
-    double operator()(double x) const { return __builtin_sqrt(x); }
+    double operator()(double x) const { return ::sqrt(x); }
 };
 
 struct Recip {
     double operator()(double x) const { return 1.0 / x; }
 };
 
+// log x = k ln 2 + log(1 + f), with 1 + f from √½ to √2: the polynomial in (f / (2 + f))² of Sun's fdlibm. The C
+// libraries differ in the last bit.
 struct Log {
-    double operator()(double x) const { return ::log(x); }
+    double operator()(double x) const {
+        constexpr u64 root_of_half = 0x3fe6a09e00000000u, one = 0x3ff0000000000000u;  // bits of doubles
+        const bool subnormal = x < 0x1p-1022;
+        const u64 bits = bits_of(subnormal ? x * 0x1p54 : x) + (one - root_of_half);
+        const double k = static_cast<double>(static_cast<i32>(bits >> 52) - (subnormal ? 1023 + 54 : 1023));
+        const double f = double_of((bits & 0xfffffffffffffu) + root_of_half) - 1.0;
+        const double half_square = 0.5 * f * f, s = f / (2.0 + f), z = s * s;
+        const double rest = z * polynomial(z, 0x1.5555555555593p-1, 0x1.999999997fa04p-2, 0x1.2492494229359p-2,
+                                           0x1.c71c51d8e78afp-3, 0x1.7466496cb03dep-3, 0x1.39a09d078c69fp-3,
+                                           0x1.2f112df3e5244p-3);
+        const double log = s * (half_square + rest) + k * 0x1.a39ef35793c76p-33 - half_square + f + k * 0x1.62e42feep-1;
+        const double bounded = x == infinity ? x : log;
+        return x > 0.0 ? bounded : x == 0.0 ? -infinity : not_a_number;
+    }
 };
 
 struct ScaleBias {

@@ -3,24 +3,17 @@
 #include <array>
 #include <cstring>
 
+#include "cpu/compiler.h"
 #include "cpu/region/schedule.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/tensor/strided.h"
 
-#if defined(_M_X64)
-#include <intrin.h>
-#endif
-
 namespace dmlgraph::cpu {
 namespace {
 
-void prefetch(const std::byte* first, std::int64_t bytes) {
+void prefetch_lines(const std::byte* first, std::int64_t bytes) {
     for (std::int64_t at = 0; at < bytes; at += cache_line) {
-#if defined(__GNUC__)
-        __builtin_prefetch(first + at);
-#elif defined(_M_X64)
-        _mm_prefetch(reinterpret_cast<const char*>(first + at), _MM_HINT_T0);
-#endif
+        prefetch(first + at);
     }
 }
 
@@ -260,7 +253,7 @@ private:
         for (const std::int32_t load : schedule_.far) {
             const std::int64_t bytes = count_ * schedule_.streams[load].item;
             const auto cut = [&](std::int64_t at) { return bytes * at / parts & ~static_cast<std::int64_t>(cache_line - 1); };
-            prefetch(now(load) + bytes + cut(part), cut(part + 1) - cut(part));
+            prefetch_lines(now(load) + bytes + cut(part), cut(part + 1) - cut(part));
         }
     }
 

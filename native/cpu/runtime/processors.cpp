@@ -1,9 +1,12 @@
 #include "cpu/runtime/processors.h"
 
 #include <algorithm>
+#include <bit>
 
 #if defined(__linux__)
 #include <pthread.h>
+#elif defined(_WIN32)
+#include <windows.h>
 #endif
 
 namespace dmlgraph::cpu {
@@ -13,6 +16,12 @@ int processors() {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) {
         return CPU_COUNT(&set);
+    }
+#elif defined(_WIN32)
+    DWORD_PTR allowed = 0, all = 0;
+    if (GetProcessAffinityMask(GetCurrentProcess(), &allowed, &all) != 0) {
+        // Zero: its threads may run in several groups of up to 64 processors, which such a mask has no room for.
+        return allowed != 0 ? std::popcount(allowed) : static_cast<int>(GetActiveProcessorCount(ALL_PROCESSOR_GROUPS));
     }
 #endif
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

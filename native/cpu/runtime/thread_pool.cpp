@@ -9,13 +9,11 @@
 #include <system_error>
 #include <thread>
 
+#include "cpu/compiler.h"
 #include "cpu/runtime/processors.h"
 
 #if !defined(_WIN32)
 #include <pthread.h>
-#endif
-#if defined(__SSE2__) || defined(_M_X64)
-#include <emmintrin.h>
 #endif
 
 namespace dmlgraph::cpu {
@@ -25,14 +23,6 @@ constexpr int spins = 2000;  // about ten microseconds: the next step of the sam
 constexpr int most_threads = 1024;
 constexpr auto moment = std::chrono::microseconds(100);
 using Clock = std::chrono::steady_clock;
-
-void pause() {
-#if defined(__SSE2__) || defined(_M_X64)
-    _mm_pause();
-#elif defined(__aarch64__) && !defined(_MSC_VER)
-    __asm__ volatile("yield");
-#endif
-}
 
 std::atomic<bool> keeping_off{true};
 

@@ -8,6 +8,8 @@
 #if defined(__linux__)
 #include <pthread.h>
 #include <sched.h>
+#elif defined(_WIN32)
+#include <windows.h>
 #endif
 
 #include <doctest/doctest.h>
@@ -19,7 +21,18 @@ TEST_CASE("there is a processor") {
     CHECK_MESSAGE(this_processor() >= -1, "the one this runs on, if it can be told");
 }
 
-#if defined(__linux__)
+#if defined(_WIN32)
+
+CPU_TEST(processors_count_that_this_process_may_use) {
+    DWORD_PTR before = 0, all = 0;
+    check(GetProcessAffinityMask(GetCurrentProcess(), &before, &all) != 0, "the processors of this process");
+    const DWORD_PTR one = before & (~before + 1);
+    check(SetProcessAffinityMask(GetCurrentProcess(), one) != 0, "takes only one");
+    check(processors() == 1, "one");
+    SetProcessAffinityMask(GetCurrentProcess(), before);
+}
+
+#elif defined(__linux__)
 
 namespace {
 
@@ -79,6 +92,7 @@ TEST_CASE("a thread is never left without a processor") {
     CPU_ZERO(&one);
     CPU_SET(static_cast<std::size_t>(here), &one);
     sched_setaffinity(0, sizeof one, &one);
+    check(processors() == 1, "this thread may use one");
     {
         Sleeper sleeper;  // it inherits the one processor
         sleeper.tell();

@@ -188,6 +188,7 @@ def test_an_error_in_an_evaluation_names_the_node(monkeypatch: pytest.MonkeyPatc
         assert caught.value.node == "broken"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the limit of a process' memory is POSIX's")
 def test_memory_that_there_is_not() -> None:
     script = """
 import resource

@@ -444,7 +444,7 @@ class TestSoftwareAdapter:
 def resident_bytes() -> int:
     """The memory of this process after malloc has given back all it can."""
     ctypes.CDLL(None).malloc_trim(0)
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return pages * 4096
 
 

@@ -59,7 +59,7 @@ def test_installs_from_a_wheel(cache: Path, wheel: Path) -> None:
     assert done.path == cache / "directml" / installer.LINUX.version / "libdirectml.so"
     assert installer.is_intact(done.path)
     assert entries(done.path.parent) == ["LICENSE", "libdirectml.so"]
-    assert (done.path.parent / "LICENSE").read_text() == "the licence"
+    assert (done.path.parent / "LICENSE").read_text(encoding="utf-8") == "the licence"
 
 
 @pytest.mark.usefixtures("cache")
@@ -174,7 +174,7 @@ class TestRefused:
         self.refuse(tmp_path / "w.whl", "is not a wheel of torch-directml")
 
     def test_no_wheel(self, tmp_path: Path) -> None:
-        (tmp_path / "w.whl").write_text("not a zip file")
+        (tmp_path / "w.whl").write_text("not a zip file", encoding="utf-8")
         self.refuse(tmp_path / "w.whl", "is not a wheel, or damaged")
 
     def test_cut_off_wheel(self, tmp_path: Path, wheel: Path) -> None:
@@ -224,7 +224,7 @@ class TestRefused:
 
 
 def test_folder_that_cannot_be_made(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
     monkeypatch.setenv("DMLGRAPH_CACHE_DIR", str(tmp_path / "file"))
     with pytest.raises(LibraryError, match=r"cannot install DirectML into .*DMLGRAPH_CACHE_DIR"):
         installer.install(wheel)

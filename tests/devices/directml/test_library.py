@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -41,7 +42,9 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
     monkeypatch.syspath_prepend(tmp_path / "packages")
     (tmp_path / "packages" / "onnxruntime").mkdir(parents=True)
-    (tmp_path / "packages" / "onnxruntime" / "__init__.py").write_text("raise ImportError('is never imported')")
+    (tmp_path / "packages" / "onnxruntime" / "__init__.py").write_text(
+        "raise ImportError('is never imported')", encoding="utf-8"
+    )
     return {
         "as given": elf(tmp_path / "given" / name),
         "the environment variable DMLGRAPH_DIRECTML": elf(tmp_path / "variable" / name),
@@ -410,5 +413,50 @@ def test_files_in_use_are_told(directml_path: Path) -> None:
 
     told = [path for path, version in load_runtime(software=True, library=directml_path).library.files]
     assert [path.name for path in told] == ["libdirectml.so", "libd3d12.so", "libdxcore.so"]
-    mapped = Path("/proc/self/maps").read_text()
+    mapped = Path("/proc/self/maps").read_text(encoding="utf-8")
     assert all(str(path.resolve()) in mapped for path in told)
+
+
+def in_a_process(code: str) -> str:
+    """What a process prints that has loaded no library yet."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, timeout=300).stdout
+
+
+def test_a_directml_that_cannot_be_loaded_on_windows_has_a_remedy(tmp_path: Path) -> None:
+    """On Windows itself there is none under Wine, and the real one is not found by this name."""
+    name = elf(tmp_path / "none.dll")
+    told = in_a_process(
+        "from dmlgraph.devices.directml import runtime\n"
+        "from dmlgraph.devices.directml.errors import LibraryError\n"
+        "runtime.on_windows = lambda: True\n"
+        "try:\n"
+        f"    runtime.load_runtime(library={str(name)!r})\n"
+        "except LibraryError as error:\n"
+        "    print(error)\n"
+    )
+    assert "none.dll" in told
+    assert "'dmlgraph directml install' fetches a newer one" in told
+    if sys.platform == "win32":
+        assert "(Windows error " in told
+
+
+@linux_only
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_adapters_that_cannot_be_listed_are_told_with_the_result(directml_path: Path, tmp_path: Path) -> None:
+    source, dxcore = tmp_path / "dxcore.cpp", tmp_path / "libdxcore.so"
+    source.write_text('extern "C" int DXCoreCreateAdapterFactory(...) { return 0x80070005; }\n', "utf-8")
+    subprocess.run(["g++", "-shared", "-fPIC", "-w", "-o", dxcore, source], check=True, timeout=300)
+    told = in_a_process(
+        "from pathlib import Path\n"
+        "from dmlgraph import _native\n"
+        "from dmlgraph.devices.directml.library import find_direct3d\n"
+        "d3d12 = find_direct3d(software=True).d3d12\n"
+        "from dmlgraph.devices.directml.software import adapter\n"
+        "adapter.load()\n"
+        "try:\n"
+        f"    _native.Library.load(Path({str(directml_path)!r}), d3d12, Path({str(dxcore)!r})).adapters()\n"
+        "except Exception as error:\n"
+        "    print(error)\n"
+    )
+    assert "cannot list the adapters: DXCoreCreateAdapterFactory failed with E_ACCESSDENIED (0x80070005)" in told

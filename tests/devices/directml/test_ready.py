@@ -34,10 +34,10 @@ def environment_without(project: str, folder: pathlib.Path) -> pathlib.Path:
             continue
         for each in path.iterdir():
             taken = each.name == project or each.name.startswith((f"{project}-", f"{project}."))
-            paths_alone = each.suffix == ".pth" and not each.read_text().startswith("import")
+            paths_alone = each.suffix == ".pth" and not each.read_text(encoding="utf-8").startswith("import")
             if not taken and not paths_alone and not (packages / each.name).exists():
                 (packages / each.name).symlink_to(each)
-    (packages / "others.pth").write_text("".join(f"{path}\n" for path in others))
+    (packages / "others.pth").write_text("".join(f"{path}\n" for path in others), encoding="utf-8")
     return folder / "bin" / "python"
 
 
@@ -170,5 +170,5 @@ def test_other_systems_get_no_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_project_asks_for_the_same_llvmlite() -> None:
     """The extra `software` and what the command installs are one requirement."""
-    text = (pathlib.Path(__file__).parents[3] / "pyproject.toml").read_text()
+    text = (pathlib.Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8")
     assert f'software = ["{llvm.requirement()}"]' in text

@@ -365,7 +365,7 @@ outputs: [third]
 def test_places_in_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """The graph is broken between the passes and the library, which really refuses it."""
     path = tmp_path / "placed.yaml"
-    path.write_text(FILE)
+    path.write_text(FILE, encoding="utf-8")
     native_graph = directml_module._native_graph
 
     def torn_graph(graph: GraphDesc) -> Any:

@@ -348,7 +348,7 @@ def test_many_writers_at_once():
 
 
 def test_without_a_folder_to_write_to_everything_works(cache_folder):
-    cache_folder.write_text("a file, not a folder")
+    cache_folder.write_text("a file, not a folder", encoding="utf-8")
     compiler = Compiler()
     assert works(compiler.compile(add_one(), (42, 42)))
     assert counted(compiler) == (1, 0)

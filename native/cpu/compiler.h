@@ -1,0 +1,106 @@
+// What compilers have different names for: GCC, Clang and MSVC, on x86-64 and ARM64. No other header or source under
+// cpu/ asks which compiler it is.
+//
+// The functions are always inlined, since code compiled for several instruction-set levels includes this.
+#pragma once
+
+#include <cstdint>
+
+#if defined(_MSC_VER)
+#include <intrin.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
+#include <emmintrin.h>
+#endif
+
+// Before a loop of independent iterations.
+#if defined(__clang__)
+#define DMLGRAPH_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define DMLGRAPH_LOOP _Pragma("GCC ivdep")
+#elif defined(_MSC_VER)
+#define DMLGRAPH_LOOP __pragma(loop(ivdep))
+#endif
+
+// What is large and called by many kernels is compiled once, not into each of them.
+#ifdef _MSC_VER
+#define DMLGRAPH_INLINE __forceinline
+#define DMLGRAPH_ONCE __declspec(noinline)
+#else
+#define DMLGRAPH_INLINE inline __attribute__((always_inline))
+#define DMLGRAPH_ONCE __attribute__((noinline))
+#endif
+
+#if defined(__x86_64__) || defined(_M_X64)
+#define DMLGRAPH_X86 1
+#endif
+
+// Whether fmaf and fma, and rintf, truncf and floorf, are single instructions. MSVC has no macros of its own for these.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || (defined(_MSC_VER) && (defined(__AVX2__) || defined(_M_ARM64)))
+#define DMLGRAPH_FMA 1
+#endif
+#if defined(__SSE4_1__) || defined(__aarch64__) || (defined(_MSC_VER) && (defined(__AVX2__) || defined(_M_ARM64)))
+#define DMLGRAPH_ROUNDS 1
+#endif
+
+namespace dmlgraph::cpu {
+
+// Tells the processor that this thread waits in a loop.
+static DMLGRAPH_INLINE void pause() {
+#if defined(DMLGRAPH_X86)
+    _mm_pause();
+#elif defined(_M_ARM64)
+    __yield();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+// Tells the processor that this memory is read soon.
+static DMLGRAPH_INLINE void prefetch(const void* address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#elif defined(DMLGRAPH_X86)
+    _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T0);
+#elif defined(_M_ARM64)
+    __prefetch(address);
+#endif
+}
+
+#if defined(DMLGRAPH_X86)
+
+struct CpuidRegisters {
+    std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+// What CPUID says; zeros for a leaf that this processor does not have.
+static DMLGRAPH_INLINE CpuidRegisters cpuid(std::uint32_t leaf) {
+    CpuidRegisters r;
+#if defined(_MSC_VER)
+    int out[4];
+    __cpuid(out, 0);
+    if (static_cast<std::uint32_t>(out[0]) >= leaf) {
+        __cpuidex(out, static_cast<int>(leaf), 0);
+        r = {static_cast<std::uint32_t>(out[0]), static_cast<std::uint32_t>(out[1]),
+             static_cast<std::uint32_t>(out[2]), static_cast<std::uint32_t>(out[3])};
+    }
+#else
+    __get_cpuid_count(leaf, 0, &r.eax, &r.ebx, &r.ecx, &r.edx);
+#endif
+    return r;
+}
+
+// Which registers the operating system saves for a thread: XCR0.
+static DMLGRAPH_INLINE std::uint64_t saved_state() {
+#if defined(_MSC_VER)
+    return _xgetbv(0);
+#else
+    std::uint32_t low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return std::uint64_t{high} << 32 | low;
+#endif
+}
+
+#endif
+
+}  // namespace dmlgraph::cpu
