@@ -389,7 +389,7 @@ def test_missing_llvmlite(directml_path: Path) -> None:
 
 def in_a_process(code: str) -> str:
     """What a process prints that has loaded no library yet."""
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-P", "-c", code]
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, timeout=300).stdout
 
 
