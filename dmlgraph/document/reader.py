@@ -69,9 +69,7 @@ def read_text(path: pathlib.Path) -> str:
     try:
         return read_file(path).decode("utf-8-sig")
     except OSError as error:
-        raise DocumentError(
-            f"cannot read the file: {reason(error)}", code="unreadable", location=start
-        ) from None
+        raise DocumentError(f"cannot read the file: {reason(error)}", code="unreadable", location=start) from None
     except UnicodeDecodeError as error:
         raise DocumentError(
             f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", code="syntax", location=start
