@@ -24,7 +24,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 def test_the_stubs_are_what_their_script_makes():
     script = "import sys; sys.path.insert(0, 'tools'); import generate_function_stubs as g; sys.stdout.write(g.stubs())"
     # -P: the installed package, not the source folder in which the script runs.
-    made = subprocess.run([sys.executable, "-P", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-P", "-X", "utf8", "-c", script]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     assert made.stdout == (ROOT / "dmlgraph" / "functions.pyi").read_text(encoding="utf-8")
 
 

@@ -15,7 +15,7 @@ PACKAGE = pathlib.Path(dg.__file__).parent
 
 # From the bottom; modules and packages of one layer do not import one another.
 LAYERS = (
-    {"codes"},
+    {"codes", "file_names"},
     {"errors"},
     {"_native", "elsewhere", "expressions", "files", "free_names", "fusion", "memory", "plain_files"},
     {"levels", "tensor"},

@@ -87,7 +87,7 @@ outputs: [x]
 
 
 def test_every_combination_of_sizes_is_checked(folder: pathlib.Path) -> None:
-    (folder / "sized.yaml").write_text(SIZED)
+    (folder / "sized.yaml").write_text(SIZED, "utf-8")
     result = call("check", "--dim", "N=2,8", "--dim", "M=1,3", "sized.yaml")
     assert result.exit_code == 0
     assert result.output.splitlines() == [
@@ -96,7 +96,7 @@ def test_every_combination_of_sizes_is_checked(folder: pathlib.Path) -> None:
 
 
 def test_the_sizes_with_which_a_graph_is_wrong_are_named(folder: pathlib.Path) -> None:
-    (folder / "sized.yaml").write_text(SIZED)
+    (folder / "sized.yaml").write_text(SIZED, "utf-8")
     result = call("check", "--dim", "N=2,3,4", "sized.yaml")
     assert result.exit_code == 1
     assert "sized.yaml: fine with N=2: 1 node" in result.output
@@ -106,7 +106,7 @@ def test_the_sizes_with_which_a_graph_is_wrong_are_named(folder: pathlib.Path) -
 
 
 def test_warnings_of_several_sizes_are_shown_once(folder: pathlib.Path) -> None:
-    (folder / "sized.yaml").write_text(SIZED.replace("M]}", "M]}, unused: {dtype: int8, sizes: [1]}"))
+    (folder / "sized.yaml").write_text(SIZED.replace("M]}", "M]}, unused: {dtype: int8, sizes: [1]}"), "utf-8")
     result = call("check", "--strict", "--dim", "N=2,8", "sized.yaml")
     assert result.exit_code == 1
     assert result.stderr.count("warning[unused-input]") == 1

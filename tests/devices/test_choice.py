@@ -70,7 +70,8 @@ def test_every_device_is_listed_with_what_it_does_or_why_it_is_missing() -> None
 
 def test_sources_that_were_not_built_run_on_the_cpu_and_say_why(tmp_path: pathlib.Path) -> None:
     """In the source folder, Python imports the sources instead of the package, and they have no native module."""
-    shutil.copytree(pathlib.Path(dg.__file__).parent, tmp_path / "dmlgraph", ignore=shutil.ignore_patterns("*.so"))
+    native = shutil.ignore_patterns("*.so", "*.pyd")
+    shutil.copytree(pathlib.Path(dg.__file__).parent, tmp_path / "dmlgraph", ignore=native)
     script = """
 import dmlgraph as dg
 from dmlgraph.devices import choose, list_devices

@@ -33,12 +33,12 @@ def quantum(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.
     monkeypatch.setattr(devices, "__path__", [*devices.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "dmlgraph.devices.quantum", raising=False)
     path = tmp_path / "quantum.py"
-    path.write_text(QUANTUM)
+    path.write_text(QUANTUM, "utf-8")
     return path
 
 
 def test_the_names_are_those_of_the_modules() -> None:
-    text = generate_device_names.PAGE.read_text()
+    text = generate_device_names.PAGE.read_text("utf-8")
     assert text == generate_device_names.page(), "python tools/generate_device_names.py makes them anew"
 
 
@@ -59,6 +59,6 @@ def test_a_device_takes_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_begin_with_that_of_the_module(quantum: pathlib.Path) -> None:
-    quantum.write_text(QUANTUM.replace('"quantum"', '"other"'))
+    quantum.write_text(QUANTUM.replace('"quantum"', '"other"'), "utf-8")
     with pytest.raises(ValueError, match=r"the names of quantum\.FAMILY must begin with 'quantum': \['other'\]"):
         generate_device_names.page()

@@ -85,14 +85,14 @@ def test_every_folder_is_in_the_readme() -> None:
 def test_paths_become_text_as_utf8() -> None:
     """std::filesystem::path::string() is in the ANSI code page on Windows, and throws for other characters."""
     sources = [*(ROOT / "native").rglob("*.cpp"), *(ROOT / "native").rglob("*.h")]
-    code = {source: re.sub(r"//.*", "", source.read_text()) for source in sources}
+    code = {source: re.sub(r"//.*", "", source.read_text("utf-8")) for source in sources}
     assert [source for source, text in code.items() if re.search(r"\.(generic_)?string\(\)", text)] == []
 
 
 def test_system_libraries_are_loaded_from_their_directory_only() -> None:
     """The default directories are the program's, which others may write to, and folders that the program added."""
     sources = [*(ROOT / "native").rglob("*.cpp"), *(ROOT / "native").rglob("*.h")]
-    code = "\n".join(source.read_text() for source in sources)
+    code = "\n".join(source.read_text("utf-8") for source in sources)
     assert "GetSystemDirectoryW" in code
     assert "LOAD_LIBRARY_SEARCH_DEFAULT_DIRS" not in code
     assert re.findall(r"\bLoadLibrary(?:A|W|ExA)?\(", code) == []

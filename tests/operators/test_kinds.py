@@ -44,5 +44,7 @@ def test_one_number_stands_for_all_entries_where_the_kind_says_what_an_entry_is(
 
 def test_the_kind_that_contributing_follows_is_in_no_other_place() -> None:
     package = pathlib.Path(dmlgraph.__file__).parent
-    places = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if "SIZE_2D" in path.read_text()}
+    places = {
+        path.relative_to(package).as_posix() for path in package.rglob("*.py") if "SIZE_2D" in path.read_text("utf-8")
+    }
     assert places == {"operators/declaration/fields.py", "dxdispatch/fields.py", "dxdispatch/descs.py"}

@@ -279,7 +279,7 @@ def test_windows_library_is_installed_from_its_wheel(
     done = installer.install(wheel)
     assert done.path == cache / "directml" / installer.WINDOWS.version / "DirectML.dll"
     assert done.path.read_bytes() == library
-    assert done.licence.read_text() == "MIT License"
+    assert done.licence.read_text("utf-8") == "MIT License"
     linux = make_wheel(tmp_path / "torch_directml.whl", library)
     done.path.unlink()
     with pytest.raises(LibraryError, match=r"is not a wheel of onnxruntime-directml .*ends in win_amd64.whl"):

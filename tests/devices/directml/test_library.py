@@ -419,7 +419,7 @@ def test_files_in_use_are_told(directml_path: Path) -> None:
 
 def in_a_process(code: str) -> str:
     """What a process prints that has loaded no library yet."""
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-P", "-c", code]
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, timeout=300).stdout
 
 
