@@ -23,12 +23,12 @@ TEST_CASE("there is a processor") {
 
 #if defined(_WIN32)
 
-CPU_TEST(processors_count_that_this_process_may_use) {
+TEST_CASE("the processors are those that this process may use") {
     DWORD_PTR before = 0, all = 0;
-    check(GetProcessAffinityMask(GetCurrentProcess(), &before, &all) != 0, "the processors of this process");
+    CHECK_MESSAGE(GetProcessAffinityMask(GetCurrentProcess(), &before, &all) != 0, "the processors of this process");
     const DWORD_PTR one = before & (~before + 1);
-    check(SetProcessAffinityMask(GetCurrentProcess(), one) != 0, "takes only one");
-    check(processors() == 1, "one");
+    CHECK_MESSAGE(SetProcessAffinityMask(GetCurrentProcess(), one) != 0, "takes only one");
+    CHECK_MESSAGE(processors() == 1, "one");
     SetProcessAffinityMask(GetCurrentProcess(), before);
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("a thread is never left without a processor") {
     CPU_ZERO(&one);
     CPU_SET(static_cast<std::size_t>(here), &one);
     sched_setaffinity(0, sizeof one, &one);
-    check(processors() == 1, "this thread may use one");
+    CHECK_MESSAGE(processors() == 1, "this thread may use one");
     {
         Sleeper sleeper;  // it inherits the one processor
         sleeper.tell();
