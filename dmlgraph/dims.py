@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.errors import GraphError, Problem, listing, suggestion
-from dmlgraph.expressions import CONSTANTS, NOT_A_DIM, Expression, name_of, parse
+from dmlgraph.expressions import CONSTANTS, NOT_A_DIM, Expression, name_of, parse, unknown_dim
 from dmlgraph.operators.declaration.fields import Computed
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import MOST_ENTRIES
@@ -106,7 +106,7 @@ class Dims:
                 "must be a whole number",
                 code="expression",
                 got=f"{number} = {expression.with_sizes(self.values)}",
-                hint="'//' divides without a rest, ceil(…) and floor(…) round",
+                hint="'//' divides and rounds down; ceil(…) and floor(…) round",
             )
         return number
 
@@ -129,12 +129,10 @@ class Dims:
         return expression.names == (expression.text,) and expression.text not in (*self.values, *CONSTANTS)
 
     def _unknown(self, text: str) -> GraphError:
-        allowed = f"a number{', ' if self.values else ''}{listing(self.values)}"
-        if text.replace("_", "").isdecimal():
-            hint = "write the number with digits only, without quotes"
-        else:
-            hint = suggestion(text, self.values) or "dims are declared with the graph"
-        return GraphError(NOT_A_DIM, code="unknown-dim", got=text, allowed=allowed, hint=hint)
+        is_number = text.replace("_", "").isdecimal()
+        hint = "write the number with digits only, without quotes" if is_number else None
+        problems = [unknown_dim(text, self.values, hint)]
+        return GraphError(problems)
 
     def resolve_fields(
         self,

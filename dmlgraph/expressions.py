@@ -196,7 +196,7 @@ class Expression:
         """
         unknown = [name for name in self.names if name not in dims and name not in CONSTANTS]
         if unknown:
-            raise GraphError(_unknown(name, dims) for name in unknown)
+            raise GraphError(unknown_dim(name, dims) for name in unknown)
         try:
             result = self.compute(dims)
             if isinstance(result, float) and not math.isfinite(result):
@@ -441,7 +441,8 @@ class _Parser:
         )
 
 
-def _unknown(name: str, dims: Mapping[str, int]) -> Problem:
+def unknown_dim(name: str, dims: Mapping[str, int], hint: str | None = None) -> Problem:
+    """The problem of a name, or of a text in place of a number, that is not a dim; without a field."""
     allowed = f"a number{', ' if dims else ''}{listing(dims)}"
-    hint = suggestion(name, dims) or "dims are declared with the graph"
+    hint = hint or suggestion(name, dims) or "dims are declared with the graph"
     return Problem(NOT_A_DIM, None, None, name, allowed, hint, code="unknown-dim")

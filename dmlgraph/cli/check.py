@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import click
 
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import FILE
+from dmlgraph.cli.options import FILE, named_sizes
 from dmlgraph.errors import DmlGraphError, GraphError, Within, plural
 
 MOST_COMBINATIONS = 1000
@@ -21,10 +21,10 @@ def _parse_sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...])
     """`N=1,8,64`: the sizes to check by name."""
     dims: dict[str, list[int]] = {}
     for value in values:
-        name, equals, sizes = value.partition("=")
-        if not name or not equals or not all(each.isdecimal() for each in sizes.split(",")):
+        name, sizes = named_sizes(value)
+        if not sizes:
             raise click.BadParameter(f"'{value}' is not NAME=SIZE or NAME=SIZE,SIZE, such as N=1,8,64")
-        dims[name] = [int(each) for each in sizes.split(",")]
+        dims[name] = sizes
     if math.prod(map(len, dims.values())) > MOST_COMBINATIONS:
         raise click.BadParameter(f"there are more than {MOST_COMBINATIONS} combinations of sizes")
     return dims

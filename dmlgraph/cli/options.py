@@ -37,11 +37,18 @@ def parse_dims(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
     """`N=8` pairs."""
     dims = {}
     for value in values:
-        name, equals, size = value.partition("=")
-        if not name or not equals or not size.isdecimal():
+        name, sizes = named_sizes(value)
+        if len(sizes) != 1:
             raise click.BadParameter(f"'{value}' is not NAME=SIZE, such as N=8")
-        dims[name] = int(size)
+        (dims[name],) = sizes
     return dims
+
+
+def named_sizes(value: str) -> tuple[str, list[int]]:
+    """The name and the sizes of `N=1,8,64`; no sizes if it is not of this form."""
+    name, _, text = value.partition("=")
+    sizes = text.split(",")
+    return name, [int(each) for each in sizes] if name and all(each.isdecimal() for each in sizes) else []
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

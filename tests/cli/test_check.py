@@ -114,7 +114,7 @@ def test_warnings_of_several_sizes_are_shown_once(folder: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["N", "N=", "=3", "N=1,", "N=a", "N=1,-2", "N=" + ",".join(["1"] * 1001)])
-def test_sizes_that_are_none_are_refused(value: str) -> None:
+def test_what_is_not_a_size_is_refused(value: str) -> None:
     result = call("check", "--dim", value, "odd.yaml")
     assert result.exit_code == 2
     assert "Error: Invalid value for '--dim'" in result.stderr
