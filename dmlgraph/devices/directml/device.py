@@ -425,7 +425,7 @@ def _list(runtime: Runtime, index: int, adapter: _native.Adapter) -> Listing:
 def find_hardware(*, debug: bool = False) -> list[Callable[[], DirectMLDevice | str] | str]:
     """The hardware adapters for `auto`, fastest first: functions that open one, or say why it cannot be used.
 
-    A text says why there is none.  NPUs run few operators, so `auto` does not use them.
+    If there are none, the list has one text that says why.  NPUs run few operators, so `auto` does not use them.
     """
     if not system_has_direct3d():
         return ["the system does not have Direct3D 12"]

@@ -92,7 +92,7 @@ def package() -> Package:
     """The package for this system.
 
     Raises:
-        LibraryError: there is none.
+        LibraryError: this system has no library to install.
     """
     return package_for(sys.platform, platform.machine())
 

@@ -42,7 +42,7 @@ def in_box(build: int) -> InBox | None:
 
 
 def how_to_get_newer(level: FeatureLevel, build: int | None, *, from_system: bool) -> str | None:
-    """How to get a DirectML with a higher feature level; None where there is none.
+    """How to get a DirectML with a higher feature level; None if this is the highest, or the system is not Windows.
 
     Args:
         level: that of the DirectML in use.
