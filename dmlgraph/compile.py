@@ -38,7 +38,14 @@ def fuse_graph(graph: Graph, device: Device | None = None, *, fuse: bool | Itera
     """
     if device is None:
         return passes.fuse(graph, rules=fuse)
-    return passes.fuse(graph, level=device.level, rules=fuse, objection=device.objection)
+    return passes.fuse(
+        graph,
+        level=device.level,
+        rules=fuse,
+        objection=device.objection,
+        layouts=device.layout_objection,
+        copy_level=device.copy_level(graph.level),
+    )
 
 
 def lower_graph(

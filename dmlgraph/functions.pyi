@@ -70,6 +70,7 @@ __all__ = [
     "bit_shift_left",
     "bit_shift_right",
     "bit_xor",
+    "broadcast_to",
     "cast",
     "ceil",
     "clip",
@@ -92,6 +93,8 @@ __all__ = [
     "dynamic_quantize_linear",
     "erf",
     "exp",
+    "expand_dims",
+    "flatten",
     "floor",
     "fold",
     "gather",
@@ -160,6 +163,7 @@ __all__ = [
     "resample3",
     "resample_grad",
     "resample_grad1",
+    "reshape",
     "reverse_subsequences",
     "rnn",
     "roi_align",
@@ -179,6 +183,8 @@ __all__ = [
     "space_to_depth1",
     "split",
     "sqrt",
+    "squeeze",
+    "subscript",
     "subtract",
     "tan",
     "tanh",
@@ -186,6 +192,7 @@ __all__ = [
     "tile",
     "top_k",
     "top_k1",
+    "transpose",
     "unfold",
     "upsample_2d",
     "value_scale_2d",
@@ -836,6 +843,15 @@ def bit_xor(
 ) -> Value:
     """The bits set in one of a and b."""
 
+def broadcast_to(
+    input: Tensor,
+    *,
+    sizes: Sequence[Size],
+    output: Output | None = None,
+    name: str | None = None,
+) -> Value:
+    """Repeated to these sizes by NumPy's rules: along new dimensions and those of size 1."""
+
 def cast(
     input: Tensor,
     *,
@@ -1071,6 +1087,24 @@ def exp(
     name: str | None = None,
 ) -> Value:
     """The exponential function: e^x."""
+
+def expand_dims(
+    input: Tensor,
+    *,
+    axes: Sequence[Size],
+    output: Output | None = None,
+    name: str | None = None,
+) -> Value:
+    """With new dimensions of size 1 at these places of the output; negative ones count from its end."""
+
+def flatten(
+    input: Tensor,
+    *,
+    axis: Size = 1,
+    output: Output | None = None,
+    name: str | None = None,
+) -> Value:
+    """The dimensions from `axis` on as one: [N, C, H, W] → [N, C · H · W].  As in PyTorch's `nn.Flatten`."""
 
 def floor(
     input: Tensor,
@@ -2224,6 +2258,15 @@ def resample_grad1(
 ) -> Value:
     """The gradient of RESAMPLE2: each element, times its weight, is added to the elements that it was computed from."""
 
+def reshape(
+    input: Tensor,
+    *,
+    sizes: Sequence[Size],
+    output: Output | None = None,
+    name: str | None = None,
+) -> Value:
+    """The elements in row-major order with other sizes; one size may be −1: what remains."""
+
 def reverse_subsequences(
     input: Tensor,
     sequence_lengths: Tensor,
@@ -2502,6 +2545,24 @@ def sqrt(
 ) -> Value:
     """The square root of x, NaN below zero."""
 
+def squeeze(
+    input: Tensor,
+    *,
+    axes: Sequence[Size] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
+) -> Value:
+    """Without these dimensions, whose size is 1; by default without all of size 1, except one that must remain."""
+
+def subscript(
+    input: Tensor,
+    *,
+    index: str,
+    output: Output | None = None,
+    name: str | None = None,
+) -> Value:
+    """NumPy's basic indexing: `index: "1:, 0, ::2, None, ..."`, as in `x[1:, 0, ::2, None, ...]`."""
+
 def subtract(
     a: Tensor,
     b: Tensor,
@@ -2570,6 +2631,15 @@ def top_k1(
     name: str | None = None,
 ) -> TopK1Outputs:
     """The `k` greatest (decreasing) or least (increasing) elements along `axis`, in that order, and their indices."""
+
+def transpose(
+    input: Tensor,
+    *,
+    permutation: Sequence[Size] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
+) -> Value:
+    """The dimensions in another order: dimension i of the output is `permutation[i]` of the input; reversed by default."""
 
 def unfold(
     input: Tensor,

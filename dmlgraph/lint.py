@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlgraph.codes import ERRORS, WARNINGS
-from dmlgraph.errors import GraphError, Location, Problem, listing, suggestion
+from dmlgraph.errors import GraphError, Location, OncePerPlace, Problem, listing, suggestion
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.fill import FillValueSequence
 from dmlgraph.scalar import Scalar
@@ -28,7 +28,9 @@ SEARCHED = 4096  # the most elements searched for the first inexact one, after t
 def warnings(graph: Graph) -> list[Problem]:
     """The warnings that the graph does not allow, in the order of its file, else of its nodes."""
     problems = (problem for rule in RULES for problem in rule(graph))
-    found = [graph.located(problem) for problem in problems if problem.code not in graph.allow]
+    once = OncePerPlace()
+    located = (graph.located(problem) for problem in problems if problem.code not in graph.allow)
+    found = list(map(once.counted, [problem for problem in located if once.is_first(problem)]))
     order = {node.name: index for index, node in enumerate(graph.nodes)}
     return sorted(found, key=lambda each: (_line(each.location), order.get(each.node or "", -1)))
 
@@ -71,6 +73,9 @@ def unused_nodes(graph: Graph) -> Iterator[Problem]:
     """Nodes on which no output depends; one warning for each unread node, which names the nodes that only it uses."""
     live = graph.live_nodes()
     dead = [node for node in graph.nodes if node.name not in live]
+    if dead:  # a node of a template is of use if that of another copy is
+        needed = {_in_template(graph, name) for name in live}
+        dead = [node for node in dead if (place := _in_template(graph, node.name)) is None or place not in needed]
     read = {source for node in dead for source, _, _ in graph.producers(node.name)}
     reported: set[str] = set()
     for node in dead:
@@ -81,6 +86,17 @@ def unused_nodes(graph: Graph) -> Iterator[Problem]:
         hint = f"only it reads: {listing(sorted(only), at_most=8)}" if only else None
         code, message = _UNUSED[type(node)]
         yield Problem(message, code=code, node=node.name, hint=hint)
+
+
+def _in_template(graph: Graph, node: str) -> Location | None:
+    """The place of a node in a template; None where it is in none."""
+    place = graph.location(node)
+    return None if place is None or place.used_by is None else place
+
+
+def of_the_file(graph: Graph) -> Iterator[Problem]:
+    """What was found when its file was read."""
+    yield from graph.remarks
 
 
 _UNUSED: dict[type[Node], tuple[str, str]] = {
@@ -100,7 +116,7 @@ def sequences(graph: Graph) -> Iterator[Problem]:
                 yield problem.at(node=node.name)
 
 
-RULES: tuple[Callable[[Graph], Iterator[Problem]], ...] = (unused_dims, unused_nodes, sequences)
+RULES: tuple[Callable[[Graph], Iterator[Problem]], ...] = (of_the_file, unused_dims, unused_nodes, sequences)
 
 
 def _integer_sequence(fill: FillValueSequence) -> Problem | None:
@@ -211,5 +227,5 @@ def _upstream(graph: Graph, name: str, known: set[str]) -> set[str]:
     return found
 
 
-def _line(place: Location | None) -> tuple[int, int]:
-    return (place.line, place.column) if place else (0, 0)
+def _line(place: Location | None) -> tuple[str, int, int]:
+    return (place.file, place.line, place.column) if place else ("", 0, 0)

@@ -222,12 +222,13 @@ class _Lowering:
 
     def _outputs(self) -> tuple[tuple[GraphOutput, ...], tuple[OutputEdge, ...]]:
         outputs, edges = [], []
+        layouts = self.graph.layouts
         for slot, (name, value) in enumerate(self.graph.outputs.items()):
             index, port = self.node_index.get(value.node), value.port
-            desc = value.desc
+            desc = layouts.get(name) or value.desc
             if index is None or isinstance(self.nodes[index], ConstantDescNode):
                 index, port = self._copy(name, value), 0
-                desc = _kept_as(desc, self.nodes[index])
+                desc = desc if name in layouts else _kept_as(desc, self.nodes[index])
             outputs.append(GraphOutput(name, desc))
             edges.append(OutputEdge(index, port, slot))
         return tuple(outputs), tuple(edges)
@@ -247,7 +248,7 @@ def copy_of(desc: TensorDesc, level: FeatureLevel) -> Identity:
     tensor's bytes are copied as 32-bit words, including the gaps between its elements.
     """
     words = [desc.total_bytes // 4]
-    as_words = (TensorDesc(dtype=dtype, sizes=[1, 1, 1, *words], owned=desc.owned) for dtype in _WORDS)
+    as_words = (TensorDesc(dtype=dtype, sizes=[1, 1, 1, *words], owned=desc.owned) for dtype in WORDS)
     return next(
         identity
         for identity in (Identity(input=each) for each in itertools.chain([desc], as_words))
@@ -256,7 +257,7 @@ def copy_of(desc: TensorDesc, level: FeatureLevel) -> Identity:
 
 
 # Integers, which no hardware treats as NaN or denormals, exist from level 2.1.
-_WORDS = (DataType.UINT32, DataType.FLOAT32)
+WORDS = (DataType.UINT32, DataType.FLOAT32)
 
 
 def _kept_as(desc: TensorDesc, copy: OperatorDescNode | ConstantDescNode) -> TensorDesc:

@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from sketches import ACTIVATIONS, FLOATS, PLAIN, TYPES, Choices, Dice, Sample, Sketch, Value, transposed_strides
-from view_steps import any_reader, copied, joined, reader, window
+from view_steps import along_axes, element_wise, pictures, product, reordered, view
+from window_steps import any_reader, copied, joined, reader, window
 
 import dmlgraph as dg
 from dmlgraph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
+from dmlgraph.passes import fuse
 from dmlgraph.tensor import DataType
 
 Step = Callable[[Sketch], None]
@@ -380,7 +382,8 @@ _SINGLE: tuple[Step, ...] = (plain_operator, any_operator, any_operator)
 _NUMBERS: tuple[Step, ...] = (lines, bounds, neutral, integer_lines, powers)
 _MOVING: tuple[Step, ...] = (copies, movements, repeated)
 _CONSTANT: tuple[Step, ...] = (constants_only, constants_only, chosen, movements)
-_VIEWS: tuple[Step, ...] = (window, window, window, joined, joined, copied, reader, reader, reader, any_reader)
+_WINDOWS: tuple[Step, ...] = (window, window, window, joined, joined, copied, reader, reader, reader, any_reader)
+_VIEWS: tuple[Step, ...] = (*(view, view, view, element_wise, element_wise, product, along_axes, reordered, pictures),)
 _HEAVY: tuple[Step, ...] = (products, convolutions, sums, normalizations)
 
 FOCUSES: dict[str, tuple[Step, ...]] = {
@@ -389,7 +392,8 @@ FOCUSES: dict[str, tuple[Step, ...]] = {
     "movements": (*_MOVING, plain_operator),
     "constants": (*_CONSTANT, plain_operator),
     "products": (*_HEAVY, lines),
-    "views": (*_VIEWS, any_operator),
+    "windows": (*_WINDOWS, any_operator),
+    "views": _VIEWS,
     "formulas": (formulas, formulas, lines, bounds),
     "everything": (*_SINGLE, *_NUMBERS, *_MOVING, *_CONSTANT, *_HEAVY, formulas),
 }
@@ -401,7 +405,12 @@ def build(choices: Choices, steps: Sequence[Step], level: str | None = None) -> 
     for _ in range(sketch.integer(1, MAX_STEPS)):
         with contextlib.suppress(dg.DmlGraphError):
             sketch.pick(steps)(sketch)
-    return sketch.finish()
+    sample = sketch.finish()
+    try:
+        fuse(sample.graph, rules=False)
+    except dg.GraphError:  # the level has no copy for a view of such a tensor
+        return build(choices, steps)
+    return sample
 
 
 class _Drawn:

@@ -182,3 +182,63 @@ def test_a_masked_array_is_no_tensor_and_no_number(x: dg.Value) -> None:
             dg.clip(x, min=wrong, max=1)
         with pytest.raises(dg.DmlGraphError):
             dg.reduce(x, function="sum", axes=wrong)
+
+
+# Python's operators, and what they are for masks.
+
+A, B = np.array([1, 2, 3, -4], np.float32), np.array([1, 3, 2, 4], np.float32)
+FIRST, SECOND = np.array([5, 6, 7, 12], np.int32), np.array([3, 10, 4, 5], np.int32)
+COMPARED: dict[str, Any] = {
+    ">=": lambda a, b: a >= b,
+    "<=": lambda a, b: a <= b,
+    "!=": lambda a, b: a != b,
+    "number !=": lambda a, b: 3 != a,  # noqa: SIM300
+    "and": lambda a, b: (a > 1) & (b > 2),
+    "or": lambda a, b: (a > 2) | (b > 3),
+    "xor": lambda a, b: (a >= 2) ^ (b >= 3),
+    "not": lambda a, b: ~(a < b),
+    "through views": lambda a, b: ~((a > b)[::-1].reshape(2, 2).T.reshape(4)),
+    "through the rest": lambda a, b: (a > b)[None, 1:3] & (b > 2)[None][:, :2],
+}
+COUNTED: dict[str, Any] = {
+    "%": lambda a, b: a % b,
+    "% number": lambda a, b: -a % 4,
+    "number %": lambda a, b: 20 % a,
+    "&": lambda a, b: a & b,
+    "| number": lambda a, b: a | 8,
+    "number ^": lambda a, b: 3 ^ a,
+    "~": lambda a, b: ~a,
+    "~ through a view": lambda a, b: ~a[::2],
+}
+
+
+@pytest.mark.parametrize("function", COMPARED.values(), ids=COMPARED)
+def test_comparisons_and_logic_are_numpys(function: Any) -> None:
+    graph = dg.Graph("logic")
+    made = function(graph.input("a", sizes=[4], dtype="float32"), graph.input("b", sizes=[4], dtype="float32"))
+    assert made.dtype is dg.DataType.UINT8
+    graph.output("y", made)
+    got = graph.compile("cpu").run({"a": A, "b": B})["y"]
+    np.testing.assert_array_equal(got, function(A, B).astype(np.uint8))
+
+
+@pytest.mark.parametrize("function", COUNTED.values(), ids=COUNTED)
+def test_integers_are_counted_and_masked_as_in_numpy(function: Any) -> None:
+    graph = dg.Graph("bits")
+    a, b = (graph.input(name, sizes=[4], dtype="int32") for name in "ab")
+    graph.output("y", function(a, b))
+    assert not a.is_truth()
+    np.testing.assert_array_equal(graph.compile("cpu").run({"a": FIRST, "b": SECOND})["y"], function(FIRST, SECOND))
+
+
+def test_a_mask_and_a_number_of_bits_are_no_truth(x: dg.Value) -> None:
+    mask = x > 0
+    assert mask.is_truth(mask.reshape(2, 2), mask[1:], ~mask)
+    bits = dg.cast(x, dtype="uint8")
+    assert not mask.is_truth(bits)
+    assert (mask & bits).node.startswith("bit_and")
+
+
+def test_shape_rank_and_t_are_numpys(g: dg.Graph) -> None:
+    value = g.input("image", sizes=["N", 2, 3], dtype="float32")
+    assert (value.shape, value.sizes, value.rank, value.T.shape) == ((4, 2, 3), (4, 2, 3), 3, (3, 2, 4))

@@ -33,7 +33,7 @@ def title(family: str) -> str:
 def pages() -> dict[str, str]:
     """File name → text, the index included."""
     families = {
-        family: sorted(members, key=lambda each: each.support().value)
+        family: sorted(members, key=lambda each: (each.support().value, each.name))
         for family, members in itertools.groupby(
             sorted(REGISTRY.values(), key=lambda each: each.family), key=lambda each: each.family
         )
@@ -62,7 +62,10 @@ def page(family: str, members: list[type[Operator]]) -> Iterator[str]:
 def section(operator: type[Operator]) -> Iterator[str]:
     facts = operator.support()
     yield f"## {operator.name}\n"
-    yield f"`DML_OPERATOR_{operator.dml}`, from feature level {facts.introduced}.\n"
+    if operator.is_view:
+        yield "A view: not an operator of DirectML, and at every feature level.\n"
+    else:
+        yield f"`DML_OPERATOR_{operator.dml}`, from feature level {facts.introduced}.\n"
     yield f"{inspect.getdoc(operator)}\n"
     if facts.introduced > MEASURED_UP_TO:
         yield NOT_MEASURED

@@ -34,7 +34,7 @@ def every_operator() -> list[type[Operator]]:
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
     found = {each for each in _subclasses(Operator) if "dml" in vars(each)}
-    return sorted(found, key=lambda each: (each.family, each.support().value))
+    return sorted(found, key=lambda each: (each.family, each.support().value, each.name))
 
 
 def _subclasses(base: type[Operator]) -> Iterator[type[Operator]]:

@@ -58,13 +58,33 @@ def _choose(name: str, debug: bool) -> Choice:
     device = _family(family).make(rest, debug) if family in _FAMILIES and bool(colon) == bool(rest) else None
     if device is not None:
         return Choice(name, device, f"asked for as '{name}'")
-    raise DeviceError(
+    raise _unknown(name)
+
+
+def check_name(name: object) -> None:
+    """Checks a device's name, whether or not the device is here.
+
+    Raises:
+        DeviceError: no device has it.
+    """
+    if isinstance(name, str):
+        family, _, rest = name.partition(":")
+        indexed = any(each.startswith(f"{family}:") for each in NAMES)
+        if name in FIXED_NAMES or name in _FAMILIES or (indexed and rest.isdecimal()):
+            return
+    raise _unknown(name)
+
+
+def _unknown(name: object) -> DeviceError:
+    text = name if isinstance(name, str) else ""
+    return DeviceError(
         "is not a device",
         code="unknown-device",
         field="device",
         got=name,
         allowed=f"{listing(FIXED_NAMES)}, directml:N for an adapter's index",
-        hint=suggestion(family.lower(), FIXED_NAMES, DEVICES) or "'dmlgraph devices' lists the devices of this machine",
+        hint=suggestion(text.partition(":")[0].lower(), FIXED_NAMES, DEVICES)
+        or "'dmlgraph devices' lists the devices of this machine",
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
     from dmlgraph.lowering import GraphDesc
     from dmlgraph.operators.declaration.operator import Operator
+    from dmlgraph.tensor import TensorDesc
 
 
 class Device(abc.ABC):
@@ -39,6 +40,14 @@ class Device(abc.ABC):
         The passes ask this about every operator they make, for example one with a fused activation that replaces
         the activation: a device that does not absorb something says so here.
         """
+        return None
+
+    def copy_level(self, level: FeatureLevel) -> FeatureLevel:
+        """The level at which copies of tensors must be legal in a graph of a level: here all copies can be made."""
+        return self.level
+
+    def layout_objection(self, operator: Operator, path: str, desc: TensorDesc) -> str | None:
+        """Why the device does not take a tensor with these strides at an operator's binding path; None if it does."""
         return None
 
     def with_threads(self, threads: int) -> Device:

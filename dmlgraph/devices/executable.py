@@ -247,4 +247,5 @@ def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
             got=list(array.shape),
             allowed=str(list(slot.desc.sizes)),
         )
-    return array
+    # Equal types may be marked otherwise: "<f4" on a little-endian machine.
+    return array if array.dtype.byteorder in "=|" else array.view(dtype.numpy)

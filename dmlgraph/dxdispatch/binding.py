@@ -15,7 +15,7 @@ from dmlgraph.nodes import paths_of
 from dmlgraph.tensor import TensorDesc
 from dmlgraph.value import Value
 
-_NO_VIEWS = "the buffer holds another tensor than the operator reads: a graph has no views"
+_NO_VIEWS = "the buffer holds another tensor than the operator reads: such views are not imported"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

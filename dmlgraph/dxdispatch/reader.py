@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from dmlgraph.document.reader import read_text
+from dmlgraph.document.declarations import read_text
 from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.binding import Binder, Source
 from dmlgraph.dxdispatch.buffers import Buffer, read_buffer

@@ -24,6 +24,8 @@ from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.layouts import refusal
+from dmlgraph.passes.views import without_views
 from dmlgraph.scalar import Scalar, array_of
 from dmlgraph.tensor import DataType, TensorDesc
 from dmlgraph.value import Value
@@ -71,7 +73,9 @@ class _Writer:
     def __init__(self, graph: Graph, inputs: Mapping[str, Any], stem: str, files: dict[str, Array] | None) -> None:
         if not graph.outputs:
             raise GraphError(f"the graph '{graph.name}' has no outputs", code="no-outputs", hint="name at least one")
-        self.graph, self.inputs, self.stem, self.files = graph, inputs, stem, files
+        # Views are no operators of DirectML, and a buffer that is printed must be in the output's order.
+        self.graph = without_views(graph, graph.level, refusal, shares_outputs=False).graph
+        self.inputs, self.stem, self.files = inputs, stem, files
         self.resources: dict[str, Any] = {}
         self.dispatchables: dict[str, Any] = {}
         self.commands: list[Any] = []
@@ -79,8 +83,8 @@ class _Writer:
         self._file_names = FileNames()
         self.buffers: dict[tuple[str, int], str] = {}  # the resource of each value
         self.outputs: dict[tuple[str, int], str] = {}  # operator outputs that are graph outputs → their first name
-        for name, value in graph.outputs.items():
-            if isinstance(graph.node(value.node), OperatorNode):
+        for name, value in self.graph.outputs.items():
+            if isinstance(self.graph.node(value.node), OperatorNode):
                 self.outputs.setdefault((value.node, value.port), name)
 
     def model(self) -> dict[str, Any]:

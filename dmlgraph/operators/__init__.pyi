@@ -136,3 +136,7 @@ from dmlgraph.operators.trigonometric import (
     Acos as Acos, Asin as Asin, Atan as Atan, Cos as Cos, Sin as Sin, Tan as Tan, Sinh as Sinh, Cosh as Cosh, Tanh
     as Tanh, Asinh as Asinh, Acosh as Acosh, Atanh as Atanh, AtanYx as AtanYx
 )
+from dmlgraph.operators.view import (
+    BroadcastTo as BroadcastTo, ExpandDims as ExpandDims, Flatten as Flatten, Reshape as Reshape, Squeeze as
+    Squeeze, Subscript as Subscript, Transpose as Transpose
+)

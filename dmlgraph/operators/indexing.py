@@ -17,6 +17,7 @@ from dmlgraph.operators.common.scales import with_rank
 from dmlgraph.operators.declaration.fields import Axis, IndexInput, Input, Output, RankOf, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
+from dmlgraph.operators.layouts import refusal
 from dmlgraph.tensor import TensorDesc
 
 Sizes = tuple[int, ...]
@@ -369,10 +370,12 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         yield from _update_problems(self.updates, self._result_sizes(), "those of the indexed slices")
-        strides = self.indices.effective_strides
-        if any(size > 1 and stride == 0 for size, stride in zip(self.indices.sizes, strides, strict=True)):
+        if refusal(self, "indices", self.indices):
             yield Problem(
-                "must not be zero: DirectML refuses it here", code="range", field="indices.strides", got=list(strides)
+                "must not be zero: DirectML refuses it here",
+                code="range",
+                field="indices.strides",
+                got=list(self.indices.effective_strides),
             )
 
     def evaluate(self, x: Array, indices: Array, updates: Array) -> tuple[Array, ...]:

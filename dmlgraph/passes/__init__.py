@@ -15,6 +15,7 @@ from dmlgraph.fusion import Entry
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.memory import enough_memory
+from dmlgraph.operators.layouts import refusal
 from dmlgraph.passes import (
     activations,
     attributes,
@@ -34,7 +35,7 @@ from dmlgraph.passes import (
 )
 from dmlgraph.passes.draft import Draft
 from dmlgraph.passes.pipeline import Fused, Rules
-from dmlgraph.passes.rule import Objection, Rule
+from dmlgraph.passes.rule import LayoutObjection, Objection, Rule
 
 __all__ = ["PIPELINE", "RULES", "Entry", "Fused", "Rule", "fuse"]
 
@@ -63,8 +64,19 @@ def fuse(
     level: FeatureLevel | None = None,
     rules: bool | Iterable[str] = True,
     objection: Objection | None = None,
+    layouts: LayoutObjection = refusal,
+    copy_level: FeatureLevel | None = None,
     check: Callable[[Draft], None] | None = None,
 ) -> Fused:
     """The graph after the pipeline; see `dmlgraph.passes.pipeline.fuse`."""
     with enough_memory("fuse", graph):
-        return pipeline.fuse(graph, PIPELINE, level=level, rules=rules, objection=objection, check=check)
+        return pipeline.fuse(
+            graph,
+            PIPELINE,
+            level=level,
+            rules=rules,
+            objection=objection,
+            layouts=layouts,
+            copy_level=copy_level,
+            check=check,
+        )

@@ -22,11 +22,24 @@ from dmlgraph.errors import DmlGraphError
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
+from dmlgraph.operators.common.strided import reshaped, through
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import Fill, FillValueConstant
+from dmlgraph.operators.layouts import refusal
 from dmlgraph.passes.origins import Origins
-from dmlgraph.passes.rule import Constant, Declined, Kind, New, Objection, Operand, Rewrite, Source, Tensor
+from dmlgraph.passes.rule import (
+    Constant,
+    Declined,
+    Kind,
+    LayoutObjection,
+    New,
+    Objection,
+    Operand,
+    Rewrite,
+    Source,
+    Tensor,
+)
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import TensorDesc
 
@@ -144,14 +157,22 @@ class Draft:
         level: the feature level at which new operators must be legal.
         nodes: by name, not in execution order.
         outputs: graph output → its value.
+        layouts: graph output → how it is read, if not with the sizes that its node writes.
         origins: node → the nodes of the source graph that went into it.
         kinds: the number of nodes of each kind.
         signatures: the number of nodes of each signature.
     """
 
-    def __init__(self, graph: Graph, level: FeatureLevel, objection: Objection | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        level: FeatureLevel,
+        objection: Objection | None = None,
+        layouts: LayoutObjection = refusal,
+    ) -> None:
         self.graph, self.level = graph, level
-        self._objection = objection
+        self._objection, self._layout_objection = objection, layouts
+        self.layouts = dict(graph.layouts)
         self.nodes: dict[str, DraftNode] = {}
         self.outputs = {name: Source(value.node, value.port) for name, value in graph.outputs.items()}
         self.origins = Origins()
@@ -254,10 +275,18 @@ class Draft:
     def around(self, operand: Operand, produced: TensorDesc, instead: Operand) -> Operand | None:
         """`instead` read the way `operand` reads a value written with the description `produced`.
 
-        Both values have the same sizes.  Returns None where the reader's strides do more than broadcast: they address a
-        buffer that `instead` does not have.
+        Both values have the same sizes.  Returns None where no strides over the buffer of `instead` do the same.
         """
+        if operand.desc.dtype is not produced.dtype:
+            return None  # a copy by words
         reading = broadcast_strides(operand.desc, produced, instead.desc)
+        if reading is None and produced.strides is None and produced.sizes == instead.desc.sizes:
+            reading = through(
+                operand.desc.sizes, operand.desc.effective_strides, produced.sizes, instead.desc.effective_strides
+            )
+            is_whole = operand.desc.strides is None and operand.desc.element_count == produced.element_count
+            if reading is None and is_whole:
+                reading = reshaped(produced.sizes, instead.desc.effective_strides, operand.desc.sizes)
         if reading is None:
             return None
         return Operand(instead.source, _desc(instead.desc, operand.desc.sizes, reading))
@@ -365,13 +394,32 @@ class Draft:
             operand = self.around(Operand(old, reading), produced, new)
             if operand is None:
                 raise Declined(f"'{user.name}' reads it through other strides")
-            if 0 in operand.desc.effective_strides and not user.computation.broadcasts:
-                problem = next(user.computation.with_inputs({port: operand.desc}).constraints(), None)
-                if problem is not None:
-                    raise Declined(f"'{user.name}': {problem}")
+            why = self.layout_refusal(user, port, operand.desc)
+            if why is not None:
+                raise Declined(f"'{user.name}': {why}")
             yield user, port, operand
-        if self.is_output(old) and (new.desc.effective_strides != produced.effective_strides):
-            raise Declined("it is an output of the graph with another layout")
+        if self.is_output(old):
+            if new.desc.effective_strides != produced.effective_strides:
+                raise Declined("it is an output of the graph with another layout")
+            is_old = new.source.node in self.nodes and new.source.node != node.name  # a new node may take the name
+            if is_old and self.produced(new).total_bytes != produced.total_bytes:
+                raise Declined("it is an output of the graph, and would be a part of a larger buffer")
+
+    def layout_refusal(self, user: DraftNode, port: int, desc: TensorDesc) -> str | None:
+        """Why an operator cannot read an input with these strides; None if it can."""
+        operator = user.computation
+        if desc.strides is None or desc == operator.input_descs[port]:
+            return None
+        if 0 in desc.strides and not operator.broadcasts:
+            problem = next(operator.with_inputs({port: desc}).constraints(), None)
+            if problem is not None:
+                return str(problem)
+        return self._layout_objection(operator, operator.bindings(Role.INPUT)[port].path, desc)
+
+    def write_refusal(self, node: DraftNode, desc: TensorDesc) -> str | None:
+        """Why an operator cannot write its first output with these strides; None if it can."""
+        operator = node.computation
+        return self._layout_objection(operator, operator.bindings(Role.OUTPUT)[0].path, desc)
 
     def _commit(
         self,
@@ -395,9 +443,16 @@ class Draft:
             self._sign(self.nodes[name])
         for old, new in moves:
             for name in taken.get(old, ()):
-                self.outputs[name] = new.source
+                self._read_output(name, new)
                 self._output_users.setdefault(new.source, []).append(name)
         return [node.name, *self._drop_unused(unread)]
+
+    def _read_output(self, name: str, new: Operand) -> None:
+        """Makes a value an output of the graph, which keeps its sizes."""
+        desc = self.layouts.pop(name, None) or new.desc
+        self.outputs[name] = new.source
+        if desc != self[new.source.node].output_desc(new.source.port):
+            self.layouts[name] = desc
 
     def _insert(self, content: Node, sources: list[Source | None]) -> None:
         node = self.nodes[content.name] = DraftNode(content, sources)
@@ -472,7 +527,8 @@ class Draft:
         """The draft as a graph, its nodes in execution order; unused inputs stay."""
         if not self._is_changed:
             return self.graph.as_fused()
-        return Graph.assembled(self.graph, ((node.content, node.sources) for node in self.in_order()), self.outputs)
+        nodes = ((node.content, node.sources) for node in self.in_order())
+        return Graph.assembled(self.graph, nodes, self.outputs, self.layouts)
 
     def in_order(self) -> list[DraftNode]:
         """All nodes, each after the nodes it reads."""

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.nodes import ConstantNode
+from dmlgraph.operators.directml_enums import MatrixTransform
 from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtract
 from dmlgraph.operators.matrix import Gemm
+from dmlgraph.operators.view import with_strides
 from dmlgraph.passes.affine import affine, is_power_of_two
 from dmlgraph.passes.draft import Draft, DraftNode
 from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.tensor import TensorDesc
 
 WEIGHT_BYTES = 1 << 26  # larger weights are not copied for a scale
 _SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
@@ -148,5 +151,29 @@ def _again(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None],
     )
 
 
-RULES = (gemm_add, gemm_scale)
+@rule(Gemm, effect="bit-exact")
+def transpose_into_gemm(_: Draft, node: DraftNode) -> Outcome:
+    """gemm(xᵀ, y), where xᵀ is read through strides → gemm(x, y) with `trans_a`; the same for b."""
+    gemm = node.computing(Gemm)
+    for field in ("a", "b"):
+        operand = node.needed(field)
+        desc = operand.desc
+        if desc.strides is None or desc.strides[-2] != 1 or desc.strides[-1] <= 1 or 1 in desc.sizes[-2:]:
+            continue
+        sizes, strides = swapped(desc.sizes), swapped(desc.strides)
+        packed = TensorDesc(dtype=desc.dtype, sizes=sizes, owned=desc.owned)
+        stored = with_strides(packed, strides)
+        transposed = MatrixTransform.TRANSPOSE
+        flag = MatrixTransform.NONE if getattr(gemm, f"trans_{field}") is transposed else transposed
+        again = _again(node, {field: Operand(operand.source, stored)}, {f"trans_{field}": flag})
+        return Rewrite.of(again, f"it transposes '{operand.source.node}' itself")
+    return None
+
+
+def swapped(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """With the last two exchanged."""
+    return (*numbers[:-2], numbers[-1], numbers[-2])
+
+
+RULES = (transpose_into_gemm, gemm_add, gemm_scale)
 LAST_RULES = (alpha_into_weights,)  # after activations have been fused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +33,10 @@ class Origins:
 
     def __init__(self) -> None:
         self._origins: dict[str, _Origin] = {}  # of nodes that a rewrite touched: every other node is its own origin
+
+    def start(self, origins: Mapping[str, tuple[str, ...]]) -> None:
+        """Sets the origins of nodes that are not in the source graph."""
+        self._origins = {name: _Origin(names) for name, names in origins.items()}
 
     def _of(self, name: str) -> _Origin:
         return self._origins.get(name) or _Origin((name,))

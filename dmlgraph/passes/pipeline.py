@@ -11,8 +11,10 @@ from dmlgraph.fusion import Entry
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.memory import collector_paused
+from dmlgraph.operators.layouts import refusal
 from dmlgraph.passes.draft import Draft, DraftNode, Signature
-from dmlgraph.passes.rule import Declined, Kind, Objection, Rewrite, Rule
+from dmlgraph.passes.rule import Declined, Kind, LayoutObjection, Objection, Rewrite, Rule
+from dmlgraph.passes.views import without_views
 
 MAX_ROUNDS = 8  # walks over the whole pipeline
 REWRITES_PER_NODE = 16  # of the source graph; rules that undo one another would never end
@@ -109,7 +111,7 @@ def _try(draft: Draft, record: Record, rule: Rule, node: DraftNode) -> list[str]
         outcome = rule.function(draft, node)
         if isinstance(outcome, Rewrite):
             around = [source.node for source in node.sources if source is not None]
-            change = draft.apply(node, outcome)
+            change = draft.apply(node if outcome.node is None else draft[outcome.node], outcome)
             record.applied(Entry(rule.name, name, outcome.why, change.gone, change.standing))
             return [*change.touched, *around]
     except Declined as declined:
@@ -145,9 +147,11 @@ def fuse(
     level: FeatureLevel | None = None,
     rules: bool | Iterable[str] = True,
     objection: Objection | None = None,
+    layouts: LayoutObjection = refusal,
+    copy_level: FeatureLevel | None = None,
     check: Callable[[Draft], None] | None = None,
 ) -> Fused:
-    """Runs a pipeline over a graph, and returns a new graph.
+    """Removes the views of a graph, runs a pipeline over it, and returns a new graph.
 
     Args:
         graph: with its dims resolved.
@@ -155,6 +159,8 @@ def fuse(
         level: the level at which new operators must be legal; by default the graph's.
         rules: True: all that are on by default; False: no rules; else exactly the rules of these names.
         objection: the device's (`Device.objection`), called for every operator that a rule makes.
+        layouts: the device's (`Device.layout_objection`), called for every tensor that is read with strides.
+        copy_level: at which the copies that views need must be legal; by default `level`.
         check: called with the draft after each pass; raises where something is wrong.
 
     Raises:
@@ -164,11 +170,15 @@ def fuse(
     level = min(level, graph.level) if level else graph.level
     with collector_paused():
         # The draft is freed before the pause ends: a collection looks at all that was made in it and still exists.
-        return _fuse(Draft(graph, level, objection), pipeline, enabled, check)
+        plain = without_views(graph, copy_level or level, layouts)
+        draft = Draft(plain.graph, level, objection, layouts)
+        draft.origins.start(plain.origins)
+        return _fuse(draft, plain.record, pipeline, enabled, check)
 
 
 def _fuse(
     draft: Draft,
+    copies: tuple[Entry, ...],
     pipeline: Sequence[Rules],
     enabled: frozenset[str],
     check: Callable[[Draft], None] | None,
@@ -186,7 +196,7 @@ def _fuse(
                     check(draft)
         if len(record) in (before, limit):
             break
-    return Fused(draft.finish(), record.entries(draft), draft.origins.of(draft.nodes))
+    return Fused(draft.finish(), (*copies, *record.entries(draft)), draft.origins.of(draft.nodes))
 
 
 def _enabled(pipeline: Sequence[Rules], asked: bool | Iterable[str]) -> frozenset[str]:

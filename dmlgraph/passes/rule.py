@@ -75,11 +75,12 @@ Tensor = Operand | Constant | New
 class Rewrite:
     """What replaces a node's outputs, by port, and why that is the same.
 
-    Other outputs must have no readers.
+    Other outputs must have no readers.  `node` is the replaced node if it is not the one that the rule looks at.
     """
 
     values: Mapping[int, Tensor]
     why: str
+    node: str | None = None
 
     @classmethod
     def of(cls, value: Tensor, why: str) -> Rewrite:
@@ -99,6 +100,8 @@ Outcome = Rewrite | Declined | None
 Function = Callable[["Draft", "DraftNode"], Outcome]
 # Why a device objects to a new operator in place of another; None if it accepts it.
 Objection = Callable[[Operator, Operator | None], str | None]
+# Why a device does not take a tensor with a layout at an operator's binding path; None if it does.
+LayoutObjection = Callable[[Operator, str, TensorDesc], str | None]
 
 
 # What a node is: its operator's class, an input or a constant.

@@ -94,9 +94,12 @@ def slice_sequence(draft: Draft, node: DraftNode) -> Outcome:
     """
     operator = node.operator
     assert isinstance(operator, (Slice, Slice1, Split))
-    sequence = _affine(draft, node.operand("input"))
+    operand = node.needed("input")
+    sequence = _affine(draft, operand)
     if not isinstance(sequence, FillValueSequence):
         return None
+    if operand.desc.like() != sequence.output.like():
+        return Declined("it reads elements of the sequence several times")
     parts: dict[int, Tensor] = {}
     for port, (output, start, step) in enumerate(_taken(operator)):
         if not draft.use_count(Source(node.name, port)):

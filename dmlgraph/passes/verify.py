@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 
 from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.element_wise import Identity
+from dmlgraph.operators.slicing import Slice, Slice1
 from dmlgraph.passes.draft import Draft, DraftNode, Signature
 from dmlgraph.passes.rule import Source
 from dmlgraph.tensor import TensorDesc
@@ -23,10 +25,12 @@ def verify(draft: Draft) -> None:
     assert draft.signatures == collections.Counter(_signature(draft, node) for node in draft.nodes.values())
     for node in draft.nodes.values():
         _verify_node(draft, node)
-    wanted = draft.graph.outputs
+    wanted = draft.graph.output_descs
     assert list(draft.outputs) == list(wanted), "the outputs keep their names and their order"
     for name, source in draft.outputs.items():
-        desc, before = draft[source.node].output_desc(source.port), wanted[name].desc
+        written, before = draft[source.node].output_desc(source.port), wanted[name]
+        desc = draft.layouts.get(name) or written
+        assert desc.total_bytes == written.total_bytes, f"output '{name}' is not the whole buffer of '{source.node}'"
         assert (desc.dtype, desc.sizes) == (before.dtype, before.sizes), f"output '{name}': {desc} for {before}"
         assert desc.effective_strides == before.effective_strides, f"output '{name}' has another layout"
 
@@ -55,8 +59,11 @@ def _verify_operand(draft: Draft, node: DraftNode, port: int, source: Source, de
     where = f"'{node.name}' input {port}"
     assert source.node in draft.nodes, f"{where} reads '{source.node}', which does not exist"
     produced = draft[source.node].output_desc(source.port)
-    assert desc.dtype is produced.dtype, f"{where} reads {desc}, but it is {produced}"
-    assert desc.span <= produced.span, f"{where} reads {desc.span} elements of {produced.span}"
+    if isinstance(node.operator, (Identity, Slice, Slice1)):  # a copy may read elements as words of other types
+        assert desc.total_bytes <= produced.total_bytes, f"{where} reads {desc}, but it is {produced}"
+    else:
+        assert desc.dtype is produced.dtype, f"{where} reads {desc}, but it is {produced}"
+        assert desc.span <= produced.span, f"{where} reads {desc.span} elements of {produced.span}"
     assert (node, port) in [(user, at) for user, at in draft.users(source)], f"{where} is not among the readers"
 
 

@@ -7,7 +7,7 @@ from passes.perturbed import approximated, is_finite
 from random_graphs import FOCUSES, LEVELS, graph_of
 
 from campaigns.campaign import Campaign
-from campaigns.views import assert_close
+from campaigns.windows import assert_close
 from dmlgraph.tensor import DataType
 
 # The error that the functions of `cpu`, and rules that are not exact, may add at every node.

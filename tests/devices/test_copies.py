@@ -10,7 +10,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.measure.inputs import random_array
+from dmlgraph.random_arrays import random_array
 from dmlgraph.tensor import DataType
 
 LEVELS = (None, *(str(level) for level in FeatureLevel))

@@ -78,6 +78,16 @@ def test_an_input_of_another_byte_order_has_another_data_type(executable: Execut
     assert refused(executable, {"x": X.astype(">f4"), "bias": BIAS}).got == ">f4"
 
 
+def test_arrays_may_name_their_byte_order() -> None:
+    """NumPy takes the types for equal."""
+    named = np.array([1, 2], np.float32)
+    named.dtype = np.dtype("f4").newbyteorder("little")
+    graph = dg.Graph()
+    graph.output("y", graph.input("x", sizes=[2], dtype="float32") + graph.constant("k", named))
+    for device in ("cpu", "reference"):
+        np.testing.assert_array_equal(graph.compile(device).run({"x": named})["y"], [2, 4])
+
+
 @pytest.mark.parametrize("shape", [(3, 2), (6,), (1, 2, 3), (2, 1)])
 def test_an_input_of_another_shape_is_refused_and_not_broadcast(executable: Executable, shape: tuple[int, ...]) -> None:
     error = refused(executable, {"x": np.zeros(shape, np.float32), "bias": BIAS})

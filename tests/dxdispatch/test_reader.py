@@ -355,8 +355,8 @@ def places(text: str) -> tuple[str, list[str]]:
                     '"InputTensor": "y"', '"InputTensor": ^"y"'
                 ),
             ),
-            "node 'half', field 'bindings.InputTensor': the buffer holds another tensor than the operator reads: a "
-            "graph has no views; got float32 [2]; allowed: float32 [4]",
+            "node 'half', field 'bindings.InputTensor': the buffer holds another tensor than the operator reads: "
+            "such views are not imported; got float32 [2]; allowed: float32 [4]",
         ),
         (
             model(

@@ -69,7 +69,7 @@ def went_into(record: Iterable[Entry], chosen: Callable[[Rule], bool], rules: Ma
             merged = set().union(*(sources.pop(name, {name}) for name in entry.removed))
             for name in entry.added:
                 sources[name] |= merged | ({name} if not sources[name] else set())
-            if chosen(rules[entry.rule]):
+            if entry.rule in rules and chosen(rules[entry.rule]):  # else a copy of a view
                 found |= merged | {each for name in entry.added for each in sources[name]}
     return found
 
@@ -163,7 +163,11 @@ def _retyped(desc: Any, dtype: DataType) -> Any:
 def run(graph: dg.Graph, inputs: Mapping[str, Array], moved: Iterable[str] = (), **how: Any) -> Outputs:
     """The outputs of a graph, with values perturbed as by `values`."""
     found = values(graph, inputs, moved, **how)
-    return {name: np.array(found[value.node, value.port]) for name, value in graph.outputs.items()}
+    read = graph.output_descs  # a view of a whole buffer has other sizes than its node writes
+    return {
+        name: np.array(read[name].unpack(value.desc.pack(found[value.node, value.port])))
+        for name, value in graph.outputs.items()
+    }
 
 
 def is_finite(graph: dg.Graph, inputs: Mapping[str, Array]) -> bool:
@@ -280,7 +284,8 @@ def assert_fused(graph: dg.Graph, inputs: Mapping[str, Array], fused: Fused, rul
     expected = run(graph, inputs)
     moved = inexact(fused.record, rules)
     operands = went_into(fused.record, is_bounded_by_operands, rules)
-    wide = {name for name in went_into(fused.record, forgets_roundings, rules) if is_float16(graph.node(name))}
+    forgetful = went_into(fused.record, forgets_roundings, rules)  # also copies of views, which the source has not
+    wide = {node.name for node in graph.nodes if node.name in forgetful and is_float16(node)}
     nan = went_into(fused.record, forgets_nan, rules)
     reached = after(graph, moved)
     seeds = range(RUNS if moved else 0)

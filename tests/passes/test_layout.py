@@ -83,13 +83,53 @@ def test_a_slice_that_begins_elsewhere_is_a_copy(offsets: list[int], steps: list
     assert why in refusal(fused(graph, "slice_to_strides"), "slice_to_strides")
 
 
-def test_readers_that_may_not_take_gaps_keep_the_slice() -> None:
+def test_a_reader_that_takes_no_strides_of_zero_keeps_the_tile() -> None:
+    graph = dg.Graph("test")
+    x = graph.input("x", sizes=[2, 6], dtype="float32")
+    rows = graph.input("rows", sizes=[1, 1], dtype="uint32")
+    updates = graph.input("updates", sizes=[3, 6], dtype="float32")
+    indices = dg.tile(rows, repeats=[3, 1])
+    graph.output("y", dg.scatter_nd(x, indices, updates, input_dimension_count=2, indices_dimension_count=2))
+    why = refusal(fused(graph, "tile_to_strides"), "tile_to_strides")
+    assert "field 'indices.strides': must not be zero: DirectML refuses it here" in why
+
+
+def test_a_reader_that_has_not_been_measured_keeps_the_slice() -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=X.shape, dtype="float32")
     part = dg.slice(x, offsets=[0] * 4, sizes=[1, 1, 2, 3], strides=[1, 1, 2, 2])
-    graph.output("y", dg.gemm(part, dg.slice(x, offsets=[0, 0, 1, 1], sizes=[1, 1, 3, 2], strides=[1, 1, 1, 1])))
-    reasons = {entry.node: entry.why for entry in fused(graph, "slice_to_strides").record}
-    assert "'gemm' may not accept strides" in reasons[part.node]
+    graph.output("y", dg.mean_variance_normalization2(part, axes=[3], use_mean=True, use_variance=True, epsilon=1e-5))
+    assert "has not been measured with other strides" in refusal(fused(graph, "slice_to_strides"), "slice_to_strides")
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1, 3), (3, 2, 1, 0)])
+def test_a_producer_writes_in_the_order_of_a_copy(order: tuple[int, ...], device: str) -> None:
+    """Two copies become none: the producer writes in the first reader's order, and the other reads through strides."""
+    graph = dg.Graph("test")
+    x = graph.input("x", sizes=[2, 3, 4, 5], dtype="float32")
+    made = dg.activation_softmax1(x, axes=[3])
+    merged = made.transpose(order).reshape(-1, 2 * made.transpose(order).sizes[-1] // 2)
+    graph.output("y", merged @ graph.constant("w", np.ones((merged.sizes[1], 2), np.float32)))
+    graph.output("z", dg.tanh(made))
+    result = fused(graph)
+    assert {"write_in_order", "remove_copy"} <= set(applied(result))
+    assert "identity" not in operators(result)
+    data = np.random.default_rng(0).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    got = graph.compile(device).run({"x": data})
+    expected = np.exp(data) / np.exp(data).sum(-1, keepdims=True)
+    np.testing.assert_allclose(got["z"], np.tanh(expected), rtol=1e-5)
+    flat = expected.transpose(order).reshape(-1, merged.sizes[1])
+    np.testing.assert_allclose(got["y"], np.repeat(flat.sum(1, keepdims=True), 2, 1), rtol=1e-5)
+
+
+def test_a_copy_that_repeats_is_not_written_by_its_producer() -> None:
+    graph = dg.Graph("test")
+    x = graph.input("x", sizes=[2, 1, 3], dtype="float32")
+    repeated = dg.activation_softmax1(x, axes=[2]).broadcast_to(2, 4, 3).reshape(8, 3)
+    graph.output("y", repeated @ graph.constant("w", np.ones((3, 2), np.float32)))
+    assert "no strides with which 'activation_softmax1' could write" in refusal(
+        fused(graph, "write_in_order"), "write_in_order"
+    )
 
 
 def test_a_slice_that_is_an_output_stays() -> None:
@@ -106,3 +146,17 @@ def test_a_slice_that_is_copied_is_the_copy() -> None:
     part = dg.slice(x, offsets=[0] * 4, sizes=[1, 1, 2, 3], strides=[1, 1, 2, 2])
     graph.output("y", dg.identity(part))
     assert "one copy is needed" in refusal(fused(graph, "slice_to_strides"), "slice_to_strides")
+
+
+def test_heads_are_brought_together_without_a_copy(device: str) -> None:
+    """The producer writes in the order of the tokens; its reader sees heads and depth as one dimension."""
+    graph = dg.Graph("test")
+    a = graph.input("a", sizes=[2, 3, 4, 5], dtype="float32")
+    b = graph.input("b", sizes=[2, 3, 5, 6], dtype="float32")
+    w = graph.input("w", sizes=[18, 7], dtype="float32")
+    graph.output("y", dg.gemm(dg.gemm(a, b).transpose(0, 2, 1, 3).reshape(8, 18), w))
+    assert operators(fused(graph)) == ["gemm", "gemm"]
+    random = np.random.default_rng(0)
+    inputs = {node.name: random.integers(-3, 4, node.desc.sizes).astype(np.float32) for node in graph.inputs}
+    expected = (inputs["a"] @ inputs["b"]).transpose(0, 2, 1, 3).reshape(8, 18) @ inputs["w"]
+    np.testing.assert_array_equal(graph.compile(device).run(inputs)["y"], expected)

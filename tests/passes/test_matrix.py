@@ -209,3 +209,45 @@ def test_a_scale_and_an_activation_cost_a_dispatch_unless_it_is_in_the_weights()
     x = {"x": A}
     assert dispatches(weighted(0.125), x, fuse=False) == 2
     assert dispatches(weighted(0.125), x, fuse=["alpha_into_weights"]) == 1
+
+
+@pytest.mark.parametrize("trans_a", ["none", "transpose"])
+@pytest.mark.parametrize("trans_b", ["none", "transpose"])
+@pytest.mark.parametrize("turned", ["a", "b", "ab"])
+def test_a_transpose_becomes_a_flag_of_gemm(turned: str, trans_a: str, trans_b: str, device: str) -> None:
+    graph = dg.Graph("test")
+    arrays = {"a": A, "b": B}
+    values = {}
+    for name, flag in (("a", trans_a), ("b", trans_b)):
+        flips = (name in turned) + (flag == "transpose")
+        arrays[name] = np.ascontiguousarray(arrays[name].swapaxes(-1, -2)) if flips == 1 else arrays[name]
+        value = graph.input(name, sizes=arrays[name].shape, dtype="float32")
+        values[name] = value.transpose(0, 1, 3, 2) if name in turned else value
+    graph.output("y", dg.gemm(values["a"], values["b"], trans_a=trans_a, trans_b=trans_b))
+    found = operator(fused(graph, "transpose_into_gemm"))
+    for name, flag in (("a", trans_a), ("b", trans_b)):
+        assert getattr(found, name).strides is None
+        assert str(getattr(found, f"trans_{name}")) == str(
+            {"none": "transpose", "transpose": "none"}[flag] if name in turned else flag
+        )
+    np.testing.assert_allclose(graph.compile(device).run(arrays)["y"], A @ B, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 6), (1, 1, 6, 1)])
+def test_a_vector_is_transposed_by_its_sizes_alone(sizes: tuple[int, ...]) -> None:
+    graph = dg.Graph("test")
+    a = graph.input("a", sizes=sizes, dtype="float32").transpose(0, 1, 3, 2)
+    graph.output("y", a @ graph.input("b", sizes=(1, 1, a.sizes[-1], 4), dtype="float32"))
+    result = fused(graph)
+    assert operators(result) == ["gemm"]
+    assert "transpose_into_gemm" not in [entry.rule for entry in result.record if entry.applied]
+
+
+def test_rows_with_gaps_are_transposed_too(device: str) -> None:
+    graph = dg.Graph("test")
+    a = graph.input("a", sizes=(6, 8), dtype="float32")
+    graph.output("y", a[:, :4].T @ graph.input("b", sizes=(6, 5), dtype="float32"))
+    found = operator(fused(graph))
+    assert (found.a.sizes, found.a.strides) == ((6, 4), (8, 1))
+    data = {"a": RANDOM.random((6, 8), np.float32), "b": RANDOM.random((6, 5), np.float32)}
+    np.testing.assert_allclose(graph.compile(device).run(data)["y"], data["a"][:, :4].T @ data["b"], rtol=1e-5)

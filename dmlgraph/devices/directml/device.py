@@ -39,6 +39,9 @@ from dmlgraph.errors import DmlGraphError, listing
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.lowering import ConstantDescNode, GraphDesc
 from dmlgraph.memory import not_enough_memory
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.layouts import refusal
+from dmlgraph.tensor import TensorDesc
 
 NPU = "npu"
 
@@ -93,6 +96,12 @@ class DirectMLDevice(Device):
         self.description = _describe(self.adapter, self.level)
         from_system = self.runtime.directml.origin == SYSTEM
         self.newer = versions.how_to_get_newer(self.level, versions.windows_build(), from_system=from_system)
+
+    def copy_level(self, level: FeatureLevel) -> FeatureLevel:
+        return min(level, self.level)
+
+    def layout_objection(self, operator: Operator, path: str, desc: TensorDesc) -> str | None:
+        return refusal(operator, path, desc)
 
     def _open(self, *, debug: bool = False) -> OpenDevice:
         _open_devices.drop_lost()

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from dmlgraph.value import Value
 
 
-def apply(name: str, *tensors: Any) -> Value:
-    """Applies the operator `name` to values and numbers; at least one must be a value."""
-    result: Value = make_function(REGISTRY[name])(*tensors)
+def apply(operator: str, /, *tensors: Any, **keywords: Any) -> Value:
+    """Applies an operator of this name to values and numbers; at least one must be a value."""
+    result: Value = make_function(REGISTRY[operator])(*tensors, **keywords)
     return result
 
 

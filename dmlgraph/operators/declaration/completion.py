@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph.errors import OperatorError, Problem, ScalarError
@@ -62,7 +62,7 @@ def completed(operator: Operator, given: Given) -> dict[str, Any]:
             problems += [problem for problem in found if problem not in problems]
         elif member.rank_of is not None:
             value = getattr(operator, member.rank_of.field).rank if value is None else value
-        elif rank is not None:
+        elif rank is not None and (value is not None or (member.axes and member.axes.default)):
             value = _from_start(member, value, rank)
             problems += _axis_problems(member.field, given_value, value, rank)
         fields[member.field] = value
@@ -106,10 +106,17 @@ def _from_start(member: Member, value: Any, rank: int) -> Any:
     """An axis or axes counted from the start; the default if they are left out."""
     default = member.axes.default if member.axes else None
     if value is None and default is not None:
-        return tuple(range(rank)) if default is AxesDefault.ALL else (rank - 1,)
+        return _DEFAULT_AXES[default](rank)
     if member.kind is Kind.UINT:
         return value + rank if -rank <= value < 0 else value
     return tuple(axis + rank if -rank <= axis < 0 else axis for axis in value)
+
+
+_DEFAULT_AXES: Mapping[AxesDefault, Callable[[int], tuple[int, ...]]] = {
+    AxesDefault.ALL: lambda rank: tuple(range(rank)),
+    AxesDefault.LAST: lambda rank: (rank - 1,),
+    AxesDefault.REVERSED: lambda rank: tuple(reversed(range(rank))),
+}
 
 
 def _axis_problems(field: str, given: Any, value: Any, rank: int) -> Iterator[Problem]:

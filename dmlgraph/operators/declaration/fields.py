@@ -65,6 +65,7 @@ class Computed(enum.Enum):
     WHOLE = enum.auto()  # its number or entries, which are whole
     REAL = enum.auto()  # its number or entries
     PARTS = enum.auto()  # those inside it, as in {scale: number, bias: number}
+    INDEX = enum.auto()  # those in the text of a subscript, which are whole
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -148,6 +149,13 @@ class Kind(enum.Enum):
         entry_for_all=True,
         computed=Computed.WHOLE,
     )
+    INDEX = Form(  # of a view: no C member
+        "",
+        'index as in NumPy, such as "1:, 0, ::2"',
+        "str",
+        {"type": ["string", "integer"]},
+        computed=Computed.INDEX,
+    )
     # const DML_OPERATOR_DESC*, null when absent, or to an array.
     OPERATOR = Form(
         "operator",
@@ -209,6 +217,7 @@ class AxesDefault(enum.Enum):
 
     ALL = "all axes"
     LAST = "the last axis"
+    REVERSED = "all axes, reversed"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

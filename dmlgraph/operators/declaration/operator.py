@@ -57,6 +57,7 @@ class Operator(BaseModel):
     activation_fields: ClassVar[tuple[str, ...]]  # each of them one fused activation
     members_to_complete: ClassVar[tuple[FieldMember, ...]]  # see dmlgraph.operators.declaration.completion
     family: ClassVar[str]
+    is_view: ClassVar[bool] = False  # no operator of DirectML, see dmlgraph.operators.view
     broadcasts: ClassVar[bool] = False  # element-wise: input sizes are broadcast together
     takes_owned: ClassVar[bool] = True  # whether inputs may be DML_TENSOR_FLAG_OWNED_BY_DML
     output_keywords: ClassVar[tuple[str, ...]] = ()  # members of the (first) output that functions take directly

@@ -96,7 +96,7 @@ def compare(operator: type[Operator], directml: DirectMLDevice) -> list[DataType
 
 
 @pytest.mark.parametrize(
-    "operator", [pytest.param(REGISTRY[name], id=REGISTRY[name].name) for name in sorted(REGISTRY)]
+    "operator", [pytest.param(each, id=name) for name, each in sorted(REGISTRY.items()) if not each.is_view]
 )
 def test_operator_gives_what_the_reference_gives(operator: type[Operator], directml: DirectMLDevice) -> None:
     exists = operator.support().introduced <= directml.level

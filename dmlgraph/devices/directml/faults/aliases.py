@@ -5,8 +5,9 @@ input's buffer, a window of a value (a slice along one axis, a used part of a sp
 the sources of a join are written to their places in its result.  It also runs element-wise operators in place: the
 only reader of a value writes its output into the value's buffer.  Three of the combinations are faults:
 
-- Two readers of a graph input read different windows of it, and one of them is the identity that copies it to a
-  graph output: the copy writes the other reader's elements only.  An identity that itself reads a window is refused.
+- Two readers of a graph input read different windows of it, and one of them is an identity that copies it, to a graph
+  output or in another order of dimensions: the copy writes the other reader's elements only.  An identity that itself
+  reads a window is refused.
 - An operator in place on a window: CompileGraph refuses the graph (E_INVALIDARG), because the buffer of the whole
   value does not have the output's size.  This needs a value that a node produces and nothing else reads.
 - An operator in place on a join: it overwrites the sources, and later readers of the sources read its result.
@@ -48,6 +49,7 @@ from dmlgraph.operators import (
     Split,
 )
 from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.layouts import is_packed, steps
 from dmlgraph.tensor import TensorDesc
 
 ALIGNMENT = 16  # bytes: DirectML leaves a part in its buffer if it begins at a multiple of this
@@ -72,9 +74,16 @@ def copy_what_other_windows_read(edit: DescEdit) -> None:
         if not isinstance(operator, Identity) or not _is_neutral(operator):
             continue
         source = buffers.root(edit.sources[Port(node, 0)])
-        copies_input = edit.operator(source.node) is None and Value(node, 0) in outputs
+        is_copy = Value(node, 0) in outputs or not buffers.is_left_out(node)
+        copies_input = _is_known(edit, source) and is_copy
         if Port(node, 0) in windows or (copies_input and source in read):
             edit.replace(node, whole_slice(operator.input, operator.output))
+
+
+def _is_known(edit: DescEdit, value: Value) -> bool:
+    """Whether no operator writes a value while the graph runs: DirectML computes sequences before."""
+    operator = edit.operator(value.node)
+    return operator is None or isinstance(operator, FillValueSequence)
 
 
 def keep_windows_from_in_place(edit: DescEdit) -> None:
@@ -83,7 +92,7 @@ def keep_windows_from_in_place(edit: DescEdit) -> None:
     for reader, value in buffers.in_place():
         desc = edit.needed_desc(reader)
         whole = _windowed(edit, buffers, value, reader.node) if not _is_part(edit, reader, value) else edit.desc(value)
-        if whole is not None and _differ_in_size(desc, whole, is_output=buffers.becomes_output(Value(reader.node, 0))):
+        if whole is not None and _differ_in_size(desc, whole):
             _insert_copy(edit, reader)
 
 
@@ -132,7 +141,7 @@ class _Buffers:
         self._roots: dict[Value, Value] = {}
         self._uses: dict[Value, list[Port | None]] = collections.defaultdict(list)
         for reader, value in edit.sources.items():
-            if not self._is_left_out(reader.node):
+            if not self.is_left_out(reader.node):
                 self._uses[self.root(value)].append(reader)
         for value in edit.outputs.values():
             self._uses[self.root(value)].append(None)
@@ -140,7 +149,7 @@ class _Buffers:
     def root(self, value: Value) -> Value:
         """The first of the values that share a buffer."""
         chain = []
-        while value not in self._roots and value.node is not None and self._is_left_out(value.node):
+        while value not in self._roots and value.node is not None and self.is_left_out(value.node):
             chain.append(value)
             value = self._edit.sources[Port(value.node, 0)]
         found = self._roots.get(value, value)
@@ -173,18 +182,31 @@ class _Buffers:
         found = []
         for index in reversed(range(len(operator.input_descs))):
             reader = Port(node, index)
-            if reader not in self._edit.sources or not may_run_in_place(operator, index):
+            if reader not in self._edit.sources or not self._may_run_in_place(reader, operator):
                 continue
             value = self._edit.sources[reader]
-            if not _is_part(self._edit, reader, value) and not _is_packed(operator.input_descs[index]):
-                continue  # the output has other strides
             root = self.root(value)
+            is_window = isinstance(self._edit.operator(root.node), (Slice, Slice1, Split))
+            is_window = is_window or _is_part(self._edit, reader, value)
+            desc = operator.input_descs[index]
+            if not is_window and desc is not None and not is_packed(desc):
+                continue  # the output has other strides
             if self.is_made_by_node(root) and self.uses(root) == [reader]:
                 found.append((reader, self._before_splits(root)))
-                is_part = isinstance(self._edit.operator(root.node), (Slice, Slice1, Split))
-                if not is_part and not isinstance(operator, AdamOptimizer):
+                if not isinstance(self._edit.operator(root.node), (Slice, Slice1, Split)) and not isinstance(
+                    operator, AdamOptimizer
+                ):
                     break
         return found
+
+    def _may_run_in_place(self, reader: Port, operator: Operator) -> bool:
+        """Whether an operator may overwrite an input: also one with gaps, if its output gets the same gaps."""
+        desc = operator.input_descs[reader.port]
+        if desc is None or _is_dense(desc):
+            return may_run_in_place(operator, reader.port)
+        return steps(desc) in _written(self._edit, self, reader.node) and may_run_in_place(
+            operator.with_inputs({reader.port: desc.like()}), reader.port
+        )
 
     def _before_splits(self, root: Value) -> Value:
         """The input of a split into one part, if nothing else reads that input: DirectML elides the split then."""
@@ -196,25 +218,13 @@ class _Buffers:
             root = source
         return root
 
-    def becomes_output(self, value: Value) -> bool:
-        """Whether a value, or what is written over it, is a graph output."""
-        while True:
-            root = self.root(value)
-            uses = self.uses(root)
-            if None in uses:
-                return True
-            use = uses[0] if len(uses) == 1 else None
-            if use is None or all(reader != use for reader, _ in self.in_place_of(use.node)):
-                return False
-            value = Value(use.node, 0)
-
-    def _is_left_out(self, node: int) -> bool:
+    def is_left_out(self, node: int) -> bool:
         """Whether DirectML elides a node and uses its input as its output."""
         operator = self._edit.operator(node)
         if not isinstance(operator, Identity) or not _is_neutral(operator):
             return False
         is_part = _is_part(self._edit, Port(node, 0), self._edit.sources[Port(node, 0)])
-        return not is_part and _steps(operator.input) == _steps(operator.output)
+        return not is_part and steps(operator.input) == steps(operator.output)
 
 
 def may_run_in_place(operator: Operator, port: int) -> bool:
@@ -226,7 +236,7 @@ def may_run_in_place(operator: Operator, port: int) -> bool:
     if isinstance(operator, Identity) and _is_neutral(operator):
         return False  # DirectML elides it
     source, target = operator.input_descs[port], operator.first_output
-    return source is not None and source.like() == target.like() and source.span == source.element_count
+    return source is not None and source.like() == target.like() and _is_dense(source)
 
 
 def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterator[Port]:
@@ -249,7 +259,7 @@ def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterato
 def _lies_in_result(join: Join, index: int, producer: Operator | None, *, is_output: bool) -> bool:
     """Whether a join's input is written to its place in the result, with strides if it is not contiguous there."""
     source, result = join.inputs[index], join.output
-    if not _is_packed(source) or not _is_packed(result):
+    if not is_packed(source) or not is_packed(result):
         return False
     outer, inner = math.prod(result.sizes[: join.axis]), math.prod(result.sizes[join.axis + 1 :])
     before = sum(each.sizes[join.axis] for each in join.inputs[:index]) * inner
@@ -288,11 +298,38 @@ def _windowed(edit: DescEdit, buffers: _Buffers, value: Value, user: int) -> Ten
     if len(cut) != 1 or not _is_made_for(edit, buffers, place, source):
         return None
     (axis,) = cut
-    part = window.like(strides=source.packed_strides)
-    if not _is_packed(window) or _steps(part) not in _written(edit, buffers, user):
-        return None
-    begin = offsets[axis] * math.prod(window.sizes[axis + 1 :])
-    return source.like() if _bytes(begin, source) % ALIGNMENT == 0 else None
+    written = _written(edit, buffers, user)
+    for strides in _layouts(edit, place, source):
+        part = window.like(strides=strides)
+        fits = steps(part) in written or (strides != source.packed_strides and _is_dense(part))
+        if fits and _bytes(offsets[axis] * strides[axis], source) % ALIGNMENT == 0:
+            return edit.desc(edit.sources[place])  # of which the source may be a part
+    return None
+
+
+def _layouts(edit: DescEdit, reader: Port, desc: TensorDesc) -> Iterator[tuple[int, ...]]:
+    """The strides that a tensor may have where an input reads it.
+
+    They are packed in the order of its dimensions, or as it is read, or, because DirectML chooses the order of what is
+    between nodes, packed in the order in which an operator before reads its own input.
+    """
+    yield desc.packed_strides
+    if not is_packed(desc):
+        yield desc.effective_strides
+    value = edit.sources[reader]
+    while (operator := edit.operator(value.node)) is not None:
+        read = [each for each in operator.input_descs if each is not None and each.rank == desc.rank]
+        reordered = [each for each in read if _is_reordered(each)]
+        for each in reordered:
+            strides, step = [0] * desc.rank, 1
+            for _, _, axis in sorted(
+                zip((n > 1 for n in each.sizes), each.effective_strides, range(desc.rank), strict=True)
+            ):
+                strides[axis], step = step, step * desc.sizes[axis]
+            yield tuple(strides)
+        if reordered or not read or Port(value.producer, 0) not in edit.sources:
+            return
+        value = edit.sources[Port(value.producer, 0)]
 
 
 def _is_made_for(edit: DescEdit, buffers: _Buffers, reader: Port, desc: TensorDesc) -> bool:
@@ -300,26 +337,28 @@ def _is_made_for(edit: DescEdit, buffers: _Buffers, reader: Port, desc: TensorDe
     root = buffers.root(edit.sources[reader])
     if buffers.is_made_by_node(root):
         return buffers.uses(root) == [reader]
-    strides = [stride for _, stride in _steps(desc)]
-    return 0 not in strides and strides != sorted(strides, reverse=True)
+    return _is_reordered(desc)
 
 
 def _written(edit: DescEdit, buffers: _Buffers, node: int) -> list[list[tuple[int, int]]]:
     """The sizes and strides with which a node's output may be written: its own, and those of joins that read it."""
     value = Value(node, 0)
     desc, uses = edit.desc(value), buffers.uses(buffers.root(value))
-    if not _is_packed(desc):
-        return [_steps(desc)] if None in uses else []
+    if not is_packed(desc):
+        packed = [steps(desc.like())] if _is_reordered(desc) else []  # it is reordered afterwards
+        return [*packed, steps(desc)] if None in uses else packed
     joins = [edit.operator(use.node) for use in uses if use is not None] if None not in uses else []
     results = [join.output for join in joins if isinstance(join, Join) and join.output.rank == desc.rank]
-    return [_steps(desc), *(_steps(desc.like(strides=result.effective_strides)) for result in results)]
+    return [steps(desc), *(steps(desc.like(strides=result.effective_strides)) for result in results)]
 
 
-def _differ_in_size(window: TensorDesc, whole: TensorDesc, *, is_output: bool) -> bool:
-    """Whether DirectML gives two tensors buffers of different sizes: it rounds sizes up, except those of outputs."""
+def _differ_in_size(window: TensorDesc, whole: TensorDesc) -> bool:
+    """Whether DirectML may give two tensors buffers of different sizes.
+
+    It rounds the sizes up to 4 bytes for some buffers, and to 16 for most others.
+    """
     sizes = [_bytes(each.element_count, each) for each in (window, whole)]
-    unit = 4 if is_output else ALIGNMENT
-    return -(-sizes[0] // unit) != -(-sizes[1] // unit)
+    return -(-sizes[0] // 4) != -(-sizes[1] // 4)
 
 
 def _is_part(edit: DescEdit, reader: Port, value: Value) -> bool:
@@ -339,19 +378,21 @@ def _is_neutral(operator: Identity) -> bool:
     return both is None or (both.scale == 1 and both.bias == 0)
 
 
-def _steps(desc: TensorDesc) -> list[tuple[int, int]]:
-    """The sizes and strides of the dimensions that are larger than 1."""
-    return [(size, stride) for size, stride in zip(desc.sizes, desc.effective_strides, strict=True) if size > 1]
-
-
 def _has_gaps(desc: TensorDesc) -> bool:
     """Whether elements lie apart in the order of the dimensions.  In another order, DirectML computes them packed."""
-    strides = [stride for _, stride in _steps(desc)]
-    return not _is_packed(desc) and strides == sorted(strides, reverse=True)
+    strides = [stride for _, stride in steps(desc)]
+    return not is_packed(desc) and strides == sorted(strides, reverse=True)
 
 
-def _is_packed(desc: TensorDesc | None) -> bool:
-    return desc is None or desc.strides is None or _steps(desc) == _steps(desc.like())
+def _is_reordered(desc: TensorDesc) -> bool:
+    """Whether the dimensions are in another order than their strides."""
+    strides = [stride for _, stride in steps(desc)]
+    return 0 not in strides and strides != sorted(strides, reverse=True)
+
+
+def _is_dense(desc: TensorDesc) -> bool:
+    """Whether the elements lie without gaps, in some order of the dimensions, and none is repeated."""
+    return desc.span == desc.element_count and not desc.overlaps_itself
 
 
 def _bytes(elements: int, desc: TensorDesc) -> int:

@@ -81,6 +81,10 @@ class DescEdit:
             raise LookupError(f"'{node.name}' is without output {value.port}")
         return found
 
+    def output_desc(self, slot: int) -> TensorDesc:
+        """A graph output's desc, which may have other sizes than its producer's."""
+        return self._output_slots[slot].desc
+
     def read_desc(self, reader: Port) -> TensorDesc | None:
         """The desc of an input in its node; None if the node does not have this input."""
         operator = self.operator(reader.node)

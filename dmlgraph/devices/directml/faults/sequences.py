@@ -27,7 +27,8 @@ def keep_sequences_from_outputs(edit: DescEdit) -> None:
     for slot, value in list(edit.outputs.items()):
         sequence = edit.operator(value.node)
         if isinstance(sequence, FillValueSequence):
-            edit.insert_before_output(f"{edit.nodes[value.producer].name}.copy", Identity(input=sequence.output), slot)
+            copy = Identity(input=edit.output_desc(slot))
+            edit.insert_before_output(f"{edit.nodes[value.producer].name}.copy", copy, slot)
 
 
 def evaluate_large_sequences(edit: DescEdit) -> None:

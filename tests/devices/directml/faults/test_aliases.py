@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from campaigns.views import DIRECTML_LEVEL, LEVEL, agrees
+from campaigns.windows import DIRECTML_LEVEL, LEVEL, agrees
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import graph_of, graphs
@@ -134,7 +134,8 @@ def packed(operator: Operator) -> Operator:
 
 def readers() -> Iterator[tuple[Operator, int]]:
     """Every operator of DirectML's level at each input of its example, once with inputs that are not broadcast."""
-    for operator, dtype in itertools.product(REGISTRY.values(), ("float32", "float16")):
+    operators = [each for each in REGISTRY.values() if not each.is_view]
+    for operator, dtype in itertools.product(operators, ("float32", "float16")):
         try:
             graph = dg.loads(example(operator).replace("float32", dtype))
         except dg.DmlGraphError:
@@ -381,7 +382,7 @@ SHARED: list[tuple[Build, tuple[int, int], tuple[int, int]]] = [
     (join_of_two, (5, 1), (5, 1)),
     (written_beside, (4, 1), (4, 1)),
     (rows_of_a_transposed_input, (3, 1), (3, 1)),
-    (plane_of_a_transposed_value, (3, 0), (5, 1)),
+    (plane_of_a_transposed_value, (4, 1), (5, 1)),
 ]
 
 
@@ -438,7 +439,7 @@ def test_the_random_graphs_need_it():
     """Some graphs of the property below get copies, and in some nodes are replaced or left out."""
     added, changed = 0, 0
     for seed, fuse in itertools.product(range(300), (False, True)):
-        graph = graph_of(seed, "views", DIRECTML_LEVEL).graph
+        graph = graph_of(seed, "windows", DIRECTML_LEVEL).graph
         desc = lower(run_passes(graph, level=LEVEL).graph if fuse else graph, LEVEL)
         safe, copies = make_safe(desc)
         added += copies > 0
@@ -451,4 +452,4 @@ def test_the_random_graphs_need_it():
 @settings(max_examples=80)
 @given(data=st.data())
 def test_random_graphs_of_shared_values_agree(data: st.DataObject):
-    agrees(data.draw(graphs("views", (DIRECTML_LEVEL,))))
+    agrees(data.draw(graphs("windows", (DIRECTML_LEVEL,))))

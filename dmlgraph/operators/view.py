@@ -1,0 +1,353 @@
+"""Views: the same elements with other sizes.  They are no operators of DirectML.
+
+Before a graph is lowered, `dmlgraph.passes.views` gives the readers of a view a description with the view's sizes and
+strides over the buffer of what is viewed.  Where that cannot be, it inserts a copy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import PlainValidator
+
+from dmlgraph.errors import OperatorError, Problem, plural
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.operators.common.strided import reshaped
+from dmlgraph.operators.common.subscripts import ALLOWED, Entry, Mark, Range, Taken, entries, literal, take
+from dmlgraph.operators.declaration.fields import (
+    Axes,
+    AxesDefault,
+    Axis,
+    AxisList,
+    Count,
+    Input,
+    Ints,
+    Kind,
+    Output,
+    UInts,
+    inferred,
+)
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.declaration.support import OperatorSupport, TensorSupport
+from dmlgraph.operators.layouts import is_packed
+from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc, refusal
+
+
+class View(Operator):
+    """Base of the views: an input, an output with its elements, and no work."""
+
+    is_view: ClassVar[bool] = True
+
+    @property
+    def sizes_after(self) -> tuple[int, ...]:
+        """The sizes of the output."""
+        raise NotImplementedError
+
+    def strides_after(self, strides: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The output's strides over the buffer that the input reads with `strides`; None if there are none."""
+        raise NotImplementedError
+
+    def over(self, desc: TensorDesc) -> TensorDesc | None:
+        """The output's description over the input's buffer, whose description is `desc`; None if no strides do."""
+        strides = self.strides_after(desc.effective_strides)
+        if strides is None:
+            return None
+        packed = TensorDesc(dtype=desc.dtype, sizes=self.output.sizes, owned=desc.owned)
+        return with_strides(packed, strides)
+
+    input: Input
+    output: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.input.like(sizes=self.sizes_after)}
+
+    def constraints(self) -> Iterator[Problem]:
+        if self.output.strides is not None:
+            yield Problem(
+                "a view has no buffer of its own", code="strides", field="output.strides", got=list(self.output.strides)
+            )
+
+    def level_problems(self, level: FeatureLevel) -> list[Problem]:
+        return []
+
+    @classmethod
+    def support(cls) -> OperatorSupport:
+        return _support()
+
+
+def with_strides(packed: TensorDesc, strides: tuple[int, ...]) -> TensorDesc:
+    """A packed description with strides instead, if they are not the same; those of dimensions of size 1 do nothing."""
+    strided = packed.model_copy(update={"strides": strides})
+    return packed if is_packed(strided) else strided
+
+
+@functools.cache
+def _support() -> OperatorSupport:
+    """Every tensor at every level."""
+    rows = tuple(TensorSupport(name, 1, MAX_RANK, _EVERY_TYPE, _NO_NAMES) for name in ("InputTensor", "OutputTensor"))
+    same = ((("InputTensor", "OutputTensor"), ("DataType",)),)
+    return OperatorSupport(-1, min(FeatureLevel), {min(FeatureLevel): rows}, same, _NO_NAMES, None)
+
+
+_NO_NAMES: frozenset[str] = frozenset()
+_EVERY_TYPE = frozenset(DataType)
+
+
+class Reshape(View, dml="RESHAPE"):
+    """The elements in row-major order with other sizes; one size may be −1: what remains.
+
+    A reshape of a packed tensor costs nothing.
+    """
+
+    example_attributes: ClassVar = {"sizes": "[6, -1]"}
+
+    sizes: Annotated[Ints, Count("DimensionCount")]
+
+    @property
+    def sizes_after(self) -> tuple[int, ...]:
+        sizes, count = self.sizes, self.input.element_count
+        unknown = [axis for axis, size in enumerate(sizes) if size == -1]
+        known = math.prod(size for size in sizes if size != -1)
+        wrong = next((axis for axis, size in enumerate(sizes) if size < 1 and size != -1), None)
+        if wrong is not None:
+            raise OperatorError(
+                "is not a size", code="range", field=f"sizes.{wrong}", got=sizes[wrong], allowed="1 or more, or one -1"
+            )
+        if len(unknown) > 1:
+            raise OperatorError("may be −1 once", code="duplicate", field="sizes", got=list(sizes))
+        if count % known or (not unknown and known != count):
+            raise OperatorError(
+                f"must have as many elements as the input, which has {count}",
+                code="sizes",
+                field="sizes",
+                got=f"{list(sizes)}, {'a multiple of ' if unknown else ''}{plural(known, 'element')}",
+                allowed=f"{count} = {' · '.join(map(str, self.input.sizes))} elements",
+                hint=None if unknown else "-1 in place of one size takes what remains",
+            )
+        return tuple(count // known if size == -1 else size for size in sizes)
+
+    def strides_after(self, strides: tuple[int, ...]) -> tuple[int, ...] | None:
+        return reshaped(self.input.sizes, strides, self.output.sizes)
+
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        return (x.reshape(self.output.sizes),)
+
+
+class Flatten(View, dml="FLATTEN"):
+    """The dimensions from `axis` on as one: [N, C, H, W] → [N, C · H · W].  As in PyTorch's `nn.Flatten`."""
+
+    axis: Axis = 1
+
+    @property
+    def sizes_after(self) -> tuple[int, ...]:
+        return (*self.input.sizes[: self.axis], math.prod(self.input.sizes[self.axis :]))
+
+    def strides_after(self, strides: tuple[int, ...]) -> tuple[int, ...] | None:
+        return reshaped(self.input.sizes, strides, self.output.sizes)
+
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        return (x.reshape(self.output.sizes),)
+
+
+class Transpose(View, dml="TRANSPOSE"):
+    """The dimensions in another order: dimension i of the output is `permutation[i]` of the input; reversed by default.
+
+    It costs nothing where the readers take strides; in front of gemm it becomes `trans_a` or `trans_b`.
+    """
+
+    example_attributes: ClassVar = {"permutation": "[0, 2, 3, 1]"}
+
+    permutation: Annotated[AxisList, Axes(AxesDefault.REVERSED)] = inferred()
+
+    @property
+    def sizes_after(self) -> tuple[int, ...]:
+        if len(self.permutation) != self.input.rank:
+            raise OperatorError(
+                "must name every dimension once",
+                code="count",
+                field="permutation",
+                got=list(self.permutation),
+                allowed=f"the numbers 0 to {self.input.rank - 1} in any order",
+            )
+        return self._permuted(self.input.sizes)
+
+    def _permuted(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(numbers[axis] for axis in self.permutation)
+
+    def strides_after(self, strides: tuple[int, ...]) -> tuple[int, ...] | None:
+        return self._permuted(strides)
+
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        return (x.transpose(self.permutation),)
+
+
+class Squeeze(View, dml="SQUEEZE"):
+    """Without these dimensions, whose size is 1; by default without all of size 1, except one that must remain."""
+
+    example_attributes: ClassVar = {"axes": "[0]"}
+
+    axes: Annotated[AxisList, Axes()] = inferred()
+
+    def fill_in(self) -> Mapping[str, Any]:
+        if self.axes is not None:
+            return {}
+        ones = tuple(axis for axis, size in enumerate(self.input.sizes) if size == 1)
+        return {"axes": ones[: self.input.rank - 1]}
+
+    @property
+    def sizes_after(self) -> tuple[int, ...]:
+        for place, axis in enumerate(self.axes):
+            if self.input.sizes[axis] != 1:
+                raise OperatorError(
+                    f"has the size {self.input.sizes[axis]}: only dimensions of size 1 can go",
+                    code="sizes",
+                    field=f"axes.{place}",
+                    got=axis,
+                    allowed=str([axis for axis, size in enumerate(self.input.sizes) if size == 1]),
+                )
+        if len(self.axes) == self.input.rank:
+            raise OperatorError("must leave one dimension", code="rank", field="axes", got=list(self.axes))
+        return self._kept(self.input.sizes)
+
+    def _kept(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(number for axis, number in enumerate(numbers) if axis not in self.axes)
+
+    def strides_after(self, strides: tuple[int, ...]) -> tuple[int, ...] | None:
+        return self._kept(strides)
+
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        return (x.reshape(self.output.sizes),)
+
+
+class ExpandDims(View, dml="EXPAND_DIMS"):
+    """With new dimensions of size 1 at these places of the output; negative ones count from its end."""
+
+    example_attributes: ClassVar = {"axes": "[0, -1]"}
+
+    axes: Annotated[Ints, Count("AxisCount")]
+
+    def fill_in(self) -> Mapping[str, Any]:
+        rank = self.input.rank + len(self.axes)
+        axes = tuple(axis + rank if -rank <= axis < 0 else axis for axis in self.axes)
+        for place, (given, axis) in enumerate(zip(self.axes, axes, strict=True)):
+            if not 0 <= axis < rank:
+                raise OperatorError(
+                    "is not a place in the output",
+                    code="range",
+                    field=f"axes.{place}",
+                    got=given,
+                    allowed=f"{-rank} to {rank - 1}",
+                )
+            if axis in axes[:place]:
+                raise OperatorError("names an axis twice", code="duplicate", field=f"axes.{place}", got=given)
+        if rank > MAX_RANK:
+            raise OperatorError(
+                f"a tensor has 1 to {MAX_RANK} dimensions", code="rank", field="axes", got=plural(rank, "dimension")
+            )
+        return {"axes": axes}
+
+    @property
+    def sizes_after(self) -> tuple[int, ...]:
+        return self._with_new(self.input.sizes, 1)
+
+    def _with_new(self, numbers: tuple[int, ...], new: int) -> tuple[int, ...]:
+        rest = iter(numbers)
+        rank = self.input.rank + len(self.axes)
+        return tuple(new if axis in self.axes else next(rest) for axis in range(rank))
+
+    def strides_after(self, strides: tuple[int, ...]) -> tuple[int, ...] | None:
+        return self._with_new(strides, 0)
+
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        return (x.reshape(self.output.sizes),)
+
+
+class BroadcastTo(View, dml="BROADCAST_TO"):
+    """Repeated to these sizes by NumPy's rules: along new dimensions and those of size 1.
+
+    Element-wise operators broadcast by themselves.
+    """
+
+    example_attributes: ClassVar = {"sizes": "[2, 1, 3, 2, 3]"}
+
+    sizes: Annotated[UInts, Count("DimensionCount")]
+
+    @property
+    def sizes_after(self) -> tuple[int, ...]:
+        wrong = next((axis for axis, size in enumerate(self.sizes) if size < 1), None)
+        if wrong is not None:
+            raise OperatorError("must be at least 1", code="range", field=f"sizes.{wrong}", got=self.sizes[wrong])
+        if not self._fits():
+            raise OperatorError(
+                f"{list(self.input.sizes)} cannot be broadcast to these sizes",
+                code="sizes",
+                field="sizes",
+                got=list(self.sizes),
+                allowed="equal sizes from the right, or more where the input has 1",
+            )
+        return self.sizes
+
+    def _fits(self) -> bool:
+        given, missing = self.input.sizes, len(self.sizes) - self.input.rank
+        return missing >= 0 and all(old in (1, new) for old, new in zip(given, self.sizes[missing:], strict=True))
+
+    def strides_after(self, strides: tuple[int, ...]) -> tuple[int, ...] | None:
+        missing = len(self.sizes) - self.input.rank
+        kept = (
+            0 if old == 1 != new else stride
+            for old, new, stride in zip(self.input.sizes, self.sizes[missing:], strides, strict=True)
+        )
+        return (*itertools.repeat(0, missing), *kept)
+
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        return (np.broadcast_to(x, self.output.sizes),)
+
+
+def _index(given: object) -> tuple[Entry, ...]:
+    if isinstance(given, tuple) and all(isinstance(each, (int, Range, Mark)) for each in given):
+        return given
+    if not isinstance(given, (str, int)) or isinstance(given, bool):
+        raise refusal(Problem("is not an index", code="kind", got=given, allowed=ALLOWED))
+    try:
+        return entries(str(given), literal)
+    except OperatorError as error:
+        raise refusal(*(dataclasses.replace(each, field=None) for each in error.problems)) from None
+
+
+class Subscript(View, dml="SUBSCRIPT"):
+    """NumPy's basic indexing: `index: "1:, 0, ::2, None, ..."`, as in `x[1:, 0, ::2, None, ...]`.
+
+    It is a view if it begins at the first element of every dimension and goes forward; else DirectML's SLICE1.
+    """
+
+    example_attributes: ClassVar = {"index": '"..., 1:, ::-1"'}
+
+    index: Annotated[tuple[Any, ...], PlainValidator(_index), Kind.INDEX]
+
+    @property
+    def taken(self) -> Taken:
+        """What the index takes."""
+        return take(self.index, self.input.sizes)
+
+    @property
+    def sizes_after(self) -> tuple[int, ...]:
+        return self.taken.sizes
+
+    def strides_after(self, strides: tuple[int, ...]) -> tuple[int, ...] | None:
+        taken = self.taken
+        if any(taken.starts) or any(step < 0 for step in taken.steps):
+            return None
+        steps = [step * stride for step, stride in zip(taken.steps, strides, strict=True)]
+        return tuple(0 if axis < 0 else steps[axis] for axis in taken.axes)
+
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        taken = self.taken
+        places = zip(taken.starts, taken.steps, taken.counts, strict=True)
+        return (x[np.ix_(*(start + step * np.arange(count) for start, step, count in places))].reshape(taken.sizes),)

@@ -1,0 +1,82 @@
+"""RESHAPE: the elements in row-major order with other sizes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+import dmlgraph as dg
+from dmlgraph.document import dumps
+
+from .harness import refused
+from .views import ViewTests, again, numbers
+
+
+class TestReshape(ViewTests):
+    operator = "reshape"
+    cases: ClassVar = {
+        "dimensions merged": ((2, 3, 4), lambda x: x.reshape(6, -1), lambda x: x.reshape(6, 4)),
+        "split": ((6, 4), lambda x: x.reshape([2, 3, 2, 2]), lambda x: x.reshape(2, 3, 2, 2)),
+        "to one": ((2, 3), lambda x: x.reshape(-1), lambda x: x.reshape(6)),
+        "one element": ((1,), lambda x: x.reshape(1, 1, 1, 1, 1, 1, 1, 1), lambda x: x.reshape((1,) * 8)),
+        "of rank 8": ((2, 1, 2, 1, 3, 1, 2, 2), lambda x: x.reshape(-1, 6), lambda x: x.reshape(8, 6)),
+        "of a transpose": ((2, 3, 4), lambda x: x.T.reshape(8, 3), lambda x: x.T.reshape(8, 3)),
+        "twice": ((2, 3, 4), lambda x: x.T.reshape(24).reshape(4, 6), lambda x: x.T.reshape(4, 6)),
+        "transposed between": (
+            (2, 3, 4),
+            lambda x: x.T.reshape(8, 3).T.reshape(-1),
+            lambda x: x.T.reshape(8, 3).T.ravel(),
+        ),
+        "function": ((2, 3), lambda x: dg.reshape(x, sizes=[3, 2]), lambda x: x.reshape(3, 2)),
+    }
+
+    @pytest.mark.parametrize(
+        ("sizes", "field", "said", "allowed", "hint"),
+        [
+            ([4, 2], "sizes", "must have as many elements as the input, which has 6", "6 = 2 · 3 elements",
+             "-1 in place of one size takes what remains"),
+            ([4, -1], "sizes", "must have as many elements as the input, which has 6", "6 = 2 · 3 elements", None),
+            ([-1, -1], "sizes", "may be −1 once", None, None),
+            ([0, 6], "sizes.0", "is not a size", "1 or more, or one -1", None),
+            ([6, -2], "sizes.1", "is not a size", "1 or more, or one -1", None),
+        ],
+    )  # fmt: skip
+    def test_wrong_sizes(self, sizes: list[int], field: str, said: str, allowed: Any, hint: Any) -> None:
+        error = refused("reshape", [numbers((2, 3))], sizes=sizes)
+        assert (error.field, error.allowed, error.hint) == (field, allowed, hint)
+        assert said in str(error)
+
+    def test_no_sizes_and_nine_of_them(self) -> None:
+        for sizes in ([], [1] * 9):
+            assert refused("reshape", [numbers((1,))], sizes=sizes).field in ("sizes", "output", "output.sizes")
+
+    def test_minus_one_and_expressions_are_kept(self) -> None:
+        text = """
+dmlgraph: 1
+dims: {N: 2, heads: 3, depth: 4}
+inputs: {x: {dtype: float32, sizes: [N, "heads * depth"]}}
+nodes: {y: {op: reshape, input: x, sizes: [-1, heads, "depth / 2"]}}
+outputs: [y]
+"""
+        graph = again(text)
+        assert graph.outputs["y"].sizes == (4, 3, 2)
+        assert graph.with_dims({"N": 5, "depth": 6}).outputs["y"].sizes == (10, 3, 3)
+        assert "-1" in dumps(graph)
+        assert "depth / 2" in dumps(graph)
+
+    def test_expressions_in_python(self) -> None:
+        g = dg.Graph("g", dims={"N": 2, "depth": 4})
+        x = g.input("x", sizes=["N", 12], dtype="float32")
+        g.output("y", x.reshape(g.dim("N") * 12 // g.dim("depth"), "depth"))
+        assert g.outputs["y"].sizes == (6, 4)
+        assert g.with_dims({"depth": 3}).outputs["y"].sizes == (8, 3)
+
+    def test_an_error_in_a_file_says_where(self) -> None:
+        with pytest.raises(dg.DmlGraphError) as caught:
+            dg.loads(
+                "dmlgraph: 1\ninputs: {x: {dtype: float32, sizes: [6]}}\n"
+                "nodes:\n  y: {op: reshape, input: x, sizes: [4]}\noutputs: [y]\n"
+            )
+        assert "4:" in str(caught.value)
+        assert "node 'y', field 'sizes'" in str(caught.value)

@@ -1,0 +1,30 @@
+"""SQUEEZE: without dimensions of size 1."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from .harness import refused
+from .views import ViewTests, numbers
+
+
+class TestSqueeze(ViewTests):
+    operator = "squeeze"
+    cases: ClassVar = {
+        "one": ((2, 1, 3), lambda x: x.squeeze(1), lambda x: x.squeeze(1)),
+        "several": ((1, 2, 1, 3), lambda x: x.squeeze(0, -2), lambda x: x.squeeze((0, 2))),
+        "all": ((1, 2, 1, 3, 1), lambda x: x.squeeze(), lambda x: x.squeeze()),
+        "all but one": ((1, 1), lambda x: x.squeeze(), lambda x: x.reshape(1)),
+        "none": ((2, 3), lambda x: x.squeeze(), lambda x: x),
+        "of rank 8": ((1, 1, 3, 1, 2, 1, 1, 2), lambda x: x.squeeze(), lambda x: x.squeeze()),
+    }
+
+    def test_only_dimensions_of_size_one(self) -> None:
+        error = refused("squeeze", [numbers((1, 2, 1))], axes=[0, 1])
+        assert (error.field, error.got, error.allowed) == ("axes.1", 1, "[0, 2]")
+        assert "has the size 2: only dimensions of size 1 can go" in str(error)
+
+    def test_one_remains(self) -> None:
+        error = refused("squeeze", [numbers((1, 1))], axes=[0, 1])
+        assert (error.field, error.got) == ("axes", [0, 1])
+        assert "must leave one dimension" in str(error)

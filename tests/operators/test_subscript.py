@@ -1,0 +1,104 @@
+"""SUBSCRIPT: NumPy's basic indexing."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import dmlgraph as dg
+from dmlgraph.document import dumps
+
+from .harness import refused
+from .views import ViewTests, again, numbers, viewed
+
+
+class TestSubscript(ViewTests):
+    operator = "subscript"
+    moves = True
+    cases: ClassVar = {
+        name: (sizes, lambda x, index=index: x[index], lambda x, index=index: x[index])
+        for name, (sizes, index) in {
+            "everything": ((4, 5), (slice(1, None), slice(None, None, 2))),
+            "from the first on": ((4, 5), (slice(None, 3), slice(None, None, 2))),
+            "an element": ((4, 5), (0,)),
+            "the last": ((4, 5), (slice(None), -1)),
+            "backwards": ((4, 5), (slice(None, None, -1), slice(3, 0, -2))),
+            "new": ((4, 5), (None, slice(None), None)),
+            "the rest": ((2, 3, 4), (..., 1)),
+            "all at once": ((2, 3, 4, 5), (slice(1, None), 0, slice(None, None, 2), None, ...)),
+            "of rank 8": ((2, 1, 2, 1, 2, 1, 2, 3), (1, ..., slice(None, None, -1))),
+            "beyond the end": ((4,), slice(1, 99)),
+        }.items()
+    }
+
+    def test_every_integer_leaves_one_element(self) -> None:
+        x = numbers((2, 3))
+        np.testing.assert_array_equal(viewed(lambda v: v[1, 2], x), [x[1, 2]])
+
+    @pytest.mark.parametrize(("index", "field", "said"), [
+        ("4", "index.0", "is not an element of dimension 0"),
+        (":, -6", "index.1", "is not an element of dimension 1"),
+        ("0, 0, 0", "index", "names more dimensions than there are"),
+        ("..., ...", "index", "may have '...' once"),
+        ("::0", "index.0", "a step must not be zero"),
+        ("2:2", "index.0", "takes nothing of dimension 0; empty tensors do not exist in DirectML"),
+    ])  # fmt: skip
+    def test_wrong_indices(self, index: str, field: str, said: str) -> None:
+        error = refused("subscript", [numbers((4, 5))], index=index)
+        assert error.field == field
+        assert said in str(error)
+
+    @pytest.mark.parametrize(
+        ("index", "said"),
+        [("a", "is not a dim of the graph"), ("1.5", "is not a dim of the graph"), ("1:2:3:4", "is not an index")],
+    )
+    def test_text_that_is_no_index(self, index: str, said: str) -> None:
+        x = dg.Graph("g").input("x", sizes=[4, 5], dtype="float32")
+        with pytest.raises(dg.GraphError, match=f"field 'index': {said}; got {index}"):
+            x[index]
+
+    @pytest.mark.parametrize("index", [True, [0, 1], 1.0, np.array([0, 1]), {}], ids=repr)
+    def test_what_is_no_index(self, index: Any) -> None:
+        x = dg.Graph("g").input("x", sizes=[4, 5], dtype="float32")
+        with pytest.raises(dg.OperatorError, match="is not an index"):
+            x[index]
+        with pytest.raises(dg.OperatorError, match="is not an index"):
+            x[:, index]
+        with pytest.raises(dg.OperatorError) as caught:
+            x[index]
+        assert caught.value.hint == "dg.gather and dg.gather_nd take elements by indices that are tensors"
+
+    def test_a_value_is_no_index(self) -> None:
+        x = dg.Graph("g").input("x", sizes=[4], dtype="uint32")
+        with pytest.raises(dg.OperatorError, match=r"dg\.gather"):
+            x[x]
+
+    def test_numpys_integers_are_indices(self) -> None:
+        x = dg.Graph("g").input("x", sizes=[4], dtype="float32")
+        assert x[np.int64(1) : np.uint8(3)].sizes == (2,)
+
+    def test_expressions_are_kept(self) -> None:
+        graph = again("""
+dmlgraph: 1
+dims: {N: 6}
+inputs: {x: {dtype: float32, sizes: [N, 3]}}
+nodes: {y: {op: subscript, input: x, index: "N // 2:, ..., None"}}
+outputs: [y]
+""")
+        assert graph.outputs["y"].sizes == (3, 3, 1)
+        assert graph.with_dims({"N": 9}).outputs["y"].sizes == (5, 3, 1)
+        assert "N // 2:" in dumps(graph)
+
+    def test_entries_are_saved_as_text(self) -> None:
+        graph = dg.Graph()
+        x = graph.input("x", sizes=[4, 3], dtype="float32")
+        index = dg.subscript(x, index="..., ::-1, None").graph.node("subscript").operator.index
+        graph.output("y", dg.subscript(x, index=index))
+        assert dg.loads(dumps(graph)).node("subscript_1").operator.index == index
+
+    def test_expressions_in_python(self) -> None:
+        g = dg.Graph("g", dims={"N": 6})
+        g.output("y", g.input("x", sizes=["N"], dtype="float32")[: g.dim("N") - 1])
+        assert g.with_dims({"N": 3}).outputs["y"].sizes == (2,)
