@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from dmlgraph.errors import GraphError, Problem, listing, suggestion
+from dmlgraph.errors import GraphError, OperatorError, Problem, listing, suggestion
 from dmlgraph.expressions import CONSTANTS, NOT_A_DIM, Expression, name_of, parse, unknown_dim
+from dmlgraph.operators.common.subscripts import entries
 from dmlgraph.operators.declaration.fields import Computed
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import MOST_ENTRIES
@@ -152,6 +154,8 @@ class Dims:
         return resolved
 
     def _resolve_field(self, given: Any, computed: Computed, field: str, problems: list[Problem]) -> Any:
+        if computed is Computed.INDEX:
+            return self._resolve_index(given, problems) if isinstance(given, str) else given
         if computed is not Computed.PARTS:
             return self.resolve(given, field, problems, whole=computed is Computed.WHOLE)
         if isinstance(given, Mapping):
@@ -165,6 +169,21 @@ class Dims:
             ]
         return given
 
+    def _resolve_index(self, text: str, problems: list[Problem]) -> Any:
+        """The entries of a subscript."""
+
+        def number(part: str) -> int:
+            if part.removeprefix("-").isdecimal():
+                return int(part)
+            resolved: int = self.resolve(part, "index", problems)
+            return resolved
+
+        try:
+            return entries(text, number)
+        except OperatorError as error:
+            problems.extend(error.problems)
+            return ()
+
     def _resolve_output(self, asked: Any, field: str, problems: list[Problem]) -> Any:
         if isinstance(asked, Mapping):
             named = [key for key in ("sizes", "strides") if key in asked]
@@ -172,6 +191,13 @@ class Dims:
         if isinstance(asked, (list, tuple)):
             return [self._resolve_output(each, f"{field}.{index}", problems) for index, each in enumerate(asked)]
         return self.resolve(asked, field, problems) if isinstance(asked, (str, Expression)) else asked
+
+
+@functools.cache
+def computed_fields(operator: type[Operator]) -> frozenset[str]:
+    """The fields of an operator's nodes that may hold expressions over dims."""
+    computed = (m.field for m in operator.field_members if m.kind.form.computed is not Computed.NONE)
+    return frozenset(computed) | frozenset(operator.output_arrays)
 
 
 _SIGNS = frozenset("+*/%(),")  # a name may have a hyphen

@@ -7,6 +7,7 @@ given, what is allowed, and what to do.  An exception carries one or more of the
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import contextvars
 import dataclasses
@@ -25,7 +26,8 @@ class Location:
     """A place in a file; line and column count from 1, columns in characters.
 
     `end_column` is the column after the last character, None if that is unknown or on another line; `source` is the
-    text of the whole line.  Comparison ignores both.
+    text of the whole line; `used_by`, for a place in a template, says which use of it is meant: `'tower' (copy 3),
+    model.yaml:20:3`.  Comparison ignores these.
     """
 
     file: str
@@ -33,6 +35,7 @@ class Location:
     column: int
     end_column: int | None = dataclasses.field(default=None, compare=False)
     source: str | None = dataclasses.field(default=None, compare=False, repr=False)
+    used_by: str | None = dataclasses.field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -73,6 +76,8 @@ class Problem:
             text += f"; allowed: {self.allowed}"
         if self.hint is not None:
             text += f" ({self.hint})"
+        if self.location is not None and self.location.used_by is not None:
+            text += f"; used by {self.location.used_by}"
         return text
 
     @property
@@ -174,6 +179,10 @@ class DocumentError(DmlGraphError, ValueError):
     """A graph file is wrong; every problem has its line and column."""
 
 
+class ModelError(DmlGraphError, ValueError):
+    """An ONNX model cannot be imported; its problems name the nodes, inputs or dims."""
+
+
 class BindingError(DmlGraphError, ValueError):
     """The arrays given to a run do not fit the graph's inputs and outputs."""
 
@@ -265,10 +274,19 @@ class TooManyError(Exception):
 
 
 class Problems:
-    """The problems of a document as they are found, up to MOST_PROBLEMS."""
+    """The problems of a document as they are found, up to MOST_PROBLEMS.
+
+    A problem at one place of a template is noted once for all uses.
+
+    Attributes:
+        found: the problems.
+        uses: the uses of templates by the nodes they make; as text, they follow "used by".
+    """
 
     def __init__(self) -> None:
         self.found: list[Problem] = []
+        self.uses: Mapping[str, object] = {}
+        self._in_templates = OncePerPlace()
 
     def add(self, *problems: Problem) -> None:
         """Notes problems.
@@ -276,9 +294,17 @@ class Problems:
         Raises:
             TooManyError: there are MOST_PROBLEMS now.
         """
-        self.found += problems[: MOST_PROBLEMS - len(self.found)]
-        if len(self.found) == MOST_PROBLEMS:
-            raise TooManyError
+        for problem in map(self._with_use, problems):
+            if self._in_templates.is_first(problem):
+                self.found.append(problem)
+            if len(self.found) == MOST_PROBLEMS:
+                raise TooManyError
+
+    def _with_use(self, problem: Problem) -> Problem:
+        used = self.uses.get(problem.node) if problem.node is not None else None
+        if used is None or problem.location is None:
+            return problem
+        return dataclasses.replace(problem, location=dataclasses.replace(problem.location, used_by=str(used)))
 
     def __bool__(self) -> bool:
         return bool(self.found)
@@ -297,15 +323,44 @@ class Problems:
 
     def _error(self) -> DocumentError:
         """All of them, by place; a last one says that there may be more."""
-        ordered = sorted(self.found, key=_by_place)
+        ordered = sorted(map(self._in_templates.counted, self.found), key=_by_place)
         if len(ordered) == MOST_PROBLEMS:
             last = Problem(f"there may be more errors: only the first {MOST_PROBLEMS} are reported", code="too-many")
             ordered.append(dataclasses.replace(last, location=ordered[-1].location))
         return DocumentError(ordered)
 
 
-def _by_place(problem: Problem) -> tuple[int, int]:
-    return (problem.location.line, problem.location.column) if problem.location else (0, 0)
+def _by_place(problem: Problem) -> tuple[str, int, int]:
+    place = problem.location
+    return (place.file, place.line, place.column) if place else ("", 0, 0)
+
+
+class OncePerPlace:
+    """Finds problems that differ only in the use of a template in which they happen."""
+
+    def __init__(self) -> None:
+        self._times: collections.Counter[object] = collections.Counter()
+
+    @staticmethod
+    def _key(problem: Problem) -> object:
+        place = problem.location
+        return None if place is None or place.used_by is None else (str(place), problem.code, problem.field)
+
+    def is_first(self, problem: Problem) -> bool:
+        """Whether no problem before it is the same at another use; counts it."""
+        key = self._key(problem)
+        if key is None:
+            return True
+        self._times[key] += 1
+        return self._times[key] == 1
+
+    def counted(self, problem: Problem) -> Problem:
+        """The problem; says in how many other uses it happens."""
+        more = self._times[self._key(problem)] - 1
+        if more < 1 or problem.location is None:
+            return problem
+        used_by = f"{problem.location.used_by}, and {plural(more, 'other use')}"
+        return dataclasses.replace(problem, location=dataclasses.replace(problem.location, used_by=used_by))
 
 
 def suggestion(name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str | None:

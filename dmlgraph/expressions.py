@@ -17,7 +17,7 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -336,6 +336,51 @@ def parse(text: str) -> Expression:
         GraphError: it cannot be read; the problem says what was found where.
     """
     return _Parser(text).read()
+
+
+def names_in(text: str) -> set[str]:
+    """Every word of a text that may be the name of a dim, even if the text cannot be read as an expression."""
+    return {text, *(match["name"] for match in _tokens(text) if match["name"])}
+
+
+def substituted(text: str, values: Mapping[str, float | str]) -> float | str:
+    """A text with numbers or other expressions in place of names; a number where nothing is left to compute.
+
+    Text that cannot be read is returned with the names replaced up to there, for its reader to refuse.
+    """
+    if text in values:
+        return values[text]
+    pieces, at = [], 0
+    for match in _tokens(text):
+        name, at = match["name"], match.end()
+        is_function = text[at:].lstrip().startswith("(")
+        given = match[0] if name not in values or is_function else _inserted(values[name])
+        pieces.append(given if given == match[0] else match[0].removesuffix(name) + given)
+    made = "".join(pieces) + text[at:]
+    if made == text:
+        return text
+    try:
+        expression = parse(made)
+        number = made if expression.names else expression.value({})
+    except GraphError:
+        return made
+    return number if isinstance(number, int) or expression.is_literal else made
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    """The tokens of a text, up to the first part that is not a token."""
+    match = _TOKEN.match(text)
+    while match is not None:
+        yield match
+        match = _TOKEN.match(text, match.end())
+
+
+def _inserted(value: float | str) -> str:
+    """How a value is written as an operand of anything."""
+    try:
+        return _within(parse(value) if isinstance(value, str) else _literal(value), _ATOM)
+    except GraphError:
+        return f"({value})"
 
 
 class _Parser:

@@ -12,6 +12,7 @@ exists, so a graph has no cycles, and the order in which nodes were added is an 
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import itertools
 import pathlib
@@ -57,12 +58,14 @@ from dmlgraph.operators.declaration.signatures import signature
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.scalar import array_of
+from dmlgraph.scopes import SEPARATOR, Scope, check_scope
 from dmlgraph.tensor import MASKED, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
 from dmlgraph.value import Value
 
 if TYPE_CHECKING:
     from dmlgraph.devices.device import DeviceName
     from dmlgraph.devices.executable import Executable
+    from dmlgraph.document.tests import GraphTest
     from dmlgraph.lowering import GraphDesc
 
 NO_NODE = "there is no node of this name"
@@ -120,9 +123,35 @@ class Graph:
         self._network = Network()
         self._checked = CheckedOperators()
         self._outputs: dict[str, Output] = {}  # by name
+        self._layouts: dict[str, TensorDesc] = {}  # of outputs that are read with other sizes than their nodes write
         self._next: dict[str, int] = {}
+        self.scopes: tuple[Scope, ...] = ()  # entered and not left, the outermost first
         self.is_fused = False
+        self.remarks: tuple[Problem, ...] = ()  # warnings of the file it was read from, which are not of its nodes
+        self.fixed: dict[str, str] = {}  # by dim: what cannot follow it
         self._places: dict[str | None, tuple[Placed | None, Mapping[str, Placed]]] = {}  # node → its and its fields'
+        self.tests: Mapping[str, GraphTest] = {}  # beside the graph in its file, by name
+
+    # Scopes.
+
+    def scope(self, name: str) -> Scope:
+        """Puts `name/` before the names of what is made inside: inputs, constants, nodes and outputs.
+
+            with g.scope("encoder"):
+                h = dg.activation_relu(x, name="h")  # encoder/h
+
+        Names that are given and names that are derived from operators get it; scopes inside one another add up.  A
+        scope may be entered again.
+
+        Raises:
+            GraphError: it is not a name.
+        """
+        check_scope(name)
+        return Scope(self, name)
+
+    def in_scope(self, name: str) -> str:
+        """A name with the scopes that are entered before it."""
+        return "".join(f"{scope.name}{SEPARATOR}" for scope in self.scopes) + name if self.scopes else name
 
     # Sources.
 
@@ -137,7 +166,7 @@ class Graph:
     ) -> Value:
         """A tensor given at every run; `owned`: the device takes it once, at the first run."""
         declared = {"dtype": dtype, "sizes": _kept(sizes), "strides": _kept(strides), "owned": owned}
-        with Within(name):
+        with Within(self._named(name)):
             desc = self.describe(**declared)
             return self._add_source(InputNode(self._take(name), desc, declared))
 
@@ -147,11 +176,12 @@ class Graph:
         With a `dtype`, numbers are converted by the rules of `dmlgraph.scalar`: floats are rounded, and a number that
         the type cannot hold is an error.
         """
-        with Within(name):
+        with Within(self._named(name)):
             if is_masked(data):
                 raise OperatorError(MASKED, code="masked", hint=UNMASK)
             array = np.array(_numbers(data) if dtype is None else array_of(data, DataType.parse(dtype)), order="C")
             desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
+            array = array.view(desc.dtype.numpy)  # equal types may be marked otherwise, such as "<f4"
             array.flags.writeable = False
             return self._add_source(ConstantNode(self._take(name), desc, array))
 
@@ -288,6 +318,7 @@ class Graph:
             )
         operands.own(self, value)
         _check_name(name)
+        name = self.in_scope(name)
         if name in self._outputs:
             raise GraphError("there is already an output of this name", code="duplicate", field=f"outputs.{name}")
         self._outputs[name] = value.node, value.port
@@ -298,6 +329,18 @@ class Graph:
         Arithmetic on it gives expressions that follow the dim's size; text such as "1 / sqrt(depth)" is the same.
         """
         return self._dims.dim(name)
+
+    def whole(self, size: Size, field: str) -> int:
+        """The whole number that a size is: a number, a dim or an expression over dims.
+
+        Raises:
+            GraphError: it is not a whole number.
+        """
+        problems: list[Problem] = []
+        number: int = self._dims.resolve(size, field, problems)
+        if problems:
+            raise GraphError(problems)
+        return number
 
     # Queries.
 
@@ -323,6 +366,16 @@ class Graph:
     @property
     def outputs(self) -> dict[str, Value]:
         return {name: Value(self, node, port) for name, (node, port) in self._outputs.items()}
+
+    @property
+    def output_descs(self) -> dict[str, TensorDesc]:
+        """The descriptions of the outputs, by name."""
+        return {name: self._layouts.get(name) or value.desc for name, value in self.outputs.items()}
+
+    @property
+    def layouts(self) -> Mapping[str, TensorDesc]:
+        """The descriptions of the outputs that are read with other sizes than their nodes write."""
+        return self._layouts
 
     def node(self, name: str) -> Node:
         """The node of this name; raises GraphError if there is none."""
@@ -366,6 +419,13 @@ class Graph:
     def writes(self, value: Value) -> bool:
         """Whether a node of the graph writes a value of this graph."""
         return self._network.writes(value.node, value.port, value.desc)
+
+    def is_truth(self, name: str) -> bool:
+        """Whether a node's output is 0 or 1 everywhere, as those of comparisons are, also through views."""
+        node = self.node(name)
+        while isinstance(node, OperatorNode) and node.operator.is_view:
+            node = self.node(self.producers(node.name)[0][0])
+        return isinstance(node, OperatorNode) and node.operator.family == "logical"
 
     def live_nodes(self) -> set[str]:
         """The names of the nodes on which an output depends."""
@@ -418,10 +478,13 @@ class Graph:
 
     def location(self, node: str | None, field: str | None = None) -> Location | None:
         """The place of a field in the graph's file, else of its node; None where that is unknown."""
-        placed, fields = self._places.get(node, (None, {}))
+        named, fields = self._places.get(node, (None, {}))
         path = field or ""
-        placed = fields.get(path) or fields.get(path.partition(".")[0]) or placed
-        return None if placed is None else placed.location
+        placed = fields.get(path) or fields.get(path.partition(".")[0]) or named
+        if placed is None:
+            return None
+        used_by = named.location.used_by if named is not None else None
+        return placed.location if used_by is None else dataclasses.replace(placed.location, used_by=used_by)
 
     # Other forms.
 
@@ -429,9 +492,18 @@ class Graph:
         """The same graph with other values for some of its dims.
 
         Raises:
-            GraphError: a dim is unknown.
+            GraphError: a dim is unknown, or decides how many nodes the graph has.
             DmlGraphError: the graph is not legal with these sizes.
         """
+        for dim, size in self._dims.changed(dims).items():
+            if dim in self.fixed and size != self.dims[dim]:
+                raise GraphError(
+                    f"cannot have another value now: it is in {self.fixed[dim]}",
+                    code="fixed-dim",
+                    field=f"dims.{dim}",
+                    got=size,
+                    hint=f"load the file with it: dmlgraph.load(path, dims={{'{dim}': {size}}})",
+                )
         other = Graph(self.name, target=self.target, dims=self._dims.changed(dims), allow=self.allow)
         values: dict[str, tuple[Value | None, ...]] = {}
         for node in self.nodes:
@@ -449,6 +521,7 @@ class Graph:
             other.output(name, value)
         other._dims.used |= self._dims.used  # sizes of constants do not keep the names
         other._places |= self._places
+        other.remarks, other.fixed, other.tests = self.remarks, dict(self.fixed), self.tests
         return other
 
     def as_fused(self) -> Graph:
@@ -457,6 +530,7 @@ class Graph:
         graph.is_fused = True
         graph._network = self._network.copy()
         graph._outputs = dict(self._outputs)
+        graph._layouts = dict(self._layouts)
         return graph
 
     @classmethod
@@ -465,10 +539,12 @@ class Graph:
         like: Graph,
         nodes: Iterable[tuple[Node, Sequence[Output | None]]],
         outputs: Mapping[str, Output],
+        layouts: Mapping[str, TensorDesc] | None = None,
     ) -> Graph:
         """A graph of nodes that are known to be legal (made by passes), each with its sources.
 
-        Nodes come in execution order.  Readers may read through other strides than the producer's, which a graph file
+        Nodes come in execution order; `layouts` has the outputs that are read with other sizes than they are written
+        with, packed.  Readers may read through other strides than the producer's, which a graph file
         cannot express: the graph cannot be saved, and its dims are resolved.
         """
         graph = cls(like.name, target=like.target)
@@ -485,6 +561,7 @@ class Graph:
         for name, (node_name, port) in outputs.items():
             graph.desc(node_name, port)  # raises for an output that does not exist
             graph._outputs[name] = node_name, port
+        graph._layouts = dict(layouts or {})
         return graph
 
     def __copy__(self) -> Graph:
@@ -496,7 +573,11 @@ class Graph:
                 for key, value in vars(self).items()
             }
         )
+        other.scopes = ()  # they are entered in this graph only
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"scopes": ()}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         memo[id(self)] = other = self.__copy__()
@@ -602,8 +683,13 @@ class Graph:
                 )
                 raise GraphError(clash, code="duplicate", node=name, hint=hint)
 
+    def _named(self, name: object) -> str | None:
+        """What an error calls the node of a given name."""
+        return self.in_scope(name) if isinstance(name, str) else None
+
     def _take(self, name: str) -> str:
         _check_name(name)
+        name = self.in_scope(name)
         if name in self._network:
             raise GraphError(
                 "there is already a node of this name", code="duplicate", node=name, hint="names are unique in a graph"
@@ -611,7 +697,8 @@ class Graph:
         return name
 
     def _free(self, base: str) -> str:
-        """`base`, `base_1`, `base_2`, …: the first that is free, found in constant time."""
+        """`base`, `base_1`, `base_2`, … in the entered scopes: the first that is free, found in constant time."""
+        base = self.in_scope(base)
         for index in itertools.count(self._next.get(base, 0)):
             name = f"{base}_{index}" if index else base
             if name not in self._network:

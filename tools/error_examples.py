@@ -35,10 +35,26 @@ nodes:
   s: {{op: fill_value_sequence, output: {{dtype: {}, sizes: [3000]}}, value_start: 0, value_delta: 1}}
 outputs: [s]
 """
+_TEMPLATE = """\
+dmlgraph: 1
+inputs: {{x: {{dtype: float32, sizes: [2]}}}}
+templates:
+  block: {{inputs: [x{}], nodes: {{y: {}}}, outputs: [y]}}
+nodes: {{y: {}}}
+outputs: [y]
+"""
+_BLOCK = "{op: exp, input: x}"
 _X = 'g = dg.Graph()\nx = g.input("x", sizes=[2, 3], dtype="float32")\n'
 _EXP = _X + 'g.output("y", dg.exp(x))\n'
 _RUN = _EXP + 'exe = g.compile("reference")\n'
 _ADAPTER = _EXP + 'exe = g.compile("directml:software")\n'
+_MODEL = """\
+import onnx
+
+text = '<ir_version: 8, opset_import: ["" : {opset}]> g ({x} x) => (float[n] y) {{ {nodes} }}'
+onnx.save_model(onnx.parser.parse_model(text), "model.onnx")
+dg.load("model.onnx")
+"""
 _DATA = "data = np.zeros((2, 3), np.float32)\n"
 
 EXAMPLES = {
@@ -56,6 +72,8 @@ inputs: {x: {dtype: float32, sizes: [2]}}
 constants: {k: {dtype: float32, sizes: [1], data: [1]}}
 outputs: [x]
 """,
+    "unused-template": _TEMPLATE.format("", _BLOCK, _BLOCK),
+    "unused-template-input": _TEMPLATE.format(", w", _BLOCK, "{use: block, x: x, w: x}"),
     "sequence-range": _SEQUENCE.format("uint8"),
     "sequence-inexact": _SEQUENCE.format("float16"),
     "missing": "dmlgraph: 1\ninputs: {x: {sizes: [2]}}\noutputs: [x]\n",
@@ -116,6 +134,20 @@ outputs: [y]
     "not-a-value": _X + "dg.add(x, np.zeros((2, 3), np.float32))\n",
     "foreign-value": _X + 'dg.Graph("other").output("y", x)\n',
     "cycle": "dmlgraph: 1\nnodes: {a: {op: exp, input: b}, b: {op: exp, input: a}}\noutputs: [a]\n",
+    "unknown-template": _TEMPLATE.format("", _BLOCK, "{use: blok, x: x}"),
+    "recursion": _TEMPLATE.format("", "{use: block, x: x}", "{use: block, x: x}"),
+    "copies": _TEMPLATE.format("", _BLOCK, "{use: block, repeat: 2, x: [x, x, x]}"),
+    "fixed-dim": """\
+g = dg.loads(\"\"\"
+dmlgraph: 1
+dims: {layers: 2}
+inputs: {x: {dtype: float32, sizes: [2]}}
+templates: {block: {inputs: [x], nodes: {y: {op: exp, input: x}}, outputs: [y]}}
+nodes: {tower: {use: block, repeat: layers, x: {first: x, then: y}}}
+outputs: [tower]
+\"\"\")
+g.with_dims({"layers": 4})
+""",
     "no-outputs": "dg.Graph().lower()\n",
     "unknown-rule": _EXP + 'g.compile("cpu", fuse=["faster"])\n',
     "fused-graph": "from dmlgraph.passes import fuse\n\n" + _EXP + 'fuse(g).graph.save("fused.yaml")\n',
@@ -146,6 +178,20 @@ dispatch = {"type": "dispatch", "dispatchable": "d"}
 model = {"resources": {}, "dispatchables": {"d": {"type": "hlsl"}}, "commands": [dispatch]}
 open("model.json", "w").write(json.dumps(model))
 dg.load_dxdispatch("model.json")
+""",
+    "model": """\
+open("model.onnx", "wb").write(b"a graph")
+dg.load("model.onnx")
+""",
+    "opset": _MODEL.format(opset=6, x="float[2]", nodes="y = Relu (x)"),
+    "unknown-value": _MODEL.format(opset=21, x="float[2]", nodes="y = NonZero (x)"),
+    "empty-tensor": _MODEL.format(opset=21, x="float[0, 2]", nodes="y = Relu (x)"),
+    "extra": """\
+import sys
+from unittest import mock
+
+with mock.patch.dict(sys.modules, {"onnx_ir": None}):  # as where it is not installed
+    dg.load("model.onnx")
 """,
     "too-many": """\
 names = "".join(f"  x{number}: {{dtype: float}}\\n" for number in range(4000))

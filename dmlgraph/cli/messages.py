@@ -61,6 +61,8 @@ def lines(problem: Problem, before: Problem | None = None, *, colour: bool = Fal
         advice = getattr(problem, field)
         if advice is not None and not (again and advice == getattr(before, field)):
             yield f"{'':>{len(number)}} {_style(f'= {label}:', colour, fg='cyan')} {visible(advice)}"
+    if place.used_by is not None:
+        yield f"{'':>{len(number)}} {_style('= used by', colour, fg='cyan')} {visible(place.used_by)}"
 
 
 def count(problems: Iterable[Problem]) -> str:

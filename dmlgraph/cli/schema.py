@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import json
+import pathlib
 
 import click
 
+from dmlgraph.cli.options import writing
 from dmlgraph.cli.output import print_document
+from dmlgraph.files import write_text
 
 
 @click.command()
-def schema() -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=pathlib.Path),
+    help="Write it to a file, such as dmlgraph.schema.json, to which 'dmlgraph new' ties a graph file.",
+)
+def schema(output: pathlib.Path | None) -> None:
     """Print the JSON Schema of graph files, for editors.
 
+    An editor completes and checks a graph file, and shows the meanings of operators and fields, if the first line of
+    the file is '# yaml-language-server: $schema=dmlgraph.schema.json' and that file lies beside it.
+
     \b
-    Example:
+    Examples:
       dmlgraph schema > graph.schema.json
+      dmlgraph schema -o dmlgraph.schema.json
     """
+    from dmlgraph.document.schema import dumps
     from dmlgraph.document.schema import schema as make_schema
 
-    print_document(json.dumps(make_schema(), indent=2, ensure_ascii=False) + "\n")
+    if output is None:
+        print_document(json.dumps(make_schema(), indent=2, ensure_ascii=False) + "\n")
+        return
+    with writing(output):
+        write_text(output, dumps())

@@ -43,24 +43,29 @@ def read_array(path: str | pathlib.Path) -> Array:
         NotEnoughMemoryError: the array does not fit in memory.
     """
     with open_file(path) as stream, enough_memory(f"read '{path}'"):
-        magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
-        if not magic:
-            raise ValueError("is empty; a .npy file holds an array")
-        if magic.startswith(b"PK"):
-            raise ValueError("is an .npz archive; a .npy file holds one array")
-        if magic != np.lib.format.MAGIC_PREFIX:
-            raise ValueError("is not a .npy file")
-        stream.seek(0)
-        try:
-            _check_length(stream)
-            array = np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
-        except MemoryError:
-            raise
-        except Exception as error:  # NumPy raises many kinds of errors for a broken header
-            if "Object arrays" in str(error):
-                raise ValueError("holds Python objects, which are never loaded") from None
-            raise ValueError(f"is a broken .npy file: {shorten(str(error))}") from None
-        return array.astype(array.dtype.newbyteorder("="), copy=False)
+        return array_in(stream)
+
+
+def array_in(stream: BinaryIO) -> Array:
+    """The array in a .npy file that is open, or in memory; the errors are those of `read_array`."""
+    magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
+    if not magic:
+        raise ValueError("is empty; a .npy file holds an array")
+    if magic.startswith(b"PK"):
+        raise ValueError("is an .npz archive; a .npy file holds one array")
+    if magic != np.lib.format.MAGIC_PREFIX:
+        raise ValueError("is not a .npy file")
+    stream.seek(0)
+    try:
+        _check_length(stream)
+        array = np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+    except MemoryError:
+        raise
+    except Exception as error:  # NumPy raises many kinds of errors for a broken header
+        if "Object arrays" in str(error):
+            raise ValueError("holds Python objects, which are never loaded") from None
+        raise ValueError(f"is a broken .npy file: {shorten(str(error))}") from None
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _check_length(stream: BinaryIO) -> None:
@@ -74,7 +79,7 @@ def _check_length(stream: BinaryIO) -> None:
         if any(size < 0 for size in shape):  # some versions of NumPy read it as an empty array
             raise ValueError(f"its shape {shape} has a negative size")
         whole = stream.tell() + math.prod(shape) * dtype.itemsize
-        there = os.fstat(stream.fileno()).st_size
+        there = stream.seek(0, os.SEEK_END)
         if there < whole and not dtype.hasobject:
             raise ValueError(f"it has {there} bytes, but its header says {whole}")
     stream.seek(0)
@@ -102,15 +107,15 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
     return np.ascontiguousarray(array) if array.ndim else array
 
 
-def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
-    """The path of a file in the document's folder.
+def find_file(name: object, folder: pathlib.Path | None, suffix: str = ".npy") -> pathlib.Path:
+    """The path of a file in the document's folder; `suffix` is the usual one of such files.
 
     Raises:
         GraphError: not a path, or not one that means the same on every system; outside the folder; or no such file.
             Its field is `file`.
     """
     if not isinstance(name, str) or not name or "\0" in name:
-        raise GraphError("must be the path of a .npy file", code="kind", field="file", got=name)
+        raise GraphError(f"must be the path of a {suffix} file", code="kind", field="file", got=name)
     if folder is None:
         raise GraphError(
             "a document that is not a file has no folder for other files", code="no-folder", field="file", got=name
@@ -141,7 +146,7 @@ def find_file(name: object, folder: pathlib.Path | None) -> pathlib.Path:
             allowed="a path relative to the document, inside its folder",
         )
     if not is_file:
-        near = suggestion(name, (each.name for each in sorted(folder.glob("*.npy"))))
+        near = suggestion(name, (each.name for each in sorted(folder.glob(f"*{suffix}"))))
         hint = near or f"looked in {'the folder of the graph file' if folder == pathlib.Path() else folder}"
         raise GraphError("there is no such file", code="unreadable", field="file", got=name, hint=hint)
     real = spelled_otherwise(pathlib.PurePath(name), folder)

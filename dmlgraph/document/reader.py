@@ -10,8 +10,22 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dmlgraph.document.arrays import check_file, from_numbers, load_file
+from dmlgraph.document.arrays import Array, check_file, find_file, from_numbers, load_file
+from dmlgraph.document.copies import Declared
+from dmlgraph.document.declarations import (
+    FORMAT_VERSION,
+    check_version,
+    node_keys,
+    operator_of,
+    operator_problem,
+    read_text,
+)
+from dmlgraph.document.expansion import Expansion
+from dmlgraph.document.keys import known_keys
 from dmlgraph.document.order import in_order
+from dmlgraph.document.safetensors import SUFFIX, Archive
+from dmlgraph.document.template import Names
+from dmlgraph.document.templates import Templates
 from dmlgraph.document.tree import Tree, parse
 from dmlgraph.errors import (
     DmlGraphError,
@@ -23,25 +37,30 @@ from dmlgraph.errors import (
     Problems,
     Within,
     listing,
-    nearest,
     shorten,
-    suggestion,
 )
 from dmlgraph.graph import Graph
 from dmlgraph.memory import collector_paused, enough_memory
 from dmlgraph.nodes import may_have_output, readings, reference_hint
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.names import operator_hint
-from dmlgraph.operators.registry import find
-from dmlgraph.plain_files import read_file, reason
 
-FORMAT_VERSION = 1
-SECTIONS = ("dmlgraph", "name", "target", "allow", "dims", "inputs", "constants", "nodes", "outputs")
+SECTIONS = (
+    "dmlgraph",
+    "name",
+    "target",
+    "allow",
+    "dims",
+    "templates",
+    "inputs",
+    "constants",
+    "nodes",
+    "outputs",
+    "tests",
+)
 DECLARED = ("inputs", "constants", "nodes")
 INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
-ELSEWHERE = {"shape": "sizes", "type": "dtype", "data_type": "dtype", "value": "data", "path": "file", "operator": "op"}
 MOST_SHOWN = 20  # nodes of a cycle
-CONSTANT_KEYS = ("file", "dtype", "sizes", "data")
+CONSTANT_KEYS = ("file", "tensor", "dtype", "sizes", "data")
 
 
 def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None) -> Graph:
@@ -59,31 +78,26 @@ def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None)
         return _read(read_text(path), os.fspath(path), path.parent, dims)
 
 
-def read_text(path: pathlib.Path) -> str:
-    """The text of a file.
+def loads(
+    text: str,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    dims: Mapping[str, int] | None = None,
+    file: str = "<text>",
+) -> Graph:
+    """The graph in YAML text.
 
-    Raises:
-        DocumentError: it cannot be read, or is not UTF-8.
-    """
-    start = Location(os.fspath(path), 1, 1)
-    try:
-        return read_file(path).decode("utf-8-sig")
-    except OSError as error:
-        raise DocumentError(f"cannot read the file: {reason(error)}", code="unreadable", location=start) from None
-    except UnicodeDecodeError as error:
-        raise DocumentError(
-            f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", code="syntax", location=start
-        ) from None
-
-
-def loads(text: str, *, folder: str | os.PathLike[str] | None = None, dims: Mapping[str, int] | None = None) -> Graph:
-    """The graph in YAML text; `folder` holds the files it names (without it, the text cannot name files).
+    Args:
+        text: of the document.
+        folder: holds the files that it names; without it, the text cannot name files.
+        dims: values that replace those of the document's dims.
+        file: its name in messages.
 
     Raises:
         DocumentError: every problem found, each with its line and column.
     """
     with enough_memory("read the graph"):
-        return _read(text, "<text>", None if folder is None else pathlib.Path(folder), dims)
+        return _read(text, file, None if folder is None else pathlib.Path(folder), dims)
 
 
 def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, int] | None) -> Graph:
@@ -111,7 +125,10 @@ class _Reader:
         self.lost: set[str] = set()
         self.declared: dict[str, type[Operator] | None] = {}  # every name; a node's operator, if it exists
         self.named_at: dict[str, Tree] = {}  # where each of these names is
+        self.uses: Expansion | None = None  # of templates, if there are any
         self._meant: dict[str, str | None] = {}  # see `_source`
+        self.archives: dict[str, Archive] = {}  # safetensors files by name
+        self.file_dims: dict[str, int] = {}  # before others replace them
         self.graph = Graph()
 
     def read(self, dims: Mapping[str, int]) -> Graph:
@@ -123,6 +140,9 @@ class _Reader:
         self.tree = self._known_keys(self.tree, SECTIONS)
         self._version()
         self._header(dims)
+        if not self._copy():
+            return self.graph  # nodes read copies that are unknown
+        self._expand()
         self._declare()
         for name, tree in self._section("inputs"):
             self._attempt(name, tree, self._input, INPUT_KEYS)
@@ -130,6 +150,7 @@ class _Reader:
             self._attempt(name, tree, self._constant, CONSTANT_KEYS)
         self._nodes()
         self._outputs()
+        self._tests()
         return self.graph
 
     # Sections.
@@ -139,16 +160,10 @@ class _Reader:
         if version is None:
             hint = f"begin the file with 'dmlgraph: {FORMAT_VERSION}'"
             self._missing("the format version is missing", "dmlgraph", hint)
-        elif version.value != FORMAT_VERSION or isinstance(version.value, bool):
-            self._problem(
-                "not a format version that this dmlgraph reads",
-                version,
-                code="version",
-                field="dmlgraph",
-                got=version.plain,
-                allowed=str(FORMAT_VERSION),
-                hint="a number, without quotes" if version.value == str(FORMAT_VERSION) else None,
-            )
+        else:
+            problem = check_version(version)
+            if problem is not None:
+                self.problems.add(problem)
 
     def _header(self, overrides: Mapping[str, int]) -> None:
         """Name, target, allow and dims: the graph is made of the valid ones, so that the rest can be checked."""
@@ -167,12 +182,53 @@ class _Reader:
             dims[dim] = 1  # used where the size is wrong
             with self._noting(self.tree):
                 dims |= Graph(dims={dim: size.plain}).dims
+        self.file_dims = dims
         with self._noting(self.tree):
             dims = (
                 Graph(dims=dims).with_dims({k: v for k, v in overrides.items() if k in dims or not self.problems}).dims
             )
         self.graph = Graph(**fields, dims=dims)
         self.graph.place(None, None, {f"dims.{dim}": place for dim, place in self._names("dims").items()})
+
+    def _copy(self) -> bool:
+        """Replaces inputs and constants that are repeated by their copies; returns whether all of them are known."""
+        made = {}
+        for section in ("inputs", "constants"):
+            items = self._section(section, quiet=True)
+            if any(isinstance(tree.value, dict) and "repeat" in tree.value for _, tree in items):
+                made[section] = Declared(self.tree.value[section], self.graph, self.problems)
+                self.graph.fixed |= made[section].fixed
+                self.problems.uses = {**self.problems.uses, **made[section].copies}
+        if made:
+            self.tree = self.tree.copy()
+            self.tree.value.update((section, declared.tree) for section, declared in made.items())
+        return all(declared.is_whole for declared in made.values())
+
+    def _expand(self) -> None:
+        """Replaces the uses of templates among the nodes by the nodes of the templates."""
+        nodes = dict(self._section("nodes", quiet=True))
+        in_use = {name: tree for name, tree in nodes.items() if isinstance(tree.value, dict) and "use" in tree.value}
+        given = self.tree.value.get("templates")
+        if not in_use and given is None:
+            return
+        templates = Templates(given, self.folder, self.problems)
+        others = [name for section in ("inputs", "constants") for name, _ in self._section(section, quiet=True)]
+        operators = dict.fromkeys(others) | {
+            name: operator_of(tree) for name, tree in nodes.items() if name not in in_use
+        }
+        keys = self._names("nodes")
+        uses = {name: templates.use(name, keys[name], tree) for name, tree in in_use.items()}
+        section = self.tree.with_value(nodes, keys if nodes else {})
+        self.uses = Expansion(section, Names((), operators, uses), templates, self.graph, self.problems)
+        self.problems.uses = {**self.problems.uses, **self.uses.used}
+        self.graph.remarks = tuple(self.uses.warnings())
+        self.graph.fixed |= self.uses.fixed
+        for name in self.uses.broken:
+            self.declared[name], self.named_at[name] = None, keys[name]
+        self.broken |= self.uses.broken
+        if in_use:
+            self.tree = self.tree.copy()
+            self.tree.value["nodes"] = self.uses.nodes
 
     def _declare(self) -> None:
         """Registers the names of inputs, constants and nodes; a name used twice is a problem."""
@@ -186,7 +242,7 @@ class _Reader:
                         Problem("the name is taken", code="duplicate", node=name, location=key.location, hint=hint)
                     )
                 else:
-                    self.declared[name] = self._operator_of(tree) if section == "nodes" else None
+                    self.declared[name] = operator_of(tree) if section == "nodes" else None
                     self.named_at[name] = key
 
     def _input(self, name: str, tree: Tree) -> None:
@@ -205,7 +261,7 @@ class _Reader:
                 )
             found = Gathered()
             with found:
-                array = load_file(plain["file"], self.folder)
+                array = self._array(plain)
             with found:
                 # The tensor description checks the given dtype and sizes; placeholders replace missing ones.
                 stated = self.graph.describe(dtype=plain.get("dtype", "uint8"), sizes=plain.get("sizes", [1]))
@@ -222,12 +278,30 @@ class _Reader:
             desc = self.graph.describe(dtype=plain["dtype"], sizes=plain["sizes"])
             self.graph.constant(name, from_numbers(tree.value["data"], desc))
 
+    def _array(self, plain: Mapping[str, Any]) -> Array:
+        """The array of a constant's file: of a .npy file, or of one tensor in a safetensors file."""
+        name = plain["file"]
+        if not isinstance(name, str) or not name.lower().endswith(SUFFIX):
+            if "tensor" in plain:
+                raise GraphError(
+                    "only safetensors files have several tensors", code="conflict", field="tensor", got=plain["tensor"]
+                )
+            return load_file(name, self.folder)
+        if "tensor" not in plain:
+            raise GraphError(
+                "must be given: the file has several tensors", code="missing", field="tensor", hint="tensor: NAME"
+            )
+        archive = self.archives.get(name)
+        if archive is None:
+            archive = self.archives[name] = Archive(find_file(name, self.folder, SUFFIX), name)
+        return archive.read(plain["tensor"])
+
     def _nodes(self) -> None:
         trees = {name: tree for name, tree in self._section("nodes") if name not in self.broken}
         sources: dict[str, list[str]] = {}
         for name, operator in ((name, self.declared[name]) for name in trees):
             if operator is not None:
-                trees[name] = self._known_keys(trees[name], _node_keys(operator), name)
+                trees[name] = self._known_keys(trees[name], node_keys(operator), name)
             sources[name] = [source for source in self._sources(name, trees[name]) if source in trees]
         order, cycles = in_order(sources)
         for cycle in cycles:
@@ -241,8 +315,9 @@ class _Reader:
             self._attempt(name, trees[name], self._operator)
 
     def _operator(self, name: str, tree: Tree) -> None:
-        operator = self._operator_class(name, tree)
+        operator = self.declared[name]
         if operator is None:
+            self.problems.add(operator_problem(name, tree))
             self.broken.add(name)
             return
         inputs: dict[str, Tree] = {}
@@ -271,37 +346,6 @@ class _Reader:
         found.settle(GraphError)
         self.graph.add(operator, tensors, attributes, outputs, name)
 
-    @staticmethod
-    def _operator_of(tree: Tree) -> type[Operator] | None:
-        """The class of a node's operator; None where no such operator exists."""
-        op = tree.value.get("op") if isinstance(tree.value, dict) else None
-        return find(op.value) if op is not None and isinstance(op.value, str) else None
-
-    def _operator_class(self, name: str, tree: Tree) -> type[Operator] | None:
-        op = tree.value.get("op")
-        if op is None:
-            self._problem(
-                "the operator is missing",
-                tree,
-                code="missing",
-                node=name,
-                field="op",
-                hint="such as {op: add, a: x, b: y}",
-            )
-            return None
-        found = self.declared[name]
-        if found is None:
-            self._problem(
-                "is not an operator",
-                op,
-                code="unknown-operator",
-                node=name,
-                field="op",
-                got=op.plain,
-                hint=operator_hint(op.value),
-            )
-        return found
-
     def _outputs(self) -> None:
         tree = self.tree.value.get("outputs")
         if tree is None:
@@ -327,11 +371,22 @@ class _Reader:
             source = self._reference(item, "outputs")
             if source is not None and source not in self.broken:
                 try:
-                    self.graph.output(name, self.graph.value(item.value))
+                    self.graph.output(name, self.graph.value(self._actual(item.value)))
                 except DmlGraphError as error:
                     for each in error.problems:
                         problem = dataclasses.replace(each, node=None, field="outputs", location=place.location)
                         self.problems.add(problem)
+
+    def _tests(self) -> None:
+        """The tests beside the graph; they are checked, and kept for those who run or save them."""
+        if any(self._section("tests")):
+            from dmlgraph.document.tests import Facts, read_tests  # few files have tests
+
+            outputs = self.tree.value.get("outputs")
+            named = outputs.value if outputs is not None and isinstance(outputs.value, (list, dict)) else ()
+            names = tuple(each if isinstance(each, str) else str(each.value) for each in named)
+            facts = Facts(self.graph, self.file_dims, tuple(self._names("inputs")), names, self.folder)
+            self.graph.tests = read_tests(self.tree.value["tests"], facts, self.problems)
 
     # References.
 
@@ -341,10 +396,15 @@ class _Reader:
         Where names contain dots, the part after the name must be an output of the node, if such a node is declared.
         """
         if reference not in self._meant:
-            found = [(name, path) for name, path in readings(reference) if name in self.declared]
+            actual = self._actual(reference)
+            found = [(name, path) for name, path in readings(actual) if name in self.declared]
             fitting = (name for name, path in found if self._may_have(name, path))
             self._meant[reference] = next(fitting, found[0][0] if found else None)
         return self._meant[reference]
+
+    def _actual(self, reference: str) -> str:
+        """A reference with the node in place of a use that contains it."""
+        return reference if self.uses is None else self.uses.meaning(reference)
 
     def _may_have(self, name: str, path: str) -> bool:
         operator = self.declared[name]
@@ -385,6 +445,10 @@ class _Reader:
             return None
         source = self._source(tree.value)
         if source is None and not self._unreadable(*DECLARED):  # else it may be in the section that could not be read
+            wrong = None if self.uses is None else self.uses.problem(tree.value, tree)
+            if wrong is not None:
+                self.problems.add(dataclasses.replace(wrong, node=node, field=field))
+                return None
             near = reference_hint(tree.value, self.declared)
             self._problem(
                 f"there is no input, constant or node called '{shorten(tree.value)}'",
@@ -405,7 +469,7 @@ class _Reader:
         if isinstance(tree.value, list):
             return [self._value(item, f"{field}.{index}") for index, item in enumerate(tree.value)]
         with Within(place=lambda problem: dataclasses.replace(problem, node=None, field=field)):
-            return None if tree.value is None else self.graph.value(tree.value)
+            return None if tree.value is None else self.graph.value(self._actual(tree.value))
 
     # Problems and their places.
 
@@ -446,10 +510,13 @@ class _Reader:
 
     def _note(self, found: Gathered, tree: Tree, name: str | None = None) -> None:
         """Notes problems with their places: the field's, else the name's."""
-        operator = self._operator_of(tree)
-        for problem in found.problems:
+        operator = operator_of(tree)
+        for each in found.problems:
+            problem = each
             if problem.code == "unknown-dim" and self._unreadable("dims"):
                 continue
+            if problem.code == "unknown-dim" and self.uses is not None:
+                problem = self.uses.with_dims(problem, name)
             hint = problem.hint
             if operator and problem.code == "missing" and hint is None and problem.field in operator.model_fields:
                 hint = f"'dmlgraph operators {operator.name}' lists its fields"
@@ -484,32 +551,8 @@ class _Reader:
             )
 
     def _known_keys(self, tree: Tree, known: tuple[str, ...], node: str | None = None) -> Tree:
-        """Reports unknown keys, and returns the tree without them.
-
-        A key that is similar to a missing one is read as that, so that the mistake is reported only once.
-        """
-        unknown = [key for key in tree.value if key not in known]
-        if not unknown:
-            return tree
-        tree = tree.copy()  # aliases may refer to it elsewhere
-        for key in unknown:
-            item, place = tree.value.pop(key), tree.keys.pop(key)
-            absent = [each for each in known if each not in tree.value]
-            meant = next((each for each in absent if each == ELSEWHERE.get(key)), None) or nearest(key, absent)
-            if meant is not None:
-                tree.value[meant], tree.keys[meant] = item, place
-            self.problems.add(
-                Problem(
-                    "is not known here",
-                    code="unknown-field",
-                    node=node,
-                    field=key,
-                    allowed=listing(known),
-                    hint=suggestion(key, known, {key: ELSEWHERE[key]} if ELSEWHERE.get(key) in known else None),
-                    location=place.location,
-                )
-            )
-        return tree
+        """Reports unknown keys, and returns the tree without them."""
+        return known_keys(tree, known, self.problems, node=node)
 
     def _need(self, tree: Tree, needed: tuple[str, ...]) -> None:
         """Raises the problems of keys that are missing."""
@@ -524,9 +567,3 @@ class _Reader:
 
     def _problem(self, message: str, tree: Tree, *, code: str, **fields: Any) -> None:
         self.problems.add(Problem(message, code=code, location=tree.location, **fields))
-
-
-@functools.cache
-def _node_keys(operator: type[Operator]) -> tuple[str, ...]:
-    """The keys that a node of this operator may have."""
-    return ("op", *operator.model_fields)

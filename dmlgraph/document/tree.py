@@ -100,9 +100,9 @@ class Tree:
         """A dict of the same trees, to be changed."""
         return Tree(dict(self.value), self._source, self._span, dict(self.keys))
 
-    def with_value(self, value: Any) -> Tree:
+    def with_value(self, value: Any, keys: dict[Any, Tree] | None = None) -> Tree:
         """Another value in the same place."""
-        return Tree(value, self._source, self._span)
+        return Tree(value, self._source, self._span, keys)
 
     def reach(self, stop: int) -> None:
         """Makes the range end before a character."""

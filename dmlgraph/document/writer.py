@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
 
 from dmlgraph.dims import is_computed
+from dmlgraph.document import safetensors
 from dmlgraph.document.arrays import to_stored
-from dmlgraph.document.reader import FORMAT_VERSION
+from dmlgraph.document.declarations import FORMAT_VERSION
 from dmlgraph.document.tree import resolve
 from dmlgraph.errors import GraphError
 from dmlgraph.file_names import FileNames
@@ -22,28 +24,42 @@ from dmlgraph.files import NewFiles
 from dmlgraph.graph import Graph
 from dmlgraph.memory import enough_memory
 from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.operators.declaration.fields import Number, Role, ScaleBias
+from dmlgraph.operators.common.subscripts import joined
+from dmlgraph.operators.declaration.fields import Kind, Number, Role, ScaleBias
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.outputs import OutputSpec
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
+if TYPE_CHECKING:
+    from dmlgraph.document.contents import Content
+
+_BLOCKS = {"inputs": 1, "constants": 1, "nodes": 1, "tests": 2}  # the levels of a section that are not in one line
 INLINE_ELEMENTS = 64  # constants with more elements go into .npy files
 
 
-def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+def save(graph: Graph, path: str | os.PathLike[str], *, weights: str | None = None) -> None:
     """Writes the graph to a YAML file, and its large constants to .npy files beside it.
+
+    Args:
+        graph: not fused.
+        path: the YAML file.
+        weights: the name of one safetensors file for the large constants, in place of the .npy files.
 
     Raises:
         OSError: a file cannot be written.
     """
     path = pathlib.Path(path)
     with enough_memory("write", graph):
-        text, files = _document(graph, path.stem)
+        text, files = _document(graph, path.stem, weights)
     with NewFiles() as new:
-        for name, array in files.items():
-            with new.open(path.parent / name) as stream:
-                np.save(stream, array)
+        if weights is not None and files:
+            with new.open(path.parent / weights) as stream:
+                safetensors.write(stream, files)
+        else:
+            for name, array in files.items():
+                with new.open(path.parent / name) as stream:
+                    np.save(stream, array)
         with new.open(path) as stream:
             stream.write(text.encode())
 
@@ -55,7 +71,7 @@ def dumps(graph: Graph) -> str:
         GraphError: a constant is too large to be written as numbers, or the graph is fused.
     """
     with enough_memory("write", graph):
-        text, files = _document(graph, "graph")
+        text, files = _document(graph, "graph", None)
     if files:
         raise GraphError(
             "has constants that need separate files: save it to a file", code="no-folder", got=sorted(files)
@@ -63,8 +79,8 @@ def dumps(graph: Graph) -> str:
     return text
 
 
-def _document(graph: Graph, stem: str) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
-    """The text, and the arrays of the files it names."""
+def _document(graph: Graph, stem: str, weights: str | None) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
+    """The text, and the arrays of the files it names; of the tensors it names, if there is one file for all."""
     if graph.is_fused:
         raise GraphError(
             "a fused graph cannot be saved: it may use strides that a graph file cannot express",
@@ -81,6 +97,9 @@ def _document(graph: Graph, stem: str) -> tuple[str, dict[str, np.ndarray[Any, A
             fields: dict[str, Any] = {"dtype": str(node.desc.dtype), "sizes": list(node.desc.sizes)}
             if node.desc.element_count <= INLINE_ELEMENTS:
                 fields["data"] = [Scalar.of(each, node.desc.dtype).plain for each in node.data.ravel()]
+            elif weights is not None:
+                files[node.name] = to_stored(node.data, node.desc.dtype)
+                fields = {"file": weights, "tensor": node.name} | fields
             else:
                 file = f"{file_names.take(f'{stem}.{node.name}')}.npy"
                 files[file] = to_stored(node.data, node.desc.dtype)
@@ -99,7 +118,28 @@ def _document(graph: Graph, stem: str) -> tuple[str, dict[str, np.ndarray[Any, A
     top["outputs"] = {name: value.reference for name, value in graph.outputs.items()}
     if all(name == reference for name, reference in top["outputs"].items()):
         top["outputs"] = list(top["outputs"])
+    if graph.tests:
+        renamed = _test_files(graph, stem, file_names, files)
+        top["tests"] = {test.name: test.plain(renamed) for test in graph.tests.values()}
     return _emit(top), files
+
+
+def _test_files(
+    graph: Graph, stem: str, names: FileNames, files: dict[str, np.ndarray[Any, Any]]
+) -> dict[Content, str]:
+    """New names for the files of the graph's tests; adds their arrays to `files`.
+
+    A file that cannot be read keeps its name: a graph can be saved whatever its tests lack.
+    """
+    renamed: dict[Content, str] = {}
+    for test in graph.tests.values():
+        for section, name, content in test.contents:
+            if content.file is not None:
+                with contextlib.suppress(GraphError):
+                    array = content.stored()
+                    renamed[content] = f"{names.take(f'{stem}.tests.{test.name}.{section}.{name}')}.npy"
+                    files[renamed[content]] = array
+    return renamed
 
 
 def _input(node: InputNode) -> dict[str, Any]:
@@ -128,7 +168,8 @@ def _attributes(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in given or value == type(operator).model_fields[name].default:
             continue
         computed = is_computed(given[name], members[name].kind.form.computed)
-        fields[name] = _plain(given[name]) if computed else _plain(value)
+        whole = joined(value) if members[name].kind is Kind.INDEX else value
+        fields[name] = _plain(given[name]) if computed else _plain(whole)
     return fields
 
 
@@ -185,11 +226,11 @@ def _events(top: Mapping[str, Any]) -> Iterator[yaml.Event]:
 
 def _value_events(value: Any, depth: int, section: str = "") -> Iterator[yaml.Event]:
     if isinstance(value, Mapping):
-        block = depth == 0 or (depth == 1 and section in ("inputs", "constants", "nodes"))
+        block = depth <= _BLOCKS.get(section, 0) and value
         yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=not block)
         for key, item in value.items():
             yield _scalar_event(key)
-            yield from _value_events(item, depth + 1, key)
+            yield from _value_events(item, depth + 1, section or key)
         yield yaml.MappingEndEvent()
     elif isinstance(value, list):
         yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pathlib
+import re
 
+import jsonschema
 import numpy as np
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 import dmlgraph as dg
@@ -35,6 +39,7 @@ def test_new_writes_graph_yaml() -> None:
     result = call("new")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == "graph.yaml: written; now: dmlgraph run graph.yaml\n"
+    assert sorted(path.name for path in pathlib.Path().iterdir()) == ["dmlgraph.schema.json", "graph.yaml"]
     assert "dmlgraph check graph.yaml" in pathlib.Path("graph.yaml").read_text("utf-8")
 
 
@@ -72,3 +77,27 @@ def test_a_folder_that_is_not_there_is_an_error() -> None:
     result = call("new", "none/graph.yaml")
     assert result.exit_code == 1
     assert str(pathlib.Path("none/graph.yaml")) in result.stderr
+
+
+def test_the_first_line_ties_the_file_to_the_schema_beside_it(folder: pathlib.Path) -> None:
+    """The form that the YAML language server reads; a relative path is relative to the file's folder."""
+    (folder / "deep").mkdir()
+    call("new", "deep/g.yaml")
+    first = (folder / "deep" / "g.yaml").read_text("utf-8").splitlines()[0]
+    name = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)", first)
+    assert name is not None
+    validator = jsonschema.Draft202012Validator(json.loads((folder / "deep" / name[1]).read_text("utf-8")))
+    validator.validate(yaml.safe_load((folder / "deep" / "g.yaml").read_text("utf-8")))
+
+
+def test_a_file_may_be_written_without_a_schema(folder: pathlib.Path) -> None:
+    call("new", "--no-schema")
+    assert [path.name for path in folder.iterdir()] == ["graph.yaml"]
+    assert "yaml-language-server" not in (folder / "graph.yaml").read_text("utf-8")
+
+
+def test_the_schema_command_writes_the_same_schema(folder: pathlib.Path) -> None:
+    call("new")
+    assert call("schema", "-o", "again.json").exit_code == 0
+    assert (folder / "again.json").read_bytes() == (folder / "dmlgraph.schema.json").read_bytes()
+    assert json.loads(call("schema").stdout) == json.loads((folder / "again.json").read_text("utf-8"))
