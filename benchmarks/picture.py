@@ -2,6 +2,8 @@
 
     python benchmarks/picture.py [--nodes 3200] [--chromium /usr/bin/chromium]
 
+The graph "scopes" has 100 scopes, which are closed when the page opens.
+
 drawing   Graph → Drawing: every box and edge with its texts
 layout    Drawing → Scene: a place for everything
 svg, html the two files, all of it: drawing, layout, text
@@ -59,6 +61,18 @@ def wide(nodes: int) -> dg.Graph:
     return g
 
 
+def scopes(nodes: int) -> dg.Graph:
+    """100 scopes one after another, each a chain."""
+    g = dg.Graph("scopes")
+    value = g.input("x", sizes=SIZES, dtype="float32")
+    for index in range(100):
+        with g.scope(f"layers/{index}"):
+            for _ in range(max(2, nodes // 100)):
+                value = dg.activation_relu(value)
+    g.output("y", value)
+    return g
+
+
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = work()
@@ -82,7 +96,7 @@ def opening(page: str, chromium: str) -> float:
 def measure(nodes: int, chromium: str | None) -> None:
     columns = ("graph", "nodes", "drawing", "layout", "svg", "svg size", "html", "html size", "opens")
     print("  ".join(f"{column:>9}" for column in columns))
-    for make in (chain, blocks, wide):
+    for make in (chain, blocks, wide, scopes):
         graph = make(nodes)
         drawing_time, drawing = timed(lambda: draw(graph))  # noqa: B023 - called at once
         layout_time, _ = timed(lambda: lay_out(drawing))  # noqa: B023

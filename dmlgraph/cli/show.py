@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph.cli.options import FILE, with_dims, writing
+from dmlgraph.cli.options import GRAPH, is_stdin, load_graph, with_dims, writing
 from dmlgraph.cli.output import print_document
 from dmlgraph.errors import Within, plural
 from dmlgraph.files import write_text
@@ -31,7 +31,7 @@ def _check_name(_: click.Context, __: click.Parameter, value: pathlib.Path | Non
 
 
 @click.command()
-@click.argument("file", type=FILE)
+@click.argument("file", type=GRAPH)
 @click.option(
     "-o",
     "--output",
@@ -53,8 +53,8 @@ def show(
     """Draw a graph.
 
     SVG is a picture for any browser; HTML is a page for exploring a large graph: find a node, see all its fields, open
-    fused nodes.  DOT and Mermaid are for other programs.  Without -o the picture is printed, as Mermaid unless --format
-    says otherwise.
+    scopes and fused nodes.  DOT and Mermaid are for other programs.  Without -o the picture is printed, as Mermaid
+    unless --format says otherwise.
 
     \b
     Examples:
@@ -63,11 +63,10 @@ def show(
       dmlgraph show examples/ramp.yaml --format dot
     """
     from dmlgraph import picture
-    from dmlgraph.document import load
 
     if output is not None and format_ is not None:
         raise click.UsageError("the name of -o sets the format: leave out --format")
-    graph = load(file, dims=dims)
+    graph = load_graph(file, dims)
     format_ = format_ or (PRINTED if output is None else picture.format_of(output))
     with Within(place=graph.located):
         text = picture.render(graph, format_, view=view or "source")
@@ -77,5 +76,5 @@ def show(
         click.echo(f"{output}: {plural(len(text.encode()), 'byte', ',')}", err=True)
         return
     print_document(text)
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and not is_stdin(file):
         click.echo(f"for a picture: dmlgraph show {file} -o {file.stem}.svg, or .html", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dmlgraph.picture.drawing import Drawing
+from dmlgraph.picture.scopes import Scope, scopes
 from dmlgraph.picture.shapes import SHAPES
 
 
@@ -30,14 +31,26 @@ def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
 
 
 def _drawing(drawing: Drawing, prefix: str) -> Iterator[str]:
-    for index, box in enumerate(drawing.boxes):
+    yield from _scope(drawing, scopes(drawing), prefix, "")
+    for edge in drawing.edges:
+        yield f"{prefix}{edge.source} -> {prefix}{edge.target} [label={quoted(edge.label)}]"
+
+
+def _scope(drawing: Drawing, scope: Scope, prefix: str, around: str) -> Iterator[str]:
+    """The boxes of a scope; each scope in it is a cluster."""
+    for index in scope.boxes:
+        box = drawing.boxes[index]
         shape = SHAPES[box.kind]
         fill, line = shape.light
         tooltip = quoted("\n".join(f"{what}: {text}" for what, text in box.rows))
         label = quoted("\n".join(box.lines))
         yield f'{prefix}{index} [{shape.dot} fillcolor="{fill}" color="{line}" label={label} tooltip={tooltip}]'
-    for edge in drawing.edges:
-        yield f"{prefix}{edge.source} -> {prefix}{edge.target} [label={quoted(edge.label)}]"
+    for inner in scope.inner.values():
+        label = quoted(inner.name.removeprefix(around).rstrip("/"))
+        yield f"subgraph cluster_{prefix}s{min(inner.all_boxes())}_{inner.name.count('/')} {{"
+        yield f'  label={label} fontname="Helvetica" color="#768493" style="rounded"'
+        yield from (f"  {line}" for line in _scope(drawing, inner, prefix, inner.name))
+        yield "}"
 
 
 def quoted(text: str) -> str:

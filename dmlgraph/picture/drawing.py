@@ -39,6 +39,7 @@ class Box:
         lines: its text; the first line is the title.
         rows: all of its details.
         origins: for a fused node, the names of the nodes it was fused from.
+        is_weight: whether it is a constant or an owned input.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Box:
     lines: tuple[str, ...]
     rows: Rows
     origins: tuple[str, ...] = ()
+    is_weight: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,11 +121,16 @@ def draw(
     for name, value in graph.outputs.items():
         rows = (("output", name), *_tensor_rows(value.desc), ("from", value.reference))
         edges.append(Edge(index[value.node], len(boxes), _short(value.desc), rows))
-        boxes.append(Box(name, Kind.OUTPUT, (_cut(name), _short(value.desc)), rows))
+        boxes.append(Box(name, Kind.OUTPUT, (cut(name), _short(value.desc)), rows))
     groups = {}
     if source is not None:
         groups = {place: source.part(box.origins) for place, box in enumerate(boxes) if box.origins}
     return Drawing(title or graph.name, tuple(boxes), tuple(edges), groups, tuple(notes))
+
+
+def reference(box: Box) -> Box:
+    """The small box that stands for one drawn elsewhere."""
+    return box if box.kind is Kind.REFERENCE else Box(box.name, Kind.REFERENCE, (f"↑ {box.lines[0]}",), box.rows)
 
 
 def columns(text: str) -> int:
@@ -144,7 +151,8 @@ def _box(graph: Graph, node: Node, origins: tuple[str, ...]) -> Box:
         listed = origins if more <= 1 else origins[:LISTED]
         lines += [f"↳ {each}" for each in listed] + ([f"↳ … {more} more"] if more > 1 else [])
         rows = [*rows, ("came from", ", ".join(origins))]
-    return Box(node.name, kind, tuple(_cut(line) for line in (node.name, *lines)), tuple(rows), origins)
+    is_weight = isinstance(node, ConstantNode) or (isinstance(node, InputNode) and node.desc.owned)
+    return Box(node.name, kind, tuple(cut(line) for line in (node.name, *lines)), tuple(rows), origins, is_weight)
 
 
 def _about(graph: Graph, node: Node) -> tuple[Kind, list[str], list[tuple[str, str]]]:
@@ -231,7 +239,8 @@ def _values(data: np.ndarray[Any, Any]) -> str:
     return f"{shown}, …" if data.size > VALUES else shown
 
 
-def _cut(line: str) -> str:
+def cut(line: str) -> str:
+    """A line of a box: at most LONGEST columns."""
     if columns(line) <= LONGEST:
         return line
     kept = line

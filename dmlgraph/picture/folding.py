@@ -1,7 +1,8 @@
-"""Folding: makes a large drawing small, where users cannot zoom: neighbouring nodes share one box.
+"""Folding: makes a large drawing small, where users cannot zoom.
 
-The nodes, in execution order, are cut into pieces of similar size.  A cut is where the fewest tensors cross it, which
-in a network is between its layers or blocks.
+Its scopes become boxes.  Where it has none, or too many, neighbouring nodes share one box: the nodes, in execution
+order, are cut into pieces of similar size.  A cut is where the fewest tensors cross it, which in a network is between
+its layers or blocks.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from dmlgraph.picture.drawing import Box, Drawing, Edge
+from dmlgraph.picture.merging import counted, joined
+from dmlgraph.picture.scopes import in_scopes
 from dmlgraph.picture.shapes import Kind
 
 MOST_BOXES = 150  # a drawing with more is folded
 PIECES = 40  # boxes of a folded drawing, without inputs and outputs
-NAMED = 3  # operators that a piece's box counts by name
 SIDES = 24  # the most inputs and outputs drawn separately; more are folded, too
 
 
@@ -23,6 +25,10 @@ def fold(drawing: Drawing) -> Drawing:
     """The drawing itself if it is small, else one of at most MOST_BOXES boxes."""
     if len(drawing.boxes) <= MOST_BOXES:
         return drawing
+    title = f"{drawing.title}: {len(drawing.boxes):,} boxes, folded"
+    scoped = in_scopes(drawing)
+    if scoped is not drawing and len(scoped.boxes) <= MOST_BOXES:
+        return dataclasses.replace(scoped, title=title)
     pieces = list(_pieces(drawing))
     place = {box: index for index, piece in enumerate(pieces) for box in piece}
     boxes = [_box(drawing, piece) for piece in pieces]
@@ -31,9 +37,8 @@ def fold(drawing: Drawing) -> Drawing:
         source, target = place[edge.source], place[edge.target]
         if source != target:
             edges[source, target].append(edge)
-    joined = (_edge(source, target, among) for (source, target), among in edges.items())
-    title = f"{drawing.title}: {len(drawing.boxes):,} boxes, folded"
-    return Drawing(title, tuple(boxes), tuple(joined), {}, drawing.notes)
+    merged = (joined(source, target, among) for (source, target), among in edges.items())
+    return Drawing(title, tuple(boxes), tuple(merged), {}, drawing.notes)
 
 
 def _pieces(drawing: Drawing) -> Iterator[list[int]]:
@@ -90,24 +95,6 @@ def _box(drawing: Drawing, piece: Sequence[int]) -> Box:
     boxes = [drawing.boxes[index] for index in piece]
     if len(boxes) == 1:
         return boxes[0]
-    counts = collections.Counter(
-        box.lines[1] if box.kind in (Kind.OPERATOR, Kind.FUSED) else str(box.kind) for box in boxes
-    )
-    common = counts.most_common(NAMED)
-    rest = len(boxes) - sum(count for _, count in common)
-    lines = (
-        boxes[0].name,
-        f"… {boxes[-1].name}",
-        *(f"{count:,} × {name}" for name, count in common),
-        *([f"{rest:,} more"] if rest else []),
-    )
+    lines = (boxes[0].name, f"… {boxes[-1].name}", *counted(boxes))
     rows = (("nodes", ", ".join(box.name for box in boxes)),)
     return dataclasses.replace(boxes[0], kind=Kind.FOLDED, lines=lines, rows=rows, origins=())
-
-
-def _edge(source: int, target: int, among: Sequence[Edge]) -> Edge:
-    """One edge for all tensors from one piece to another."""
-    first, tensors = among[0], {(edge.source, edge.label) for edge in among}
-    label = first.label if len(tensors) == 1 else f"{len(tensors)} tensors"
-    rows = first.rows if len(among) == 1 else (("tensors", ", ".join(sorted(label for _, label in tensors))),)
-    return Edge(source, target, label, rows)

@@ -15,13 +15,16 @@ from html import escape
 from typing import Any
 
 from dmlgraph.picture.drawing import Box, Drawing, Rows
+from dmlgraph.picture.folding import MOST_BOXES
 from dmlgraph.picture.layout import LABEL, LEADING, LINE, TITLE, Scene, lay_out
+from dmlgraph.picture.scopes import box_count, in_scopes
 from dmlgraph.picture.shapes import SHAPES, Kind, variables
 
 
 def render(drawings: Sequence[Drawing]) -> str:
     """The drawings side by side as one page."""
-    scenes = [lay_out(drawing) for drawing in drawings]
+    scoped = [in_scopes(drawing) for drawing in drawings]
+    scenes = [lay_out(drawing) for drawing in scoped]
     style = variables(":root") + _file("page.css")
     program = _file("page.js")
     parts = {
@@ -29,7 +32,7 @@ def render(drawings: Sequence[Drawing]) -> str:
         "policy": f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(program)}'; img-src data:",
         "style": style,
         "program": program,
-        "data": _Data().of(scenes),
+        "data": _Data().of(scenes, are_open=sum(map(box_count, scoped)) <= MOST_BOXES),
     }
     before, *pieces = _file("page.html").split("{{")
     return before + "".join(parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces))
@@ -53,7 +56,8 @@ class _Data:
         self.records: dict[Box, int] = {}
         self.nodes: list[list[Any]] = []
 
-    def of(self, scenes: Sequence[Scene]) -> str:
+    def of(self, scenes: Sequence[Scene], *, are_open: bool) -> str:
+        """The data; `are_open`: scopes are open at the beginning."""
         laid_out = [self._scene(scene) for scene in scenes]
         found = {node[0] for node in self.nodes}
         legend = [
@@ -64,6 +68,7 @@ class _Data:
         content = {
             "fonts": {"title": TITLE, "line": LINE, "label": LABEL, "leading": LEADING},
             "legend": legend,
+            "open": are_open,
             "scenes": laid_out,
             "nodes": self.nodes,
             "outlines": list(self.outlines),

@@ -13,13 +13,14 @@ import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dmlgraph.picture.drawing import Box, Drawing, Edge
+from dmlgraph.picture.drawing import Box, Drawing, Edge, reference
 from dmlgraph.picture.layers import HEAD, Point, Size, arrange, layers
 from dmlgraph.picture.shapes import SHAPES, Kind
 
 TITLE, LINE, LABEL = 13, 11, 10  # font sizes
 LEADING = 1.3  # line height over font size
 MARGIN = 20  # around a scene
+FRAME_HEAD = 18  # the height of the name of an open scope, in addition to the margin below it
 FARTHEST = 24  # the most layers that a drawn edge may span
 FARTHEST_SOURCE = 8  # the same for an edge from a source, of which there are often very many
 CROSSINGS = 6_000  # the most layers that all drawn edges may span in total, or 4 per node if that is more
@@ -34,7 +35,7 @@ Cell = tuple[int, int]  # row, column
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placed:
-    """A box with its centre and size; a reference also has the index of its box."""
+    """A box with its centre and size; a reference also has the index of its box, an open scope what is inside."""
 
     box: Box
     x: float
@@ -42,6 +43,7 @@ class Placed:
     width: float
     height: float
     stands_for: int | None = None
+    inside: Scene | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,32 +83,36 @@ class Scene:
     notes: tuple[str, ...] = ()
 
 
-def lay_out(drawing: Drawing) -> Scene:
-    """Positions of a drawing's boxes, edges and labels, and the scenes of its groups."""
-    groups = {index: lay_out(group) for index, group in drawing.groups.items()}
+def lay_out(drawing: Drawing, *, are_open: bool = False) -> Scene:
+    """Positions of a drawing's boxes, edges and labels, and the scenes of its groups.
+
+    `are_open`: the boxes of scopes have room for what is inside.
+    """
+    groups = {index: lay_out(group, are_open=are_open) for index, group in drawing.groups.items()}
+    inside = {index: scene for index, scene in groups.items() if are_open and drawing.boxes[index].kind is Kind.FOLDED}
     if not drawing.boxes:
         return Scene(drawing.title, 2 * MARGIN, 2 * MARGIN, (), (), groups, drawing.notes)
     boxes, edges, stands_for = _with_references(drawing)
-    sizes = [_size(box) for box in boxes]
+    sizes = [_frame(box, inside[index]) if index in inside else _size(box) for index, box in enumerate(boxes)]
     rooms = [_room(edge) for edge in edges] if len(edges) <= LABELLED else None
     found = arrange(sizes, [(edge.source, edge.target) for edge in edges], rooms)
 
-    def inside(point: Point) -> Point:
+    def moved(point: Point) -> Point:
         return point[0] + MARGIN, point[1] + MARGIN
 
     placed = []
     for index, (box, centre, (width, height)) in enumerate(zip(boxes, found.centres, sizes, strict=True)):
-        placed.append(Placed(box, *inside(centre), width, height, stands_for.get(index)))
+        placed.append(Placed(box, *moved(centre), width, height, stands_for.get(index), inside.get(index)))
     feeds = collections.Counter(edge.source for edge in edges)
     taken: dict[Cell, list[tuple[float, float]]] = collections.defaultdict(list)  # the extents of labels
     routes = []
     for edge, path in zip(edges, found.paths, strict=True):
-        points = tuple(map(inside, path.points))
+        points = tuple(map(moved, path.points))
         if path.label is not None:
-            label = inside(path.label)
+            label = moved(path.label)
         else:
             label = _label(edge, points, shared=feeds[edge.source] > 1, taken=taken)
-        routes.append(Route(edge, points, inside(path.tip), label))
+        routes.append(Route(edge, points, moved(path.tip), label))
     width, height = found.width + 2 * MARGIN, found.height + 2 * MARGIN
     return Scene(drawing.title, width, height, tuple(placed), tuple(routes), groups, drawing.notes)
 
@@ -137,6 +143,11 @@ def _size(box: Box) -> Size:
     return max(round(width * 1.05 + 22 + across), 60), round(sum(fonts) * LEADING + 14 + down)
 
 
+def _frame(box: Box, inside: Scene) -> Size:
+    """The size of an open scope: what is inside, below its name."""
+    return max(inside.width, text_width(box.lines[0], TITLE) + 2 * MARGIN), inside.height + FRAME_HEAD
+
+
 # References in place of edges that are too long.
 
 
@@ -152,7 +163,7 @@ def _with_references(drawing: Drawing) -> tuple[list[Box], list[Edge], dict[int,
             source = drawing.boxes[edge.source]
             stands_for[len(boxes)] = edge.source
             edges.append(dataclasses.replace(edge, source=len(boxes)))
-            boxes.append(Box(source.name, Kind.REFERENCE, (f"↑ {source.lines[0]}",), source.rows))
+            boxes.append(reference(source))
         else:
             edges.append(edge)
     return boxes, edges, stands_for

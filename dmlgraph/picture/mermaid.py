@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dmlgraph.picture.drawing import Drawing
+from dmlgraph.picture.scopes import Scope, scopes
 from dmlgraph.picture.shapes import SHAPES
 
 _PLAIN = frozenset(" _-+=.,/()[]{}·↳…")  # in addition to letters and digits, characters without a meaning inside quotes
@@ -34,11 +35,22 @@ def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
 
 
 def _drawing(drawing: Drawing, prefix: str) -> Iterator[str]:
-    for index, box in enumerate(drawing.boxes):
-        before, after = SHAPES[box.kind].mermaid
-        yield f"{prefix}{index}{before}{'<br/>'.join(map(escaped, box.lines))}{after}:::{box.kind}"
+    yield from _scope(drawing, scopes(drawing), prefix, "")
     for edge in drawing.edges:
         yield f'{prefix}{edge.source} -->|"{escaped(edge.label)}"| {prefix}{edge.target}'
+
+
+def _scope(drawing: Drawing, scope: Scope, prefix: str, around: str) -> Iterator[str]:
+    """The boxes of a scope; each scope in it is a subgraph."""
+    for index in scope.boxes:
+        box = drawing.boxes[index]
+        before, after = SHAPES[box.kind].mermaid
+        yield f"{prefix}{index}{before}{'<br/>'.join(map(escaped, box.lines))}{after}:::{box.kind}"
+    for inner in scope.inner.values():
+        label = escaped(inner.name.removeprefix(around).rstrip("/"))
+        yield f'subgraph {prefix}s{min(inner.all_boxes())}_{inner.name.count("/")}["{label}"]'
+        yield from (f"  {line}" for line in _scope(drawing, inner, prefix, inner.name))
+        yield "end"
 
 
 def escaped(text: str) -> str:

@@ -7,7 +7,7 @@ const $ = (id) => document.getElementById(id);
 const SANS = getComputedStyle(document.body).fontFamily;
 const READABLE = 0.38; // from this scale on texts are drawn
 const NOTES = 200; // of what was fused, so many lines are shown
-const CARD = { gap: 34, head: 30 }; // an opened group: distance from its node, height of its heading
+const HEAD = 30; // the height of the heading of an open box
 
 const element = (tag, properties = {}, ...children) => {
   const made = Object.assign(document.createElement(tag), properties);
@@ -31,36 +31,106 @@ function arrow(way, [x, y]) {
   return path;
 }
 
-function prepare(scene, parent = null) {
-  const boxes = scene.boxes.map(([record, x, y, w, h, outline, standsFor], index) => {
+// A scene's boxes and edges; `owner` is the box in which it is, if any.  A box with a scene inside can be open: then the
+// scene around it is stretched (see `arrange`), so the places that were computed for closed boxes are kept in `closed`.
+function prepare(scene, owner = null) {
+  const prepared = { title: scene.title, notes: scene.notes.map(text), owner, closed: { w: scene.width, h: scene.height } };
+  const boxes = prepared.boxes = scene.boxes.map(([record, x, y, w, h, outline, standsFor], index) => {
     const [kind, name, lines, rows, origins] = data.nodes[record];
-    return { index, kind, name: text(name), lines: lines.map(text), rows, origins: origins.map(text),
-      x, y, w, h, outline: outlines[outline], standsFor, into: [], out: [], card: null };
+    return { index, kind, name: text(name), lines: lines.map(text), rows, origins: origins.map(text), closed: { x, y, w, h },
+      outline: outlines[outline], standsFor, into: [], out: [], around: prepared, inner: null, open: false };
   });
-  const all = new Path2D();
-  const edges = scene.edges.map(([from, to, label, labelX, labelY, way, tip, rows]) => {
+  prepared.edges = scene.edges.map(([from, to, label, labelX, labelY, way, tip, rows]) => {
+    const edge = { from: boxes[from], to: boxes[to], label: text(label), rows, closed: { labelX, labelY, way, tip } };
+    boxes[from].out.push(edge);
+    boxes[to].into.push(edge);
+    return edge;
+  });
+  for (const [index, group] of Object.entries(scene.groups)) {
+    const box = boxes[index];
+    box.inner = prepare(group, box);
+    box.open = data.open && box.kind === "folded";
+  }
+  arrange(prepared);
+  return prepared;
+}
+
+// How far a coordinate moves where the open intervals [from, to] are stretched to lengths: where several cover a place,
+// the greatest stretching counts.  All else keeps its order and at least its distances, so nothing comes to overlap.
+function stretching(intervals) {
+  const stops = [...new Set(intervals.flatMap(({ from, to }) => [from, to]))].sort((a, b) => a - b);
+  const moved = [0]; // by stop: how far it moves
+  for (let i = 1; i < stops.length; i++) {
+    const covering = intervals.filter(({ from, to }) => from <= stops[i - 1] && to >= stops[i]);
+    const factor = covering.reduce((most, { from, to, length }) => Math.max(most, length / (to - from)), 1);
+    moved.push(moved[i - 1] + (factor - 1) * (stops[i] - stops[i - 1]));
+  }
+  return (at) => {
+    let low = 0, high = stops.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (stops[middle] <= at) low = middle + 1;
+      else high = middle;
+    }
+    if (low === 0) return at;
+    if (low === stops.length) return at + moved[low - 1];
+    const part = (at - stops[low - 1]) / (stops[low] - stops[low - 1]);
+    return at + moved[low - 1] + part * (moved[low] - moved[low - 1]);
+  };
+}
+
+// Places of everything in a scene, with room for what is open in it.
+function arrange(scene) {
+  const open = scene.boxes.filter((box) => box.open);
+  for (const box of open) arrange(box.inner);
+  const need = ({ inner }) => ({ w: Math.max(inner.width, 190), h: inner.height + HEAD });
+  const x = stretching(open.map((box) => ({ from: box.closed.x - box.closed.w / 2, to: box.closed.x + box.closed.w / 2, length: Math.max(need(box).w, box.closed.w) })));
+  const y = stretching(open.map((box) => ({ from: box.closed.y - box.closed.h / 2, to: box.closed.y + box.closed.h / 2, length: Math.max(need(box).h, box.closed.h) })));
+  scene.width = x(scene.closed.w);
+  scene.height = y(scene.closed.h);
+  for (const box of scene.boxes) {
+    const { closed } = box;
+    Object.assign(box, { x: x(closed.x), y: y(closed.y), w: closed.w, h: closed.h });
+    if (!box.open) continue;
+    const left = x(closed.x - closed.w / 2), right = x(closed.x + closed.w / 2), top = y(closed.y - closed.h / 2), bottom = y(closed.y + closed.h / 2);
+    Object.assign(box, { x: (left + right) / 2, y: (top + bottom) / 2, w: right - left, h: bottom - top });
+    box.inner.dx = (left + right - box.inner.width) / 2; // where the scene inside begins
+    box.inner.dy = top + HEAD;
+  }
+  const all = scene.all = new Path2D();
+  for (const edge of scene.edges) {
+    const { from, to, closed } = edge, way = closed.way.map((at, i) => (i % 2 ? y(at) : x(at)));
+    // Closed boxes and arrow heads keep their sizes, so the ends of an edge move with them.
+    const beside = (box, atX, atY) => (box.open ? [x(atX), y(atY)] : [box.x + atX - box.closed.x, box.y + atY - box.closed.y]);
+    const tip = beside(to, ...closed.tip), [lastX, lastY] = closed.way.slice(-2);
+    way.splice(0, 2, ...beside(from, ...closed.way.slice(0, 2)));
+    way.splice(-2, 2, tip[0] + lastX - closed.tip[0], tip[1] + lastY - closed.tip[1]);
     const wire = new Path2D();
     wire.moveTo(way[0], way[1]);
     for (let i = 2; i < way.length; i += 6) wire.bezierCurveTo(...way.slice(i, i + 6));
     all.addPath(wire);
     const xs = way.filter((_, i) => i % 2 === 0), ys = way.filter((_, i) => i % 2);
-    const edge = { from: boxes[from], to: boxes[to], label: text(label), labelX, labelY, wire, head: arrow(way, tip), rows,
-      left: Math.min(...xs, labelX - 70), right: Math.max(...xs, labelX + 70), top: Math.min(...ys), bottom: Math.max(...ys) };
-    boxes[from].out.push(edge);
-    boxes[to].into.push(edge);
-    return edge;
-  });
-  const prepared = { title: scene.title, notes: scene.notes.map(text), width: scene.width, height: scene.height, boxes, edges, all, parent };
-  for (const [index, group] of Object.entries(scene.groups)) {
-    const owner = boxes[index];
-    const inner = prepare(group, prepared);
-    owner.card = { owner, scene: inner, open: false, w: Math.max(inner.width, 190), h: inner.height + CARD.head,
-      x: owner.x + owner.w / 2 + CARD.gap, y: owner.y - inner.height / 2 - CARD.head };
-    inner.card = owner.card;
+    const labelX = x(closed.labelX), labelY = y(closed.labelY);
+    Object.assign(edge, { wire, head: arrow(way, tip), labelX, labelY,
+      left: Math.min(...xs, labelX - 70), right: Math.max(...xs, labelX + 70), top: Math.min(...ys), bottom: Math.max(...ys) });
   }
-  prepared.cards = boxes.filter((box) => box.card).map((box) => box.card);
-  return prepared;
 }
+
+// All boxes of a scene and of the scopes in it; not those that a fused node came from.
+const everyBox = (scene) => scene.boxes.flatMap((box) => (box.inner && box.kind === "folded" ? [box, ...everyBox(box.inner)] : [box]));
+
+// Boxes that are to be marked, and the closed ones that hide them.
+const markable = (boxes) => new Set(boxes.flatMap((box) => [box, ...around(box).filter((owner) => !owner.open)]));
+
+// The boxes around a box, from the innermost on.
+function around(box) {
+  const owners = [];
+  for (let owner = box.around.owner; owner; owner = owner.around.owner) owners.push(owner);
+  return owners;
+}
+
+// Where the scene of a box begins in the view's scene.
+const origin = (box) => around(box).reduce(([dx, dy], { inner }) => [dx + inner.dx, dy + inner.dy], [0, 0]);
 
 // One view a scene: a canvas that shows a part of it.
 
@@ -158,7 +228,6 @@ class View {
     c.textBaseline = "middle";
     const sight = { left: this.x, top: this.y, right: this.x + this.width / this.scale, bottom: this.y + this.height / this.scale };
     this.paintScene(this.scene, sight);
-    for (const card of this.scene.cards) if (card.open) this.paintCard(card, sight);
   }
 
   paintScene(scene, sight) {
@@ -190,7 +259,8 @@ class View {
     for (const box of scene.boxes) {
       if (box.x + box.w / 2 < sight.left || box.x - box.w / 2 > sight.right) continue;
       if (box.y + box.h / 2 < sight.top || box.y - box.h / 2 > sight.bottom) continue;
-      this.paintBox(box, readable);
+      if (box.open) this.paintOpen(box, sight);
+      else this.paintBox(box, readable);
     }
   }
 
@@ -226,53 +296,37 @@ class View {
     c.restore();
   }
 
-  paintCard(card, sight) {
-    const c = this.context, { owner } = card;
-    c.strokeStyle = colours["fused-line"];
-    c.lineWidth = 1.6;
-    c.setLineDash([5, 4]);
+  paintOpen(box, sight) {
+    const c = this.context, { inner } = box, marked = box === selected.box || this.marked.has(box);
+    c.strokeStyle = marked ? colours.mark : colours[`${box.kind}-line`];
+    c.lineWidth = marked ? Math.max(3, 2 / this.scale) : 1.6;
+    c.fillStyle = box.kind === "folded" ? colours.panel : colours.paper;
     c.beginPath();
-    c.moveTo(owner.x + owner.w / 2, owner.y);
-    c.lineTo(card.x, owner.y);
-    c.stroke();
-    c.setLineDash([]);
-    c.beginPath();
-    c.roundRect(card.x, card.y, card.w, card.h, 12);
-    c.fillStyle = colours.paper;
-    c.shadowColor = "rgb(0 0 0/.3)";
-    c.shadowBlur = 18;
+    c.roundRect(box.x - box.w / 2, box.y - box.h / 2, box.w, box.h, 12);
     c.fill();
-    c.shadowBlur = 0;
-    c.shadowColor = "transparent";
     c.stroke();
     if (this.scale >= READABLE) {
       c.textAlign = "left";
       c.font = `600 ${data.fonts.line}px ${SANS}`;
       c.fillStyle = colours.ink;
-      c.fillText(`${owner.lines[0]} came from`, card.x + 14, card.y + 17, card.w - 28);
+      c.fillText(`${box.lines[0]}${box.kind === "folded" ? "" : " came from"}`, box.x - box.w / 2 + 14, box.y - box.h / 2 + 17, box.w - 28);
       c.textAlign = "center";
     }
     c.save();
-    const [dx, dy] = inside(card);
-    c.translate(dx, dy);
-    this.paintScene(card.scene, { left: sight.left - dx, right: sight.right - dx, top: sight.top - dy, bottom: sight.bottom - dy });
+    c.translate(inner.dx, inner.dy);
+    this.paintScene(inner, { left: sight.left - inner.dx, right: sight.right - inner.dx, top: sight.top - inner.dy, bottom: sight.bottom - inner.dy });
     c.restore();
   }
 
-  // What is at a point of the canvas: {box} or {edge}, {card} for the ground of an opened group, or {}.
-  at(px, py) {
-    const x = this.x + px / this.scale, y = this.y + py / this.scale;
-    for (const card of this.scene.cards.filter((each) => each.open).reverse()) {
-      if (x < card.x || x > card.x + card.w || y < card.y || y > card.y + card.h) continue;
-      const [dx, dy] = inside(card);
-      const found = this.within(card.scene, x - dx, y - dy);
-      return found.box || found.edge ? found : { card };
-    }
-    return this.within(this.scene, x, y);
-  }
+  // What is at a point of the canvas: {box}, {edge} or {}; {box, ground: true} for the ground of an open box.
+  at(px, py) { return this.within(this.scene, this.x + px / this.scale, this.y + py / this.scale); }
 
   within(scene, x, y) {
     const box = scene.boxes.find((b) => Math.abs(x - b.x) <= b.w / 2 && Math.abs(y - b.y) <= b.h / 2);
+    if (box && box.open && y > box.y - box.h / 2 + HEAD) {
+      const found = this.within(box.inner, x - box.inner.dx, y - box.inner.dy);
+      return found.box || found.edge ? found : { box, ground: true };
+    }
     if (box) return { box };
     const reach = 5 / this.scale, c = this.context;
     c.save();
@@ -284,8 +338,6 @@ class View {
     return edge ? { edge } : {};
   }
 }
-
-const inside = (card) => [card.x + (card.w - card.scene.width) / 2, card.y + CARD.head];
 
 // Selecting.
 
@@ -299,37 +351,42 @@ function related(box) {
 }
 
 function select(view, found, { show = false } = {}) {
-  if (found.box && found.box.standsFor !== undefined) {
-    found = { box: view.scene.boxes[found.box.standsFor] };
+  if (found.box && found.box.kind === "reference") {
+    const { around: scene, standsFor, name } = found.box;
+    found = { box: scene.boxes[standsFor] ?? everyBox(view.scene).find((box) => box.name === name && box.kind !== "reference") };
     show = true;
   }
   selected = found.box || found.edge ? { view, ...found } : {};
   for (const each of views) {
-    const mark = selected.box && selected.box.kind !== "output" ? each.scene.boxes.filter(related(selected.box)) : [];
-    each.marked = new Set(each === view ? [] : mark);
-    if (show && each !== view && mark.length) each.centre(mark[0].x, mark[0].y);
+    const mark = selected.box && selected.box.kind !== "output" ? everyBox(each.scene).filter(related(selected.box)) : [];
+    each.marked = markable(each === view ? [] : mark);
+    if (show && each !== view && mark.length) reveal(each, mark[0]);
   }
   if (show && selected.box) reveal(view, selected.box);
   tell();
   redraw();
 }
 
-const cardOf = (view, box) => view.scene.cards.find((card) => card.scene.boxes.includes(box));
-
+// Brings a box into the middle, and opens what is around it.
 function reveal(view, box) {
-  const card = cardOf(view, box);
-  const [dx, dy] = card ? inside(card) : [0, 0];
-  if (card) card.open = true;
+  const closed = around(box).filter((owner) => !owner.open);
+  for (const owner of closed) owner.open = true;
+  if (closed.length) arrange(view.scene);
+  const [dx, dy] = origin(box);
   view.centre(box.x + dx, box.y + dy);
 }
 
+// Opens or closes a box; its upper left corner stays where it is.
 function toggle(view, box) {
-  const { card } = box;
-  card.open = !card.open;
-  if (card.open) { // opened groups cover one another: only one at a time
-    for (const other of view.scene.cards) if (other !== card) other.open = false;
-    view.show(box.x - box.w / 2, Math.min(card.y, box.y - box.h / 2), card.x + card.w, Math.max(card.y + card.h, box.y + box.h / 2));
-  } else if (selected.box && card.scene.boxes.includes(selected.box)) select(view, { box });
+  const corner = () => { const [dx, dy] = origin(box); return [box.x - box.w / 2 + dx, box.y - box.h / 2 + dy]; };
+  const [x, y] = corner();
+  box.open = !box.open;
+  arrange(view.scene);
+  const [nowX, nowY] = corner();
+  view.x += nowX - x;
+  view.y += nowY - y;
+  if (box.open) view.show(nowX, nowY, nowX + box.w, nowY + box.h);
+  else if (selected.box && around(selected.box).includes(box)) select(view, { box });
   tell();
   redraw();
 }
@@ -367,13 +424,15 @@ function tell() {
     panel.append(element("h3", { textContent: heading }), element("ul", {}, ...items));
   };
   if (edge) return links("Between", [[edge.from, edge.from.name], [edge.to, edge.to.name]]);
-  if (box.card) {
-    const button = element("button", { type: "button", textContent: box.card.open ? "Close the group" : "Open the group" });
+  if (box.inner) {
+    const what = box.kind === "folded" ? "scope" : "group";
+    const button = element("button", { type: "button", textContent: `${box.open ? "Close" : "Open"} the ${what}` });
     button.id = "group";
-    button.setAttribute("aria-expanded", box.card.open);
+    button.setAttribute("aria-expanded", box.open);
     button.onclick = () => { toggle(view, box); $("group").focus(); };
-    panel.append(element("h3", { textContent: "Fused" }), button);
-    links("Came from", box.card.scene.boxes.filter((each) => each.kind !== "reference").map((each) => [each, each.name]));
+    panel.append(element("h3", { textContent: box.kind === "folded" ? "Scope" : "Fused" }), button);
+    const inside = box.inner.boxes.filter((each) => each.kind !== "reference").map((each) => [each, each.name]);
+    links(box.kind === "folded" ? "Holds" : "Came from", inside);
   }
   links("Reads", box.into.map((each) => [each.from, `${each.from.name}: ${each.label}`]));
   links("Read by", box.out.map((each) => [each.to, `${each.to.name}: ${each.label}`]));
@@ -389,7 +448,7 @@ const legendOf = (kind) => data.legend.find(([each]) => each === kind)[1];
 
 // Searching.
 
-const everything = views.flatMap((view) => view.scene.boxes.filter((box) => box.kind !== "reference").map((box) =>
+const everything = views.flatMap((view) => everyBox(view.scene).filter((box) => box.kind !== "reference").map((box) =>
   ({ view, box, words: `${box.name} ${box.lines.join(" ")} ${box.origins.join(" ")}`.toLowerCase() })));
 let found = [], active = 0;
 
@@ -400,7 +459,7 @@ function search() {
   const rank = ({ box }) => (box.name.toLowerCase() === name ? 0 : box.name.toLowerCase().startsWith(name) ? 1 : 2);
   found.sort((a, b) => rank(a) - rank(b));
   active = 0;
-  for (const view of views) view.marked = new Set(found.filter((each) => each.view === view).map((each) => each.box));
+  for (const view of views) view.marked = markable(found.filter((each) => each.view === view).map((each) => each.box));
   list();
   redraw();
 }
@@ -454,9 +513,9 @@ $("search").onkeydown = (event) => {
 
 // Not for what is selected: the panel tells all about it.
 function tooltip(view, event) {
-  const tip = $("tip"), { box, edge } = event ? view.at(event.offsetX, event.offsetY) : {};
-  view.canvas.classList.toggle("over", Boolean(box || edge));
-  tip.hidden = !(box || edge) || (box ? box === selected.box : edge === selected.edge);
+  const tip = $("tip"), { box, edge, ground = false } = event ? view.at(event.offsetX, event.offsetY) : {};
+  view.canvas.classList.toggle("over", Boolean((box || edge) && !ground));
+  tip.hidden = !(box || edge) || ground || (box ? box === selected.box : edge === selected.edge);
   if (tip.hidden) return;
   const rows = pairs((box ?? edge).rows).slice(0, 12).map(([what, value]) => element("div", { textContent: `${what}: ${value}` }));
   tip.replaceChildren(element("b", { textContent: box ? box.name : edge.label }), ...rows);
@@ -489,11 +548,9 @@ function listen(view) {
     canvas.classList.remove("moving");
     if (!clicked) return;
     const hit = view.at(event.offsetX, event.offsetY);
-    if (hit.card) return;
-    if (hit.box && hit.box.card && (hit.box === selected.box || !hit.box.card.open)) {
-      select(view, hit);
-      toggle(view, hit.box);
-    } else select(view, hit);
+    if (hit.ground) return;
+    select(view, hit);
+    if (hit.box && hit.box.inner) toggle(view, hit.box);
   };
   canvas.onpointerleave = () => tooltip(view, null);
   canvas.addEventListener("wheel", (event) => {
@@ -509,8 +566,7 @@ function listen(view) {
 const nearest = (boxes, box) => boxes.reduce((best, each) => (!best || Math.abs(each.x - box.x) < Math.abs(best.x - box.x) ? each : best), null);
 
 function step(view, key) {
-  const { box } = selected, card = cardOf(view, box);
-  const boxes = (card ? card.scene : view.scene).boxes;
+  const { box } = selected, { boxes } = box.around;
   if (key === "ArrowUp") return nearest(box.into.map((edge) => edge.from), box);
   if (key === "ArrowDown") return nearest(box.out.map((edge) => edge.to), box);
   const side = key === "ArrowLeft" ? -1 : 1;
@@ -525,7 +581,7 @@ function keys(view, event) {
   } else if (walk) {
     const first = view.scene.boxes[0];
     if (first) select(view, { box: first }, { show: true });
-  } else if (event.key === "Enter" && selected.view === view && selected.box?.card) toggle(view, selected.box);
+  } else if (event.key === "Enter" && selected.view === view && selected.box?.inner) toggle(view, selected.box);
   else return;
   event.preventDefault();
 }
@@ -537,7 +593,10 @@ document.onkeydown = (event) => {
   if (event.target === $("search") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "/") { event.preventDefault(); $("search").focus(); $("search").select(); }
   else if (event.key === "Escape") {
-    for (const card of views.flatMap((view) => view.scene.cards)) card.open = false;
+    for (const { scene } of views) {
+      for (const box of everyBox(scene)) box.open = box.open && box.kind === "folded"; // scopes stay as they are
+      arrange(scene);
+    }
     select(views[0], {});
   } else if (ZOOM_KEYS[event.key]) views.forEach(ZOOM[ZOOM_KEYS[event.key]]);
 };

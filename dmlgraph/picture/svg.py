@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from dmlgraph.picture.drawing import Drawing, Rows
-from dmlgraph.picture.layout import LABEL, LEADING, LINE, TITLE, Placed, Route, Scene, lay_out, text_width
+from dmlgraph.picture.folding import MOST_BOXES
+from dmlgraph.picture.layout import FRAME_HEAD, LABEL, LEADING, LINE, TITLE, Placed, Route, Scene, lay_out, text_width
+from dmlgraph.picture.scopes import box_count, in_scopes
 from dmlgraph.picture.shapes import SHAPES, Kind, variables
 
 HEADING = 34  # height of the title above a scene
@@ -27,6 +29,7 @@ _STYLE = f"""\
 .dmlgraph .note{{text-anchor:start}}
 .dmlgraph .line{{fill:var(--faint)}}
 .dmlgraph .label{{font-size:{LABEL}px;fill:var(--faint);paint-order:stroke;stroke:var(--paper);stroke-width:3px}}
+.dmlgraph .frame{{fill:var(--panel);stroke:var(--rule);stroke-width:1.4}}
 .dmlgraph .wire{{fill:none;stroke:var(--edge);stroke-width:1.2}}
 .dmlgraph .head{{fill:var(--edge)}}
 .dmlgraph .box path{{stroke-width:1.4}}
@@ -37,7 +40,8 @@ _STYLE = f"""\
 
 def render(drawings: Sequence[Drawing]) -> str:
     """The drawings side by side as one SVG document."""
-    scenes = [lay_out(drawing) for drawing in drawings]
+    scoped = [in_scopes(drawing) for drawing in drawings]
+    scenes = [lay_out(drawing, are_open=box_count(drawing) <= MOST_BOXES) for drawing in scoped]
     legend, notes = _legend(scenes), [note for scene in scenes for note in _notes(scene)]
     longest = max((40 + text_width(note, LINE) for note in notes), default=0.0)
     width = max(sum(scene.width for scene in scenes) + GAP * (len(scenes) - 1), _legend_width(legend), longest)
@@ -64,10 +68,7 @@ def _document(
     for scene in scenes:
         yield f'<g transform="translate({left:.0f} {HEADING})">'
         yield f'<text class="heading" x="20" y="-8">{escape(scene.title)}</text>'
-        for route in scene.routes:
-            yield _route(route)
-        for placed in scene.boxes:
-            yield _box(placed)
+        yield from _scene(scene)
         yield "</g>"
         left += scene.width + GAP
     top = height - HEADING - NOTE * len(notes)
@@ -75,6 +76,27 @@ def _document(
         yield f'<text class="note" x="20" y="{top + NOTE * index + LINE:.0f}">{escape(note)}</text>'
     yield from _legend_items(legend, height - HEADING / 2)
     yield "</svg>"
+
+
+def _scene(scene: Scene) -> Iterator[str]:
+    for route in scene.routes:
+        yield _route(route)
+    for placed in scene.boxes:
+        if placed.inside is None:
+            yield _box(placed)
+        else:
+            yield from _open(placed, placed.inside)
+
+
+def _open(placed: Placed, inside: Scene) -> Iterator[str]:
+    """An open scope: a frame with its name, and what is in it."""
+    left, top = placed.x - placed.width / 2, placed.y - placed.height / 2
+    yield f'<g class="scope" transform="translate({left:.1f} {top:.1f})">{_tip(placed.box.rows)}'
+    yield f'<rect class="frame" width="{placed.width:.0f}" height="{placed.height:.0f}" rx="10"/>'
+    yield f'<text class="title note" x="14" y="20">{escape(placed.box.lines[0])}</text>'
+    yield f'<g transform="translate({(placed.width - inside.width) / 2:.1f} {FRAME_HEAD})">'
+    yield from _scene(inside)
+    yield "</g></g>"
 
 
 def _box(placed: Placed) -> str:
@@ -108,8 +130,16 @@ def _tip(rows: Rows) -> str:
 
 
 def _legend(scenes: Sequence[Scene]) -> list[Kind]:
-    found = {placed.box.kind for scene in scenes for placed in scene.boxes}
+    found = {kind for scene in scenes for kind in _kinds(scene)}
     return [kind for kind in SHAPES if kind in found]
+
+
+def _kinds(scene: Scene) -> Iterator[Kind]:
+    for placed in scene.boxes:
+        if placed.inside is None:
+            yield placed.box.kind
+        else:
+            yield from _kinds(placed.inside)
 
 
 def _legend_width(kinds: Sequence[Kind]) -> float:
