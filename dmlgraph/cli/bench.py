@@ -13,10 +13,10 @@ import click
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import FILE, ArrayFile, chosen, complete_inputs, with_dims, with_inputs, writing
-from dmlgraph.cli.table import lines, show_bytes, show_seconds
+from dmlgraph.cli.options import GRAPH, ArrayFile, chosen, complete_inputs, load_graph, with_dims, with_inputs, writing
 from dmlgraph.errors import Within
 from dmlgraph.files import write_text
+from dmlgraph.table import lines, show_bytes, show_seconds
 
 if TYPE_CHECKING:
     from dmlgraph.devices import Choice
@@ -43,7 +43,7 @@ _MEMORY = {"persistent_bytes": "persistent", "temporary_bytes": "temporary", "ar
 
 
 @click.command()
-@click.argument("file", type=FILE)
+@click.argument("file", type=GRAPH)
 @click.option(
     "--device",
     "devices",
@@ -88,12 +88,11 @@ def bench(
       dmlgraph bench examples/ramp.yaml --dim N=4096 --device reference --device cpu
       dmlgraph bench examples/ramp.yaml --repeats 100 --trace trace.json
     """
-    from dmlgraph.document import load
     from dmlgraph.measure.bench import measure
     from dmlgraph.measure.trace import trace as make_trace
 
     choices = [chosen(device) for device in devices]
-    graph = load(file, dims=dims)
+    graph = load_graph(file, dims)
     tell(graph.warnings())
     arrays = complete_inputs(graph, inputs)
     with Within(place=graph.located), _progress(choices) as bar:

@@ -1,91 +1,83 @@
-"""`dmlgraph check`: reports every error of a graph file."""
+"""`dmlgraph check`: reports every error of graph files."""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import math
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 import click
 
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import FILE, named_sizes
+from dmlgraph.cli.options import GRAPHS, each_graph_file, each_size, load_graph, shown, skipping_others, with_sizes
 from dmlgraph.errors import DmlGraphError, GraphError, Within, plural
-
-MOST_COMBINATIONS = 1000
-
-
-def _parse_sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, list[int]]:
-    """`N=1,8,64`: the sizes to check by name."""
-    dims: dict[str, list[int]] = {}
-    for value in values:
-        name, sizes = named_sizes(value)
-        if not sizes:
-            raise click.BadParameter(f"'{value}' is not NAME=SIZE or NAME=SIZE,SIZE, such as N=1,8,64")
-        dims[name] = sizes
-    if math.prod(map(len, dims.values())) > MOST_COMBINATIONS:
-        raise click.BadParameter(f"there are more than {MOST_COMBINATIONS} combinations of sizes")
-    return dims
 
 
 @click.command()
-@click.argument("file", type=FILE)
+@click.argument("files", type=GRAPHS, nargs=-1, required=True, metavar="FILE…")
 @click.option("--strict", is_flag=True, help="Exit with status 1 on warnings, too.")
-@click.option(
-    "--dim",
-    "dims",
-    multiple=True,
-    callback=_parse_sizes,
-    metavar="NAME=SIZE,…",
-    help="Other values for a dim; the graph is checked with each.",
-)
-def check(file: pathlib.Path, strict: bool, dims: dict[str, list[int]]) -> None:
-    """Report every error and warning of a graph file.
+@skipping_others
+@with_sizes("the graph is checked")
+@click.pass_context
+def check(
+    ctx: click.Context,
+    files: tuple[pathlib.Path, ...],
+    strict: bool,
+    skip_others: bool,
+    dims: dict[str, list[int]],
+) -> None:
+    """Report every error and warning of graph files.
 
     Each is printed as FILE:LINE:COLUMN: error[code]: message, with the source line, what is allowed and what to do.  A
-    warning is for something legal that is probably a mistake, such as a node on which no output depends.
+    warning is for something legal that is probably a mistake, such as a node on which no output depends.  The tests in
+    a file are checked, too, and the files that they name.
 
-    With several values for dims every combination is checked, and the first that is wrong is reported.
+    A folder stands for all graph files in it and below it: the .yaml and .yml files with the key 'dmlgraph'.  '-' is
+    standard input.  With several values for dims every combination is checked, and the first that is wrong is reported.
 
     \b
     Examples:
       dmlgraph check examples/ramp.yaml
+      dmlgraph check examples other.yaml
       dmlgraph check --dim N=1,8,64 examples/ramp.yaml
       dmlgraph check --strict examples/ramp.yaml
     """
-    told: set[str] = set()
-    several = any(len(each) > 1 for each in dims.values())
-    for sizes in itertools.product(*dims.values()):
-        chosen = dict(zip(dims, sizes, strict=True))
-        where = f" with {', '.join(f'{dim}={size}' for dim, size in chosen.items())}" if several else ""
-        told |= _check(file, chosen, where, told, strict)
-    if told and strict:
-        raise GraphError("--strict counts warnings as errors", code="strict")
+    wrong, warned = 0, False
+    paths = each_graph_file(files, skip_others)
+    for path in paths:
+        told: set[str] = set()
+        for index, (sizes, where) in enumerate(each_size(dims)):
+            try:
+                told |= _check(path, sizes, where, told, strict, tests=not index)
+            except DmlGraphError as error:
+                if where:
+                    click.echo(f"{where}:", err=True)
+                tell(error.problems)
+                wrong += 1
+                break
+        warned = warned or bool(told)
+    if len(paths) > 1:
+        wrong_ones = f", {wrong} with errors" if wrong else ""
+        click.echo(f"{plural(len(paths), 'file')} checked{wrong_ones}", err=True)
+    if warned and strict:
+        tell(GraphError("--strict counts warnings as errors", code="strict").problems)
+    if wrong or (warned and strict):
+        ctx.exit(1)
 
 
-def _check(file: pathlib.Path, dims: dict[str, int], where: str, told: set[str], strict: bool) -> set[str]:
+def _check(
+    file: pathlib.Path, dims: Mapping[str, int], where: str, told: set[str], strict: bool, *, tests: bool
+) -> set[str]:
     """Checks a file with one value for each dim; returns its warnings, of which those in `told` are not repeated."""
-    from dmlgraph.document import load
+    graph = load_graph(file, dims)
+    with Within(place=graph.located):
+        desc = graph.lower(fuse=False)
+    if tests and graph.tests:
+        from dmlgraph.document.tests import check_tests
 
-    with _saying(where):
-        graph = load(file, dims=dims)
-        with Within(place=graph.located):
-            desc = graph.lower(fuse=False)
+        check_tests(graph)
     warnings = {str(warning): warning for warning in graph.warnings()}
     tell([warning for text, warning in warnings.items() if text not in told])
     if not (warnings and strict):
-        click.echo(f"{file}: fine{where}: {plural(len(desc.nodes), 'node')} at feature level {desc.level}")
+        at = f" {where}" if where else ""
+        click.echo(f"{shown(file)}: fine{at}: {plural(len(desc.nodes), 'node')} at feature level {desc.level}")
     return set(warnings)
-
-
-@contextlib.contextmanager
-def _saying(where: str) -> Iterator[None]:
-    """Says with which dims a graph is wrong, where it was checked with several."""
-    try:
-        yield
-    except DmlGraphError:
-        if where:
-            click.echo(f"{where.strip()}:", err=True)
-        raise

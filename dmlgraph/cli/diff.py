@@ -11,14 +11,13 @@ import click
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import FILE, ArrayFile, chosen, complete_inputs, with_dims, with_inputs
-from dmlgraph.cli.table import lines
+from dmlgraph.cli.options import GRAPH, ArrayFile, chosen, complete_inputs, load_graph, with_dims, with_inputs
 from dmlgraph.errors import Within
+from dmlgraph.table import lines
 
 if TYPE_CHECKING:
     from dmlgraph.graph import Graph
-    from dmlgraph.measure.diff import Difference, Finding
-    from dmlgraph.measure.ulp import Comparison
+    from dmlgraph.measure.diff import Difference
 
 
 def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
@@ -28,7 +27,7 @@ def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
 
 
 @click.command()
-@click.argument("file", type=FILE)
+@click.argument("file", type=GRAPH)
 @click.option(
     "--device",
     "devices",
@@ -79,9 +78,10 @@ def diff(
     """Find where two devices differ.
 
     Both run the graph on the same inputs.  It prints the largest difference of each output in units in the last place
-    (ULP), and, if outputs differ, the first node that differs while all nodes before it are equal.  -0.0 and 0.0 differ
-    by one unit; any two NaNs are equal.  Numbers are equal within any of --ulp, --relative and --absolute.  The exit
-    status is 1 if an output differs.  Inputs that are not given are filled with random numbers, the same every time.
+    (ULP), and, if outputs differ, the first node that differs while all nodes before it are equal, with the values
+    around the element that differs most.  -0.0 and 0.0 differ by one unit; any two NaNs are equal.  Numbers are equal
+    within any of --ulp, --relative and --absolute.  The exit status is 1 if an output differs.  Inputs that are not
+    given are filled with random numbers, the same every time.
 
     \b
     Examples:
@@ -90,7 +90,6 @@ def diff(
       dmlgraph diff examples/ramp.yaml --device reference --device cpu --relative 1e-3 --absolute 1e-6
       dmlgraph diff examples/ramp.yaml --device cpu
     """
-    from dmlgraph.document import load
     from dmlgraph.measure.diff import Side
     from dmlgraph.measure.diff import diff as find_difference
     from dmlgraph.measure.ulp import Tolerance
@@ -100,7 +99,7 @@ def diff(
     if len(devices) == 1 and no_fuse:
         raise click.UsageError("one --device compares fused and not fused: --no-fuse leaves nothing to compare")
     choices = [chosen(device) for device in devices]
-    graph = load(file, dims=dims)
+    graph = load_graph(file, dims)
     tell(graph.warnings())
     arrays = complete_inputs(graph, inputs)
     sides = (
@@ -118,48 +117,16 @@ def diff(
 
 
 def _report(graph: Graph, found: Difference) -> Iterator[str]:
+    from dmlgraph.measure.report import cause, summary
+
     rows = [["output", "data type", "sizes", "differs", "ULP", "absolute"]]
     for name, comparison in found.outputs.items():
         desc = graph.outputs[name].desc
-        rows.append([name, str(desc.dtype), str(list(desc.sizes)), *_summary(comparison)])
+        rows.append([name, str(desc.dtype), str(list(desc.sizes)), *summary(comparison)])
     yield from lines(rows, "<<<<>>")
     nans = sum(comparison.nans for comparison in found.outputs.values())
     if nans:
         yield f"{nans} NaN{'s have' if nans > 1 else ' has'} other bits; they count as equal"
-    if found.equal:
-        return
-    yield ""
-    if found.first is not None:
-        yield from _finding(graph, found.first)
-    elif found.changed:
-        changed = " and ".join(f"'{side}'" for side in found.changed)
-        yield f"no single node differs: the outputs of {changed} change when every intermediate value is kept,"
-        yield "so the difference comes from running several nodes as one"
-    else:
-        yield "no single node differs when every intermediate value is kept"
-
-
-def _summary(comparison: Comparison) -> tuple[str, str, str]:
-    """How many elements differ, and the largest differences."""
-    differs = "equal" if comparison.equal else f"{comparison.differing} of {comparison.elements}"
-    return differs, "NaN" if comparison.ulp is None else str(comparison.ulp), f"{comparison.absolute:.3g}"
-
-
-def _finding(graph: Graph, finding: Finding) -> Iterator[str]:
-    from dmlgraph.measure.ulp import show_number
-
-    comparison = finding.comparison
-    place = graph.location(finding.node)
-    operators = " and ".join(dict.fromkeys(finding.operators))
-    yield f"{f'{place}: ' if place else ''}the first node that differs is '{finding.node}', {operators}"
-    differs, ulp, absolute = _summary(comparison)
-    where = f"{finding.value}{list(comparison.index)}"
-    values = [show_number(value) for value in comparison.values]
-    rows = [[f"  {where}", str(side), value] for side, value in zip(finding.sides, values, strict=True)]
-    yield from lines(rows, "<<<")
-    greatest = "a NaN against a number" if comparison.ulp is None else f"{ulp} ULP, {absolute}"
-    yield f"  {differs} elements differ, most of all this one: {greatest}"
-    if finding.rules:
-        yield f"  fused from {', '.join(finding.origins)} by {', '.join(finding.rules)}"
-    if all(side.fuse for side in finding.sides):
-        yield "  without fusion, no node differs"
+    if not found.equal:
+        yield ""
+        yield from cause(graph, found)

@@ -6,7 +6,7 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.options import FILE, ArrayFile, as_declared, parse_arrays, with_dims, writing
+from dmlgraph.cli.options import FILE, GRAPH, ArrayFile, as_declared, load_graph, parse_arrays, with_dims, writing
 from dmlgraph.cli.output import print_document
 
 OUTPUT = click.Path(dir_okay=False, path_type=pathlib.Path)
@@ -73,7 +73,7 @@ def import_(
 
 
 @dxdispatch.command()
-@click.argument("file", type=FILE)
+@click.argument("file", type=GRAPH)
 @click.option("-o", "--output", type=OUTPUT, help="The model to write; by default it is printed.")
 @click.option(
     "--input",
@@ -100,10 +100,9 @@ def export(
       dmlgraph dxdispatch export examples/ramp.yaml
       dmlgraph dxdispatch export examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 -o ramp.json
     """
-    from dmlgraph import document
     from dmlgraph.dxdispatch import writer
 
-    graph = document.load(file, dims=dims)
+    graph = load_graph(file, dims)
     arrays = as_declared(graph, inputs)
     if output is None:
         print_document(writer.dumps(graph, inputs=arrays))

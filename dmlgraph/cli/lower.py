@@ -9,12 +9,12 @@ import click
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import FILE, chosen, with_dims
+from dmlgraph.cli.options import GRAPH, chosen, load_graph, with_dims
 from dmlgraph.errors import Within
 
 
 @click.command()
-@click.argument("file", type=FILE)
+@click.argument("file", type=GRAPH)
 @click.option(
     "--device",
     shell_complete=complete_devices,
@@ -36,10 +36,9 @@ def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, 
       dmlgraph lower examples/ramp.yaml --explain --device cpu
     """
     from dmlgraph.compile import lower_graph
-    from dmlgraph.document import load
 
     target = None if device is None else chosen(device).device
-    graph = load(file, dims=dims)
+    graph = load_graph(file, dims)
     tell(graph.warnings())
     with Within(place=graph.located):
         fused, desc = lower_graph(graph, target, fuse=not no_fuse)

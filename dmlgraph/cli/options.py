@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import io
+import itertools
+import math
 import pathlib
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +22,7 @@ from dmlgraph.errors import (
     DmlGraphError,
     Problem,
     Within,
+    listing,
     unknown_array,
 )
 from dmlgraph.plain_files import reason
@@ -31,6 +36,98 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
+GRAPH = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=pathlib.Path)  # `load_graph` reads it
+GRAPHS = click.Path(exists=True, allow_dash=True, path_type=pathlib.Path)  # `each_graph_file` finds them
+STDIN = "<stdin>"  # the name of standard input in messages
+MOST_COMBINATIONS = 1000  # of sizes
+_READ = f"{__name__}.stdin"  # in the context: what was read from standard input, and for what
+
+
+def load_graph(file: pathlib.Path, dims: Mapping[str, int]) -> Graph:
+    """The graph in a file or an ONNX model, or with `-` in standard input, which names files in the current folder."""
+    from dmlgraph.document import loads
+    from dmlgraph.document.declarations import decode
+    from dmlgraph.loading import load
+
+    if not is_stdin(file):
+        return load(file, dims=dims)
+    return loads(decode(read_stdin("the graph"), STDIN), folder=".", dims=dims, file=STDIN)
+
+
+def is_stdin(file: pathlib.Path | str) -> bool:
+    return str(file) == "-"
+
+
+def shown(file: pathlib.Path) -> str:
+    """A graph's file as messages name it."""
+    return STDIN if is_stdin(file) else str(file)
+
+
+def read_stdin(what: str) -> bytes:
+    """All of standard input, which can be read once and for one thing."""
+    meta = click.get_current_context().meta
+    if _READ not in meta:
+        if sys.stdin is None:  # as in a program without a console
+            raise click.UsageError("there is no standard input")
+        meta[_READ] = what, sys.stdin.buffer.read()
+    before, data = meta[_READ]
+    if before != what:
+        raise click.UsageError(f"'-' is given twice: standard input cannot hold both {before} and {what}")
+    assert isinstance(data, bytes)
+    return data
+
+
+def each_graph_file(given: Sequence[pathlib.Path], skip_others: bool) -> list[pathlib.Path]:
+    """The graph files among files and folders; prints which files were skipped."""
+    from dmlgraph.document.discover import graph_files
+
+    found, skipped = graph_files(given, skip_others=skip_others)
+    for path in skipped:
+        click.echo(f"skipped {path}: not a graph file, it has no key 'dmlgraph'", err=True)
+    if not found and not skip_others:
+        raise click.UsageError(f"there is no graph file in {', '.join(map(str, given))}")
+    return found
+
+
+def each_size(dims: Mapping[str, Sequence[int]]) -> Iterator[tuple[dict[str, int], str]]:
+    """Every combination of sizes, and how to name it: `with N=8, M=1`, or "" if there is one."""
+    several = any(len(sizes) > 1 for sizes in dims.values())
+    for sizes in itertools.product(*dims.values()):
+        chosen = dict(zip(dims, sizes, strict=True))
+        named = ", ".join(f"{dim}={size}" for dim, size in chosen.items())
+        yield chosen, f"with {named}" if several else ""
+
+
+def _parse_sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, list[int]]:
+    """`N=1,8,64`: the sizes by name."""
+    dims: dict[str, list[int]] = {}
+    for value in values:
+        name, sizes = named_sizes(value)
+        if not sizes:
+            raise click.BadParameter(f"'{value}' is not NAME=SIZE or NAME=SIZE,SIZE, such as N=1,8,64")
+        dims[name] = sizes
+    if math.prod(map(len, dims.values())) > MOST_COMBINATIONS:
+        raise click.BadParameter(f"there are more than {MOST_COMBINATIONS} combinations of sizes")
+    return dims
+
+
+def with_sizes(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option --dim with several sizes; `what` is done with each."""
+    return click.option(
+        "--dim",
+        "dims",
+        multiple=True,
+        callback=_parse_sizes,
+        metavar="NAME=SIZE,…",
+        help=f"Other values for a dim; {what} with each.",
+    )
+
+
+skipping_others = click.option(
+    "--skip-others",
+    is_flag=True,
+    help="Skip files that are not graph files, as in folders; for tools that name every YAML file.",
+)
 
 
 def parse_dims(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
@@ -60,11 +157,9 @@ class ArrayFile:
 
 
 def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, ArrayFile]:
-    """`x=x.npy` pairs, loaded.  Never unpickles anything."""
+    """`x=x.npy` pairs, loaded; `x=-` is standard input.  Never unpickles anything."""
     if not values:
         return {}
-    from dmlgraph.document.arrays import read_array
-
     arrays: dict[str, ArrayFile] = {}
     for value in values:
         name, equals, file = value.partition("=")
@@ -74,12 +169,19 @@ def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...])
             raise click.BadParameter(f"'{name}' is given twice")
         with Within(field=f"input {name}"):
             try:
-                arrays[name] = ArrayFile(file, read_array(file))
+                arrays[name] = ArrayFile(file, _read_array(name, file))
             except OSError as error:
                 raise DmlGraphError(f"cannot read '{file}': {reason(error)}", code="unreadable") from None
             except ValueError as error:
                 raise DmlGraphError(f"'{file}' {error}", code="array-file") from None
     return arrays
+
+
+def _read_array(name: str, file: str) -> Array:
+    """The array in a .npy file, or with `-` in standard input."""
+    from dmlgraph.document.arrays import array_in, read_array
+
+    return array_in(io.BytesIO(read_stdin(f"the array of '{name}'"))) if is_stdin(file) else read_array(file)
 
 
 def with_dims(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,7 +197,12 @@ def with_dims(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_inputs(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
-        "--input", "inputs", multiple=True, callback=parse_arrays, metavar="NAME=FILE.npy", help="An input's array."
+        "--input",
+        "inputs",
+        multiple=True,
+        callback=parse_arrays,
+        metavar="NAME=FILE.npy",
+        help="An input's array; '-' in place of the file is standard input.",
     )(command)
 
 
@@ -177,11 +284,13 @@ def writing(path: pathlib.Path) -> Iterator[None]:
         raise DmlGraphError(f"cannot write '{path}': {reason(error)}", code="unwritable", hint=hint) from None
 
 
-def complete_inputs(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array]:
+def complete_inputs(graph: Graph, files: Mapping[str, ArrayFile], seed: int | None = None) -> dict[str, Array]:
     """An array for every input; prints which are filled with random numbers."""
-    from dmlgraph.measure.inputs import SEED, complete
+    from dmlgraph.measure.inputs import complete
+    from dmlgraph.random_arrays import SEED
 
-    inputs, made = complete(graph, as_declared(graph, files))
+    seed = SEED if seed is None else seed
+    inputs, made = complete(graph, as_declared(graph, files), seed)
     if made:
-        click.echo(f"random numbers (seed {SEED}) for: {', '.join(made)}", err=True)
+        click.echo(f"random numbers (seed {seed}) for: {listing(made, at_most=8)}", err=True)
     return inputs

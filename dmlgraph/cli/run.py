@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import pathlib
 import textwrap
 from collections.abc import Mapping
@@ -11,7 +13,18 @@ import click
 
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import FILE, ArrayFile, chosen, every_input, with_dims, with_inputs, writing
+from dmlgraph.cli.options import (
+    GRAPH,
+    ArrayFile,
+    chosen,
+    complete_inputs,
+    every_input,
+    load_graph,
+    with_dims,
+    with_inputs,
+    writing,
+)
+from dmlgraph.cli.output import print_document
 from dmlgraph.errors import Within
 from dmlgraph.files import NewFiles
 
@@ -19,12 +32,14 @@ if TYPE_CHECKING:
     import numpy as np
 
     from dmlgraph.graph import Graph
+    from dmlgraph.tensor import DataType
 
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # as JavaScript writes them
 SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 
 
 @click.command()
-@click.argument("file", type=FILE)
+@click.argument("file", type=GRAPH)
 @click.option(
     "--device",
     default="auto",
@@ -38,13 +53,25 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
     type=click.Path(file_okay=False, path_type=pathlib.Path),
     help="Save each output as DIR/NAME.npy; '/' and similar characters are escaped as in a URL, %2F.",
 )
+@click.option(
+    "--random",
+    "seed",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="Fill inputs that are not given with random numbers: normal floats, integers from 0 to 7.",
+)
 @click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the outputs as JSON, with all numbers; not finite ones as text."
+)
 @with_dims
 def run(
     file: pathlib.Path,
     device: str,
     no_fuse: bool,
     inputs: dict[str, ArrayFile],
+    seed: int | None,
+    as_json: bool,
     output_dir: pathlib.Path | None,
     dims: dict[str, int],
 ) -> None:
@@ -54,22 +81,28 @@ def run(
     Examples:
       dmlgraph run examples/positional_encoding.yaml
       dmlgraph run examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 --output-dir results
+      dmlgraph run examples/ramp.yaml --random 0 --json
+      dmlgraph run - < examples/positional_encoding.yaml
     """
     from dmlgraph.compile import compile_graph
-    from dmlgraph.document import load
 
     choice = chosen(device)
-    graph = load(file, dims=dims)
+    graph = load_graph(file, dims)
     tell(graph.warnings())
-    arrays = every_input(graph, inputs)
+    arrays = every_input(graph, inputs) if seed is None else complete_inputs(graph, inputs, seed)
     with Within(place=graph.located):
         executable = compile_graph(graph, choice, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
     results = executable.run(arrays)
-    for name, array in results.items():
-        dtype = graph.outputs[name].dtype
-        click.echo(f"{name}: {dtype} {list(array.shape)}")
-        click.echo(textwrap.indent(_values(array), "  ", predicate=lambda line: True))
+    if as_json:
+        outputs = {name: _plain(array, graph.outputs[name].dtype) for name, array in results.items()}
+        shown = {"graph": graph.name, "device": executable.device, "outputs": outputs}
+        print_document(json.dumps(shown, ensure_ascii=False, allow_nan=False) + "\n")
+    else:
+        for name, array in results.items():
+            dtype = graph.outputs[name].dtype
+            click.echo(f"{name}: {dtype} {list(array.shape)}")
+            click.echo(textwrap.indent(_values(array), "  ", predicate=lambda line: True))
     if output_dir is not None:
         with writing(output_dir):
             _save(results, graph, output_dir)
@@ -87,6 +120,17 @@ def _save(results: Mapping[str, np.ndarray[Any, Any]], graph: Graph, folder: pat
         for name, array in results.items():
             with writing(path := folder / f"{names.take(name)}.npy"), files.open(path) as stream:
                 np.save(stream, to_stored(array, graph.outputs[name].dtype))
+
+
+def _plain(array: np.ndarray[Any, Any], dtype: DataType) -> dict[str, Any]:
+    """An output for JSON, its numbers in row-major order; JSON has no infinities and NaNs, so that these are text."""
+    numbers: list[Any] = array.ravel().tolist()
+    if not dtype.is_float:
+        numbers = list(map(int, numbers))
+    elif dtype.bits < 64:  # the shortest decimals that read back in the type, as NumPy writes them
+        numbers = [float(str(number)) for number in array.ravel()]
+    data = [number if math.isfinite(number) else _NOT_FINITE[str(number)] for number in numbers]
+    return {"dtype": str(dtype), "sizes": list(array.shape), "data": data}
 
 
 def _values(array: np.ndarray[Any, Any]) -> str:

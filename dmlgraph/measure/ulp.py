@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from dmlgraph.tensor import DataType
 
 Array = np.ndarray[Any, Any]
+
+REACH = 2  # elements shown on either side of the one that differs most
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Comparison:
         index: of the element with this `ulp`; of several, the one with the largest difference.
         values: the two elements there.
         nans: how many are NaNs with different bits.
+        around: this element and those next to it in row-major order: the index, and the two elements there.
     """
 
     elements: int
@@ -36,6 +40,7 @@ class Comparison:
     index: tuple[int, ...]
     values: tuple[Any, Any]
     nans: int
+    around: tuple[tuple[tuple[int, ...], Any, Any], ...] = ()
 
     @property
     def equal(self) -> bool:
@@ -93,7 +98,16 @@ def compare(a: Array, b: Array, tolerance: Tolerance | int = 0) -> Comparison:
         index=index,
         values=(a[index], b[index]),
         nans=nans,
+        around=tuple(_around(a, b, index)),
     )
+
+
+def _around(a: Array, b: Array, index: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
+    """An element and up to `REACH` on either side of it in row-major order."""
+    centre = int(np.ravel_multi_index(index, a.shape))
+    for flat in range(max(0, centre - REACH), min(a.size, centre + REACH + 1)):
+        near = tuple(int(each) for each in np.unravel_index(flat, a.shape))
+        yield near, a[near], b[near]
 
 
 def _within(a: Array, b: Array, distances: Array, absolute: Array, tolerance: Tolerance | int) -> Array:

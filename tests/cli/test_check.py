@@ -118,3 +118,47 @@ def test_what_is_not_a_size_is_refused(value: str) -> None:
     result = call("check", "--dim", value, "odd.yaml")
     assert result.exit_code == 2
     assert "Error: Invalid value for '--dim'" in result.stderr
+
+
+FINE = "dmlgraph: 1\ninputs: {x: {dtype: float32, sizes: [2]}}\noutputs: [x]\n"
+
+
+def test_the_problems_of_all_files_are_reported(folder: pathlib.Path) -> None:
+    (folder / "a.yaml").write_text(FINE.replace("float32", "float31"), "utf-8")
+    (folder / "b.yaml").write_text(FINE, "utf-8")
+    (folder / "c.yaml").write_text("dmlgraph: 2\n", "utf-8")
+    result = call("check", "c.yaml", "b.yaml", "a.yaml")
+    assert result.exit_code == 1
+    assert result.stdout == "b.yaml: fine: 1 node at feature level 6.4\n"
+    places = [line.partition(" ")[0] for line in result.stderr.splitlines() if " error[" in line]
+    assert places == ["c.yaml:1:1:", "c.yaml:1:11:", "a.yaml:2:21:"]
+    assert result.stderr.endswith("3 files checked, 2 with errors\n")
+
+
+def test_a_folder_stands_for_its_graph_files(folder: pathlib.Path) -> None:
+    (folder / "deep").mkdir()
+    (folder / "deep" / "fine.yml").write_text(FINE, "utf-8")
+    (folder / "other.yaml").write_text("a: 1\n", "utf-8")
+    result = call("check", ".", "deep/fine.yml")
+    assert result.exit_code == 0
+    names = [line.partition(":")[0] for line in result.stdout.splitlines()]
+    assert names == ["odd.yaml", str(pathlib.Path("deep", "fine.yml"))]
+    assert "skipped other.yaml: not a graph file, it has no key 'dmlgraph'\n" in result.stderr
+    assert call("check", "--strict", ".").exit_code == 1
+
+
+def test_a_given_file_must_be_a_graph_unless_others_are_skipped(folder: pathlib.Path) -> None:
+    (folder / "other.yaml").write_text("a: 1\n", "utf-8")
+    assert call("check", "other.yaml").exit_code == 1
+    assert call("check", "--skip-others", "other.yaml").exit_code == 0
+    assert call("check", "--skip-others", "odd.yaml").stdout.startswith("odd.yaml: fine")
+
+
+def test_the_files_and_sizes_of_tests_are_checked_too(folder: pathlib.Path) -> None:
+    (folder / "t.yaml").write_text(
+        FINE + "tests: {t: {inputs: {x: {file: x.npy}}, expect: {x: {value: 1}}}}\n", "utf-8"
+    )
+    result = call("check", "t.yaml")
+    assert result.exit_code == 1
+    assert "t.yaml:4:32: error[unreadable]: field 'tests.t.inputs.x.file': there is no such file" in result.stderr
+    assert call("run", "t.yaml", "--random", "0").exit_code == 0

@@ -34,6 +34,7 @@ outputs: [y, z]
 X = np.array([[1 + 2.0**-12, 0, 0], [1, 1, 1]], np.float32)
 W = np.array([[1 + 2.0**-12, 1], [0, 1], [0, 1]], np.float32)
 TWICE, ONCE = np.float32(3 + 3 * 2.0**-11), np.float32(3 + 3 * 2.0**-11 + 2.0**-22)
+WIDE = np.float32(3 + 3 * 2.0**-12)
 
 
 @pytest.fixture(autouse=True)
@@ -72,8 +73,10 @@ def test_the_first_node_that_differs_is_told_with_its_place_and_is_status_1() ->
         "z       float32    [2, 3]  equal      0         0\n"
         "\n"
         "scaled.yaml:10:3: the first node that differs is 'y', multiply and gemm\n"
-        f"  y[0, 0]  reference, not fused  {TWICE!s} (0x40401800)\n"
-        f"  y[0, 0]  reference, fused      {ONCE!s} (0x40401801)\n"
+        "     element  reference, not fused    reference, fused        ULP  absolute\n"
+        f"  >  y[0, 0]  {TWICE!s} (0x40401800)  {ONCE!s} (0x40401801)     1  2.38e-07\n"
+        f"     y[0, 1]  {WIDE!s} (0x40400c00)  {WIDE!s} (0x40400c00)    0         0\n"
+        f"     y[1, 0]  {WIDE!s} (0x40400c00)  {WIDE!s} (0x40400c00)    0         0\n"
         "  1 of 4 elements differ, most of all this one: 1 ULP, 2.38e-07\n"
         "  fused from y, third, product by gemm_scale\n"
     )
@@ -112,8 +115,10 @@ def test_a_nan_against_a_number_is_shown_as_such() -> None:
         "y       float32    [2, 2]  2 of 3   NaN       nan",
         "",
         "scaled.yaml:10:3: the first node that differs is 'y', multiply",
-        "  y[1]  reference, fused  nan (0x7fc00000)",
-        "  y[1]  cpu, fused        2.0 (0x40000000)",
+        "     element  reference, fused   cpu, fused        ULP  absolute",
+        "     y[0]     1.0 (0x3f800000)   1.0 (0x3f800000)    0         0",
+        "  >  y[1]     nan (0x7fc00000)   2.0 (0x40000000)  NaN       nan",
+        "     y[2]     -0.0 (0x80000000)  0.0 (0x00000000)    1         0",
         "  2 of 3 elements differ, most of all this one: a NaN against a number",
         "  fused from product, y by rule",
         "  without fusion, no node differs",

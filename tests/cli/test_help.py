@@ -38,13 +38,13 @@ def test_every_command_has_an_example_that_its_options_allow(path: tuple[str, ..
     examples = re.findall(r"^ +(?:source <\()?(dmlgraph .*)$", page.stdout.partition("Example")[2], re.MULTILINE)
     assert examples
     for example in examples:
-        words = shlex.split(example.partition(" > ")[0].rstrip(")"))[1:]
+        words = shlex.split(re.split(" [<>] ", example)[0].rstrip(")"))[1:]
         assert tuple(words[: len(path)]) == path
         command, inner = main, words
         while isinstance(command, click.Group):
             command, inner = subcommand(command, inner[0]), inner[1:]
         options = {name for parameter in command.params for name in parameter.opts}
-        assert {word for word in inner if word.startswith("-")} <= options
+        assert {word for word in inner if word.startswith("-") and word != "-"} <= options
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 
+import onnx
 import pytest
 
 import dmlgraph as dg
@@ -23,7 +24,16 @@ inputs: {"größe→∞": {dtype: float32, sizes: [2]}}
 nodes: {"結果.é": {op: multply, a: "größe→∞", b: "größe→∞"}}
 outputs: ["結果.é"]
 """
-FINE = GRAPH.replace("multply", "multiply")
+MODEL = onnx.parser.parse_model(
+    '<ir_version: 8, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
+).SerializeToString()
+FINE = (
+    GRAPH.replace("multply", "multiply")
+    + """\
+tests:
+  größe→∞: {inputs: {"größe→∞": {value: 2}}, expect: {"結果.é": {value: 5}}}
+"""
+)
 ARGUMENTS = {
     "bench": ["grüß.yaml", "--device", "reference", "--repeats", "1"],
     "check": ["wrong→.yaml"],
@@ -32,12 +42,15 @@ ARGUMENTS = {
     "diff": ["grüß.yaml", "--device", "cpu", "--device", "reference"],
     "directml": ["info"],
     "dxdispatch": ["export", "grüß.yaml"],
+    "import": ["∑→.onnx", "-o", "∑→"],
     "lower": ["grüß.yaml", "--explain"],
     "new": ["∑→.yaml"],
+    "onnx": ["operators"],
     "operators": [],
     "run": ["grüß.yaml", "--device", "reference"],
     "schema": [],
     "show": ["grüß.yaml", "--format", "svg"],
+    "test": ["grüß.yaml"],
 }
 
 
@@ -45,6 +58,7 @@ ARGUMENTS = {
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     (tmp_path / "grüß.yaml").write_text(FINE, "utf-8")
     (tmp_path / "wrong→.yaml").write_text(GRAPH, "utf-8")
+    (tmp_path / "∑→.onnx").write_bytes(MODEL)
     return tmp_path
 
 
@@ -62,7 +76,7 @@ def test_no_encoding_keeps_a_command_from_printing(command: str, folder: pathlib
     done = printed(folder, encoding, command, *ARGUMENTS[command])
     told = done.stderr.decode(printed_in)
     assert "Traceback" not in told, encoding
-    assert done.returncode == (command in ("check", "run")) or command == "directml", told
+    assert done.returncode == (command in ("check", "run", "test")) or command == "directml", told
 
 
 def test_the_help_of_any_operator_is_printed_in_any_encoding(folder: pathlib.Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlgraph.measure.ulp import Tolerance, compare, show_number
+from dmlgraph.measure.ulp import REACH, Tolerance, compare, show_number
 
 INF, NAN = np.inf, np.nan
 SUBNORMAL = float(np.float32(2.0**-149))
@@ -169,3 +169,16 @@ def test_whole_numbers_have_tolerances_too() -> None:
     a, b = np.array([100, -128], np.int8), np.array([101, 127], np.int8)
     assert compare(a, b, Tolerance(relative=0.01)).differing == 1
     assert compare(a, b, Tolerance(absolute=255)).equal
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (2, 3), (1, 7, 1), (2, 1, 2, 2)], ids=str)
+def test_the_worst_element_comes_with_those_around_it_in_row_major_order(shape: tuple[int, ...]) -> None:
+    a = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+    for worst in range(a.size):
+        b = a.copy()
+        b.flat[worst] += 100
+        comparison = compare(a, b)
+        flats = range(max(0, worst - REACH), min(a.size, worst + REACH + 1))
+        assert [float(x) for _, x, _ in comparison.around] == list(flats)
+        assert all((a[index], b[index]) == (x, y) for index, x, y in comparison.around)
+        assert comparison.index in [index for index, _, _ in comparison.around]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dmlgraph.cli.table import lines, show_bytes, show_seconds
+from dmlgraph.table import lines, show_bytes, show_seconds
 
 
 def test_columns_are_aligned_and_nothing_trails() -> None:

@@ -1,0 +1,199 @@
+"""Runs the tests beside a graph: each on its devices."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import functools
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from dmlgraph.compile import compile_graph
+from dmlgraph.devices import Choice, choose, list_devices
+from dmlgraph.devices.device import lacks
+from dmlgraph.errors import DeviceError, DmlGraphError
+from dmlgraph.measure.diff import Side, diff
+from dmlgraph.measure.report import INDENT, cause
+from dmlgraph.measure.ulp import Tolerance, compare
+from dmlgraph.testing.report import outputs
+
+if TYPE_CHECKING:
+    from dmlgraph.devices.executable import Array, Executable
+    from dmlgraph.document.tests import GraphTest
+    from dmlgraph.graph import Graph
+
+
+class Outcome(enum.StrEnum):
+    """What became of a test."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a test on a device.
+
+    Attributes:
+        outcome: what became of it.
+        report: why it failed or was skipped, as text of one or more lines.
+        seconds: it took.
+    """
+
+    outcome: Outcome
+    report: str = ""
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """A test on one device.
+
+    Attributes:
+        test: the test.
+        device: the device's name.
+        named: whether the test names the device; else it runs there because the device is here.
+    """
+
+    test: GraphTest
+    device: str
+    named: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.test.name}[{self.device}]"
+
+
+class _SkippedError(Exception):
+    """The test cannot run here."""
+
+
+@functools.cache
+def devices_here() -> tuple[str, ...]:
+    """The names of the devices that can be used on this machine."""
+    return tuple(device.name for device in list_devices() if device.missing is None)
+
+
+def cases(graph: Graph) -> Iterator[Case]:
+    """The tests of a graph, each with its devices."""
+    for test in graph.tests.values():
+        for device in devices_here() if test.devices is None else test.devices:
+            yield Case(test, device, test.devices is not None)
+
+
+class Runner:
+    """Runs the tests of a graph; compiles the graph once for each device and each choice of dims.
+
+    Use it in a `with` statement, which releases what was compiled.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._sized: dict[tuple[tuple[str, int], ...], Graph] = {}
+        self._compiled: dict[tuple[int, Side], Executable] = {}
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Releases what was compiled; a later run compiles again."""
+        self._compiled.clear()
+        self._open.close()
+
+    def run(self, case: Case) -> Result:
+        """Runs a test on a device.
+
+        Never raises a DmlGraphError: a graph that the device cannot run, or data that does not fit, is a failure.
+        """
+        begin = time.perf_counter()
+        try:
+            report = self._run(case)
+            outcome = Outcome.FAILED if report else Outcome.PASSED
+        except _SkippedError as reason:
+            outcome, report = Outcome.SKIPPED, str(reason)
+        except DmlGraphError as error:
+            outcome, report = Outcome.FAILED, str(error.with_problems(map(self.graph.located, error.problems)))
+        return Result(outcome, report, time.perf_counter() - begin)
+
+    def _run(self, case: Case) -> str:
+        """The report of a failure; empty if the test passes."""
+        test = case.test
+        device = Side(_here(case.device), fuse=True)
+        others = {name: Side(_here(other), fuse=False) for name, other in test.same_as.items()}
+        graph = self._graph(test)
+        inputs = test.input_arrays(graph)
+        expected = test.expected_arrays(graph)
+        try:
+            results = self._results(graph, device, inputs)
+        except DmlGraphError as error:
+            if not case.named and lacks(error):
+                raise _SkippedError(str(error)) from None
+            raise
+        for side in set(others.values()):
+            computed = self._results(graph, side, inputs)
+            expected |= {name: computed[name] for name, wanted in others.items() if wanted == side}
+        compared = {name: compare(array, results[name], _tolerance(test)) for name, array in expected.items()}
+        if all(comparison.equal for comparison in compared.values()):
+            return ""
+        failed = [name for name, comparison in compared.items() if not comparison.equal]
+        basis = next((others[name] for name in failed if name in others), Side(choose("reference"), fuse=False))
+        lines = [f"{test.location}: test '{test.name}' failed on {case.device}"]
+        lines += outputs(compared, ("expected", case.device))
+        lines += self._cause(graph, (basis, device), inputs, test, {name: expected[name] for name in failed})
+        return "\n".join((lines[0], *(INDENT + line for line in lines[1:])))
+
+    def _cause(
+        self,
+        graph: Graph,
+        sides: tuple[Side, Side],
+        inputs: Mapping[str, Array],
+        test: GraphTest,
+        failed: Mapping[str, Array],
+    ) -> Iterator[str]:
+        """The first node in which the device differs from a side that computes the `failed` outputs as expected."""
+        basis, device = sides
+        try:
+            computed = self._results(graph, basis, inputs)
+            right = any(compare(array, computed[name], _tolerance(test)).equal for name, array in failed.items())
+            found = diff(graph, sides, inputs, _tolerance(test)) if right else None
+        except DmlGraphError as error:
+            yield f"'{basis}' cannot run the graph for a comparison: {error}"
+            return
+        if found is not None:
+            yield from cause(graph, found)
+        elif basis.device == device.device:
+            yield "without fusion, too: the graph computes something else than the test expects"
+        else:
+            yield f"on '{basis.device.name}', too: the graph computes something else than the test expects"
+
+    def _graph(self, test: GraphTest) -> Graph:
+        key = tuple(test.dims.items())
+        if key not in self._sized:
+            self._sized[key] = test.sized(self.graph)
+        return self._sized[key]
+
+    def _results(self, graph: Graph, side: Side, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        key = id(graph), side
+        if key not in self._compiled:
+            self._compiled[key] = self._open.enter_context(compile_graph(graph, side.device, fuse=side.fuse))
+        return self._compiled[key].run(inputs)
+
+
+def _tolerance(test: GraphTest) -> Tolerance:
+    return Tolerance(test.ulp, test.relative, test.absolute)
+
+
+def _here(name: str) -> Choice:
+    """A device that a test names; a test of a device that is not here is skipped."""
+    try:
+        return choose(name)
+    except DeviceError as error:
+        why = "; ".join(str(dataclasses.replace(problem, field=None, got=None)) for problem in error.problems)
+        raise _SkippedError(f"'{name}' is not here: {why}") from None

@@ -1,0 +1,60 @@
+"""`dmlgraph.testing` for tests in Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dmlgraph as dg
+from dmlgraph.testing import assert_devices_agree, random_inputs
+
+
+def graph() -> dg.Graph:
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[2, 3], dtype="float32")
+    n = g.input("n", sizes=[2, 3], dtype="uint8")
+    g.output("y", dg.activation_relu(x * 2 + 1))
+    g.output("m", dg.max(n, n))
+    return g
+
+
+def test_random_inputs_are_there_for_every_input_and_the_same_for_the_same_seed() -> None:
+    g = graph()
+    first, again, other = random_inputs(g, 1), random_inputs(g, 1), random_inputs(g, seed=2)
+    assert list(first) == ["x", "n"]
+    assert (first["x"].dtype, first["n"].dtype) == (np.float32, np.uint8)
+    assert all((first[name] == again[name]).all() for name in first)
+    assert (first["x"] != other["x"]).any()
+
+
+def test_all_devices_of_the_machine_agree_by_default() -> None:
+    assert_devices_agree(graph())
+    assert_devices_agree(graph(), random_inputs(graph(), 5), devices=["reference", "cpu"])
+
+
+def test_one_device_is_compared_with_itself_without_fusion() -> None:
+    assert_devices_agree(graph(), devices=["cpu"])
+    g = dg.Graph()
+    x = g.input("x", sizes=[2, 3], dtype="float32")
+    w = g.input("w", sizes=[3, 2], dtype="float32")
+    g.output("y", dg.gemm(x, w) * 3)  # fused, the product is not rounded before it is scaled
+    inputs = {
+        "x": np.array([[1 + 2.0**-12, 0, 0], [1, 1, 1]], np.float32),
+        "w": np.array([[1 + 2.0**-12, 1], [0, 1], [0, 1]], np.float32),
+    }
+    with pytest.raises(AssertionError, match="'reference, fused' and 'reference, not fused' differ"):
+        assert_devices_agree(g, inputs, devices=["reference"])
+    assert_devices_agree(g, inputs, devices=["reference"], ulp=1)
+    assert_devices_agree(g, inputs, devices=["reference"], relative=1e-6)
+    assert_devices_agree(g, inputs, devices=["reference"], absolute=1e-6)
+
+
+def test_a_device_that_is_not_here_is_an_error() -> None:
+    with pytest.raises(dg.DeviceError):
+        assert_devices_agree(graph(), devices=["reference", "directml:77"])
+
+
+@pytest.mark.parametrize("devices", ["cpu", []])
+def test_devices_are_a_list(devices: object) -> None:
+    with pytest.raises(ValueError, match="must be a list of names"):
+        assert_devices_agree(graph(), devices=devices)  # type: ignore[arg-type]
