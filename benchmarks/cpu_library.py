@@ -1,6 +1,6 @@
 """Operators that the device `cpu` runs in NumPy's BLAS, compared with their `evaluate` and ONNX Runtime.
 
-    python benchmarks/cpu_library.py [--threads 2] [--lines gemm-512 lstm …] [--repeats 7]
+    python benchmarks/cpu_library.py [--threads 2] [--lines gemm-int8 lstm …] [--repeats 7]
 
 Each line is one operator on one set of arrays, called directly, without a graph.  Times are medians of interleaved
 rounds; the number after a time is its ratio to the operator's: if it is above 1, the other is slower.  ONNX Runtime, if
@@ -64,20 +64,6 @@ def _desc(tensor: Any) -> TensorDesc:
     return TensorDesc(dtype=DataType.parse(dtype), sizes=sizes)
 
 
-def _convolution(x: Sequence[int], weights: Sequence[int], padding: int, stride: int = 1, groups: int = 1) -> Line:
-    return Line(
-        "convolution",
-        {"input": tuple(x), "filter": tuple(weights)},
-        {
-            "strides": (stride,) * 2,
-            "start_padding": (padding,) * 2,
-            "end_padding": (padding,) * 2,
-            "group_count": groups,
-        },
-        ("Conv", {"strides": [stride] * 2, "pads": [padding] * 4, "group": groups}),
-    )
-
-
 _WINDOW = {"window_size": (3, 3), "strides": (2, 2), "start_padding": (1, 1), "end_padding": (1, 1)}
 _ONNX_WINDOW = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
 _IMAGE = {"input": (1, 64, 112, 112)}
@@ -95,20 +81,12 @@ def _network(operator: str, gates: int, activations: Sequence[str], **fields: An
 
 
 LINES: dict[str, Line] = {
-    "gemm-16": Line("gemm", {"a": (16, 16), "b": (16, 16)}, {}, ("Gemm", {})),
-    "gemm-512": Line("gemm", {"a": (512, 512), "b": (512, 512)}, {}, ("Gemm", {})),
-    "gemm-1024": Line("gemm", {"a": (1024, 1024), "b": (1024, 1024)}, {}, ("Gemm", {})),
     "gemm-int8": Line(
         "matrix_multiply_integer",
         {"a": ((512, 512), "uint8"), "b": ((512, 512), "int8")},
         {},
         ("MatMulInteger", {}),
     ),
-    "conv-3x3": _convolution((1, 64, 56, 56), (64, 64, 3, 3), 1),
-    "conv-1x1": _convolution((1, 64, 56, 56), (256, 64, 1, 1), 0),
-    "conv-7x7": _convolution((1, 3, 224, 224), (64, 3, 7, 7), 3, 2),
-    "conv-by-channel": _convolution((1, 64, 56, 56), (64, 1, 3, 3), 1, groups=64),
-    "conv-small": _convolution((1, 512, 7, 7), (512, 512, 3, 3), 1),
     "conv-int8": Line(
         "convolution_integer",
         {"input": ((1, 64, 56, 56), "uint8"), "filter": ((64, 64, 3, 3), "int8")},

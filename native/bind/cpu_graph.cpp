@@ -64,7 +64,9 @@ class NativeStepFactory final : public StepFactory {
 public:
     explicit NativeStepFactory(StepParameters parameters) : parameters_(std::move(parameters)) {}
     std::unique_ptr<Step> make(StepTensors tensors) const override { return make_native_step(tensors, parameters_); }
-    bool strided() const override { return false; }
+    bool strided() const override {
+        return std::visit([](const auto& each) { return is_strided<std::decay_t<decltype(each)>>; }, parameters_);
+    }
 
 private:
     StepParameters parameters_;
@@ -112,10 +114,12 @@ Py_ssize_t length(PyObject* tuple) {
     return PyTuple_GET_SIZE(tuple);
 }
 
-// The parameters of a native step: the fields of a dictionary, each of which must be read.
+// The parameters of a native step: the fields of a dictionary, each of which must be read, and the instructions that
+// follow a product.
 class Fields {
 public:
-    explicit Fields(PyObject* dictionary) : dictionary_(dictionary) {
+    Fields(PyObject* dictionary, std::vector<InstructionSpec> epilogue)
+        : dictionary_(dictionary), epilogue_(std::move(epilogue)) {
         if (!PyDict_Check(dictionary)) {
             throw py::type_error("the parameters of a native step are no dictionary");
         }
@@ -131,6 +135,8 @@ public:
         }
         return result;
     }
+
+    std::vector<InstructionSpec> epilogue() const { return epilogue_; }
 
     void require_all_read(const std::string& where) const {
         if (read_ != PyDict_Size(dictionary_)) {
@@ -149,6 +155,7 @@ private:
     }
 
     PyObject* dictionary_;
+    std::vector<InstructionSpec> epilogue_;
     mutable Py_ssize_t read_ = 0;
 };
 
@@ -193,6 +200,21 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
                                           .inner = fields.number("inner"),
                                           .size = fields.number("size"),
                                           .given = fields.number("given")};
+     }},
+    {"gemm",
+     [](const Fields& fields) -> StepParameters {
+         return GemmParameters{.transposes_a = fields.flag("transposes_a"),
+                               .transposes_b = fields.flag("transposes_b"),
+                               .epilogue = fields.epilogue()};
+     }},
+    {"convolution",
+     [](const Fields& fields) -> StepParameters {
+         return ConvolutionParameters{.groups = fields.number("groups"),
+                                      .strides = fields.numbers("strides"),
+                                      .dilations = fields.numbers("dilations"),
+                                      .padding = fields.numbers("padding"),
+                                      .mirrored = fields.flag("mirrored"),
+                                      .epilogue = fields.epilogue()};
      }},
 }};
 
@@ -430,12 +452,15 @@ private:
         node.make_step = std::make_unique<PythonStepFactory>(py::reinterpret_borrow<py::object>(payload));
     }
 
-    // (name, parameters by name)
+    // (name, parameters by name), and the instructions that follow a product
     void read_native(PyObject* payload, NodeSpec& node) const {
         const std::string_view name = text(item(payload, 0));
         for (const NativeStep& step : native_steps) {
             if (step.name == name) {
-                const Fields fields(item(payload, 1));
+                if (length(payload) > 2) {
+                    read_instructions(item(payload, 2), node);
+                }
+                const Fields fields(item(payload, 1), std::move(node.instructions));
                 node.make_step = std::make_unique<NativeStepFactory>(step.read(fields));
                 fields.require_all_read("node '" + node.name + "', " + std::string(name));
                 return;

@@ -67,6 +67,7 @@ public:
         for (py::str& output : output_names_) {
             PyUnicode_InternInPlace(&output.ptr());
         }
+        executable_.prepare(base_);
         given_ = static_cast<std::size_t>(std::ranges::count_if(inputs_, [](const py::object& each) { return !each; }));
         double cost = 0;
         for (const auto& step : program().steps) {

@@ -22,6 +22,15 @@
 #define DMLGRAPH_LOOP __pragma(loop(ivdep))
 #endif
 
+// Before a loop with few iterations, whose number is known: it becomes as many copies of its body.
+#if defined(__clang__)
+#define DMLGRAPH_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define DMLGRAPH_UNROLL _Pragma("GCC unroll 16")
+#else
+#define DMLGRAPH_UNROLL
+#endif
+
 // What is large and called by many kernels is compiled once, not into each of them.
 #ifdef _MSC_VER
 #define DMLGRAPH_INLINE __forceinline
@@ -78,7 +87,7 @@ static DMLGRAPH_INLINE CpuidRegisters cpuid(std::uint32_t leaf) {
     CpuidRegisters r;
 #if defined(_MSC_VER)
     int out[4];
-    __cpuid(out, 0);
+    __cpuid(out, static_cast<int>(leaf & 0x80000000u));  // the last leaf of this kind
     if (static_cast<std::uint32_t>(out[0]) >= leaf) {
         __cpuidex(out, static_cast<int>(leaf), 0);
         r = {static_cast<std::uint32_t>(out[0]), static_cast<std::uint32_t>(out[1]),

@@ -1,4 +1,6 @@
-"""Convolutions as matrix products: the windows are written side by side, block by block, and multiplied by the filter.
+"""Quantized and backward convolutions as matrix products.
+
+The windows are written side by side, block by block, and multiplied by the filter.
 
 A block of windows fits into the cache, so an element's copies in all its windows cost little memory and no memory
 traffic.

@@ -1,4 +1,4 @@
-"""Matrix products of floats and of quantized tensors."""
+"""Matrix products of quantized tensors, and GEMM with an activation that works on rows."""
 
 from __future__ import annotations
 

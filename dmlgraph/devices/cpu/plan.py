@@ -12,7 +12,7 @@ counted.  The source of an absent input is −1.
 | constant | the bytes of the buffer |
 | view | for each output its affine map onto the first input, see dmlgraph.devices.cpu.movement |
 | move | the bytes of one element or None, and pieces, see dmlgraph.devices.cpu.movement |
-| native | name of the step, its parameters by name: the structs of native/cpu/steps |
+| native | name of the step, its parameters by name: the structs of native/cpu/steps; for products, instructions |
 | python | a function of the inputs' and the outputs' arrays (None where absent), which writes into the latter |
 
 An operator may become several nodes: the functions of dmlgraph.devices.cpu.reduction return ("parts", parts).
@@ -30,6 +30,7 @@ from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.library import FAST
 from dmlgraph.devices.cpu.movement import MOVEMENTS
 from dmlgraph.devices.cpu.parts import Part
+from dmlgraph.devices.cpu.products import PRODUCTS
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
 from dmlgraph.devices.executable import Array
 from dmlgraph.errors import DeviceError, DmlGraphError
@@ -60,7 +61,7 @@ def _fill(operator: FillValueConstant) -> Payload | None:
 
 # How operators that are not element-wise run.  An operator that is not here, or for which its function returns None,
 # runs its function in FAST, or else its `evaluate`.
-WAYS: Mapping[type[Operator], Way] = {FillValueConstant: _fill, **MOVEMENTS, **INDEXING, **REDUCTIONS}
+WAYS: Mapping[type[Operator], Way] = {FillValueConstant: _fill, **MOVEMENTS, **INDEXING, **PRODUCTS, **REDUCTIONS}
 
 
 def with_plain_copies(graph: GraphDesc) -> GraphDesc:
@@ -70,19 +71,13 @@ def with_plain_copies(graph: GraphDesc) -> GraphDesc:
     cannot be read as words.
     """
     nodes, outputs = list(graph.nodes), list(graph.outputs)
-    sources: dict[int, TensorDesc] = {edge.to_node: graph.inputs[edge.input].desc for edge in graph.input_edges}
-    for inner in graph.intermediate_edges:
-        source = graph.nodes[inner.from_node]
-        if isinstance(source, ConstantDescNode):
-            sources[inner.to_node] = source.desc
     for edge in graph.output_edges:
         node, slot = nodes[edge.from_node], graph.outputs[edge.output]
-        if isinstance(node, OperatorDescNode) and type(node.operator) is Identity:
-            output = node.operator.output
-            if (output.dtype, output.sizes) != (slot.desc.dtype, slot.desc.sizes):
-                identity = Identity(input=sources[edge.from_node])
-                nodes[edge.from_node] = OperatorDescNode(node.name, identity)
-                outputs[edge.output] = GraphOutput(slot.name, identity.output)
+        identity = node.operator if isinstance(node, OperatorDescNode) else None
+        if type(identity) is Identity and identity.output.dtype is not slot.desc.dtype and not identity.input.strides:
+            plain = Identity(input=slot.desc)
+            nodes[edge.from_node] = OperatorDescNode(node.name, plain)
+            outputs[edge.output] = GraphOutput(slot.name, plain.output)
     return dataclasses.replace(graph, nodes=tuple(nodes), outputs=tuple(outputs))
 
 
@@ -127,8 +122,18 @@ def make_plan(graph: GraphDesc, threads: int = 1) -> Plan:
             nodes.append((kind, node.name, tuple(read), *_descs(node), payload))
     outputs = [0] * len(graph.outputs)
     for last in graph.output_edges:
-        outputs[last.output] = first_value[last.from_node] + last.from_port
+        value, slot_desc = first_value[last.from_node] + last.from_port, graph.outputs[last.output].desc
+        written = _descs(graph.nodes[last.from_node])[1][last.from_port]
+        if written is not None and written.dtype is slot_desc.dtype and not _alike(written, slot_desc):  # a view
+            name = graph.outputs[last.output].name
+            nodes.append(("element_wise", name, (value,), (slot_desc,), (slot_desc,), ()))
+            value, count = count, count + 1
+        outputs[last.output] = value
     return Plan(inputs, nodes, outputs)
+
+
+def _alike(one: TensorDesc, other: TensorDesc) -> bool:
+    return (one.sizes, one.effective_strides) == (other.sizes, other.effective_strides)
 
 
 def _descs(

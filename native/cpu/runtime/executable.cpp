@@ -59,6 +59,26 @@ Executable::Executable(Program program, int threads) : program_(std::move(progra
 
 Executable::~Executable() = default;
 
+void Executable::prepare(const Binding& constants) {
+    std::vector<std::byte*> base(program_.buffer_count());
+    std::vector<const Sizes*> custom(program_.buffer_count());
+    base[static_cast<std::size_t>(program_.constants_buffer())] = program_.constants.data();
+    RunContext fixed;
+    for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
+        const Array& array = constants.inputs[i];
+        if (array.packed || !program_.needs_packed[i]) {  // else every run has its own packed copy
+            base[i] = array.data;
+            custom[i] = array.packed ? nullptr : &array.strides;
+            fixed.any_custom = fixed.any_custom || !array.packed;
+        }
+    }
+    fixed.bases = base.data();
+    fixed.custom = custom.data();
+    for (const auto& step : program_.steps) {
+        step->prepare(fixed);
+    }
+}
+
 Executable::Context& Executable::acquire() {
     if (free_.empty()) {
         all_.push_back(std::make_unique<Context>(program_, threads_));

@@ -36,6 +36,10 @@ public:
     Executable(Program program, int threads);
     ~Executable();
 
+    // Lets the steps prepare for the inputs that have an array in the binding, which must be the same in all runs. It is
+    // called before the first one.
+    void prepare(const Binding& constants);
+
     // Memory for a run. Two threads must not call it, or the functions below, at the same time.
     class Context;
     Context& acquire();

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
+
+#include "cpu/compiler.h"
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -25,6 +28,18 @@ int processors() {
     }
 #endif
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::size_t second_cache_bytes() {
+    constexpr std::size_t usual = 512 << 10, least = 256 << 10, most = 2 << 20;
+#if defined(DMLGRAPH_X86)
+    constexpr std::uint32_t caches = 0x80000006;  // a leaf that Intel's processors have too
+    static const std::size_t found = std::size_t{cpuid(caches).ecx >> 16} << 10;
+    return found == 0 ? usual : std::clamp(found, least, most);
+#else
+    static_cast<void>(least), static_cast<void>(most);
+    return usual;
+#endif
 }
 
 #if defined(__linux__)

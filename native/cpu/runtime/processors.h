@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <thread>
 
 #if defined(__linux__)
@@ -12,6 +13,9 @@ namespace dmlgraph::cpu {
 
 // How many processors this process may use.
 int processors();
+
+// Bytes of a processor's second cache, or a usual number where the system does not say.
+std::size_t second_cache_bytes();
 
 // The processor on which the calling thread runs; -1 if that is unknown.
 int this_processor();

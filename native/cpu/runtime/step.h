@@ -22,7 +22,7 @@ public:
     const char* what() const noexcept override { return "the run is cancelled"; }
 };
 
-// Reads and writes views of the plan's buffers. A step is immutable after planning: several runs may execute it at the
+// Reads and writes views of the plan's buffers. A step is immutable after `prepare`: several runs may execute it at the
 // same time.
 class Step {
 public:
@@ -31,6 +31,9 @@ public:
 
     virtual ~Step() = default;
 
+    // Called once before all runs, with the memory of what is the same in each: of constants, and of inputs that were
+    // given before.
+    virtual void prepare(const RunContext& fixed) { static_cast<void>(fixed); }
     virtual void run(RunContext& context) const = 0;
     virtual Kind kind() const = 0;
 
@@ -71,6 +74,8 @@ public:
         }
     }
 
+    // Whether the memory of a view's buffer is known.
+    bool has(const View& view) const { return view.buffer != no_buffer && bases[view.buffer] != nullptr; }
     // The memory of a view; the caller's arrays may have other strides than the plan expects.
     Tensor tensor(const View& view) const;
     // The first element of a view.

@@ -1,0 +1,223 @@
+"""Layers of networks on the device `cpu`, beside ONNX Runtime and NumPy.
+
+    python benchmarks/networks.py [--threads 1 2] [--layers gemm-1024 stem-7x7 …] [--rounds 15]
+
+Each layer is a graph of one operator, with weights as constants, on one set of arrays.  A round calls every library,
+so that all of them meet the same disturbances; a time is the median of the rounds, and the number after ± half the
+distance between its quartiles, in percent.  A ratio is the device's time over the other's: at most 1 is
+wanted.  NumPy, which has its BLAS, computes products only.  ONNX Runtime takes part if it and onnx are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+
+import dmlgraph as dg
+
+Array = np.ndarray
+Call = Callable[[], object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """A product x {batch…, M, K} · w {K, N}, or a convolution of x {N, C, H, W} with w {outputs, C / groups, taps…}.
+
+    `relu`: with a bias and ReLU.  `constant`: whether w is known when the graph is compiled.
+    """
+
+    x: tuple[int, ...]
+    w: tuple[int, ...]
+    stride: int = 1
+    padding: int = 0
+    groups: int = 1
+    relu: bool = True
+    constant: bool = True
+
+    @property
+    def is_product(self) -> bool:
+        return len(self.w) == 2
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        if self.is_product:
+            return (*self.x[:-1], self.w[1])
+        sides = zip(self.x[2:], self.w[2:], strict=True)
+        return (self.x[0], self.w[0], *((side + 2 * self.padding - taps) // self.stride + 1 for side, taps in sides))
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        terms = self.w[0] if self.is_product else math.prod(self.w[1:])
+        return 2 * math.prod(self.outputs) * terms
+
+
+def _image(channels: int, side: int, outputs: int, taps: int, stride: int = 1, groups: int = 1) -> Layer:
+    """A convolution whose padding keeps the sizes, up to the stride."""
+    return Layer((1, channels, side, side), (outputs, channels // groups, taps, taps), stride, taps // 2, groups)
+
+
+LAYERS: dict[str, Layer] = {
+    "gemm-64": Layer((64, 64), (64, 64), relu=False, constant=False),
+    "gemm-1024": Layer((1024, 1024), (1024, 1024), relu=False, constant=False),
+    "classifier-1000": Layer((1, 2048), (2048, 1000), relu=False),
+    "classifier-4096": Layer((1, 4096), (4096, 4096)),
+    "transformer-projection": Layer((128, 768), (768, 768), relu=False),
+    "transformer-up": Layer((128, 768), (768, 3072)),
+    "transformer-down": Layer((128, 3072), (3072, 768), relu=False),
+    "stem-11x11": Layer((1, 3, 227, 227), (96, 3, 11, 11), 4),
+    "stem-9x9": _image(3, 224, 32, 9),
+    "stem-7x7": _image(3, 224, 64, 7, 2),
+    "stem-3x3": _image(3, 224, 32, 3, 2),
+    "resnet-56-3x3": _image(64, 56, 64, 3),
+    "resnet-28-3x3": _image(128, 28, 128, 3),
+    "resnet-14-3x3": _image(256, 14, 256, 3),
+    "resnet-7-3x3": _image(512, 7, 512, 3),
+    "resnet-56-3x3-stride": _image(128, 56, 128, 3, 2),
+    "resnet-56-1x1-down": _image(256, 56, 64, 1),
+    "resnet-56-1x1-up": _image(64, 56, 256, 1),
+    "resnet-14-1x1-down": _image(1024, 14, 256, 1),
+    "resnet-56-1x1-stride": _image(256, 56, 512, 1, 2),
+    "resnext-28-groups": _image(256, 28, 256, 3, groups=32),
+    "densenet-28": _image(128, 28, 32, 3),
+    "squeezenet-squeeze": _image(128, 55, 16, 1),
+    "squeezenet-expand": _image(16, 55, 64, 3),
+    "mobilenet-112-depthwise": _image(32, 112, 32, 3, groups=32),
+    "mobilenet-112-depthwise-stride": _image(96, 112, 96, 3, 2, groups=96),
+    "mobilenet-14-depthwise": _image(384, 14, 384, 3, groups=384),
+    "mobilenet-28-depthwise-5x5": _image(240, 28, 240, 5, groups=240),
+    "mobilenet-14-1x1": _image(384, 14, 96, 1),
+    "unet-128": _image(64, 128, 64, 3),
+    "unet-32": _image(512, 32, 256, 3),
+}
+
+
+def arrays_of(layer: Layer) -> dict[str, Array]:
+    random = np.random.default_rng(0)
+    bias = layer.w[1] if layer.is_product else layer.w[0]
+    shapes = {"x": layer.x, "w": layer.w} | ({"b": (bias,)} if layer.relu else {})
+    return {name: random.standard_normal(sizes, np.float32) for name, sizes in shapes.items()}
+
+
+def device_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call:
+    g = dg.Graph("layer")
+    given = ("x",) if layer.constant else ("x", "w")
+    values = {
+        name: g.input(name, sizes=each.shape, dtype="float32") if name in given else g.constant(name, each)
+        for name, each in arrays.items()
+    }
+    activation = {"fused_activation": "activation_relu"} if layer.relu else {}
+    if layer.is_product:
+        g.output("y", dg.gemm(values["x"], values["w"], values.get("b"), **activation))
+    else:
+        fields = {"strides": (layer.stride,) * 2, "group_count": layer.groups}
+        padding = dict.fromkeys(("start_padding", "end_padding"), (layer.padding,) * 2)
+        g.output("y", dg.convolution(*values.values(), **fields, **padding, **activation))
+    executable = g.compile("cpu", threads=threads)
+    return executable.bind({name: arrays[name] for name in given}, {"y": np.empty(layer.outputs, np.float32)})
+
+
+def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call | None:
+    if not all(importlib.util.find_spec(each) for each in ("onnx", "onnxruntime")):
+        return None
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    given = ("x",) if layer.constant else ("x", "w")
+    last = "sums" if layer.relu else "y"
+    if layer.is_product:
+        nodes = [helper.make_node("Gemm", list(arrays), [last])]
+    else:
+        pads = [layer.padding] * 4
+        made = helper.make_node("Conv", list(arrays), [last], strides=[layer.stride] * 2, pads=pads, group=layer.groups)
+        nodes = [made]
+    if layer.relu:
+        nodes.append(helper.make_node("Relu", ["sums"], ["y"]))
+    graph = helper.make_graph(
+        nodes,
+        "layer",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, arrays[name].shape) for name in given],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, layer.outputs)],
+        [numpy_helper.from_array(each, name) for name, each in arrays.items() if name not in given],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.checker.check_model(model)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    feed = {name: arrays[name] for name in given}
+    return lambda: session.run(["y"], feed)
+
+
+def numpy_call(layer: Layer, arrays: Mapping[str, Array], _: int) -> Call | None:
+    if not layer.is_product:
+        return None
+    out = np.empty(layer.outputs, np.float32)
+    return lambda: np.matmul(arrays["x"], arrays["w"], out=out)
+
+
+LIBRARIES: dict[str, Callable[[Layer, Mapping[str, Array], int], Call | None]] = {
+    "cpu": device_call,
+    "onnxruntime": onnxruntime_call,
+    "numpy": numpy_call,
+}
+
+
+def measure(calls: Mapping[str, Call], rounds: int) -> dict[str, list[float]]:
+    """The seconds of every call by library, in interleaved rounds after one to warm up."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(rounds + 1):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            if number:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def spread(seconds: list[float]) -> float:
+    """Half the distance between the quartiles, relative to the median."""
+    low, median, high = statistics.quantiles(seconds, n=4)
+    return (high - low) / 2 / median
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, min(2, os.cpu_count() or 1)}))
+    parser.add_argument("--layers", nargs="+", choices=LAYERS, metavar="LAYER", help="by default all")
+    parser.add_argument("--rounds", type=int, default=15)
+    arguments = parser.parse_args()
+    for threads in arguments.threads:
+        print(f"\n{threads} threads, medians of {arguments.rounds} rounds")
+        print(f"{'':32}{'ms':>9}{'':7}{'GFLOP/s':>9}" + "".join(f"{name:>20}" for name in list(LIBRARIES)[1:]))
+        for name in arguments.layers or LAYERS:
+            layer = LAYERS[name]
+            arrays = arrays_of(layer)
+            made: dict[str, Any] = {library: make(layer, arrays, threads) for library, make in LIBRARIES.items()}
+            with threadpoolctl.threadpool_limits(threads, "blas"):
+                seconds = measure({library: call for library, call in made.items() if call}, arguments.rounds)
+            own = statistics.median(seconds["cpu"])
+            others = ""
+            for library in list(LIBRARIES)[1:]:
+                if library in seconds:
+                    ratio = own / statistics.median(seconds[library])
+                    others += f"{ratio:>13.2f} ±{100 * spread(seconds[library]):4.0f}%"
+                else:
+                    others += f"{'–':>20}"
+            speed = layer.operations / own / 1e9
+            print(f"{name:32}{1e3 * own:9.3f} ±{100 * spread(seconds['cpu']):4.0f}%{speed:9.1f}{others}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+// Tiles of sums that stay in registers, and the packing of panels.
+#include "cpu/kernels/product.h"
+
+#include "cpu/kernels/half.h"
+#include "cpu/kernels/product_tables.h"
+#include "cpu/kernels/vector.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace product {
+namespace {
+
+// As many sums as fit into the registers, beside a vector of each column and a repeated number.
+#if defined(__AVX512F__)
+constexpr int most_rows = 14, most_vectors = 2;
+#elif defined(DMLGRAPH_X86)
+constexpr int most_rows = 6, most_vectors = 2;
+#else
+constexpr int most_rows = 12, most_vectors = 2;
+#endif
+
+template <int rows, int vectors>
+void tile(const TileCall& call) noexcept {
+    Vector sums[rows][vectors];
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            sums[i][j] = repeated(0.0f);
+        }
+    }
+    const float* a = call.a;
+    const float* b = call.b;
+    const std::int64_t b_step = call.b_step;
+    for (std::int64_t k = call.depth; k > 0; --k) {
+        Vector column[vectors];
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            column[j] = load(b + j * lanes);
+        }
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < rows; ++i) {
+            const Vector row = repeated(a[i]);
+            DMLGRAPH_UNROLL
+            for (int j = 0; j < vectors; ++j) {
+                sums[i][j] = product_sum(row, column[j], sums[i][j]);
+            }
+        }
+        a += rows;
+        b += b_step;
+    }
+    float* c = call.c;
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            float* const to = c + j * lanes;
+            store(to, call.adds ? sum(load(to), sums[i][j]) : sums[i][j]);
+        }
+        c += call.c_step;
+    }
+}
+
+#define WIDTHS(rows) tile<rows, 1>, tile<rows, 2>
+constexpr TileKernel tiles[] = {
+    WIDTHS(1), WIDTHS(2), WIDTHS(3), WIDTHS(4), WIDTHS(5), WIDTHS(6),
+#if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
+    WIDTHS(7), WIDTHS(8), WIDTHS(9), WIDTHS(10), WIDTHS(11), WIDTHS(12),
+#endif
+#if defined(__AVX512F__)
+    WIDTHS(13), WIDTHS(14),
+#endif
+};
+#undef WIDTHS
+static_assert(sizeof(tiles) / sizeof(tiles[0]) == most_rows * most_vectors);
+
+constexpr std::int64_t ahead = 12;  // depths
+
+DMLGRAPH_INLINE float number(const float* x) { return *x; }
+DMLGRAPH_INLINE float number(const Half* x) { return single_of(*x); }
+
+template <class T>
+DMLGRAPH_INLINE void copied(float* out, const T* in, std::int64_t count) {
+    if constexpr (is_same<T, Half>) {
+        to_single(in, out, static_cast<std::size_t>(count));
+    } else {
+        std::int64_t i = 0;
+        for (; i + lanes <= count; i += lanes) {
+            store(out + i, load(in + i));
+        }
+#if defined(__AVX512F__)
+        const auto rest = static_cast<__mmask16>((1u << (count - i)) - 1u);
+        _mm512_mask_storeu_ps(out + i, rest, _mm512_maskz_loadu_ps(rest, in + i));
+#else
+        for (; i < count; ++i) {
+            out[i] = in[i];
+        }
+#endif
+    }
+}
+
+// Elements that are `step` elements apart, if that is known when this is compiled.
+template <class T, int step>
+DMLGRAPH_INLINE void apart(float* out, const T* in, std::int64_t count) {
+    DMLGRAPH_LOOP
+    for (std::int64_t i = 0; i < count; ++i) {
+        out[i] = number(in + step * i);
+    }
+}
+
+template <class T>
+void line(float* out, const std::byte* in, std::int64_t step, std::int64_t count) noexcept {
+    const auto* const from = reinterpret_cast<const T*>(in);
+    switch (step) {
+        case sizeof(T): return copied(out, from, count);
+        case 2 * sizeof(T): return apart<T, 2>(out, from, count);
+        case 4 * sizeof(T): return apart<T, 4>(out, from, count);
+        default:
+            for (std::int64_t i = 0; i < count; ++i) {
+                out[i] = number(reinterpret_cast<const T*>(in + i * step));
+            }
+    }
+}
+
+template <class T>
+void pack(const PanelCall& call) noexcept {
+    float* const out = call.out;
+    const std::int64_t lines = call.lines, width = call.width;
+    if (call.depth_step == sizeof(T) && call.line_step != sizeof(T)) {
+        for (std::int64_t i = 0; i < lines; ++i) {
+            const auto* const from = reinterpret_cast<const T*>(call.in + i * call.line_step);
+            for (std::int64_t k = 0; k < call.depth; ++k) {
+                out[k * width + i] = number(from + k);
+            }
+        }
+    } else {
+        const std::byte* from = call.in;
+        for (std::int64_t k = 0; k < call.depth; ++k, from += call.depth_step) {
+            if (k + ahead < call.depth) {  // the processor does not foresee lines that are in pages of their own
+                const std::byte* const next = from + ahead * call.depth_step;
+                prefetch(next);
+                prefetch(next + (lines - 1) * call.line_step);
+            }
+            line<T>(out + k * width, from, call.line_step, lines);
+        }
+    }
+    for (std::int64_t k = 0; lines < width && k < call.depth; ++k) {
+        for (std::int64_t i = lines; i < width; ++i) {
+            out[k * width + i] = 0.0f;
+        }
+    }
+}
+
+template <int vectors>
+DMLGRAPH_INLINE void sum_taps(const TapsCall& call, std::int64_t first) {
+    Vector sums[vectors];
+    DMLGRAPH_UNROLL
+    for (int j = 0; j < vectors; ++j) {
+        sums[j] = repeated(0.0f);
+    }
+    for (std::int64_t t = 0; t < call.taps; ++t) {
+        const float* const in = call.in + call.offsets[t] + first;
+        const Vector weight = repeated(call.weights[t]);
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            sums[j] = product_sum(weight, load(in + j * lanes), sums[j]);
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (int j = 0; j < vectors; ++j) {
+        store(call.out + first + j * lanes, sums[j]);
+    }
+}
+
+void taps(const TapsCall& call) noexcept {
+    constexpr int several = 4;
+    std::int64_t first = 0;
+    for (; first + several * lanes <= call.count; first += several * lanes) {
+        sum_taps<several>(call, first);
+    }
+    for (; first < call.count; first += lanes) {
+        sum_taps<1>(call, first);
+    }
+}
+
+constexpr ProductKernels kernels{lanes,       most_rows,  most_vectors, tiles,      pack<float>,
+                                 pack<Half>, line<float>, line<Half>,   taps};
+
+}  // namespace
+}  // namespace product
+
+const ProductKernels& products() { return product::kernels; }
+
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

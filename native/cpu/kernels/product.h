@@ -1,0 +1,72 @@
+// Products of matrices, tile by tile, and how their operands are packed into panels.
+//
+// A panel is some lines of an operand, rows of the left one or columns of the right one, with the numbers of all lines
+// at one depth side by side. Sums are accumulated in float32, in the order of the depth: fused multiply-adds at every
+// level that has them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/kernels/kernel.h"
+
+namespace dmlgraph::cpu {
+
+// c = a · b, or c += a · b, of a panel of rows and a panel of columns; steps in floats.
+struct TileCall {
+    const float* a;  // a panel with exactly the rows of the tile
+    const float* b;
+    std::int64_t b_step;  // from depth to depth
+    std::int64_t depth;
+    float* c;
+    std::int64_t c_step;  // from row to row
+    bool adds;
+};
+
+using TileKernel = void (*)(const TileCall& call) noexcept;
+
+// Lines of an operand in memory; steps in bytes.
+struct PanelCall {
+    float* out;
+    std::int64_t width;  // the numbers of the panel at one depth; those beyond the lines are zero
+    const std::byte* in;
+    std::int64_t line_step;
+    std::int64_t depth_step;
+    std::int64_t lines;
+    std::int64_t depth;
+};
+
+// Elements that lie some bytes apart, packed one after the other as floats.
+using LineKernel = void (*)(float* out, const std::byte* in, std::int64_t step, std::int64_t count) noexcept;
+
+// out[i] = the sum over the taps t of weights[t] · in[offsets[t] + i], in the order of the taps. Reads and writes beyond
+// `count` up to a whole vector.
+struct TapsCall {
+    float* out;
+    const float* in;
+    const std::int64_t* offsets;
+    const float* weights;
+    std::int64_t taps;
+    std::int64_t count;
+};
+
+struct ProductKernels {
+    int lanes;    // floats in a vector
+    int rows;     // the most of a tile
+    int vectors;  // the most of a row of a tile
+    const TileKernel* tiles;  // tiles[(rows − 1) · vectors + vectors of a row − 1]
+
+    TileKernel tile(int height, int width) const { return tiles[(height - 1) * vectors + width - 1]; }
+
+    void (*pack)(const PanelCall& call) noexcept;       // float32
+    void (*pack_half)(const PanelCall& call) noexcept;  // float16
+    LineKernel line;       // of float32
+    LineKernel half_line;  // of float16
+    void (*taps)(const TapsCall& call) noexcept;
+};
+
+const ProductKernels& product_kernels(Level level) noexcept;
+// For the level that `find_kernel` uses.
+const ProductKernels& product_kernels() noexcept;
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,44 @@
+// What follows a product before its numbers are stored: instructions on a line of sums while it is in the cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cpu/plan/plan.h"
+
+namespace dmlgraph::cpu {
+
+inline constexpr std::size_t widest_item = 8;  // bytes of an element
+inline constexpr std::size_t first_operand = 2;  // of an epilogue, among the inputs of a product
+inline constexpr std::size_t most_operands = 8;  // of an epilogue, and of an instruction
+
+// A line of a tensor's elements, some bytes apart.
+struct Line {
+    const std::byte* data = nullptr;
+    std::int64_t step = 0;
+    DataType type{};
+};
+
+class Epilogue {
+public:
+    Epilogue() = default;
+    // Operand 0 is the sums; operands from 2 on are the inputs of the step that come after the product's two. The last
+    // instruction gives the result; without instructions that is the sums. Throws std::invalid_argument for other code.
+    Epilogue(std::vector<InstructionSpec> code, DataType result, std::size_t inputs);
+
+    bool empty() const { return code_.empty(); }
+    // Of memory for lines of up to `count` elements.
+    std::size_t scratch_bytes(std::int64_t count) const;
+    // Computes `count` results from as many sums, in `out`, which may be where the sums are. `operands`: a line of every
+    // input after the product's two.
+    void run(const float* sums, std::span<const Line> operands, std::byte* out, std::int64_t count,
+             std::byte* scratch) const;
+
+private:
+    std::vector<InstructionSpec> code_;
+    std::size_t operands_ = 0;  // inputs after the product's two
+};
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,81 @@
+#include "cpu/products/lines.h"
+
+#include <array>
+#include <span>
+
+#include "cpu/runtime/cache_line.h"
+#include "cpu/tensor/strided.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+std::size_t item_bytes(std::int64_t width) { return align_to_line(static_cast<std::size_t>(width) * widest_item); }
+
+// Elements of a row from `left` on; gathered into `packed` if they do not have one stride.
+Line line_of(const MatrixTensor& tensor, const std::byte* row, std::int64_t left, std::int64_t width, std::byte* packed) {
+    if (tensor.rank == 1) {
+        return {row + left * tensor.strides[0], tensor.strides[0], tensor.type};
+    }
+    const auto item = static_cast<std::int64_t>(item_size(tensor.type));
+    gather(packed, row, tensor.rank, tensor.sizes, tensor.strides, left, width, static_cast<int>(item));
+    return {packed, item, tensor.type};
+}
+
+}  // namespace
+
+void MatrixTensor::join_dimensions() {
+    int joined = 0;
+    for (int d = 0; d < rank; ++d) {
+        if (sizes[d] == 1) {
+            continue;
+        }
+        if (joined > 0 && strides[joined - 1] == strides[d] * sizes[d]) {
+            sizes[joined - 1] *= sizes[d];
+            strides[joined - 1] = strides[d];
+        } else {
+            sizes[joined] = sizes[d];
+            strides[joined++] = strides[d];
+        }
+    }
+    if (joined == 0) {
+        sizes[0] = 1;
+        strides[0] = static_cast<std::int64_t>(item_size(type));
+        joined = 1;
+    }
+    rank = joined;
+}
+
+std::byte* MatrixTensor::row_at(const Sizes& place, std::int64_t index) const {
+    std::byte* result = data + index * row;
+    for (int d = 0; d < max_rank; ++d) {
+        result += place[d] * batch[d];
+    }
+    return result;
+}
+
+std::size_t Target::line_scratch(std::size_t operands, const Epilogue& epilogue, std::int64_t width) {
+    return (1 + operands) * item_bytes(width) + epilogue.scratch_bytes(width);
+}
+
+void Target::store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+                   std::byte* scratch) const {
+    const auto item = static_cast<std::int64_t>(item_size(out.type));
+    std::byte* const result = out.row_at(place, row);
+    const auto* values = reinterpret_cast<const std::byte*>(sums);
+    if (!epilogue->empty()) {
+        std::array<Line, most_operands> lines;
+        for (std::size_t i = 0; i < operands.size(); ++i) {
+            std::byte* const packed = scratch + (1 + i) * item_bytes(width);
+            lines[i] = line_of(operands[i], operands[i].row_at(place, row), left, width, packed);
+        }
+        std::byte* const to = out.is_packed() ? result + left * item : scratch;
+        std::byte* const rest = scratch + (1 + operands.size()) * item_bytes(width);
+        epilogue->run(sums, std::span(lines).first(operands.size()), to, width, rest);
+        values = to;
+    }
+    if (values != result + left * item || !out.is_packed()) {
+        scatter(result, out.rank, out.sizes, out.strides, values, left, width, static_cast<int>(item));
+    }
+}
+
+}  // namespace dmlgraph::cpu

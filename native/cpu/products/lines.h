@@ -1,0 +1,47 @@
+// Where results go: lines of sums become lines of an output.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpu/products/epilogue.h"
+#include "cpu/tensor/layout.h"
+
+namespace dmlgraph::cpu {
+
+// A tensor as a matrix for each place of a batch: a row consists of the elements of some dimensions. In bytes.
+struct MatrixTensor {
+    std::byte* data = nullptr;
+    DataType type{};
+    Sizes batch{};
+    std::int64_t row = 0;
+    int rank = 1;     // the dimensions of a row
+    Sizes sizes{};    // their sizes
+    Sizes strides{};  // … and strides
+
+    // The dimensions of a row as few as their strides allow.
+    void join_dimensions();
+    std::byte* row_at(const Sizes& place, std::int64_t index) const;
+    // Whether the elements of a row lie side by side.
+    bool is_packed() const { return rank == 1 && strides[0] == static_cast<std::int64_t>(item_size(type)); }
+};
+
+// The output, and what is done before results are stored there.
+struct Target {
+    MatrixTensor out;
+    std::vector<MatrixTensor> operands;  // of the epilogue, with the output's sizes
+    const Epilogue* epilogue = nullptr;
+
+    std::size_t scratch_bytes(std::int64_t width) const { return line_scratch(operands.size(), *epilogue, width); }
+    // Whether sums may be added up where the result is.
+    bool takes_sums() const { return out.type == DataType::float32 && out.is_packed(); }
+    // Stores `width` results of a row from the element `left` on. The sums may be where the results are.
+    void store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+               std::byte* scratch) const;
+
+    // Scratch memory to store up to `width` results at a time.
+    static std::size_t line_scratch(std::size_t operands, const Epilogue& epilogue, std::int64_t width);
+};
+
+}  // namespace dmlgraph::cpu

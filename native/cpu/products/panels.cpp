@@ -1,0 +1,71 @@
+#include "cpu/products/panels.h"
+
+#include "cpu/tensor/strided.h"
+
+namespace dmlgraph::cpu {
+
+Sizes place_in(const Sizes& batch, int rank, std::int64_t index) {
+    Sizes place{};
+    for (int d = rank - 1; d >= 0; --d) {
+        place[d] = index % batch[d];
+        index /= batch[d];
+    }
+    return place;
+}
+
+const std::byte* MatrixPanels::matrix(const Sizes& place) const {
+    const std::byte* result = data;
+    for (int d = 0; d < max_rank; ++d) {
+        result += place[d] * batch[d];
+    }
+    return result;
+}
+
+void MatrixPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
+    const std::byte* const first = matrix(part.batch) + part.first * line + part.first_depth * depth;
+    const PanelCall call{out, part.width, first, line, depth, part.lines, part.depth};
+    if (type == DataType::float16) {
+        kernels.pack_half(call);
+    } else if (depth == sizeof(float) && line != sizeof(float) && part.lines == part.width) {
+        gather_tile(reinterpret_cast<std::byte*>(out),
+                    {const_cast<std::byte*>(first), depth, line, part.depth, part.lines}, sizeof(float));
+    } else {
+        kernels.pack(call);
+    }
+}
+
+Division Division::even(std::int64_t lines, std::int64_t most) {
+    const std::int64_t panels = (lines + most - 1) / most;
+    return {lines, (lines + panels - 1) / panels};
+}
+
+Panels::Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
+               bool padded, const ProductKernels& kernels)
+    : depth_(depth), division_(division), padded_(padded) {
+    const std::int64_t last = division.count() - 1;
+    const std::int64_t size = (last * division.width + panel_width(last)) * depth;
+    std::int64_t count = 1;
+    for (int d = rank - 1; d >= 0; --d) {
+        steps_[d] = batch[d] == 1 ? 0 : count * size;
+        count *= batch[d];
+    }
+    memory_ = Memory(static_cast<std::size_t>(count * size) * sizeof(float));
+    float* out = reinterpret_cast<float*>(memory_.get());
+    for (std::int64_t i = 0; i < count; ++i) {
+        const Sizes place = place_in(batch, rank, i);
+        for (std::int64_t p = 0; p <= last; ++p) {
+            from.pack({place, division.first(p), division.in(p), 0, depth, panel_width(p)}, out, kernels);
+            out += panel_width(p) * depth;
+        }
+    }
+}
+
+const float* Panels::at(const Sizes& place, std::int64_t panel, std::int64_t depth) const {
+    const float* result = reinterpret_cast<const float*>(memory_.get());
+    for (int d = 0; d < max_rank; ++d) {
+        result += place[d] * steps_[d];
+    }
+    return result + panel * division_.width * depth_ + depth * panel_width(panel);
+}
+
+}  // namespace dmlgraph::cpu

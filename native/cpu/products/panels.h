@@ -1,0 +1,86 @@
+// The operands of products as panels (see kernels/product.h): packed block by block during a run, or once before all
+// runs if the operand stays the same.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/kernels/product.h"
+#include "cpu/runtime/memory.h"
+#include "cpu/tensor/layout.h"
+
+namespace dmlgraph::cpu {
+
+// Some numbers of a panel: those of `lines` lines, from `first` on, at the depths first_depth … first_depth + depth − 1
+// of the product with these places in the batch.
+struct PanelPart {
+    const Sizes& batch;
+    std::int64_t first;
+    std::int64_t lines;
+    std::int64_t first_depth;
+    std::int64_t depth;
+    std::int64_t width;  // of the panel: lines that do not exist are zero
+};
+
+// Where the numbers of an operand come from.
+class PanelSource {
+public:
+    virtual ~PanelSource() = default;
+    virtual void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const = 0;
+};
+
+// Matrices in memory, with steps in bytes from matrix to matrix, from line to line and along a line.
+class MatrixPanels final : public PanelSource {
+public:
+    MatrixPanels() = default;
+    MatrixPanels(const std::byte* data, DataType type, const Sizes& batch, std::int64_t line, std::int64_t depth)
+        : data(data), type(type), batch(batch), line(line), depth(depth) {}
+
+    void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
+    const std::byte* matrix(const Sizes& place) const;
+
+    const std::byte* data = nullptr;
+    DataType type{};
+    Sizes batch{};
+    std::int64_t line = 0;
+    std::int64_t depth = 0;
+};
+
+// How lines are divided into panels: all of the same width, except that the last one has the lines that are left.
+struct Division {
+    std::int64_t lines = 0;
+    std::int64_t width = 1;
+
+    // Panels of about the same width, at most `most`.
+    static Division even(std::int64_t lines, std::int64_t most);
+
+    std::int64_t count() const { return (lines + width - 1) / width; }
+    std::int64_t first(std::int64_t panel) const { return panel * width; }
+    std::int64_t in(std::int64_t panel) const { return lines - first(panel) < width ? lines - first(panel) : width; }
+};
+
+// All panels of an operand. In memory a panel is as wide as its lines are many, or always `width` if it is padded.
+class Panels {
+public:
+    Panels() = default;
+    // Packs the matrices of a batch of these sizes, which are 1 along dimensions where matrices repeat.
+    Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded,
+           const ProductKernels& kernels);
+
+    bool present() const { return memory_.get() != nullptr; }
+    // The numbers of a panel from a depth on.
+    const float* at(const Sizes& place, std::int64_t panel, std::int64_t depth) const;
+
+private:
+    std::int64_t panel_width(std::int64_t panel) const { return padded_ ? division_.width : division_.in(panel); }
+
+    Memory memory_;
+    Sizes steps_{};  // floats from matrix to matrix
+    std::int64_t depth_ = 0;
+    Division division_;
+    bool padded_ = false;
+};
+
+// Goes through the places of a batch in row-major order.
+Sizes place_in(const Sizes& batch, int rank, std::int64_t index);
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,276 @@
+#include "cpu/products/product.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/processors.h"
+#include "cpu/tensor/strided.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+// The numbers of a line that are multiplied at a time. Sums depend on it, so it is the same on every processor.
+constexpr std::int64_t most_depth = 320;
+
+constexpr std::int64_t most_rows = 256;         // of a block: the columns are packed again for each block
+constexpr std::int64_t most_packed_rows = 512;  // … and if the rows are packed already
+constexpr std::int64_t most_columns = 512;
+constexpr std::int64_t blocks_each = 4;         // for each of several workers
+constexpr double least_work = 1 << 20;          // multiply-adds of a block, if it is split to have more of them
+constexpr std::int64_t direct_panels = 2;       // of rows: for so few, packing columns takes longer than it saves
+constexpr int widest_tile = 16 * 32;            // floats
+
+std::int64_t quotient(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
+
+// How much of a product is computed at a time.
+struct Blocks {
+    Division rows;
+    Division columns;
+    std::int64_t depth;
+    std::int64_t row_panels;     // of a block
+    std::int64_t column_panels;  // of a block
+
+    std::int64_t down() const { return quotient(rows.count(), row_panels); }
+    std::int64_t across() const { return quotient(columns.count(), column_panels); }
+    // Floats of a block with all its panels padded.
+    std::int64_t width() const { return column_panels * columns.width; }
+    std::int64_t height() const { return row_panels * rows.width; }
+};
+
+// As many of `count` panels as are at most `most` lines together, in blocks of about the same size.
+std::int64_t panels_in(const Division& division, std::int64_t most) {
+    const std::int64_t panels = std::max<std::int64_t>(1, most / division.width);
+    return quotient(division.count(), quotient(division.count(), panels));
+}
+
+Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const ProductKernels& kernels,
+                 int workers) {
+    Blocks blocks{rows_of(sizes, kernels), columns_of(sizes, kernels), 0, 1, 1};
+    blocks.depth = quotient(sizes.k, quotient(sizes.k, most_depth));
+    // Half of the second cache, for the panels of columns.
+    const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / (most_depth * sizeof(float)));
+    blocks.column_panels = panels_in(blocks.columns, std::min(most_columns, cached));
+    blocks.row_panels = panels_in(blocks.rows, packed_rows ? most_packed_rows : most_rows);
+    while (workers > 1 && sizes.count() * blocks.down() * blocks.across() < workers * blocks_each) {
+        const std::int64_t height = blocks.height(), width = blocks.width();
+        if (static_cast<double>(height) * static_cast<double>(width) * static_cast<double>(sizes.k) < 2 * least_work) {
+            break;
+        }
+        // Blocks side by side pack the same rows, blocks below one another the same columns.
+        const bool narrower = packed_rows == packed_columns ? width > height : packed_rows;
+        std::int64_t& first = narrower ? blocks.column_panels : blocks.row_panels;
+        std::int64_t& second = narrower ? blocks.row_panels : blocks.column_panels;
+        std::int64_t& panels = first > 1 ? first : second;
+        if (panels == 1) {
+            break;
+        }
+        panels = quotient(panels, 2);
+    }
+    return blocks;
+}
+
+// The memory of a worker.
+struct BlockMemory {
+    float* columns;   // panels of columns of one depth
+    float* rows;      // a panel of rows of one depth
+    float* sums;      // a block, if it cannot be computed where the result is
+    std::byte* line;  // to store a line of results
+    std::size_t bytes;
+
+    BlockMemory(std::byte* memory, const Blocks& blocks, std::size_t operands, const Epilogue& epilogue) {
+        std::size_t used = 0;
+        const auto take = [&](std::int64_t count, std::size_t item) {
+            std::byte* const taken = memory + used;
+            used += align_to_line(static_cast<std::size_t>(count) * item);
+            return taken;
+        };
+        const auto floats = [&](std::int64_t count) { return reinterpret_cast<float*>(take(count, sizeof(float))); };
+        columns = floats(blocks.width() * blocks.depth);
+        rows = floats(blocks.rows.width * blocks.depth);
+        sums = floats(blocks.height() * blocks.width());
+        line = memory + used;
+        bytes = used + Target::line_scratch(operands, epilogue, blocks.width());
+    }
+};
+
+// A block of a product, computed by one worker.
+class Block {
+public:
+    Block(const Product& product, const Blocks& blocks, std::int64_t index, std::byte* scratch)
+        : product_(product),
+          blocks_(blocks),
+          scratch_(scratch, blocks, product.target.operands.size(), *product.target.epilogue),
+          place_(place_in(product.sizes.batch, product.sizes.rank, index / (blocks.down() * blocks.across()))) {
+        const std::int64_t down = index / blocks.across() % blocks.down(), across = index % blocks.across();
+        first_row_panel_ = down * blocks.row_panels;
+        last_row_panel_ = std::min(first_row_panel_ + blocks.row_panels, blocks.rows.count());
+        first_column_panel_ = across * blocks.column_panels;
+        last_column_panel_ = std::min(first_column_panel_ + blocks.column_panels, blocks.columns.count());
+        left_ = blocks.columns.first(first_column_panel_);
+        width_ = std::min(blocks.columns.first(last_column_panel_), blocks.columns.lines) - left_;
+        direct_ = product.target.takes_sums();
+        const MatrixPanels* const matrix = product.b.matrix;
+        reads_columns_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float) &&
+                         blocks.rows.count() <= direct_panels;
+    }
+
+    void compute() const {
+        const std::int64_t k = product_.sizes.k;
+        for (std::int64_t from = 0; from < k; from += blocks_.depth) {
+            const std::int64_t depth = std::min(blocks_.depth, k - from);
+            std::array<Columns, most_columns> columns;
+            for (std::int64_t p = first_column_panel_; p < last_column_panel_; ++p) {
+                columns[static_cast<std::size_t>(p - first_column_panel_)] = columns_of_panel(p, from, depth);
+            }
+            for (std::int64_t p = first_row_panel_; p < last_row_panel_; ++p) {
+                const float* const rows = rows_of_panel(p, from, depth);
+                float* const sums = sums_of(p);
+                for (std::int64_t c = first_column_panel_; c < last_column_panel_; ++c) {
+                    tile(rows, p, columns[static_cast<std::size_t>(c - first_column_panel_)], c, depth, sums, from > 0);
+                }
+                if (from + depth == k) {
+                    finish(p, sums);
+                }
+            }
+        }
+    }
+
+private:
+    struct Columns {
+        const float* first;
+        std::int64_t step;
+    };
+
+    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth) const {
+        const std::int64_t width = blocks_.columns.width, lines = blocks_.columns.in(panel);
+        const std::int64_t first = blocks_.columns.first(panel);
+        if (product_.b.panels != nullptr) {
+            return {product_.b.panels->at(place_, panel, from), width};
+        }
+        if (reads_columns_ && lines % product_.kernels->lanes == 0) {
+            const MatrixPanels& matrix = *product_.b.matrix;
+            const std::byte* const data = matrix.matrix(place_) + first * matrix.line + from * matrix.depth;
+            return {reinterpret_cast<const float*>(data), matrix.depth / std::int64_t{sizeof(float)}};
+        }
+        float* const packed = scratch_.columns + (panel - first_column_panel_) * width * blocks_.depth;
+        product_.b.source->pack({place_, first, lines, from, depth, width}, packed, *product_.kernels);
+        return {packed, width};
+    }
+
+    const float* rows_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth) const {
+        if (product_.a.panels != nullptr) {
+            return product_.a.panels->at(place_, panel, from);
+        }
+        const std::int64_t lines = blocks_.rows.in(panel);
+        product_.a.source->pack({place_, blocks_.rows.first(panel), lines, from, depth, lines}, scratch_.rows,
+                                *product_.kernels);
+        return scratch_.rows;
+    }
+
+    std::int64_t sums_step() const {
+        return direct_ ? product_.target.out.row / std::int64_t{sizeof(float)} : blocks_.width();
+    }
+
+    float* sums_of(std::int64_t row_panel) const {
+        const std::int64_t row = blocks_.rows.first(row_panel);
+        if (direct_) {
+            return reinterpret_cast<float*>(product_.target.out.row_at(place_, row)) + left_;
+        }
+        return scratch_.sums + (row - blocks_.rows.first(first_row_panel_)) * blocks_.width();
+    }
+
+    void tile(const float* rows, std::int64_t row_panel, const Columns& columns, std::int64_t column_panel,
+              std::int64_t depth, float* sums, bool adds) const {
+        const ProductKernels& kernels = *product_.kernels;
+        const std::int64_t height = blocks_.rows.in(row_panel), width = blocks_.columns.in(column_panel);
+        const std::int64_t vectors = quotient(width, kernels.lanes);
+        const TileKernel kernel = kernels.tile(static_cast<int>(height), static_cast<int>(vectors));
+        float* const c = sums + blocks_.columns.first(column_panel) - left_;
+        if (!direct_ || width == vectors * kernels.lanes) {
+            return kernel({rows, columns.first, columns.step, depth, c, sums_step(), adds});
+        }
+        // The vectors reach beyond the columns.
+        alignas(cache_line) float whole[widest_tile];
+        const std::int64_t step = vectors * kernels.lanes;
+        kernel({rows, columns.first, columns.step, depth, whole, step, false});
+        for (std::int64_t r = 0; r < height; ++r) {
+            float* const to = c + r * sums_step();
+            const float* const line = whole + r * step;
+            for (std::int64_t i = 0; i < width; ++i) {
+                to[i] = adds ? to[i] + line[i] : line[i];
+            }
+        }
+    }
+
+    void finish(std::int64_t row_panel, const float* sums) const {
+        for (std::int64_t r = 0; r < blocks_.rows.in(row_panel); ++r, sums += sums_step()) {
+            product_.target.store(sums, place_, blocks_.rows.first(row_panel) + r, left_, width_, scratch_.line);
+        }
+    }
+
+    const Product& product_;
+    const Blocks& blocks_;
+    BlockMemory scratch_;
+    Sizes place_;
+    std::int64_t first_row_panel_;
+    std::int64_t last_row_panel_;
+    std::int64_t first_column_panel_;
+    std::int64_t last_column_panel_;
+    std::int64_t left_;   // the first column
+    std::int64_t width_;  // columns
+    bool direct_;         // whether sums are added up where the result is
+    bool reads_columns_;  // whether columns are read where they are
+};
+
+}  // namespace
+
+std::int64_t ProductSizes::count() const {
+    std::int64_t result = 1;
+    for (int d = 0; d < rank; ++d) {
+        result *= batch[d];
+    }
+    return result;
+}
+
+Division rows_of(const ProductSizes& sizes, const ProductKernels& kernels) {
+    return Division::even(sizes.m, kernels.rows);
+}
+
+Division columns_of(const ProductSizes& sizes, const ProductKernels& kernels) {
+    const std::int64_t vectors = std::min<std::int64_t>(quotient(sizes.n, kernels.lanes), kernels.vectors);
+    return {sizes.n, vectors * kernels.lanes};
+}
+
+std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
+                            const ProductKernels& kernels) {
+    std::size_t most = 0;
+    for (const bool packed_rows : {false, true}) {
+        for (const bool packed_columns : {false, true}) {
+            const Blocks blocks = blocks_of(sizes, packed_rows, packed_columns, kernels, 1);
+            most = std::max(most, BlockMemory(nullptr, blocks, operands, epilogue).bytes);
+        }
+    }
+    return most;
+}
+
+double product_cost(const ProductSizes& sizes) {
+    const double m = static_cast<double>(sizes.m), n = static_cast<double>(sizes.n), k = static_cast<double>(sizes.k);
+    return static_cast<double>(sizes.count()) * (m * n * k / 4 + (m * k + k * n + m * n) * sizeof(float));
+}
+
+void run_product(RunContext& context, const Product& product) {
+    const Blocks blocks = blocks_of(product.sizes, product.a.panels != nullptr, product.b.panels != nullptr,
+                                    *product.kernels, context.workers);
+    const std::int64_t count = product.sizes.count() * blocks.down() * blocks.across();
+    context.parallel(count, product_cost(product.sizes), [&](int worker, Chunks& chunks) {
+        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+            for (std::int64_t i = first; i < last; ++i) {
+                Block(product, blocks, i, context.scratch(worker)).compute();
+            }
+        }
+    });
+}
+
+}  // namespace dmlgraph::cpu

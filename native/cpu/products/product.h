@@ -1,0 +1,56 @@
+// Products of matrices, in blocks that the threads of a run share.
+//
+// A block is some rows and some columns of a product. It is computed depth by depth: the parts of both operands that one
+// depth needs are packed, so that they stay in the second cache, unless they have been packed before all runs; then every
+// panel of rows meets every panel of columns in registers. The last depth is followed by the epilogue, row by row.
+//
+// Each sum is added up in the order of its depths, which follow from the sizes alone: results do not depend on blocks,
+// tiles or the number of threads.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/products/lines.h"
+#include "cpu/products/panels.h"
+#include "cpu/runtime/step.h"
+
+namespace dmlgraph::cpu {
+
+struct ProductSizes {
+    int rank = 0;   // of the batch
+    Sizes batch{};  // its sizes
+    std::int64_t m = 1;
+    std::int64_t n = 1;
+    std::int64_t k = 1;
+
+    std::int64_t count() const;
+};
+
+// An operand: its panels if they have been packed, or else where its numbers come from.
+struct Side {
+    const Panels* panels = nullptr;
+    const PanelSource* source = nullptr;
+    const MatrixPanels* matrix = nullptr;  // the source, if it is matrices
+};
+
+struct Product {
+    ProductSizes sizes;
+    Side a;  // rows
+    Side b;  // columns
+    Target target;
+    const ProductKernels* kernels = nullptr;
+};
+
+// How the operands are divided into panels. Those of columns are padded.
+Division rows_of(const ProductSizes& sizes, const ProductKernels& kernels);
+Division columns_of(const ProductSizes& sizes, const ProductKernels& kernels);
+
+// Scratch memory that each worker needs for a product of at most these sizes.
+std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
+                            const ProductKernels& kernels);
+// The work in the units of `RunContext::parallel`.
+double product_cost(const ProductSizes& sizes);
+
+void run_product(RunContext& context, const Product& product);
+
+}  // namespace dmlgraph::cpu
