@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from dmlgraph.operators.registry import FUNCTIONS
 
 if TYPE_CHECKING:
-    from dmlgraph.document import load as load
     from dmlgraph.document import loads as loads
     from dmlgraph.dxdispatch import load as load_dxdispatch  # noqa: F401 - public
     from dmlgraph.dxdispatch import save as save_dxdispatch  # noqa: F401 - public
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from dmlgraph.errors import DocumentError as DocumentError
     from dmlgraph.errors import GraphError as GraphError
     from dmlgraph.errors import Location as Location
+    from dmlgraph.errors import ModelError as ModelError
     from dmlgraph.errors import NotEnoughMemoryError as NotEnoughMemoryError
     from dmlgraph.errors import OperatorError as OperatorError
     from dmlgraph.errors import Problem as Problem
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dmlgraph.functions import *  # noqa: F403 - its __all__ names them
     from dmlgraph.graph import Graph as Graph
     from dmlgraph.levels import FeatureLevel as FeatureLevel
+    from dmlgraph.loading import load as load
     from dmlgraph.lowering import GraphDesc as GraphDesc
     from dmlgraph.operators import ScaleBias as ScaleBias
     from dmlgraph.scalar import Scalar as Scalar
@@ -49,15 +50,16 @@ if TYPE_CHECKING:
 # The same names for the run, by module: importing them all would take most of a short command's time.  Type checkers,
 # editors and the documentation's tool read nothing but imports.  A test compares the two.
 _NAMES = {
-    "document": "load loads",
+    "document": "loads",
     "dxdispatch": "load_dxdispatch save_dxdispatch",
     "errors": (
-        "BindingError DeviceError DmlGraphError DocumentError GraphError Location NotEnoughMemoryError OperatorError "
-        "Problem ScalarError Severity TensorError"
+        "BindingError DeviceError DmlGraphError DocumentError GraphError Location ModelError NotEnoughMemoryError "
+        "OperatorError Problem ScalarError Severity TensorError"
     ),
     "functions": " ".join(FUNCTIONS),
     "graph": "Graph",
     "levels": "FeatureLevel",
+    "loading": "load",
     "lowering": "GraphDesc",
     "operators": "ScaleBias",
     "scalar": "Scalar",

@@ -45,9 +45,6 @@ def _fill(value: int, **names: str) -> Entry:
     return Entry("fill_value_constant", {"value": value}, **names)
 
 
-_SHAPES = "a tensor keeps its sizes: give inputs and constants those that are needed"
-_ORDER = "gemm transposes with trans_a and trans_b, and an input may have strides"
-
 OPERATORS = (
     # Arithmetic.
     Entry("abs", numpy="absolute fabs", others="magnitude"),
@@ -205,22 +202,22 @@ OPERATORS = (
     _fill(1, numpy="ones", torch="ones"),
     Entry("fill_value_sequence", numpy="arange linspace", torch="arange linspace", onnx="Range", others="iota"),
     Entry("random_generator", numpy="random rand", torch="rand", onnx="RandomUniform"),
+    # Views.
+    Entry("reshape", torch="view", onnx="Reshape", webnn="reshape", others="reinterpret"),
+    Entry("reshape", {"sizes": [-1]}, numpy="ravel", torch="ravel"),
+    Entry("flatten", torch="Flatten", onnx="Flatten"),
+    Entry("transpose", numpy="permute_dims", torch="permute", onnx="Transpose", webnn="transpose"),
+    Entry(
+        "transpose",
+        numpy="swapaxes moveaxis rollaxis matrix_transpose",
+        torch="t swapaxes swapdims moveaxis movedim",
+        others="swap_axes",
+    ),
+    Entry("squeeze", onnx="Squeeze"),
+    Entry("expand_dims", torch="unsqueeze", onnx="Unsqueeze"),
+    Entry("broadcast_to", torch="expand expand_as", onnx="Expand", webnn="expand"),
+    Entry("join", instead="whose inputs get the new dimension by expand_dims", numpy="stack", torch="stack"),
     # DirectML has no operator for these.
-    Entry("", instead=_SHAPES, numpy="reshape ravel", torch="reshape view", onnx="Reshape", webnn="reshape"),
-    Entry("", instead=_SHAPES, numpy="squeeze expand_dims", torch="squeeze unsqueeze", onnx="Squeeze Unsqueeze"),
-    Entry("", instead=_SHAPES, torch="flatten", onnx="Flatten"),
-    Entry(
-        "", instead=_ORDER, numpy="transpose swapaxes moveaxis", torch="permute t", onnx="Transpose", webnn="transpose"
-    ),
-    Entry("join", instead="whose inputs have the new dimension already", numpy="stack", torch="stack"),
-    Entry(
-        "",
-        instead="sizes of element-wise operators are broadcast by themselves",
-        numpy="broadcast_to",
-        torch="expand",
-        onnx="Expand",
-        webnn="expand",
-    ),
     Entry("", instead="write it as a sum of products with gemm, multiply and reduce", numpy="einsum", onnx="Einsum"),
 )
 

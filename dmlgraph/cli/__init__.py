@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Iterator
@@ -32,13 +33,21 @@ COMMANDS = (
     "diff",
     "directml",
     "dxdispatch",
+    "import",
     "lower",
     "new",
+    "onnx",
     "operators",
     "run",
     "schema",
     "show",
+    "test",
 )
+
+
+def _module(command: str) -> str:
+    """The module and function of a command: with a trailing underscore if Python reserves the word."""
+    return f"{command}_" if keyword.iskeyword(command) else command
 
 
 class Commands(click.Group):
@@ -50,7 +59,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(importlib.import_module(f"{__name__}.{_module(cmd_name)}"), _module(cmd_name))
         return command
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:

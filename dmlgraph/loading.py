@@ -1,0 +1,52 @@
+"""Loads what holds a graph: a graph file, or an ONNX model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dmlgraph.errors import DocumentError, Location, Problem
+
+if TYPE_CHECKING:
+    from dmlgraph.graph import Graph
+    from dmlgraph.levels import FeatureLevel
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    dims: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
+    target: str | FeatureLevel | None = None,
+    convert: Mapping[str, str] | None = None,
+) -> Graph:
+    """The graph in a YAML file or, if the name ends in `.onnx`, of an ONNX model.
+
+    Args:
+        path: the file; the files it names are in its folder.
+        dims: for a graph file, values that replace those of its dims; for a model, the sizes of its symbolic dims.
+        values: for a model: inputs that are known now, by name.
+        target: for a model: the feature level of the graph.
+        convert: for a model: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
+
+    Raises:
+        DocumentError: every problem of a graph file, each with its line and column.
+        ModelError: every problem of a model.
+    """
+    from dmlgraph import onnx
+
+    if onnx.is_model(path):
+        return onnx.load(path, dims=dims, values=values, target=target, convert=convert)
+    place = Location(os.fspath(path), 1, 1)
+    given = {"values": values, "target": target, "convert": convert}
+    problems = [
+        Problem("is for ONNX models; a graph file says this itself", code="unknown-field", field=key, location=place)
+        for key, value in given.items()
+        if value is not None
+    ]
+    if problems:
+        raise DocumentError(problems)
+    from dmlgraph import document
+
+    return document.load(path, dims=dims)

@@ -1,0 +1,69 @@
+"""ONNX models: imports them as graphs.  Needs the extra `onnx`: `pip install "dmlgraph[onnx]"`.
+
+    graph = dg.load("model.onnx", dims={"batch": 1}, values={"sr": 16000})
+
+Its other modules import the packages `onnx` and `onnx_ir`; nothing outside does.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dmlgraph.errors import Location, ModelError, Within
+
+if TYPE_CHECKING:
+    from dmlgraph.graph import Graph
+    from dmlgraph.levels import FeatureLevel
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a path names an ONNX model: by its suffix."""
+    return pathlib.PurePath(path).suffix.lower() == ".onnx"
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    dims: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
+    target: str | FeatureLevel | None = None,
+    convert: Mapping[str, str] | None = None,
+) -> Graph:
+    """The graph of an ONNX model.
+
+    Args:
+        path: the file; its external data is in its folder.
+        dims: the sizes of the model's symbolic dims; `x[0]` is the first dim of input `x`, where it has no name.
+        values: inputs that are known now, by name; they are no inputs of the graph.
+        target: the feature level of the graph.
+        convert: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
+
+    Raises:
+        ModelError: the file is not a model, or the nodes that cannot be imported, all of them.
+    """
+    from dmlgraph.memory import enough_memory
+
+    need()
+    from dmlgraph.onnx.importer import Importer
+    from dmlgraph.onnx.model import read
+
+    start = Location(os.fspath(path), 1, 1)
+    with Within(place=lambda problem: problem.at(location=start)), enough_memory(f"read '{path}'"):
+        model = read(path)
+        return Importer(model, dims=dims or {}, values=values or {}, target=target, convert=convert).read()
+
+
+def need() -> None:
+    """Raises ModelError where the packages of the extra are missing."""
+    try:
+        import onnx  # noqa: F401
+        import onnx_ir  # noqa: F401
+    except ImportError as error:
+        raise ModelError(
+            f"reading ONNX models needs the package '{error.name}'",
+            code="extra",
+            hint='pip install "dmlgraph[onnx]"',
+        ) from None

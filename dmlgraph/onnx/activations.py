@@ -1,0 +1,76 @@
+"""Activations and softmaxes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dmlgraph.onnx.node import Node, Result
+from dmlgraph.onnx.refusals import ByDefinition
+from dmlgraph.onnx.table import imports
+
+# ONNX's name → the function of dmlgraph, and its fields: the name of the attribute, its default.
+_ACTIVATIONS: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
+    "Celu": ("activation_celu", {"alpha": ("alpha", 1.0)}),
+    "Elu": ("activation_elu", {"alpha": ("alpha", 1.0)}),
+    "HardSigmoid": ("activation_hard_sigmoid", {"alpha": ("alpha", 0.2), "beta": ("beta", 0.5)}),
+    "LeakyRelu": ("activation_leaky_relu", {"alpha": ("alpha", 0.01)}),
+    "Relu": ("activation_relu", {}),
+    "Selu": (
+        "activation_scaled_elu",
+        {"alpha": ("alpha", 1.67326319217681884765625), "gamma": ("gamma", 1.05070102214813232421875)},
+    ),
+    "Shrink": ("activation_shrink", {"bias": ("bias", 0.0), "threshold": ("lambd", 0.5)}),
+    "Sigmoid": ("activation_sigmoid", {}),
+    "Softplus": ("activation_softplus", {}),
+    "Softsign": ("activation_softsign", {}),
+    "Swish": ("activation_swish", {"sigmoid_input_scale": ("alpha", 1.0)}),
+    "ThresholdedRelu": ("activation_thresholded_relu", {"alpha": ("alpha", 1.0)}),
+}
+_SINCE = {"Celu": 12, "Shrink": 9, "Swish": 24, "ThresholdedRelu": 10}
+_ALONG = {"Softmax": "activation_softmax1", "LogSoftmax": "activation_log_softmax1", "Hardmax": "activation_hardmax1"}
+
+
+def _activation(node: Node) -> Result:
+    function, names = _ACTIVATIONS[node.operator]
+    fields: dict[str, Any] = {field: node.attribute(name, default) for field, (name, default) in names.items()}
+    return node.tensor(getattr(node.dml, function)(node[0], **fields), node[0].shape)
+
+
+for _name, (_function, _) in _ACTIVATIONS.items():
+    imports(_name, how=_function, since=_SINCE.get(_name, 7))(_activation)
+
+
+@imports("HardSwish", since=14, how="activation_hard_swish")
+def _hard_swish(node: Node) -> Result:
+    return node.tensor(node.dml.activation_hard_swish(node[0], alpha=1 / 6, beta=0.5), node[0].shape)
+
+
+@imports("Gelu", since=20, how="activation_gelu; the approximation: ONNX's definition")
+def _gelu(node: Node) -> Result:
+    if node.attribute("approximate", "none") != "none":
+        raise ByDefinition
+    return node.tensor(node.dml.activation_gelu(node[0]), node[0].shape)
+
+
+@imports("PRelu", how="activation_parameterized_relu")
+def _prelu(node: Node) -> Result:
+    slope = node.dml.expanded(node[1], node[0].sizes)
+    return node.tensor(node.dml.activation_parameterized_relu(node[0], slope), node[0].shape)
+
+
+def _along_axis(node: Node) -> Result:
+    return _softmax(node, [node.axis(-1)] if node[0].rank else [0])
+
+
+def _along_the_rest(node: Node) -> Result:
+    """Before opset 13 the input was taken as a matrix: the dimensions from the axis on count as one."""
+    return _softmax(node, list(range(node.axis(1), node[0].rank)))
+
+
+def _softmax(node: Node, axes: list[int]) -> Result:
+    return node.tensor(getattr(node.dml, _ALONG[node.operator])(node[0], axes=axes), node[0].shape)
+
+
+for _name, _function in _ALONG.items():
+    imports(_name, how=_function, until=12)(_along_the_rest)
+    imports(_name, how=_function, since=13)(_along_axis)

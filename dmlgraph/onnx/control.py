@@ -1,0 +1,118 @@
+"""Conditions and loops: what is known when the model is imported decides them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlgraph.onnx.node import Node, Result
+from dmlgraph.onnx.refusals import Refusal, give_values
+from dmlgraph.onnx.shapes import sliced
+from dmlgraph.onnx.table import imports
+from dmlgraph.onnx.tensors import Tensor
+
+MOST_STEPS = 1000  # of a loop
+
+
+@imports("If", how="known conditions: the branch; others: both branches, if_")
+def _if(node: Node) -> Result:
+    condition = node[0]
+    branches = node.required("then_branch"), node.required("else_branch")
+    if condition.known is not None:
+        return node.run(branches[0 if node.scalar(0) else 1])
+    both = [node.run(branch) for branch in branches]
+    chosen = []
+    for then, other in zip(*both, strict=True):
+        if then.shape != other.shape or then.dtype != other.dtype:
+            message = "the branches give tensors of different shapes, and the condition is not known"
+            raise Refusal(message, code="unknown-value", got=[list(then.shape), list(other.shape)])
+        one = node.dml.reshaped(condition, (1,) * len(then.sizes))
+        chosen.append(Tensor(then.dtype, then.shape, made=node.dml.if_(one, then, other)))
+    return chosen
+
+
+@imports("Loop", how="known counts: the steps one after another")
+def _loop(node: Node) -> Result:
+    body = node.required("body")
+    count = None if node.get(0) is None else int(node.scalar(0))
+    condition = node.get(1)
+    carried = node.inputs[2:]
+    stacked: list[list[Tensor]] = [[] for _ in range(len(node.outputs) - len(carried))]
+    state = [each for each in carried if each is not None]
+    step = 0
+    while (count is None or step < count) and (condition is None or _is_true(condition)):
+        if step == MOST_STEPS:
+            raise Refusal("the loop has too many steps", code="too-large", allowed=f"{MOST_STEPS} steps")
+        first = Tensor.of(np.bool_(True)) if condition is None else condition
+        results = node.run(body, [Tensor.of(np.int64(step)), first, *state])
+        condition = None if node.get(1) is None and results[0].known is None else results[0]
+        state, scanned = results[1 : 1 + len(state)], results[1 + len(state) :]
+        for each, whole in zip(scanned, stacked, strict=True):
+            whole.append(each)
+        step += 1
+    return [*state, *(joined(node, each) for each in stacked)]
+
+
+def _is_true(condition: Tensor) -> bool:
+    if condition.known is None:
+        raise Refusal(
+            "the number of steps is known only when the model runs",
+            code="unknown-value",
+            hint=give_values(condition.depends),
+        )
+    return bool(condition.known.reshape(()).item())
+
+
+def joined(node: Node, parts: list[Tensor], axis: int = 0) -> Tensor:
+    """Tensors of one shape, stacked along a new axis."""
+    if not parts:
+        raise Refusal("a tensor without elements has no counterpart", code="empty-tensor")
+    if all(each.known is not None for each in parts):
+        return Tensor.of(np.stack([each.known for each in parts if each.known is not None], axis))
+    shape = parts[0].shape
+    new = (*shape[:axis], 1, *shape[axis:])
+    values = [node.dml.reshaped(each, new) for each in parts]
+    made = values[0] if len(values) == 1 else node.dml.join(values, axis=axis)
+    return Tensor(parts[0].dtype, (*shape[:axis], len(parts), *shape[axis:]), made=made)
+
+
+@imports("Scan", since=9, how="the steps one after another")
+def _scan(node: Node) -> Result:
+    body, count = node.required("body"), node.required("num_scan_inputs")
+    states = len(node.given) - count
+    axes = node.attribute("scan_input_axes") or [0] * count
+    backward = node.attribute("scan_input_directions") or [0] * count
+    outputs = len(node.outputs) - states
+    axes_out = node.attribute("scan_output_axes") or [0] * outputs
+    backward_out = node.attribute("scan_output_directions") or [0] * outputs
+    state, inputs = node.given[:states], node.given[states:]
+    steps = inputs[0].shape[axes[0]]
+    if steps > MOST_STEPS:
+        raise Refusal("the loop has too many steps", code="too-large", allowed=f"{MOST_STEPS} steps")
+    stacked: list[list[Tensor]] = [[] for _ in range(outputs)]
+    for step in range(steps):
+        parts = [
+            _part(node, each, axis, steps - 1 - step if back else step)
+            for each, axis, back in zip(inputs, axes, backward, strict=True)
+        ]
+        results = node.run(body, [*state, *parts])
+        state = results[:states]
+        for each, whole in zip(results[states:], stacked, strict=True):
+            whole.append(each)
+    return [
+        *state,
+        *(
+            joined(node, each[::-1] if back else each, axis % (each[0].rank + 1))
+            for each, axis, back in zip(stacked, axes_out, backward_out, strict=True)
+        ),
+    ]
+
+
+def _part(node: Node, x: Tensor, axis: int, index: int) -> Tensor:
+    """x at an index of an axis."""
+    axis %= x.rank
+    shape = [size for each, size in enumerate(x.shape) if each != axis]
+    if x.known is not None:
+        return Tensor.of(x.known.take(index, axis))
+    places = [slice(index, index + 1) if each == axis else slice(None) for each in range(x.rank)]
+    part = sliced(node.dml, x, places)
+    return Tensor(x.dtype, tuple(shape), made=node.dml.reshaped(part, tuple(shape) or (1,)))

@@ -1,0 +1,91 @@
+"""Nodes whose results are known: they are computed on the host, by ONNX's own reference implementation."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.tensors import Array
+
+MOST_ELEMENTS = 1 << 20  # of a result that is computed on the host
+
+
+def _broadcast(inputs: Sequence[Array | None]) -> int:
+    try:
+        return math.prod(np.broadcast_shapes(*(each.shape for each in inputs if each is not None)))
+    except ValueError:
+        return 0  # the evaluation says what is wrong
+
+
+def _sum(inputs: Sequence[Array | None]) -> int:
+    return sum(each.size for each in inputs if each is not None)
+
+
+def _product(inputs: Sequence[Array | None]) -> int:
+    return math.prod(max(each.size, 1) for each in inputs if each is not None)
+
+
+# A bound for the number of elements of a result, by operator.  Operators that are not here become nodes.
+_BROADCAST = (
+    "Abs Add And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Clip Cos Div Equal Exp Floor Greater "
+    "GreaterOrEqual IsInf IsNaN Less LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu Round "
+    "Sigmoid Sign Sin Sqrt Sub Sum Tanh Where Xor"
+)
+_SHORTER = (
+    "ArgMax ArgMin Cast CastLike Compress Concat CumSum Flatten Identity NonZero ReduceL1 ReduceL2 ReduceMax "
+    "ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Reshape ScatterElements ScatterND Slice Split Squeeze "
+    "Transpose Trilu Unique Unsqueeze"
+)
+_GATHERED = "Gather GatherElements GatherND"
+_BOUNDS: dict[str, Callable[[Sequence[Array | None]], int]] = {
+    **dict.fromkeys(_BROADCAST.split(), _broadcast),
+    **dict.fromkeys(_SHORTER.split(), _sum),
+    **dict.fromkeys(_GATHERED.split(), _product),
+}
+# Weights are given another form on the host whatever their size: nothing is copied, or the copy replaces them.
+_FORMS = frozenset(
+    ["Cast", "CastLike", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
+)
+
+
+def can_fold(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bool:
+    """Whether a node with known inputs is computed on the host."""
+    if node.domain or not inputs:
+        return False
+    if node.op_type in _FORMS:
+        return True
+    bound = _BOUNDS.get(node.op_type)
+    return bound is not None and _sum(inputs) <= MOST_ELEMENTS and bound(inputs) <= MOST_ELEMENTS
+
+
+def evaluate(node: onnx.NodeProto, opset: int, inputs: Sequence[Array | None]) -> list[Array]:
+    """The outputs of a node with known inputs.
+
+    Raises:
+        Refusal: the node is wrong.
+    """
+    feeds = {name: each for name, each in zip(node.input, inputs, strict=True) if each is not None}
+    function = onnx.helper.make_function(
+        "dmlgraph", "folded", list(feeds), [name for name in node.output if name], [node], [_opset(opset)]
+    )
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            made = ReferenceEvaluator(function).run(None, feeds, attributes={})
+    except MemoryError:
+        raise
+    except Exception as error:  # NumPy's and ONNX's, of many kinds
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise Refusal(f"cannot be computed: {lines[0]}", code="evaluation") from None
+    results = iter(np.asarray(each) for each in made)
+    return [next(results) if name else np.empty(0) for name in node.output]
+
+
+def _opset(version: int) -> onnx.OperatorSetIdProto:
+    return onnx.helper.make_opsetid("", version)

@@ -1,0 +1,135 @@
+"""Reads model files into `onnx_ir`, with its passes; external data must be in the model's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pathlib
+from collections.abc import Iterator
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes import common
+
+from dmlgraph.document.arrays import find_file
+from dmlgraph.errors import Gathered, GraphError, ModelError, Within, shorten
+from dmlgraph.onnx.table import OLDEST
+from dmlgraph.plain_files import read_file, reason
+
+NEWEST_OPSET: int = onnx.defs.onnx_opset_version()
+
+
+def read(path: str | os.PathLike[str]) -> ir.Model:
+    """The model in a file, in execution order, without equal and unused nodes.
+
+    Raises:
+        ModelError: it cannot be read, is damaged, or has data outside its folder.
+    """
+    path = pathlib.Path(path)
+    try:
+        data = read_file(path)
+    except OSError as error:
+        raise ModelError(f"cannot read the file: {reason(error)}", code="unreadable") from None
+    return parse(data, path.parent)
+
+
+def parse(data: bytes, folder: pathlib.Path | None) -> ir.Model:
+    """The model in bytes; `folder` holds its external data.
+
+    Raises:
+        ModelError: it is damaged, or has data outside its folder.
+    """
+    if not data:
+        raise ModelError("the file is empty", code="empty-file")
+    try:
+        with _quiet():
+            model = ir.from_proto(onnx.ModelProto.FromString(data))
+    except MemoryError:
+        raise
+    except Exception as error:  # protobuf and onnx-ir raise many kinds of errors for a damaged model
+        raise _damaged(error) from None
+    return prepare(model, folder)
+
+
+def prepare(model: ir.Model, folder: pathlib.Path | None) -> ir.Model:
+    """Checks the model's external data and opset, and applies onnx-ir's passes."""
+    opset = model.opset_imports.get("", NEWEST_OPSET)
+    if not OLDEST <= opset <= NEWEST_OPSET:
+        raise ModelError(
+            "this opset is not read",
+            code="opset",
+            got=opset,
+            allowed=f"{OLDEST} to {NEWEST_OPSET}",
+            hint="onnx.version_converter.convert_version(model, target) converts a model",
+        )
+    _confine(model, folder)
+    try:
+        passes = ir.passes.Sequential(
+            common.TopologicalSortPass(),
+            common.RemoveUnusedNodesPass(),
+            common.CommonSubexpressionEliminationPass(),
+        )
+        return passes(model).model
+    except MemoryError:
+        raise
+    except Exception as error:  # of onnx-ir, for a damaged model: cycles above all
+        raise _damaged(error.__cause__ or error) from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without onnx-ir's warnings of what is then refused with a message of ours."""
+    logger = logging.getLogger("onnx_ir")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _damaged(error: BaseException) -> ModelError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return ModelError(f"is not an ONNX model, or is damaged: {shorten(lines[0])}", code="model")
+
+
+def _confine(model: ir.Model, folder: pathlib.Path | None) -> None:
+    """Makes the paths of external data absolute.
+
+    Raises:
+        ModelError: data lies outside the folder, or its file is missing or too short.
+    """
+    found = Gathered()
+    for name, tensor in _tensors(model):
+        if isinstance(tensor, ir.ExternalTensor):
+            with found, Within(name, kind=ModelError):
+                path = find_file(os.fspath(tensor.location), folder)
+                end = (tensor.offset or 0) + (tensor.nbytes if tensor.length is None else tensor.length)
+                if (tensor.offset or 0) < 0 or end > path.stat().st_size or (tensor.length or 0) < 0:
+                    raise GraphError(
+                        "the file is too short for the tensor",
+                        code="model",
+                        field="file",
+                        got=path.stat().st_size,
+                        allowed=f"at least {end} bytes",
+                    )
+                tensor.base_dir = os.fspath((folder or path.parent).resolve())
+    found.settle(ModelError)
+
+
+def _tensors(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
+    """The tensors of initializers and attributes, with a name for each."""
+    graphs = [model.graph, *model.graph.subgraphs()]
+    for graph in graphs:
+        for value in graph.initializers.values():
+            if value.const_value is not None:
+                yield value.name or "", value.const_value
+    bodies: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for body in bodies:
+        for node in body.all_nodes():
+            for attribute in node.attributes.values():
+                if attribute.type is ir.AttributeType.TENSOR and attribute.value is not None:
+                    yield node.name or "", attribute.value
+                elif attribute.type is ir.AttributeType.TENSORS:
+                    yield from ((node.name or "", each) for each in attribute.value or ())

@@ -1,0 +1,127 @@
+"""Normalizations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dmlgraph.onnx.node import Node, Result, at_axis
+from dmlgraph.onnx.refusals import ByDefinition, Refusal
+from dmlgraph.onnx.table import imports
+from dmlgraph.onnx.tensors import Tensor
+from dmlgraph.value import Value
+
+LEAST = 1.1754943508222875e-38  # of float32: zeros stay zeros, and nothing else changes
+
+
+def _per_channel(node: Node, tensor: Tensor, rank: int) -> Value:
+    """{C} as {1, C, 1, …}."""
+    return node.dml.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)) if rank > 1 else (tensor.count,))
+
+
+@imports("BatchNormalization", how="batch_normalization; in training batch_normalization_training")
+def _batch(node: Node) -> Result:
+    x, epsilon = node[0], node.attribute("epsilon", 1e-5)
+    if not node.attribute("spatial", 1):
+        raise node.refuse("spatial", "1")
+    scale, bias, mean, variance = (_per_channel(node, node[index], x.rank) for index in range(1, 5))
+    if node.opset >= 14 and node.attribute("training_mode", 0):
+        return _batch_training(node, scale, bias, mean, variance)
+    if node.opset < 14 and any(node.outputs[1:]):
+        raise Refusal("the mean and variance of training are not read in this opset", field="outputs")
+    whole = [node.dml.converted(each, node.dml.value(x).dtype) for each in (mean, variance, scale, bias)]
+    made = node.dml.batch_normalization(x, *whole, spatial=True, epsilon=epsilon)
+    return node.tensor(made, x.shape)
+
+
+def _batch_training(node: Node, scale: Value, bias: Value, mean: Value, variance: Value) -> Result:
+    """Also the running mean and variance: momentum · the old one + (1 − momentum) · the batch's."""
+    x, momentum = node[0], node.attribute("momentum", 0.9)
+    made = node.dml.batch_normalization_training(x, scale, bias, epsilon=node.attribute("epsilon", 1e-5))
+
+    def running(old: Value, new: Value) -> Tensor:
+        kept = node.dml.multiply(old, momentum)
+        return node.tensor(node.dml.add(kept, node.dml.multiply(new, 1 - momentum)), node[3].shape)
+
+    return [made.output, running(mean, made.output_mean), running(variance, made.output_variance)]
+
+
+@imports("InstanceNormalization", how="mean_variance_normalization1")
+def _instance(node: Node) -> Result:
+    x = node[0]
+    scale, bias = (_per_channel(node, node[index], x.rank) for index in (1, 2))
+    return _normalized(node, x, list(range(2, x.rank)), scale, bias, node.attribute("epsilon", 1e-5))
+
+
+def _normalized(node: Node, x: Tensor, axes: list[int], scale: Any, bias: Any, epsilon: float) -> Tensor:
+    scale, bias = (each if each is None else node.dml.expanded(each, x.sizes) for each in (scale, bias))
+    if scale is None and bias is not None:
+        raise Refusal("a bias needs a scale", code="missing", field="scale")
+    if bias is None and scale is not None:
+        made = node.dml.mean_variance_normalization1(x, axes=axes, normalize_variance=True, epsilon=epsilon)
+        return node.tensor(node.dml.multiply(made, scale), x.shape)
+    made = node.dml.mean_variance_normalization1(x, scale, bias, axes=axes, normalize_variance=True, epsilon=epsilon)
+    return node.tensor(made, x.shape)
+
+
+@imports("LayerNormalization", since=17, how="mean_variance_normalization1; with its mean: ONNX's definition")
+def _layer(node: Node) -> Result:
+    x = node[0]
+    if node.wants(1) or node.wants(2):
+        raise ByDefinition
+    axes = list(range(node.axis(-1), x.rank))
+    return _normalized(node, x, axes, node.get(1), node.get(2), node.attribute("epsilon", 1e-5))
+
+
+@imports("RMSNormalization", since=23, how="mean_variance_normalization2, multiply")
+def _root_mean_square(node: Node) -> Result:
+    x = node[0]
+    axes = list(range(node.axis(-1), x.rank))
+    made = node.dml.mean_variance_normalization2(
+        x, axes=axes, use_mean=False, use_variance=True, epsilon=node.attribute("epsilon", 1e-5)
+    )
+    return node.tensor(node.dml.multiply(made, node[1]), x.shape)
+
+
+@imports("GroupNormalization", since=18, how="mean_variance_normalization1, multiply, add, views")
+def _group(node: Node) -> Result:
+    x, groups = node[0], node.required("num_groups")
+    if groups < 1 or x.shape[1] % groups:
+        raise Refusal("the channels must be a multiple of the groups", code="sizes", field="num_groups", got=groups)
+    grouped = (x.shape[0], groups, x.count // (x.shape[0] * groups))
+    made = node.dml.mean_variance_normalization1(
+        node.dml.reshaped(x, grouped), axes=[2], normalize_variance=True, epsilon=node.attribute("epsilon", 1e-5)
+    )
+    if node[1].count == groups and groups != x.shape[1]:  # opset 18: a scale for each group
+        scale, bias = (node.dml.reshaped(node[index], (1, groups, 1)) for index in (1, 2))
+        return node.tensor(node.dml.add(node.dml.multiply(made, scale), bias), x.shape)
+    scale, bias = (_per_channel(node, node[index], x.rank) for index in (1, 2))
+    return node.tensor(node.dml.add(node.dml.multiply(node.dml.reshaped(made, x.shape), scale), bias))
+
+
+@imports("LRN", how="local_response_normalization")
+def _local_response(node: Node) -> Result:
+    x = node[0]
+    sizes = (*x.shape[:2], 1, math.prod(x.shape[2:])) if x.rank != 4 else x.shape
+    made = node.dml.local_response_normalization(
+        node.dml.reshaped(x, sizes),
+        cross_channel=True,
+        local_size=node.required("size"),
+        alpha=node.attribute("alpha", 1e-4),
+        beta=node.attribute("beta", 0.75),
+        bias=node.attribute("bias", 1.0),
+    )
+    return node.tensor(made, x.shape)
+
+
+@imports("LpNormalization", how="lp_normalization")
+def _lp(node: Node) -> Result:
+    made = node.dml.lp_normalization(node[0], axis=node.axis(-1), epsilon=LEAST, p=node.attribute("p", 2))
+    return node.tensor(made, node[0].shape)
+
+
+@imports("MeanVarianceNormalization", since=9, how="mean_variance_normalization1")
+def _mean_variance(node: Node) -> Result:
+    x = node[0]
+    axes = sorted(at_axis(axis, x.rank) for axis in node.attribute("axes", [0, 2, 3]))
+    return node.tensor(node.dml.mean_variance_normalization1(x, axes=axes, normalize_variance=True, epsilon=1e-9))

@@ -1,0 +1,157 @@
+"""Quantization, and operators on quantized tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from dmlgraph.onnx.matrix import as_matrices, product_shape
+from dmlgraph.onnx.node import Node, Result, at_axis
+from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.table import imports
+from dmlgraph.onnx.tensors import Tensor, parse_dtype, stored
+from dmlgraph.onnx.windows import Window
+from dmlgraph.value import Value
+
+
+def _spread(node: Node, tensor: Tensor | None, x: Tensor) -> Value | None:
+    """A scale or zero point with sizes that broadcast to the input: one for all, or one for each index of the axis."""
+    if tensor is None:
+        return None
+    if node.attribute("block_size", 0):
+        raise node.refuse("block_size", "0")
+    if tensor.count == 1:
+        return node.dml.reshaped(tensor, (1,) * len(x.sizes))
+    if tensor.rank != 1:
+        raise Refusal("must be one number, or one for each index of the axis", code="sizes", got=list(tensor.shape))
+    axis = at_axis(node.attribute("axis", 1), x.rank)
+    return node.dml.reshaped(tensor, [tensor.count if each == axis else 1 for each in range(x.rank)])
+
+
+@imports("QuantizeLinear", since=10, how="quantize_linear; 4 bits: quantize")
+def _quantize(node: Node) -> Result:
+    x, zero = node[0], node.get(2)
+    to = node.attribute("output_dtype", 0)
+    dtype = zero.dtype if zero is not None else parse_dtype(ir.DataType(to or 2).name.lower())
+    scale, point = _spread(node, node[1], x), _spread(node, zero, x)
+    if stored(dtype).bits == 4:
+        quantizations = [scale] if point is None else [scale, point]
+        kind = "scale" if point is None else "scale_zero_point"
+        made = node.dml.quantize(x, quantizations, dtype=stored(dtype), quantization_type=kind)
+    else:
+        made = node.dml.quantize_linear(x, scale, point, dtype=stored(dtype))
+    return Tensor(dtype, x.shape, made=node.dml.reshaped(made, x.sizes))
+
+
+@imports("DequantizeLinear", since=10, how="dequantize_linear; 4 bits: dequantize")
+def _dequantize(node: Node) -> Result:
+    x = node[0]
+    scale, point = _spread(node, node[1], x), _spread(node, node.get(2), x)
+    if stored(x.dtype).bits == 4:
+        quantizations = [scale] if point is None else [scale, point]
+        made = node.dml.dequantize(x, quantizations, quantization_type="scale" if point is None else "scale_zero_point")
+    else:
+        made = node.dml.dequantize_linear(x, scale, point)
+    return Tensor(node[1].dtype, x.shape, made=node.dml.reshaped(made, x.sizes))
+
+
+@imports("DynamicQuantizeLinear", since=11, how="dynamic_quantize_linear")
+def _dynamic(node: Node) -> Result:
+    x = node[0]
+    made = node.dml.dynamic_quantize_linear(x, dtype="uint8")
+    scalars = (node.tensor(each, ()) for each in (made.output_scale, made.output_zero_point))
+    return [node.tensor(made.output, x.shape), *scalars]
+
+
+def _per_matrix(node: Node, tensor: Tensor | None, rank: int, *, rows: bool) -> Value | None:
+    """A scale or zero point of a matrix: one number, or one for each row of A or column of B."""
+    if tensor is None:
+        return None
+    if tensor.count == 1:
+        return node.dml.reshaped(tensor, (1,) * rank)
+    sizes = (tensor.count, 1) if rows and tensor.rank == 1 else tensor.shape
+    return node.dml.reshaped(tensor, (1,) * (rank - len(sizes)) + tuple(sizes))
+
+
+@imports("MatMulInteger", since=10, how="matrix_multiply_integer, views")
+def _matmul_integer(node: Node) -> Result:
+    a, b = as_matrices(node.dml, node[0], node[1])
+    rank = len(a.sizes)
+    made = node.dml.matrix_multiply_integer(
+        a,
+        _per_matrix(node, node.get(2), rank, rows=True),
+        b,
+        _per_matrix(node, node.get(3), rank, rows=False),
+    )
+    return node.tensor(made, product_shape(node[0].shape, node[1].shape))
+
+
+@imports("QLinearMatMul", since=10, how="quantized_linear_matrix_multiply, views")
+def _qlinear_matmul(node: Node) -> Result:
+    a, b = as_matrices(node.dml, node[0], node[3])
+    rank = len(a.sizes)
+
+    def of(index: int, rows: bool) -> Value | None:
+        tensor = node[index]
+        if tensor.dtype == np.float16:
+            tensor = node.tensor(node.dml.converted(tensor, "float32"), tensor.shape)
+        return _per_matrix(node, tensor, rank, rows=rows)
+
+    made = node.dml.quantized_linear_matrix_multiply(
+        a,
+        of(1, True),
+        of(2, True),
+        b,
+        of(4, False),
+        of(5, False),
+        of(6, True),
+        of(7, True),
+        dtype=stored(node[7].dtype),
+    )
+    return node.tensor(made, product_shape(node[0].shape, node[3].shape))
+
+
+def _channels(node: Node, tensor: Tensor | None, rank: int) -> Value | None:
+    """{C} as {1, C, 1, …}; one number as {1, 1, 1, …}."""
+    return None if tensor is None else node.dml.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)))
+
+
+def _convolved(node: Node, x: Tensor, w: Tensor) -> dict[str, Any]:
+    window = Window.of(node, x.shape[2:], node.ints("kernel_shape", default=w.shape[2:]) or [])
+    return {"group_count": node.attribute("group", 1), **window.fields()}
+
+
+@imports("ConvInteger", since=10, how="convolution_integer")
+def _conv_integer(node: Node) -> Result:
+    x, w = node[0], node[1]
+    return node.tensor(
+        node.dml.convolution_integer(
+            x,
+            _channels(node, node.get(2), x.rank),
+            w,
+            _channels(node, node.get(3), x.rank),
+            **_convolved(node, x, w),
+        )
+    )
+
+
+@imports("QLinearConv", since=10, how="quantized_linear_convolution")
+def _qlinear_conv(node: Node) -> Result:
+    x, w = node[0], node[3]
+    scalars = [_channels(node, node[index], x.rank) for index in (1, 2, 4, 5, 6, 7)]
+    return node.tensor(
+        node.dml.quantized_linear_convolution(
+            x,
+            scalars[0],
+            scalars[1],
+            w,
+            scalars[2],
+            scalars[3],
+            _channels(node, node.get(8), x.rank),
+            scalars[4],
+            scalars[5],
+            **_convolved(node, x, w),
+        )
+    )

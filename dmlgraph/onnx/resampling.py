@@ -1,0 +1,155 @@
+"""Resize and Upsample."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx
+
+from dmlgraph.onnx.folding import evaluate
+from dmlgraph.onnx.node import Node, Result, at_axis
+from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.table import imports
+from dmlgraph.onnx.tensors import Array, Tensor
+
+MOST_NUMBERS = 1 << 24  # of a matrix
+Offsets = tuple[float, float, float]  # scale, input pixel offset, output pixel offset
+
+
+@imports("Upsample", until=9, how="resample2")
+def _upsample(node: Node) -> Result:
+    scales = node.attribute("scales") or [float(each) for each in node.known(1)]
+    sizes = [math.floor(size * scale) for size, scale in zip(node[0].shape, scales, strict=True)]
+    return _resampled(node, sizes, scales, "asymmetric", "floor")
+
+
+@imports("Resize", since=10, until=10, how="resample2")
+def _resize_10(node: Node) -> Result:
+    scales = [float(each) for each in node.known(1)]
+    sizes = [math.floor(size * scale) for size, scale in zip(node[0].shape, scales, strict=True)]
+    return _resampled(node, sizes, scales, "asymmetric", "floor")
+
+
+@imports("Resize", since=11, how="resample2; cubic, antialiased, cropped: gemm with constants")
+def _resize(node: Node) -> Result:
+    x = node[0]
+    axes = [at_axis(axis, x.rank) for axis in node.ints("axes", default=range(x.rank)) or []]
+    wanted = node.ints("sizes", 3)
+    sizes, scales = list(x.shape), [1.0] * x.rank
+    if wanted:
+        policy = str(node.attribute("keep_aspect_ratio_policy", "stretch"))
+        ratios = [size / x.shape[axis] for size, axis in zip(wanted, axes, strict=True)]
+        if policy != "stretch":
+            same = min(ratios) if policy == "not_larger" else max(ratios)
+            ratios = [same] * len(axes)
+            wanted = [math.floor(same * x.shape[axis] + 0.5) for axis in axes]
+        given = list(zip(axes, wanted, ratios, strict=True))
+    else:
+        factors = [float(each) for each in node.known(2)]
+        given = [(axis, math.floor(x.shape[axis] * each), each) for axis, each in zip(axes, factors, strict=True)]
+    for axis, size, scale in given:
+        sizes[axis], scales[axis] = size, scale
+    coordinates = str(node.attribute("coordinate_transformation_mode", "half_pixel"))
+    nearest = str(node.attribute("nearest_mode", "round_prefer_floor"))
+    return _resampled(node, sizes, scales, coordinates, nearest)
+
+
+def _resampled(node: Node, sizes: list[int], scales: list[float], coordinates: str, nearest: str) -> Result:
+    x, mode = node[0], str(node.attribute("mode", "nearest"))
+    if 0 in sizes:
+        raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=sizes)
+    if mode == "cubic" or node.attribute("antialias", 0) or coordinates == "tf_crop_and_resize":
+        return _by_matrices(node, sizes)
+    if mode not in ("nearest", "linear"):
+        raise node.refuse("mode", "nearest, linear, cubic", mode)
+    places = [
+        _place(node, coordinates, size, count, scale) for size, count, scale in zip(x.shape, sizes, scales, strict=True)
+    ]
+    direction, shift = "increasing", 0.0
+    if mode == "nearest":
+        modes = {
+            "round_prefer_floor": ("increasing", 0.5),  # ceil(c - 0.5)
+            "round_prefer_ceil": ("decreasing", -0.5),  # floor(c + 0.5)
+            "ceil": ("increasing", 0.0),
+            "floor": ("decreasing", 0.0),
+        }
+        if nearest not in modes:
+            raise node.refuse("nearest_mode", ", ".join(modes), nearest)
+        direction, shift = modes[nearest]
+    fields = {
+        "sizes": sizes,
+        "interpolation_mode": "nearest_neighbor" if mode == "nearest" else "linear",
+        "rounding_direction": direction,
+        "scales": [scale for scale, _, _ in places],
+        "input_pixel_offsets": [offset + shift for _, offset, _ in places],
+        "output_pixel_offsets": [offset for _, _, offset in places],
+    }
+    return node.tensor(node.dml.resample2(x, **fields), sizes)
+
+
+def _by_matrices(node: Node, sizes: list[int]) -> Result:
+    """What DirectML's operators lack: along each dimension a product with the matrix of the resized unit vectors."""
+    x = node[0]
+    made = node.dml.value(x)
+    axes = node.ints("axes", default=range(x.rank)) or []
+    for place, axis in enumerate(at_axis(each, x.rank) for each in axes):
+        if sizes[axis] != x.shape[axis] or _crops(node, place):
+            matrix = _matrix(node, place, x.shape[axis], sizes[axis])
+            order = [*(each for each in range(x.rank) if each != axis), axis]
+            moved = node.dml.transposed(made, order)
+            flat = node.dml.reshaped(moved, (math.prod(moved.sizes[:-1]), moved.sizes[-1]))
+            product = node.dml.gemm(flat, Tensor.of(matrix.astype(x.dtype)))
+            made = node.dml.reshaped(product, (*moved.sizes[:-1], sizes[axis]))
+            made = node.dml.transposed(made, [order.index(each) for each in range(x.rank)])
+    return node.tensor(made, sizes)
+
+
+def _crops(node: Node, place: int) -> bool:
+    return str(node.attribute("coordinate_transformation_mode", "")) == "tf_crop_and_resize" and place >= 0
+
+
+def _matrix(node: Node, place: int, size: int, count: int) -> Array:
+    """[input, output]: the unit vectors, resized by the node's attributes.
+
+    Args:
+        node: Resize, from opset 11 on.
+        place: which of its axes.
+        size, count: the sizes along it.
+    """
+    if size * count > MOST_NUMBERS:
+        raise Refusal("the size is too large for this mode", code="too-large", got=[size, count])
+    names = "mode coordinate_transformation_mode cubic_coeff_a exclude_outside antialias extrapolation_value"
+    given = {name: node.attribute(name) for name in names.split() if node.attribute(name) is not None}
+    roi = np.zeros(0, np.float32)
+    if _crops(node, place):
+        bounds = [float(each) for each in node.known(1)]
+        start, end = bounds[place], bounds[place + len(bounds) // 2]
+        if not (0 <= start <= 1 and 0 <= end <= 1):
+            raise Refusal("a region outside the input has no counterpart", field="roi", got=bounds)
+        roi = np.array([0, start, 1, end], np.float32)
+    scales = np.array([1, float(node.known(2)[place])], np.float32) if node.get(2) and node[2].count else None
+    whole = None if scales is not None else np.array([size, count], np.int64)
+    proto = onnx.helper.make_node("Resize", ["x", "roi", "scales" * (whole is None), "sizes" * (scales is None)], ["y"])
+    proto.attribute.extend(onnx.helper.make_attribute(name, each) for name, each in given.items())
+    (made,) = evaluate(proto, node.opset, [np.eye(size, dtype=np.float32), roi, scales, whole])
+    return made
+
+
+def _place(node: Node, mode: str, size: int, count: int, scale: float) -> Offsets:
+    """The scale and offsets with which output o reads the input at (o − output offset) / scale − input offset."""
+    if mode == "asymmetric":
+        return scale, 0.0, 0.0
+    if mode == "half_pixel" or (mode == "pytorch_half_pixel" and count > 1):
+        return scale, 0.5, -0.5
+    if mode == "half_pixel_symmetric":
+        return scale, 0.5 - size / 2 * (1 - count / (scale * size)), -0.5
+    if mode == "align_corners" and count > 1 and size > 1:
+        return (scale * size - 1) / (size - 1), 0.0, 0.0
+    if mode in ("align_corners", "pytorch_half_pixel"):
+        return 1.0 if count == 1 else float(np.finfo(np.float32).max), 0.0, 0.0
+    raise node.refuse(
+        "coordinate_transformation_mode",
+        "asymmetric, half_pixel, pytorch_half_pixel, half_pixel_symmetric, align_corners",
+        mode,
+    )

@@ -1,0 +1,271 @@
+"""Convolutions, poolings and patches: operators with a sliding window."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from dmlgraph.onnx.node import Node, Result
+from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.table import imports
+from dmlgraph.onnx.tensors import Tensor
+from dmlgraph.value import Value
+
+
+@dataclasses.dataclass(slots=True)
+class Window:
+    """A sliding window over spatial dimensions.
+
+    Attributes:
+        spatial: the sizes of the input.
+        kernel, strides, dilations: of the window.
+        before, after: the padding.
+    """
+
+    spatial: list[int]
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    before: list[int]
+    after: list[int]
+
+    @classmethod
+    def of(cls, node: Node, spatial: Sequence[int], kernel: Sequence[int]) -> Window:
+        """A node's window, with the padding of its `auto_pad`.
+
+        Raises:
+            Refusal: the attributes contradict one another.
+        """
+        count = len(spatial)
+        strides = node.ints("strides", default=[1] * count) or []
+        dilations = node.ints("dilations", default=[1] * count) or []
+        pads = node.ints("pads", default=[0] * 2 * count) or []
+        lengths = {"kernel_shape": len(kernel), "strides": len(strides), "dilations": len(dilations)}
+        for name, length in (lengths | {"pads": len(pads) // 2}).items():
+            if length != count:
+                raise Refusal("needs a number for each spatial dimension", code="count", field=name, got=length)
+        window = cls(
+            list(spatial), list(kernel), strides, dilations, [max(each, 0) for each in pads[:count]], pads[count:]
+        )
+        if min(pads) < 0 or min([*strides, *dilations, *kernel]) < 1:
+            raise Refusal(
+                "a window's numbers must be positive", code="range", got=[*kernel, *strides, *dilations, *pads]
+            )
+        auto = str(node.attribute("auto_pad", "NOTSET"))
+        if auto in ("SAME_UPPER", "SAME_LOWER"):
+            window.pad_same(auto == "SAME_UPPER")
+        elif auto == "VALID":
+            window.before, window.after = [0] * count, [0] * count
+        elif auto not in ("NOTSET", ""):
+            raise node.refuse("auto_pad", "NOTSET, SAME_UPPER, SAME_LOWER, VALID")
+        return window
+
+    @property
+    def reach(self) -> list[int]:
+        """The elements from the first to the last of the window, by dimension."""
+        return [(size - 1) * gap + 1 for size, gap in zip(self.kernel, self.dilations, strict=True)]
+
+    def pad_same(self, upper: bool) -> None:
+        """Pads so that each output size is the input's over the stride, rounded up."""
+        for axis, (size, reach, stride) in enumerate(zip(self.spatial, self.reach, self.strides, strict=True)):
+            total = max((-(-size // stride) - 1) * stride + reach - size, 0)
+            less, more = total // 2, total - total // 2
+            self.before[axis], self.after[axis] = (less, more) if upper else (more, less)
+
+    def round_up(self) -> None:
+        """Pads the end so that a last, incomplete window counts if it begins inside the input."""
+        for axis, (size, reach, stride) in enumerate(zip(self.spatial, self.reach, self.strides, strict=True)):
+            padded = size + self.before[axis] + self.after[axis]
+            count = -(-(padded - reach) // stride) + 1
+            if (count - 1) * stride >= size + self.before[axis]:
+                count -= 1
+            self.after[axis] += max((count - 1) * stride + reach - padded, 0)
+
+    def fields(self, *, dilated: bool = True) -> dict[str, Any]:
+        """The window as fields of DirectML's operators."""
+        dilations = {"dilations": self.dilations} if dilated else {}
+        return {"strides": self.strides, "start_padding": self.before, "end_padding": self.after, **dilations}
+
+    def flat(self) -> Window:
+        """A window over one dimension as one over two."""
+        if len(self.spatial) != 1:
+            return self
+        return Window(
+            [1, *self.spatial],
+            [1, *self.kernel],
+            [1, *self.strides],
+            [1, *self.dilations],
+            [0, *self.before],
+            [0, *self.after],
+        )
+
+
+def _as_image(node: Node, x: Tensor) -> Value:
+    """{N, C, W} as {N, C, 1, W}."""
+    return node.dml.reshaped(x, (*x.shape[:2], 1, x.shape[2]) if x.rank == 3 else x.sizes)
+
+
+def _as_before(node: Node, made: Value, x: Tensor) -> Tensor:
+    """The opposite of `_as_image` for a result."""
+    return node.tensor(made, (*made.sizes[:2], made.sizes[3]) if x.rank == 3 else made.sizes)
+
+
+def _bias(node: Node, tensor: Tensor | None, rank: int) -> Value | None:
+    """{C} as {1, C, 1, …}."""
+    return None if tensor is None else node.dml.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)))
+
+
+@imports("Conv", how="convolution")
+def _conv(node: Node) -> Result:
+    x, w = node[0], node[1]
+    window = Window.of(node, x.shape[2:], node.ints("kernel_shape", default=w.shape[2:]) or [])
+    made = node.dml.convolution(
+        x, w, _bias(node, node.get(2), x.rank), group_count=node.attribute("group", 1), **window.fields()
+    )
+    return node.tensor(made)
+
+
+@imports("ConvTranspose", how="convolution with direction: backward")
+def _conv_transpose(node: Node) -> Result:
+    x, w = node[0], node[1]
+    window = Window.of(node, x.shape[2:], node.ints("kernel_shape", default=w.shape[2:]) or [])
+    count = len(window.spatial)
+    extra = node.ints("output_padding", default=[0] * count) or []
+    whole = [
+        (size - 1) * stride + reach
+        for size, stride, reach in zip(window.spatial, window.strides, window.reach, strict=True)
+    ]
+    auto, wanted = str(node.attribute("auto_pad", "NOTSET")), node.ints("output_shape")
+    if wanted is None and auto.startswith("SAME"):
+        wanted = [size * stride for size, stride in zip(window.spatial, window.strides, strict=True)]
+        extra = [0] * count
+    if wanted is not None:
+        wanted = wanted[-count:]
+        for axis in range(count):
+            total = whole[axis] + extra[axis] - wanted[axis]
+            if total < 0:
+                extra[axis], total = extra[axis] - total, 0
+            less, more = total // 2, total - total // 2
+            window.before[axis], window.after[axis] = (less, more) if auto == "SAME_UPPER" else (more, less)
+    made = node.dml.convolution(
+        x,
+        w,
+        _bias(node, node.get(2), x.rank),
+        direction="backward",
+        output_padding=extra,
+        group_count=node.attribute("group", 1),
+        **window.fields(),
+    )
+    return node.tensor(made)
+
+
+def _pooled(node: Node) -> Window:
+    x = node[0]
+    window = Window.of(node, x.shape[2:], node.required("kernel_shape"))
+    if node.attribute("ceil_mode", 0):
+        window.round_up()
+    return window
+
+
+@imports("AveragePool", how="average_pooling1")
+def _average_pool(node: Node) -> Result:
+    x, window = node[0], _pooled(node)
+    included = bool(node.attribute("count_include_pad", 0))
+    if (
+        included
+        and node.attribute("ceil_mode", 0)
+        and Window.of(node, x.shape[2:], window.kernel).after != window.after
+    ):
+        raise Refusal("the padding that ceil_mode adds would count", field="count_include_pad", got=1, allowed="0")
+    flat = window.flat()
+    made = node.dml.average_pooling1(
+        _as_image(node, x), window_size=flat.kernel, include_padding=included, **flat.fields()
+    )
+    return _as_before(node, made, x)
+
+
+@imports("LpPool", how="lp_pooling1")
+def _lp_pool(node: Node) -> Result:
+    x, flat = node[0], _pooled(node).flat()
+    made = node.dml.lp_pooling1(_as_image(node, x), window_size=flat.kernel, p=node.attribute("p", 2), **flat.fields())
+    return _as_before(node, made, x)
+
+
+@imports("MaxPool", how="max_pooling2")
+def _max_pool(node: Node) -> Result:
+    x, flat = node[0], _pooled(node).flat()
+    indexed = node.wants(1)
+    if indexed and node.attribute("storage_order", 0):
+        raise node.refuse("storage_order", "0")
+    asked = {"output_indices": {"dtype": "uint64"}} if indexed else {}
+    made = node.dml.max_pooling2(_as_image(node, x), window_size=flat.kernel, **flat.fields(), **asked)
+    if not indexed:
+        return _as_before(node, made, x)
+    return [_as_before(node, made.output, x), _as_before(node, made.output_indices, x)]
+
+
+@imports("MaxUnpool", since=9, how="max_unpooling")
+def _max_unpool(node: Node) -> Result:
+    x = node[0]
+    window = Window.of(node, x.shape[2:], node.required("kernel_shape"))
+    parts = zip(window.spatial, window.strides, window.kernel, window.before, window.after, strict=True)
+    spatial = [(size - 1) * stride + kernel - before - after for size, stride, kernel, before, after in parts]
+    shape = node.ints("output_shape", 2) or [*x.shape[:2], *spatial]
+    if shape[2:] != spatial:
+        raise Refusal("an output of another size would move the indices", field="output_shape", got=shape)
+    places = node.dml.converted(node[1], "uint64")
+    return node.tensor(node.dml.max_unpooling(x, places, sizes=shape))
+
+
+@imports("GlobalAveragePool", how="reduce")
+@imports("GlobalMaxPool", how="reduce")
+@imports("GlobalLpPool", how="reduce")
+def _global_pool(node: Node) -> Result:
+    x = node[0]
+    function = {"GlobalAveragePool": "average", "GlobalMaxPool": "max"}.get(node.operator)
+    if function is None:
+        p = node.attribute("p", 2)
+        if p not in (1, 2):
+            raise node.refuse("p", "1, 2")
+        function = f"l{p}"
+    return node.tensor(node.dml.reduce(x, function=function, axes=list(range(2, x.rank))))
+
+
+@imports("Col2Im", since=18, how="fold")
+def _fold(node: Node) -> Result:
+    x, image, block = node[0], node.ints("image_shape", 1) or [], node.ints("block_shape", 2) or []
+    window = Window.of(node, image, block)
+    sizes = [x.shape[0], x.shape[1] // math.prod(block), *image]
+    return node.tensor(node.dml.fold(x, sizes=sizes, window_sizes=block, **window.fields()))
+
+
+@imports("RoiAlign", since=10, how="roi_align1")
+def _roi_align(node: Node) -> Result:
+    half = node.opset >= 16 and str(node.attribute("coordinate_transformation_mode", "half_pixel")) == "half_pixel"
+    mode = str(node.attribute("mode", "avg"))
+    if mode == "max":
+        raise Refusal("DirectML takes the greatest sample, ONNX the greatest weighted term", field="mode", got=mode)
+    samples = node.attribute("sampling_ratio", 0)
+    x, rois = node[0], node[1]
+    height, width = node.attribute("output_height", 1), node.attribute("output_width", 1)
+    scale = node.attribute("spatial_scale", 1.0)
+    return node.tensor(
+        node.dml.roi_align1(
+            x,
+            rois,
+            node.dml.converted(node.dml.index(node[2]), "uint32"),
+            sizes=[rois.shape[0], x.shape[1], height, width],
+            reduction_function="average",
+            interpolation_mode="linear",
+            spatial_scale_x=scale,
+            spatial_scale_y=scale,
+            input_pixel_offset=0.5 if half else 0.0,
+            output_pixel_offset=-0.5,
+            out_of_bounds_input_value=0.0,
+            minimum_samples_per_output=samples or 1,
+            maximum_samples_per_output=samples or 2**32 - 1,
+            align_regions_to_corners=False,
+        )
+    )

@@ -1,0 +1,112 @@
+"""ONNX models on the command line: import, what is read, and models in place of graph files."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner, Result
+
+import dmlgraph as dg
+from dmlgraph.cli import main
+
+
+def command(*arguments: Any) -> Result:
+    return CliRunner(env={"NO_COLOR": "1"}).invoke(main, list(map(str, arguments)))
+
+
+@pytest.fixture
+def model(tmp_path: pathlib.Path) -> pathlib.Path:
+    weights = np.arange(300, dtype=np.float32).reshape(3, 100)
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["h"]), onnx.helper.make_node("Relu", ["h"], ["y"])]
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["batch", 3])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["batch", 100])
+    graph = onnx.helper.make_graph(nodes, "g", [x], [y], [onnx.numpy_helper.from_array(weights, "w")])
+    path = tmp_path / "net.onnx"
+    onnx.save_model(onnx.helper.make_model(graph), path)
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    return path
+
+
+def test_import_writes_a_graph_file_with_one_file_of_weights(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    done = command("import", model, "-o", tmp_path / "out", "--dim", "batch=2")
+    assert done.exit_code == 0, done.output
+    assert {each.name for each in (tmp_path / "out").iterdir()} == {"net.yaml", "weights.safetensors"}
+    x = np.load(tmp_path / "x.npy")
+    expected = dg.load(model, dims={"batch": 2}).compile("cpu").run({"x": x})["y"]
+    with mock.patch.dict(sys.modules, {"onnx": None, "onnx_ir": None}):  # the graph needs no packages of the extra
+        result = dg.load(tmp_path / "out" / "net.yaml").compile("cpu").run({"x": x})["y"]
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "--device", "cpu", "--input", "x=x.npy"),
+        ("check",),
+        ("lower",),
+        ("show", "--format", "dot"),
+        ("bench", "--device", "cpu", "--repeats", "1"),
+        ("diff", "--device", "cpu"),
+    ],
+    ids=lambda each: each[0],
+)
+def test_a_model_takes_the_place_of_a_graph_file(
+    model: pathlib.Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    done = command(arguments[0], model.name, "--dim", "batch=2", *arguments[1:])
+    assert done.exit_code == 0, done.output
+
+
+def test_errors_name_the_file_and_what_to_give(model: pathlib.Path) -> None:
+    done = command("check", model)
+    assert done.exit_code == 1
+    assert f"{model}:1:1: error[undetermined]: node 'x'" in done.stderr
+    assert "--dim batch=1" in done.stderr
+
+
+def test_values_are_numbers_or_files(tmp_path: pathlib.Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[2, 3] x, int64[2] shape, float k) => (float[3, 2] y) { r = Mul (x, k) y = Reshape (r, shape) }"""
+    onnx.save_model(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    np.save(tmp_path / "shape.npy", np.array([3, 2]))
+    values = ("--value", f"shape={tmp_path / 'shape.npy'}", "--value", "k=2.5")
+    done = command("import", tmp_path / "m.onnx", "-o", tmp_path / "out", *values)
+    assert done.exit_code == 0, done.output
+    assert [node.name for node in dg.load(tmp_path / "out" / "m.yaml").inputs] == ["x"]
+
+
+@pytest.mark.parametrize("option", [("--value", "k"), ("--value", "=3"), ("--convert", "double")])
+def test_options_of_another_form_are_wrong_usage(model: pathlib.Path, option: tuple[str, str]) -> None:
+    assert command("import", model, "-o", "out", *option).exit_code == 2
+
+
+def test_the_operators_that_are_read_are_listed() -> None:
+    done = command("onnx", "operators")
+    assert done.exit_code == 0
+    assert "AveragePool" in done.stdout
+    some = command("onnx", "operators", "pool").stdout.splitlines()
+    assert len(some) > 5
+    assert all("Pool" in line or line.startswith("operator") or "MaxUnpool" in line for line in some)
+    assert command("onnx", "operators", "nothing").exit_code == 2
+
+
+def test_without_the_extra_it_says_what_to_install(model: pathlib.Path) -> None:
+    with mock.patch.dict(sys.modules, {"onnx_ir": None}):
+        done = command("check", model)
+    assert done.exit_code == 1
+    assert 'pip install "dmlgraph[onnx]"' in done.stderr
+
+
+def test_options_of_models_are_refused_for_graph_files(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "graph.yaml"
+    path.write_text("dmlgraph: 1\ninputs: {x: {dtype: float32, sizes: [2]}}\noutputs: [x]\n", encoding="utf-8")
+    with pytest.raises(dg.DocumentError) as caught:
+        dg.load(path, values={"x": 1})
+    assert (caught.value.code, caught.value.field) == ("unknown-field", "values")

@@ -1,0 +1,71 @@
+"""The node cases that cannot be imported, each with its reason."""
+
+from __future__ import annotations
+
+_REASONS = {
+    "strings have no counterpart": """
+        test_ai_onnx_ml_label_encoder_* test_equal_string* test_regex_full_match_* test_string_* test_strnormalizer_*
+    """,
+    "sequences and optional values have no counterpart": """
+        test_identity_opt test_identity_sequence test_if_opt test_if_seq test_loop13_seq test_loop16_seq_none
+        test_optional_* test_sequence_* test_split_to_sequence_*
+    """,
+    "DirectML has no floats of 8 and 4 bits": """
+        test_cast*_FLOAT8* test_cast*_FLOAT4* test_dequantizelinear_e4m3fn* test_dequantizelinear_e5m2
+        test_dequantizelinear_float4e2m1 test_quantizelinear_e4m3fn test_quantizelinear_e5m2
+        test_quantizelinear_float4e2m1
+    """,
+    "DirectML has no integers of 2 bits": """
+        test_cast*_INT2 test_cast*_INT2_* test_cast*_UINT2 test_cast*_UINT2_* test_dequantizelinear_*int2
+        test_quantizelinear_*int2
+    """,
+    "DirectML quantizes to 8 and 4 bits": "test_quantizelinear_int16 test_quantizelinear_uint16",
+    "scales for blocks are not read": """
+        test_dequantizelinear_blocked test_quantizelinear_blocked_asymmetric test_quantizelinear_blocked_symmetric
+    """,
+    "DirectML has no tensors without elements": """
+        test_causal_conv_with_state_kernel_size_one test_causal_conv_with_state_kernel_size_one_expanded
+        test_constantofshape_int_shape_zero test_reduce_sum_empty_set_non_reduced_axis_zero
+        test_reshape_allowzero_reordered test_shape_start_greater_than_end test_slice_start_out_of_bounds
+        test_split_zero_size_splits_* test_tril_zero test_triu_zero
+    """,
+    "the size of the result depends on the numbers": "test_nonmaxsuppression_* test_unique_*",
+    "the operator has no counterpart": """
+        test_ai_onnx_ml_array_feature_extractor test_ai_onnx_ml_binarizer test_ai_onnx_ml_tree_ensemble_* test_bitcast_*
+        test_deform_conv_* test_basic_deform_conv_* test_det_* test_image_decoder_* test_melweightmatrix
+        test_tensorscatter* test_tfidfvectorizer_*
+    """,
+    "optimizers are not read": """
+        test_adagrad test_adagrad_multiple test_adam test_adam_multiple test_momentum test_momentum_multiple
+        test_nesterov_momentum
+    """,
+    "random numbers are not ONNX's": """
+        test_bernoulli* test_training_dropout test_training_dropout_default* test_training_dropout_mask
+    """,
+    "DirectML's scatter only replaces": """
+        test_scatter_elements_with_duplicate_indices test_scatter_elements_with_reduction_* test_scatternd_*
+    """,
+    "this opset is not read": "test_not_?d test_scan_sum",
+    "DirectML's pow takes no 64 bits": "test_pow_types_int64_int64",
+    "DirectML counts indices of maxima row by row": "test_maxpool_with_argmax_2d_precomputed_strides",
+    "the indices belong to another size": "test_maxunpool_export_with_output_shape",
+    "DirectML counts the padding that ceil_mode adds": """
+        test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True
+    """,
+    "a product with a matrix has no value for places outside": "test_resize_tf_crop_and_resize_extrapolation_value",
+    "DirectML takes the greatest sample, ONNX the greatest weighted term": "test_roialign_mode_max",
+    "DirectML's remainder of an infinite divisor is NaN": "test_mod_float_edge_cases_fmod_0_*",
+}
+EXCLUDED = {pattern: reason for reason, patterns in _REASONS.items() for pattern in patterns.split()}
+
+_REASONS_ON_DIRECTML = {
+    "it needs a feature level that the library lacks": """
+        test_cast_*_to_*INT4 test_castlike_*_to_*INT4* test_cast_*INT4_to_* test_castlike_*INT4_to_* test_col2im*
+        test_dequantizelinear_*int4 test_quantizelinear_*int4 test_wrap_pad
+    """,
+    "its asin and its rounding differ by more than the bounds": """
+        test_asin test_asin_example test_dynamicquantizelinear
+    """,
+}
+# More cases that fail on the real DirectML.
+ON_DIRECTML = {pattern: reason for reason, patterns in _REASONS_ON_DIRECTML.items() for pattern in patterns.split()}

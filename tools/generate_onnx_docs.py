@@ -1,0 +1,37 @@
+"""Makes docs/onnx.md: how ONNX models are read, and the table of their operators.
+
+    python tools/generate_onnx_docs.py
+
+tools/onnx.md is the text above the table. A test fails if the page is not the output of this script.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator
+
+from dmlgraph.onnx.coverage import covered
+from dmlgraph.onnx.model import NEWEST_OPSET
+from dmlgraph.onnx.table import OLDEST
+
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "onnx.md"
+
+BEFORE = pathlib.Path(__file__).with_name("onnx.md").read_text(encoding="utf-8")
+
+
+def page() -> str:
+    return "\n".join(_page()) + "\n"
+
+
+def _page() -> Iterator[str]:
+    yield f"{BEFORE.rstrip()}\n"
+    yield "## Operators\n"
+    yield f"Opsets {OLDEST} to {NEWEST_OPSET} are read. `dmlgraph onnx operators` prints this table.\n"
+    yield "| operator | opsets | becomes |"
+    yield "|---|---|---|"
+    for each in covered():
+        yield f"| {each.title} | {each.opsets} | {each.how} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8", newline="\n")
