@@ -1,4 +1,4 @@
-"""The graph of causal_attention.yaml in Python: softmax(q·kᵀ / √depth + mask)·v, with a mask made of fills.
+"""The graph of causal_attention.yaml in Python: softmax(q·kᵀ / √depth + mask)·v, with a mask from diagonals.
 
     python examples/causal_attention/causal_attention.py
 
@@ -18,10 +18,11 @@ FOLDER = pathlib.Path(__file__).parent
 def build(batch: int = 1, heads: int = 1, tokens: int = 3, depth: int = 4) -> dg.Graph:
     g = dg.Graph("causal_attention", target="5.1")
     q, k, v = (g.input(name, sizes=[batch, heads, tokens, depth], dtype="float32") for name in "qkv")
-    score = dg.gemm(q, k, trans_b="transpose", alpha=1 / math.sqrt(depth))
-    row = g.fill_value_sequence(sizes=[1, 1, tokens, 1], dtype="int32", value_start=0, value_delta=1)
-    column = g.fill_value_sequence(sizes=[1, 1, 1, tokens], dtype="int32", value_start=0, value_delta=1)
-    weights = dg.activation_softmax1(dg.if_(row < column, -math.inf, score), axes=[3])
+    mask = g.diagonal_matrix1(
+        sizes=[tokens, tokens], dtype="float32", value=-math.inf, diagonal_fill_begin=1, diagonal_fill_end=tokens
+    )
+    score = dg.gemm(q, k, mask, trans_b="transpose", alpha=1 / math.sqrt(depth))
+    weights = dg.activation_softmax1(score, axes=[-1])
     g.output("weights", weights)
     g.output("y", dg.gemm(weights, v))
     return g

@@ -15,23 +15,20 @@ import dmlgraph as dg
 FOLDER = pathlib.Path(__file__).parent
 
 
-def angles(g: dg.Graph, tokens: int, pairs: int) -> dg.Value:
-    """position / 10000^(i / pairs), float32 [1, 1, tokens, pairs]: 10000^(-i / pairs) is e^(-i ln(10000) / pairs)."""
-    position = g.fill_value_sequence(sizes=[1, 1, tokens, 1], dtype="float32", value_start=0, value_delta=1)
-    step = -math.log(10000) / pairs
-    exponent = g.fill_value_sequence(sizes=[1, 1, 1, pairs], dtype="float32", value_start=0, value_delta=step)
-    return position * dg.exp(exponent)
-
-
 def build(batch: int = 1, heads: int = 1, tokens: int = 3, features: int = 8) -> dg.Graph:
     g = dg.Graph("rotary_encoding", target="4.1")
-    x = g.input("x", sizes=[batch, heads, tokens, features], dtype="float32")
-    pairs = features // 2
-    first, second = dg.split(x, axis=3, outputs=[pairs, pairs])
-    angle = angles(g, tokens, pairs)
+
+    def sequence(start: float, delta: float, *sizes: int) -> dg.Value:
+        return g.fill_value_sequence(sizes=sizes, dtype="float32", value_start=start, value_delta=delta)
+
+    pairs = g.input("x", sizes=[batch, heads, tokens, features], dtype="float32").reshape(batch, heads, tokens, 2, -1)
+    swapped = pairs[..., ::-1, :]
+    position, sign = sequence(0, 1, tokens, 1, 1), sequence(-1, 2, 2, 1)
+    rate = dg.exp(sequence(0, -math.log(10000) * 2 / features, features // 2))  # 10000^(-2i / features)
+    angle = position * (sign * rate)
     cosine, sine = dg.cos(angle), dg.sin(angle)
-    turned = [first * cosine - second * sine, second * cosine + first * sine]
-    g.output("y", dg.join(turned, axis=3))
+    turned = pairs * cosine + swapped * sine
+    g.output("y", turned.reshape(batch, heads, tokens, features))
     return g
 
 

@@ -50,12 +50,12 @@ def test_later_tokens_change_no_bit_of_earlier_ones(run_example: Any, qkv: dict[
 
 @pytest.mark.parametrize("name", ["feed_forward", "feed_forward_gelu"])
 def test_feed_forward(name: str, run_example: Any, examples: pathlib.Path):
-    x = (3 * np.random.default_rng(0).standard_normal((5, 8))).astype(np.float32)
+    x = (3 * np.random.default_rng(0).standard_normal((2, 5, 8))).astype(np.float32)
     w = {path.stem: np.load(path).astype(np.float64) for path in (examples / "feed_forward").glob("*.npy")}
     exact = x.astype(np.float64)
-    centred = exact - exact.mean(1, keepdims=True)
-    norm = w["norm_scale"] * centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) + w["norm_bias"]
+    centred = exact - exact.mean(-1, keepdims=True)
+    norm = w["norm_scale"] * centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) + w["norm_bias"]
     hidden = norm @ w["w1"] + w["b1"]
     gelu = hidden / 2 * (1 + np.vectorize(math.erf)(hidden / math.sqrt(2)))
-    y = run_example(f"feed_forward/{name}", {"tokens": 5}, x=x)["y"]
+    y = run_example(f"feed_forward/{name}", {"batch": 2, "tokens": 5}, x=x)["y"]
     np.testing.assert_allclose(y, exact + gelu @ w["w2"] + w["b2"], rtol=1e-5, atol=1e-5)
