@@ -15,20 +15,23 @@ PACKAGE = pathlib.Path(dg.__file__).parent
 
 # From the bottom; modules and packages of one layer do not import one another.
 LAYERS = (
-    {"codes", "file_names"},
+    {"codes", "file_names", "table"},
     {"errors"},
-    {"_native", "elsewhere", "expressions", "files", "free_names", "fusion", "memory", "plain_files"},
+    {"_native", "elsewhere", "expressions", "files", "free_names", "fusion", "memory", "plain_files", "scopes"},
     {"levels", "tensor"},
-    {"scalar"},
+    {"random_arrays", "scalar"},
     {"operators"},
     {"dims", "functions", "nodes", "value"},
     {"network", "operands"},
     {"checked"},
     {"graph"},
     {"lint", "lowering"},
-    {"devices", "document", "passes", "picture"},
-    {"compile", "dxdispatch"},
+    {"devices", "passes", "picture"},
+    {"document"},
+    {"compile", "dxdispatch", "onnx"},
+    {"loading"},
     {"measure"},
+    {"testing"},
     {"command"},
     {"cli"},
 )

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import generate_command_docs
 import generate_elsewhere_docs
 import generate_error_docs
+import generate_onnx_docs
 import generate_passes_docs
 import pictures
 
@@ -31,7 +32,7 @@ PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for
 @pytest.mark.usefixtures("directml_path")  # some errors are DirectML's
 @pytest.mark.parametrize(
     "script",
-    [generate_passes_docs, generate_command_docs, generate_elsewhere_docs, generate_error_docs],
+    [generate_passes_docs, generate_command_docs, generate_elsewhere_docs, generate_error_docs, generate_onnx_docs],
     ids=lambda each: each.__name__,
 )
 def test_pages_are_up_to_date(script) -> None:
