@@ -17,6 +17,7 @@ from dmlgraph.free_names import FreeNames
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.onnx import folding, table
 from dmlgraph.onnx.definitions import default_attributes, definition, output_types
+from dmlgraph.onnx.names import Names, as_label, printable
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import ByDefinition, Refusal, give_values
 from dmlgraph.onnx.tensors import Array, Calls, Tensor, parse_dtype, resolve_conversions, stored, type_name
@@ -55,8 +56,8 @@ class Importer:
         with self._noting("convert"):
             self.convert = resolve_conversions(convert)
         self._settle()
-        self.graph = dg.Graph(_name(model.graph.name or "") or "model", target=target)
-        self.names = FreeNames()
+        self.graph = dg.Graph(printable(model.graph.name or "") or "model", target=target)
+        self.names = Names(map(as_label, model.graph.initializers), map(_label, model.graph))
         self.broken: set[ir.Value] = set()
         self.depth = 0
 
@@ -144,7 +145,7 @@ class Importer:
         if 0 in shape:
             hint = give_values([name])
             raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=shape, hint=hint)
-        made = self.graph.input(self.names.take(_name(name) or "input"), sizes=tensor.sizes, dtype=stored(dtype))
+        made = self.graph.input(self.names.take(printable(name) or "input"), sizes=tensor.sizes, dtype=stored(dtype))
         tensor.made = made
         return tensor
 
@@ -172,7 +173,7 @@ class Importer:
             raise Refusal(f"the tensor is damaged: {lines[0]}", code="model") from None
         if array.dtype in self.convert:
             array = array.astype(self.convert[array.dtype])
-        return Tensor.of(array, name=_name(name))
+        return Tensor.of(array, name=as_label(name))
 
     def _converted(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         return self.convert.get(dtype, dtype)
@@ -182,7 +183,7 @@ class Importer:
         for value in self.model.graph.outputs:
             if value in self.broken:
                 continue
-            name = _name(value.name or "") or "output"
+            name = printable(value.name or "") or "output"
             with self._noting(name):
                 tensor = env.get(value)
                 if tensor is None:
@@ -205,7 +206,7 @@ class Importer:
             prefix: put in front of labels.
         """
         for node in body:
-            label = prefix + (_name(node.name or "") or _label(node))
+            label = prefix + _label(node)
             opset = opsets.get("" if node.domain == "ai.onnx" else node.domain, 1)
             with self._noting(label, *node.outputs, said=f"{node.op_type}, opset {opset}: "):
                 if any(each in self.broken for each in node.inputs):
@@ -238,7 +239,7 @@ class Importer:
             results = self._apply(node, domain, label, env, opset, inputs, given)
         for value, tensor in zip(node.outputs, results, strict=False):
             if tensor is not None:
-                tensor.name = tensor.name or _name(value.name or "")
+                tensor.name = tensor.name or label
                 env[value] = tensor
 
     @staticmethod
@@ -269,9 +270,9 @@ class Importer:
         if known and folding.can_fold(proto, arrays):
             return [Tensor.of(self._cast(each), depends=depends) for each in folding.evaluate(proto, opset, arrays)]
         row = table.find(domain, node.op_type, opset)
-        dml = Calls(self.graph, self.names, label)
         if row is None:
             return self._by_definition(proto, opset, inputs, given, label)
+        dml = Calls(self.graph, self.names, label, row.how)
 
         def run(graph: ir.Graph, tensors: Sequence[Tensor] = ()) -> list[Tensor]:
             return self._subgraph(graph, env, tensors, label)
@@ -483,12 +484,6 @@ def _listed(result: Result) -> Sequence[Tensor | Value | Array | None]:
 
 
 def _label(node: ir.Node) -> str:
-    """The label of a node without a name: the name of its first output."""
-    return next((name for each in node.outputs if (name := _name(each.name or ""))), node.op_type.lower())
-
-
-def _name(text: str | bytes) -> str:
-    """The text as a name in a graph: printable, without spaces at its ends; maybe empty."""
-    if isinstance(text, bytes):  # protobuf's, for text that is not UTF-8
-        text = text.decode(errors="replace")
-    return "".join(each if each.isprintable() else "_" for each in text).strip()
+    """The label of a node; without a name, the name of its first output."""
+    names = (node.name, *(each.name for each in node.outputs))
+    return next((found for name in names if (found := as_label(name or ""))), node.op_type.lower())
