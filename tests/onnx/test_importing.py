@@ -59,7 +59,7 @@ def test_missing_dims_are_named_with_what_to_give(save: Any) -> None:
     path = save("g (float[batch, n] x, float[m] z) => (float[batch, n] y) { y = Add (x, z) }")
     error = refused(path, dims={"m": 3})
     assert error.code == "undetermined"
-    assert error.hint == "dims={'batch': 1, 'n': 1}, --dim batch=1"
+    assert error.hint == "dims={'batch': 1, 'n': 1}, --dim batch=1 --dim n=1"
     assert error.location is not None
     assert error.location.file == str(path)
 
@@ -82,7 +82,7 @@ def test_a_dim_without_a_name_is_named_after_its_input(tmp_path: pathlib.Path) -
 def test_values_take_the_place_of_inputs(save: Any) -> None:
     path = save("g (float[2, 3] x, int64[k] shape) => (float[a, b] y) { y = Reshape (x, shape) }")
     error = refused(path, dims={"k": 2})
-    assert (error.code, error.hint) == ("unknown-value", "values={'shape': …}")
+    assert (error.code, error.hint) == ("unknown-value", "values={'shape': …}, --value shape=…")
     graph = dg.load(path, values={"shape": [3, 2]})
     assert [node.name for node in graph.inputs] == ["x"]
     np.testing.assert_array_equal(run(graph, x=X), X.reshape(3, 2))
@@ -174,7 +174,7 @@ def test_a_loop_with_a_known_count_is_unrolled(save: Any) -> None:
         }>
     }""")
     np.testing.assert_array_equal(run(dg.load(path, values={"n": 3}), x=X), X * 8)
-    assert refused(path).hint == "values={'n': …}"
+    assert refused(path).hint == "values={'n': …}, --value n=…"
 
 
 # Names, functions, order.
