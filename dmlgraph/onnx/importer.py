@@ -129,6 +129,8 @@ class Importer:
         except Exception as error:  # of onnx-ir and NumPy, for damaged tensors
             lines = str(error).splitlines() or [type(error).__name__]
             raise Refusal(f"the tensor is damaged: {lines[0]}", code="model") from None
+        if array.shape != tuple(tensor.shape):
+            raise Refusal("the tensor is damaged: it has a negative size", code="model", got=[*tensor.shape])
         if array.dtype in self.convert:
             array = array.astype(self.convert[array.dtype])
         return Tensor.of(array, name=as_label(name))
@@ -228,15 +230,15 @@ class Importer:
             check(rules, inputs, len(node.outputs), given, self.convert.values())
         if domain == "" and node.op_type == "Constant":
             return [self._constant_node(given)]
-        proto = _proto(node, domain, given)
         depends = frozenset[str]().union(*(each.depends for each in inputs if each is not None))
         arrays = [None if each is None else each.known for each in inputs]
         known = all(each is None or each.known is not None for each in inputs)
-        if known and folding.can_fold(proto, arrays):
-            return [Tensor.of(self._cast(each), depends=depends) for each in folding.evaluate(proto, opset, arrays)]
+        if known and folding.can_fold(domain, node.op_type, arrays):
+            results = folding.evaluate(_proto(node, domain, given), opset, arrays)
+            return [Tensor.of(self._cast(each), depends=depends) for each in results]
         row = table.find(domain, node.op_type, opset)
         if row is None:
-            return self._by_definition(proto, opset, inputs, given, label)
+            return self._by_definition(_proto(node, domain, given), opset, inputs, given, label)
         dml = Calls(self.graph, self.names, label, row.how)
 
         def run(graph: ir.Graph, tensors: Sequence[Tensor] = ()) -> list[Tensor]:
@@ -247,11 +249,11 @@ class Importer:
         try:
             result = row.rule(seen)
         except ByDefinition:
-            return self._by_definition(proto, opset, inputs, given, label)
+            return self._by_definition(_proto(node, domain, given), opset, inputs, given, label)
         except OperatorError as error:
             if not _is_too_new(error) or definition(domain, node.op_type, opset) is None:
                 raise
-            return self._by_definition(proto, opset, inputs, given, label)
+            return self._by_definition(_proto(node, domain, given), opset, inputs, given, label)
         types = output_types(domain, node.op_type, opset, inputs, len(outputs))
         return [self._tensor(each, dtype, dml, depends) for each, dtype in zip(_listed(result), types, strict=False)]
 
@@ -281,7 +283,7 @@ class Importer:
 
     def _constant_node(self, given: Attributes) -> Tensor:
         for key, attribute in given.items():
-            if isinstance(attribute.value, ir.TensorProtocol):
+            if attribute.type is ir.AttributeType.TENSOR:
                 return self.constant(attribute.value)
             if key.startswith("value_") and "string" not in key:
                 dtype = np.float32 if "float" in key else np.int64
@@ -294,7 +296,7 @@ class Importer:
         self, proto: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None], given: Attributes, label: str
     ) -> Sequence[Tensor | None]:
         """The outputs of an operator that ONNX defines by others."""
-        proto.attribute.extend(ir.to_proto(each) for each in given.values() if each.type in _GRAPHS)
+        proto.attribute.extend(ir.serde.serialize_attribute(each) for each in given.values() if each.type in _GRAPHS)
         found = definition(proto.domain, proto.op_type, opset, proto, inputs)
         if found is None:
             raise _no_counterpart(proto.domain, proto.op_type)
@@ -382,7 +384,7 @@ def _proto(node: ir.Node, domain: str, given: Attributes) -> onnx.NodeProto:
     proto = onnx.NodeProto(op_type=node.op_type, domain=domain, name=node.name or "")
     proto.input.extend("" if each is None else f"x{index}" for index, each in enumerate(node.inputs))
     proto.output.extend(f"y{index}" if each.name else "" for index, each in enumerate(node.outputs))
-    proto.attribute.extend(ir.to_proto(each) for each in given.values() if each.type not in _GRAPHS)
+    proto.attribute.extend(ir.serde.serialize_attribute(each) for each in given.values() if each.type not in _GRAPHS)
     return proto
 
 

@@ -14,7 +14,9 @@ def printable(text: str | bytes) -> str:
     """The text as a name in a graph: printable, without spaces at its ends; maybe empty."""
     if isinstance(text, bytes):  # protobuf's, for text that is not UTF-8
         text = text.decode(errors="replace")
-    text = "".join(each if each.isprintable() else "_" for each in text).strip()
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() else "_" for each in text)
+    text = text.strip()
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2].rstrip()}…{text[1 - LONGEST // 2 :].lstrip()}"
     return text

@@ -175,13 +175,15 @@ class Calls:
         if tensor.make is not None:
             return tensor.make(Calls(self._graph, self._names, tensor.name or self._label))
         assert tensor.known is not None
-        array = tensor.known.astype(np.uint8) if tensor.dtype == BOOL else tensor.known
-        is_fill = tensor.count > 1 and not any(array.strides)
+        known = tensor.known
+        is_fill = tensor.count > 1 and not any(known.strides)
 
         def make(name: str) -> Value:
             if is_fill:
-                first = array.ravel()[:1].item() if array.dtype.kind in "iuf" else float(array.flat[0])
-                return self._graph.fill_value_constant(sizes=tensor.sizes, dtype=dtype, value=first, name=name)
+                first = known.flat[0]  # ravel would copy all of it
+                number = first.item() if known.dtype.kind in "iuf" else float(first)
+                return self._graph.fill_value_constant(sizes=tensor.sizes, dtype=dtype, value=number, name=name)
+            array = known.astype(np.uint8) if tensor.dtype == BOOL else known
             return self._graph.constant(name, array.reshape(tensor.sizes), dtype=dtype)
 
         made: Value = self._named(self._names.take_weight, tensor.name or f"{self._label}_constant", make)
@@ -190,8 +192,10 @@ class Calls:
     def index(self, tensor: Tensor) -> Value:
         """The value of indices, with 32 bits where they are known to fit."""
         if tensor.known is not None and tensor.dtype == INT64 and 0 not in tensor.shape:
-            narrow = tensor.known.astype(np.int32)
-            if (narrow == tensor.known).all():
+            wide = tensor.known if any(tensor.known.strides) else tensor.known.flat[:1]  # a fill is looked at once
+            narrow = wide.astype(np.int32)
+            if (narrow == wide).all():
+                narrow = narrow if wide is tensor.known else np.broadcast_to(narrow.reshape(()), tensor.shape)
                 tensor = Tensor.of(narrow, name=tensor.name)
         value: Value = self.value(tensor)
         return value

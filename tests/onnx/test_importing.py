@@ -312,7 +312,32 @@ def test_external_data_that_is_missing_or_too_short_is_refused(
     assert refused(_external(tmp_path, location, length)).code in ("unreadable", "model")
 
 
-# The table, and the time.
+# The passes of onnx-ir.
+
+
+def test_equal_and_unused_nodes_are_left_out(save: Any) -> None:
+    path = save("""g (float[2, 3] x) => (float[2, 3] y) {
+        a = Sigmoid (x)
+        b = Sigmoid (x)
+        unused = Exp (x)
+        same = Identity (b)
+        y = Mul (a, same)
+    }""")
+    graph = dg.load(path)
+    assert operators(graph) == ["activation_sigmoid", "multiply"]
+    np.testing.assert_allclose(run(graph, x=X), 1 / (1 + np.exp(-X)) ** 2, 1e-6)
+
+
+def test_nodes_may_be_in_any_order(tmp_path: pathlib.Path) -> None:
+    nodes = [onnx.helper.make_node("Relu", ["h"], ["y"]), onnx.helper.make_node("Neg", ["x"], ["h"])]
+    infos = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xy"]
+    onnx.save_model(
+        onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", infos[:1], infos[1:])), tmp_path / "m.onnx"
+    )
+    np.testing.assert_array_equal(run(dg.load(tmp_path / "m.onnx"), x=X), np.maximum(-X, 0))
+
+
+# The table.
 
 
 def test_the_rows_of_an_operator_do_not_overlap() -> None:
@@ -326,19 +351,3 @@ def test_the_coverage_lists_every_row_and_definition() -> None:
     covered = coverage.covered()
     assert len(covered) > len(list(table.all_rows()))
     assert {"Conv", "Attention", "Constant"} <= {each.operator for each in covered}
-
-
-def test_a_model_of_1500_nodes_is_imported_quickly(tmp_path: pathlib.Path) -> None:
-    """What is quadratic would take minutes."""
-    nodes = []
-    for index in range(500):
-        nodes += [
-            onnx.helper.make_node("Add", [f"x{index}", "w"], [f"a{index}"]),
-            onnx.helper.make_node("Sigmoid", [f"a{index}"], [f"b{index}"]),
-            onnx.helper.make_node("Mul", [f"a{index}", f"b{index}"], [f"x{index + 1}"]),
-        ]
-    infos = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 64]) for name in ("x0", "x500")]
-    weights = onnx.numpy_helper.from_array(np.ones(64, np.float32), "w")
-    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", infos[:1], infos[1:], [weights]))
-    onnx.save_model(model, tmp_path / "model.onnx")
-    assert len(dg.load(tmp_path / "model.onnx").nodes) == 1502
