@@ -12,6 +12,7 @@ import numpy as np
 
 import dmlgraph as dg
 from dmlgraph.free_names import FreeNames
+from dmlgraph.levels import FeatureLevel
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.tensor import MAX_RANK, DataType
 from dmlgraph.value import Value
@@ -121,6 +122,11 @@ class Calls:
             return called(*tensors, name=self._names.take(self._label), **fields)
 
         return call
+
+    @property
+    def level(self) -> FeatureLevel:
+        """The feature level at which the nodes must be legal."""
+        return self._graph.level
 
     def value(self, tensor: Any) -> Any:
         """The value of a tensor of the model, which becomes a constant or a fill if it is known; others unchanged."""
