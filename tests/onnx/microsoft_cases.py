@@ -138,15 +138,15 @@ class Chance:
 
     def positive(self, *sizes: int, least: float = 0.01, most: float = 0.1) -> Array:
         """Such as scales."""
-        return self.numbers.uniform(least, most, sizes).astype(np.float32)
+        return np.asarray(self.numbers.uniform(least, most, sizes), np.float32)
 
     def whole(self, dtype: Any, *sizes: int) -> Array:
         """All numbers of a type of 8 bits."""
         limits = np.iinfo(dtype)
-        return self.numbers.integers(limits.min, limits.max + 1, sizes).astype(dtype)
+        return np.asarray(self.numbers.integers(limits.min, limits.max + 1, sizes), dtype)
 
     def below(self, count: int, *sizes: int, dtype: Any = np.int32) -> Array:
-        return self.numbers.integers(0, count, sizes).astype(dtype)
+        return np.asarray(self.numbers.integers(0, count, sizes), dtype)
 
     def size(self, least: int, most: int) -> int:
         return int(self.numbers.integers(least, most + 1))

@@ -84,14 +84,13 @@ def _q_attention(chance: Chance) -> Case:
         chance.whole(np.uint8, batch, queries, 5),
         chance.whole(kind, 5, columns),
         chance.floats(columns),
-        chance.positive()[()],
-        chance.positive(columns, most=0.02) if many else chance.positive(most=0.02)[()],
+        chance.positive(),
+        chance.positive(columns, most=0.02) if many else chance.positive(most=0.02),
         mask_of(chance, batch, queries, past + queries, ("ends", "keys")),
-        chance.maybe(chance.whole(np.uint8)[()]),
-        chance.one(None, chance.whole(kind)[()], *([chance.whole(kind, columns)] if many else [])),
+        chance.maybe(chance.whole(np.uint8)),
+        chance.one(None, chance.whole(kind), *([chance.whole(kind, columns)] if many else [])),
         chance.floats(2, batch, heads, past, width) if past else None,
     ]
-    inputs = [None if each is None else np.asarray(each) for each in inputs]
     fields = {"num_heads": heads, **options(chance)}
     return Case("QAttention", inputs, fields, (True, True) if past or keep else (True,), bound=1e-4)
 
