@@ -1,4 +1,4 @@
-"""Attention as gemm, softmax and views: heads, masks, rotary positions.  Each operator of the kind is made of these.
+"""What attention is made of: heads, masks, rotary positions, and itself as gemm, softmax and views.
 
 There are B sequences, N heads of queries and M of keys and values, S queries, T keys.  A head has H numbers.
 """
@@ -107,7 +107,10 @@ def causal(queries: int, keys: int, like: Value) -> Tensor:
     return Tensor.of(np.where(kept, 0, lowest(like)).astype(like.dtype.numpy)[None, None])
 
 
-def padding(node: Node, mask: Tensor, sizes: tuple[int, int, int], excluded: float, like: Value) -> Value:
+Sizes = tuple[int, int, int]  # B, S and T
+
+
+def padding(node: Node, mask: Tensor, sizes: Sizes, excluded: float, like: Value) -> Value:
     """A mask of keys as numbers to add, which broadcast to {B, N, S, T}.
 
     Args:
@@ -118,18 +121,10 @@ def padding(node: Node, mask: Tensor, sizes: tuple[int, int, int], excluded: flo
         excluded: for keys that do not count.
         like: has the data type.
     """
-    dml, (batch, queries, keys) = node.dml, sizes
-    if mask.shape in ((batch, keys), (batch, queries, keys)):
-        flags = dml.reshaped(mask, (batch, 1, *((1, keys) if mask.rank == 2 else (queries, keys))))
-        return where_kept(dml, dml.logical_greater_than(flags, 0, dtype="uint8"), excluded, like)
-    if mask.shape not in ((batch,), (2 * batch,), (3 * batch + 2,)):
-        raise Refusal(
-            "a mask of this shape has no counterpart",
-            code="sizes",
-            field="mask",
-            got=list(mask.shape),
-            allowed=f"[{batch}], [{2 * batch}], [{3 * batch + 2}], [{batch}, {keys}] or [{batch}, {queries}, {keys}]",
-        )
+    dml, (batch, _, keys) = node.dml, sizes
+    _check_mask(mask, sizes)
+    if mask.rank > 1:
+        return where_kept(dml, _flags(dml, mask, sizes), excluded, like)
     places = Tensor.of(np.arange(keys, dtype=np.int32).reshape(1, 1, 1, keys))
     ends, starts = (
         dml.reshaped(sliced(dml, mask, [slice(first, first + batch)]), (batch, 1, 1, 1)) if first < mask.count else None
@@ -139,6 +134,36 @@ def padding(node: Node, mask: Tensor, sizes: tuple[int, int, int], excluded: flo
     if mask.count == 2 * batch:
         kept = dml.logical_and(kept, dml.logical_greater_than_or_equal(places, starts, dtype="uint8"))
     return where_kept(dml, kept, excluded, like)
+
+
+def masking(node: Node, mask: Tensor, sizes: Sizes, excluded: float) -> dict[str, Any]:
+    """A mask of keys as fields of DirectML's multihead_attention; the arguments are those of `padding`."""
+    dml, batch = node.dml, sizes[0]
+    _check_mask(mask, sizes)
+    if mask.rank > 1:
+        kind, made = "boolean", dml.converted(_flags(dml, mask, sizes), "int32")
+    elif mask.count == 2 * batch:
+        kind, made = "key_sequence_end_start", dml.reshaped(mask, (2, batch))
+    else:
+        kind, made = "key_sequence_length", dml.reshaped(sliced(dml, mask, [slice(batch)]), (1, batch))
+    return {"mask": made, "mask_type": kind, "mask_filter_value": excluded}
+
+
+def _check_mask(mask: Tensor, sizes: Sizes) -> None:
+    batch, queries, keys = sizes
+    allowed = [(batch,), (2 * batch,), (3 * batch + 2,), (batch, keys), (batch, queries, keys)]
+    if mask.shape not in allowed:
+        forms = ", ".join(str(list(each)) for each in allowed)
+        message = "a mask of this shape has no counterpart"
+        raise Refusal(message, code="sizes", field="mask", got=list(mask.shape), allowed=forms)
+
+
+def _flags(dml: Calls, mask: Tensor, sizes: Sizes) -> Value:
+    """Which keys count: {B, 1, 1 or S, T}, uint8."""
+    batch, queries, keys = sizes
+    rows = dml.reshaped(mask, (batch, 1, 1 if mask.rank == 2 else queries, keys))
+    made: Value = dml.logical_greater_than(rows, 0, dtype="uint8")
+    return made
 
 
 # Rotary positions.

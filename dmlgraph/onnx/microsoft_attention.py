@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dmlgraph.onnx.attention import as_heads, attend, causal, extended, padding, side_by_side
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.onnx.attention import as_heads, attend, causal, extended, masking, padding, side_by_side
 from dmlgraph.onnx.integer_products import Factor, dequantized_product
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal
@@ -21,18 +22,32 @@ def _attended(node: Node, heads: Heads, new: int, mask: Tensor | None, bias: Ten
     """The attention of heads, with the node's attributes: {B, S, N · V}; `new` keys come after the past ones."""
     q, k, v = heads
     sizes = (q.sizes[0], q.sizes[2], k.sizes[2])
-    added: list[Any] = []
-    if mask is not None:
-        added.append(padding(node, mask, sizes, node.attribute("mask_filter_value", -10000.0), q))
-    if node.attribute("unidirectional", 0):
-        if sizes[1] not in (1, new):  # ONNX Runtime's devices do not agree; on its CPU the last query sees every key
-            got = f"{sizes[1]} queries, {new} keys"
-            raise Refusal("which keys each query sees is not defined", code="sizes", field="unidirectional", got=got)
+    scale = node.attribute("scale", 0.0) or 1 / math.sqrt(q.sizes[3])
+    excluded = node.attribute("mask_filter_value", -10000.0)
+    one_way = bool(node.attribute("unidirectional", 0))
+    if one_way and sizes[1] not in (1, new):  # ONNX Runtime's devices do not agree; on its CPU the last sees all
+        got = f"{sizes[1]} queries, {new} keys"
+        raise Refusal("which keys each query sees is not defined", code="sizes", field="unidirectional", got=got)
+    if node.dml.level >= FeatureLevel.V6_1 and (sizes[1] == 1 or not one_way):
+        masked = {} if mask is None else masking(node, mask, sizes, excluded)
+        return _by_operator(node, heads, new, {"scale": scale, "relative_position_bias": bias, **masked})
+    added: list[Any] = [] if mask is None else [padding(node, mask, sizes, excluded, q)]
+    if one_way:
         added.append(causal(sizes[1], sizes[2], q))
     if bias is not None:
         added.append(bias)
-    scale = node.attribute("scale", 0.0) or 1 / math.sqrt(q.sizes[3])
     return side_by_side(node.dml, attend(node.dml, q, k, v, scale=scale, added=added))
+
+
+def _by_operator(node: Node, heads: Heads, new: int, fields: dict[str, Any]) -> Value:
+    """DirectML's operator; keys that contain past ones stand for all past ones."""
+    dml, (q, k, v) = node.dml, heads
+    if k.sizes[2] == new:
+        fields |= {"key": side_by_side(dml, k), "value": side_by_side(dml, v)}
+    else:
+        fields |= {"past_key": k, "past_value": v}
+    made: Value = dml.multihead_attention(side_by_side(dml, q), head_count=q.sizes[1], **fields)
+    return made
 
 
 def _check_attributes(node: Node) -> None:
@@ -60,7 +75,10 @@ def _projected(node: Node, product: Value, batch: int, widths: list[int], past: 
     return (q, k, v), dml.join([dml.reshaped(each, (1, *each.sizes)) for each in (k, v)], axis=0)
 
 
-@imports("Attention", domain=MICROSOFT, how="gemm, activation_softmax1, views; masks: if_, add")
+_HOW = "multihead_attention; below level 6.1, and unidirectional: gemm, add, activation_softmax1"
+
+
+@imports("Attention", domain=MICROSOFT, how=f"gemm, {_HOW}")
 def _attention(node: Node) -> Result:
     """Inputs: x {B, S, D}, weights {D, 3 · N · H}, bias, mask, past, bias of scores, length of the past."""
     _check_attributes(node)
@@ -89,7 +107,7 @@ def _quantized_attention(node: Node) -> Result:
     return [_attended(node, heads, x.shape[1], node.get(5), None), present]
 
 
-@imports("MultiHeadAttention", domain=MICROSOFT, how="gemm, activation_softmax1, views; masks: if_, add")
+@imports("MultiHeadAttention", domain=MICROSOFT, how=_HOW)
 def _multi_head(node: Node) -> Result:
     """Inputs: query, key, value, bias, mask, bias of scores, past keys and values, length of the past, beams."""
     for index, name in ((8, "past_sequence_length"), (9, "cache_indirection")):
