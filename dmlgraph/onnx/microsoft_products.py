@@ -104,8 +104,11 @@ def _dequantized(node: Node, sizes: tuple[int, int, int], bits: int) -> Value:
         pair = [dml.reshaped(scale, (columns, blocks)), dml.value(point)]
         made: Value = dml.dequantize(flat, pair, quantization_type="scale_zero_point")
         return made
+    dtype = scale.dtype
+    if dml.level < FeatureLevel.V6_0:  # dequantize_linear takes only float32
+        scale = dml.converted(scale, "float32")
     made = dml.dequantize_linear(weights, scale, dml.reshaped(zero, (columns, blocks, 1)))
-    return dml.reshaped(made, (columns, blocks * block))
+    return dml.converted(dml.reshaped(made, (columns, blocks * block)), dtype)
 
 
 def _unpacked(node: Node, packed: Tensor, bits: int, shape: tuple[int, ...]) -> Tensor:

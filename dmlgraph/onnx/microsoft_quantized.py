@@ -12,7 +12,7 @@ from dmlgraph.onnx.matrix import product_shape
 from dmlgraph.onnx.node import Node, Result, at_axis
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.table import MICROSOFT, imports
-from dmlgraph.onnx.tensors import Array, Tensor, stored
+from dmlgraph.onnx.tensors import Tensor, stored
 from dmlgraph.value import Value
 
 
@@ -167,10 +167,9 @@ def _conv(node: Node) -> Result:
     return channels_last(node, made) if last else made
 
 
-@imports("QuantizeLinear", domain=MICROSOFT, how="quantize_linear; 4 bits: quantize")
-@imports("DequantizeLinear", domain=MICROSOFT, how="dequantize_linear; 4 bits: dequantize")
+@imports("QuantizeLinear", "DequantizeLinear", domain=MICROSOFT, how="as ONNX's own")
 def _linear(node: Node) -> Result:
-    checked: list[Array | Any] = [each.dtype for each in node.given if each.dtype.kind in "iu"]
-    if any(each.itemsize == 2 for each in checked):
-        raise Refusal("DirectML quantizes to 8 and 4 bits", code="dtype", got=str(checked[0]))
-    return own(node, node.operator, *node.inputs)
+    x, scale, zero = node[0], node[1], node.get(2)
+    if zero is None:  # below level 6.2 there must be one
+        zero = Tensor.of(np.zeros(scale.shape, x.dtype if node.operator == "DequantizeLinear" else np.uint8))
+    return own(node, node.operator, x, scale, zero)

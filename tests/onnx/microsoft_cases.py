@@ -20,6 +20,7 @@ Array = np.ndarray[Any, Any]
 BOUNDS = {"float32": 2e-5, "float16": 4e-3}  # of differences, as a part of the greatest number
 SOFTWARE = "directml:software"
 ON_SOFTWARE = 4  # cases of an operator that also run there
+OLD = dg.FeatureLevel.V5_1  # a target that needs compositions
 FEW = 0.05  # the part of quantized numbers that may differ by a step
 
 
@@ -89,26 +90,27 @@ class Case:
         )
         return [np.asarray(each) for each in session.run(None, self.feeds())]
 
-    def graph(self, target: Any = None) -> dg.Graph:
+    def graph(self, target: dg.FeatureLevel | None = None) -> dg.Graph:
         """Imported."""
         prepared = prepare(ir.from_proto(self.model()), None)
         return Importer(prepared, dims={}, values={}, target=target, convert=None).read()
 
-    def run(self, device: str) -> list[Array]:
-        graph = self.graph(choose(device).device.level)
+    def run(self, device: str, target: dg.FeatureLevel | None = None) -> list[Array]:
+        """The results of a device; the target is its level unless another is given."""
+        graph = self.graph(target or choose(device).device.level)
         given = self.feeds()
         feeds = {node.name: given[node.name].astype(node.desc.dtype.numpy) for node in graph.inputs}
         feeds = {node.name: feeds[node.name].reshape(node.desc.sizes) for node in graph.inputs}
         return list(graph.compile(device=device).run(feeds).values())
 
-    def check(self, expected: list[Array], *devices: str) -> None:
+    def check(self, expected: list[Array], *devices: str, target: dg.FeatureLevel | None = None) -> None:
         """Compares the results of devices.
 
         Raises:
             AssertionError: they differ by more than the bounds.
         """
         for device in devices:
-            got = self.run(device)
+            got = self.run(device, target)
             assert len(got) == len(expected)
             for result, wanted in zip(got, expected, strict=True):
                 self._compare(result, wanted, device)
@@ -168,11 +170,13 @@ class Makers:
     """Functions that make random cases, by name, with how many cases a test makes."""
 
     def __init__(self) -> None:
-        self._all: dict[str, tuple[Maker, int]] = {}
+        self._all: dict[str, tuple[Maker, int, bool]] = {}
 
-    def __call__(self, count: int) -> Callable[[Maker], Maker]:
+    def __call__(self, count: int, *, old: bool = True) -> Callable[[Maker], Maker]:
+        """Enters a maker; `old` says whether an old feature level has what the cases need."""
+
         def enter(maker: Maker) -> Maker:
-            self._all[maker.__name__.strip("_")] = maker, count
+            self._all[maker.__name__.strip("_")] = maker, count, old
             return maker
 
         return enter
@@ -181,13 +185,19 @@ class Makers:
         return iter(self._all)
 
     def check(self, name: str) -> None:
-        """Compares all cases of a maker with ONNX Runtime, on the devices that compute on the processor."""
-        maker, count = self._all[name]
+        """Compares all cases of a maker with ONNX Runtime, on the devices that compute on the processor.
+
+        Some also run on the real DirectML, and all for an old level.
+        """
+        maker, count, old = self._all[name]
         for index in range(count):
             case = maker(Chance(*name.encode(), index))
             devices = ["reference", "cpu", *([SOFTWARE] if index < ON_SOFTWARE else [])]
             try:
-                case.check(case.expected(), *devices)
+                expected = case.expected()
+                case.check(expected, *devices)
+                if old:
+                    case.check(expected, "cpu", target=OLD)
             except Exception as error:
                 shapes = [None if each is None else (each.shape, str(each.dtype)) for each in case.inputs]
                 error.add_note(f"case {index}: {shapes}, {case.attributes}, known: {case.known}")
