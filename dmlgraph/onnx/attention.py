@@ -101,10 +101,28 @@ def where_kept(dml: Calls, kept: Any, excluded: float, like: Value) -> Value:
     return made
 
 
-def causal(queries: int, keys: int, like: Value) -> Tensor:
+def seen(dml: Calls, keys: int, last: Tensor, window: int, like: Value) -> Value:
+    """0 for each key up to the last one, and only `window` of them if it is not 0, else the lowest number.
+
+    Args:
+        dml: adds the nodes.
+        keys: how many there are, T.
+        last: {B or 1, 1, S or 1, 1}, int32: the last key that counts.
+        window: how many keys count; 0 for all.
+        like: has the data type.
+    """
+    places = Tensor.of(np.arange(keys, dtype=np.int32).reshape(1, 1, 1, -1))
+    kept = dml.logical_less_than_or_equal(places, last, dtype="uint8")
+    if window:
+        near = dml.logical_greater_than(places, dml.subtract(last, window), dtype="uint8")
+        kept = dml.logical_and(kept, near)
+    return where_kept(dml, kept, lowest(like), like)
+
+
+def causal(dml: Calls, queries: int, keys: int, like: Value) -> Value:
     """{1, 1, S, T}: the last query sees all keys, the one before it all but the last, and so on."""
-    kept = np.tri(queries, keys, keys - queries, dtype=bool)
-    return Tensor.of(np.where(kept, 0, lowest(like)).astype(like.dtype.numpy)[None, None])
+    last = np.arange(keys - queries, keys, dtype=np.int32).reshape(1, 1, queries, 1)
+    return seen(dml, keys, Tensor.of(last), 0, like)
 
 
 Sizes = tuple[int, int, int]  # B, S and T

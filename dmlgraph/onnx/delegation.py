@@ -7,6 +7,7 @@ from typing import Any
 import onnx_ir as ir
 
 from dmlgraph.onnx.node import Node
+from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.table import find
 from dmlgraph.onnx.tensors import Tensor
 from dmlgraph.value import Value
@@ -23,9 +24,13 @@ def own(node: Node, operator: str, *inputs: Tensor | None, opset: int = OPSET, *
         inputs: of the operator.
         opset: whose form of the operator is meant.
         attributes: in place of the node's; None takes one away.
+
+    Raises:
+        Refusal: by the rule, or there is no such operator in the opset.
     """
     row = find("", operator, opset)
-    assert row is not None
+    if row is None:
+        raise Refusal(f"there is no {operator} in this opset", code="opset", field="opset", got=opset)
     kept = {name: each for name, each in node.attributes.items() if name not in attributes}
     given = {name: each for name, each in attributes.items() if each is not None}
     named = {each.name: each for each in ir.convenience.convert_attributes(given)}

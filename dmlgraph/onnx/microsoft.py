@@ -7,7 +7,7 @@ import numpy as np
 from dmlgraph.onnx.delegation import channels_first, channels_last, own
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal
-from dmlgraph.onnx.shapes import viewed
+from dmlgraph.onnx.shapes import MOST_COUNTED, viewed
 from dmlgraph.onnx.table import MICROSOFT, imports
 from dmlgraph.onnx.tensors import Calls, Tensor
 from dmlgraph.value import Value
@@ -127,7 +127,7 @@ def _crop_and_resize(node: Node) -> Result:
     mode, crop = str(node.attribute("mode", "bilinear")), [int(each) for each in node.known(3).ravel()]
     if mode not in ("bilinear", "nearest"):
         raise node.refuse("mode", "bilinear, nearest", mode)
-    if len(crop) != 2 or min(crop) < 1:
+    if len(crop) != 2 or min(crop) < 1 or max(crop) > MOST_COUNTED:
         raise Refusal("needs a positive height and width", code="range", field="crop_size", got=crop)
     images = dml.value(own(node, "Gather", x, node[2], axis=0))
     corners = dml.split(rois, axis=1, outputs=[1] * 4)

@@ -33,7 +33,7 @@ def _attended(node: Node, heads: Heads, new: int, mask: Tensor | None, bias: Ten
         return _by_operator(node, heads, new, {"scale": scale, "relative_position_bias": bias, **masked})
     added: list[Any] = [] if mask is None else [padding(node, mask, sizes, excluded, q)]
     if one_way:
-        added.append(causal(sizes[1], sizes[2], q))
+        added.append(causal(node.dml, sizes[1], sizes[2], q))
     if bias is not None:
         added.append(bias)
     return side_by_side(node.dml, attend(node.dml, q, k, v, scale=scale, added=added))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.onnx.attention import as_heads, attend, lowest, rotary_table, rotated, side_by_side, where_kept
+from dmlgraph.onnx.attention import as_heads, attend, rotary_table, rotated, seen, side_by_side
 from dmlgraph.onnx.microsoft_normalization import normalized
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal
@@ -62,8 +62,11 @@ class Cache:
     @classmethod
     def of(cls, node: Node, queries: int, past: int) -> Cache:
         total, lengths = int(node.scalar(6)), node[5]
-        if total < queries:
-            raise Refusal("are fewer than the queries", code="range", field="total_sequence_length", got=total)
+        if not queries <= total <= past + queries:
+            allowed = f"{queries} to {past + queries}"
+            raise Refusal(
+                "does not fit the keys", code="range", field="total_sequence_length", got=total, allowed=allowed
+            )
         if queries == total:
             return cls(Tensor.of(np.zeros(1, np.int32)), queries, total, past)
         if lengths.known is None:
@@ -96,8 +99,6 @@ class Cache:
             return Tensor.of(np.broadcast_to(np.zeros((), new.dtype.numpy), (batch, heads, count, width)))
 
         if begin is not None:
-            if begin > self.past:
-                raise Refusal("is shorter than the sequences", code="sizes", field="past_key", got=self.past)
             parts: list[Any] = [new]
             if past is not None and begin:
                 parts.insert(0, sliced(dml, past, [slice(None), slice(None), slice(begin), slice(None)]))
@@ -120,22 +121,13 @@ class Cache:
         Queries after the end of a sequence are padding; what they see means nothing.
         """
         places = self.places(node)
-        return _seen(node, self.total, node.tensor(places, (places.shape[0], 1, self.queries, 1)), window, like)
+        last = node.tensor(places, (places.shape[0], 1, self.queries, 1))
+        return seen(node.dml, self.total, last, window, like)
 
     def ends(self, node: Node, like: Value) -> Any:
         """What is added to the scores: keys after the end of a sequence do not count."""
         lengths = node[5]
-        return _seen(node, self.total, node.tensor(lengths, (lengths.count, 1, 1, 1)), 0, like)
-
-
-def _seen(node: Node, total: int, last: Tensor, window: int, like: Value) -> Value:
-    """0 for the keys up to the last one, and only `window` of them if it is not 0, else the lowest number."""
-    dml, keys = node.dml, Tensor.of(np.arange(total, dtype=np.int32).reshape(1, 1, 1, -1))
-    kept = dml.logical_less_than_or_equal(keys, last, dtype="uint8")
-    if window:
-        near = dml.logical_greater_than(keys, dml.subtract(last, window), dtype="uint8")
-        kept = dml.logical_and(kept, near)
-    return where_kept(dml, kept, lowest(like), like)
+        return seen(node.dml, self.total, node.tensor(lengths, (lengths.count, 1, 1, 1)), 0, like)
 
 
 @imports("GroupQueryAttention", domain=MICROSOFT, how="gemm, activation_softmax1, gather_elements, add, views")
