@@ -67,7 +67,8 @@ def _activation(node: Node) -> Result:
 
 @imports("QLinearSoftmax", domain=MICROSOFT, how="dequantize_linear, activation_softmax1, quantize_linear")
 def _softmax(node: Node) -> Result:
-    made = own(node, "Softmax", _numbers(node, 0, 1, 2), opset=int(node.attribute("opset", 13)))
+    opset, axis = int(node.attribute("opset", 13)), node.attribute("axis", -1)
+    made = own(node, "Softmax", _numbers(node, 0, 1, 2), opset=opset, axis=axis)
     return _steps(node, made, 3, 4, node[0].dtype)
 
 

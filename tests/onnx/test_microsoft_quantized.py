@@ -11,6 +11,7 @@ from microsoft_cases import SOFTWARE, Array, Case, Chance, Makers
 import dmlgraph as dg
 
 making = Makers()
+BIAS = np.linspace(-3, 3, 6, dtype=np.float32)
 
 
 def scale(chance: Chance, least: float = 0.01, most: float = 0.05) -> Array:
@@ -69,7 +70,7 @@ def _softmax(chance: Chance) -> Case:
     dtype, opset = kind(chance), chance.one(11, 13)
     result = [np.array(1 / 256, np.float32), np.array(0 if dtype is np.uint8 else -128, dtype)]
     inputs = [chance.whole(dtype, 4, 5, 6), *pair(chance, dtype), *result]
-    return Case("QLinearSoftmax", inputs, {"opset": opset, "axis": chance.size(-3, 2)}, steps=1)
+    return Case("QLinearSoftmax", inputs, {"opset": opset, **chance.one({}, {"axis": chance.size(-3, 2)})}, steps=1)
 
 
 @making(12)
@@ -177,6 +178,15 @@ def _matmul_integer_to_float(chance: Chance) -> Case:
     b, b_scale, b_zero = _b(chance, np.int8 if dtype is np.int8 else kind(chance))
     inputs = [a, b, scale(chance), b_scale, chance.maybe(zero(chance, dtype)), b_zero, chance.maybe(chance.floats(6))]
     return Case("MatMulIntegerToFloat", inputs)
+
+
+def test_a_bias_is_not_scaled() -> None:
+    """ONNX Runtime multiplies it by the scales of the columns where b has batches; the definition does not."""
+    chance = Chance(2)
+    a, b, scales, bias = chance.whole(np.int8, 2, 5, 8), chance.whole(np.int8, 2, 8, 6), chance.positive(6), BIAS
+    expected = (a.astype(np.float64) @ b.astype(np.float64) * scales * 0.5 + bias).astype(np.float32)
+    case = Case("MatMulIntegerToFloat", [a, b, np.array(0.5, np.float32), scales, None, None, bias])
+    case.check([expected], "reference", "cpu")
 
 
 @making(20)
