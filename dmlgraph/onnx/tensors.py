@@ -123,11 +123,6 @@ class Calls:
 
         return call
 
-    @property
-    def level(self) -> FeatureLevel:
-        """The feature level at which the nodes must be legal."""
-        return self._graph.level
-
     def value(self, tensor: Any) -> Any:
         """The value of a tensor of the model, which becomes a constant or a fill if it is known; others unchanged."""
         if isinstance(tensor, (list, tuple)):
@@ -163,6 +158,11 @@ class Calls:
                 tensor = Tensor.of(narrow, name=tensor.name)
         value: Value = self.value(tensor)
         return value
+
+    @property
+    def level(self) -> FeatureLevel:
+        """The feature level at which the nodes must be legal."""
+        return self._graph.level
 
     # Views: only where something changes.
 
