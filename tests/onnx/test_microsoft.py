@@ -380,9 +380,8 @@ def test_operators_without_a_counterpart_are_named(operator: str) -> None:
 def test_values_that_must_be_known_are_asked_for(operator: str, inputs: list[Any], index: int) -> None:
     with pytest.raises(dg.ModelError) as caught:
         Case(operator, inputs).graph()
-    (problem,) = caught.value.problems
-    assert problem.code == "unknown-value"
-    assert problem.hint == f"values={{'x{index}': …}}"
+    problem = next(each for each in caught.value.problems if each.code == "unknown-value")
+    assert (problem.hint or "").startswith(f"values={{'x{index}': …}}")
 
 
 def test_a_model_s_file_is_read(tmp_path: pathlib.Path) -> None:

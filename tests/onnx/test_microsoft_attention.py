@@ -310,4 +310,5 @@ def test_the_length_of_the_longest_sequence_must_be_known() -> None:
     inputs = [X, X, X, *LENGTHS]
     with pytest.raises(dg.ModelError) as caught:
         Case("GroupQueryAttention", inputs, GROUPED).graph()
-    assert [problem.hint for problem in caught.value.problems] == ["values={'x6': …}"]
+    problem = next(each for each in caught.value.problems if each.code == "unknown-value")
+    assert (problem.hint or "").startswith("values={'x6': …}")
