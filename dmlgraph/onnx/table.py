@@ -35,6 +35,11 @@ FAMILIES = (
     "quantization",
     "control",
     "microsoft",
+    "microsoft_products",
+    "microsoft_normalization",
+    "microsoft_attention",
+    "microsoft_grouped",
+    "microsoft_quantized",
 )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 import dmlgraph as dg
 from dmlgraph.errors import GraphError
+from dmlgraph.levels import FeatureLevel
 from dmlgraph.onnx.names import Names
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.scopes import SEPARATOR
@@ -199,6 +200,11 @@ class Calls:
                 tensor = Tensor.of(narrow, name=tensor.name)
         value: Value = self.value(tensor)
         return value
+
+    @property
+    def level(self) -> FeatureLevel:
+        """The feature level at which the nodes must be legal."""
+        return self._graph.level
 
     # Views: only where something changes.
 

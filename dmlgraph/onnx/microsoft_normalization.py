@@ -1,0 +1,131 @@
+"""Normalizations as ONNX Runtime writes them: of layers, with residual sums, of embeddings and of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.levels import FeatureLevel
+from dmlgraph.onnx.delegation import channels_first, channels_last, own
+from dmlgraph.onnx.node import Node, Result
+from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.shapes import sliced
+from dmlgraph.onnx.table import MICROSOFT, imports
+from dmlgraph.onnx.tensors import Calls, Tensor
+from dmlgraph.value import Value
+
+
+def normalized(dml: Calls, x: Any, axes: Sequence[int], epsilon: float, *, centred: bool = True) -> Value:
+    """(x − mean) / √(variance + epsilon); not centred, x / √(mean of x² + epsilon)."""
+    x = dml.value(x)
+    made: Value
+    if centred:
+        made = dml.mean_variance_normalization1(x, axes=axes, normalize_variance=True, epsilon=epsilon)
+    elif dml.level >= FeatureLevel.V6_3:
+        made = dml.mean_variance_normalization2(x, axes=axes, use_mean=False, use_variance=True, epsilon=epsilon)
+    else:
+        wide = dml.converted(x, "float32")  # squares overflow in float16
+        made = dml.converted(dml.multiply(wide, inverse_deviation(dml, wide, axes, epsilon)), x.dtype)
+    return made
+
+
+def inverse_deviation(dml: Calls, x: Value, axes: Sequence[int], epsilon: float) -> Value:
+    """1 / √(mean of x² + epsilon)."""
+    squares = dml.reduce(dml.multiply(x, x), function="average", axes=axes)
+    made: Value = dml.recip(dml.sqrt(dml.add(squares, epsilon)))
+    return made
+
+
+def _scaled(dml: Calls, x: Value, scale: Tensor | None, bias: Tensor | None) -> Value:
+    """x · scale + bias, with the data type of the scale."""
+    if scale is not None:
+        x = dml.multiply(dml.converted(x, dml.value(scale).dtype), scale)
+    if bias is not None:
+        x = dml.add(x, bias)
+    return x
+
+
+# ONNX Runtime has both in the default domain, before ONNX had the first.
+@imports("SimplifiedLayerNormalization", how="mean_variance_normalization2; below level 6.3 reduce, sqrt, multiply")
+@imports("LayerNormalization", until=16, how="mean_variance_normalization1; its mean and deviation: reduce, sqrt")
+def _layer(node: Node) -> Result:
+    """Outputs: y, mean, inverse deviation; simplified: y, inverse deviation."""
+    x, dml, simplified = node[0], node.dml, node.operator.startswith("Simplified")
+    axes, epsilon = list(range(node.axis(-1), x.rank)), node.attribute("epsilon", 1e-5)
+    bias = None if simplified else node.get(2)
+    made = _scaled(dml, normalized(dml, x, axes, epsilon, centred=not simplified), node[1], bias)
+    results: list[Tensor | Value | None] = [node.tensor(made, x.shape)]
+    wide = dml.converted(x, "float32")
+    mean = None if simplified else dml.reduce(wide, function="average", axes=axes)
+    if not simplified:
+        results.append(mean if node.wants(1) else None)
+    if node.wants(1 if simplified else 2):
+        away = wide if mean is None else dml.subtract(wide, mean)
+        results.append(inverse_deviation(dml, away, axes, epsilon))
+    return results
+
+
+@imports("SkipLayerNormalization", domain=MICROSOFT, how="add, mean_variance_normalization1")
+@imports(
+    "SkipSimplifiedLayerNormalization",
+    domain=MICROSOFT,
+    how="add, mean_variance_normalization2; below level 6.3 reduce, sqrt, multiply",
+)
+def _skip_layer(node: Node) -> Result:
+    """Inputs: x, skip, gamma, beta, bias; simplified: x, skip, gamma, bias."""
+    if node.wants(1) or node.wants(2):
+        raise Refusal("the mean and deviation of a normalization are not read", field="outputs")
+    simplified = node.operator.startswith("SkipSimplified")
+    total = node.dml.add(node[0], node[1])
+    bias = node.get(3 if simplified else 4)
+    total = total if bias is None else node.dml.add(total, bias)
+    epsilon = node.attribute("epsilon", 1e-12)
+    made = normalized(node.dml, total, [node[0].rank - 1], epsilon, centred=not simplified)
+    made = _scaled(node.dml, made, node[2], None if simplified else node.get(3))
+    return [made, None, None, total]
+
+
+@imports("EmbedLayerNormalization", domain=MICROSOFT, how="gather, add, mean_variance_normalization1; reduce")
+def _embedded(node: Node) -> Result:
+    """Inputs: word and segment numbers, embeddings of words, positions and segments, gamma, beta, mask, positions."""
+    ids, segments, places, mask = node[0], node.get(1), node.get(8), node.get(7)
+    total = node.dml.value(own(node, "Gather", node[2], ids, axis=0))
+    if places is not None:
+        positions = own(node, "Gather", node[3], places, axis=0)
+    else:
+        positions = sliced(node.dml, node[3], [slice(ids.shape[1]), slice(None)])
+    total = node.dml.add(total, positions)
+    if segments is not None:
+        total = node.dml.add(total, own(node, "Gather", node[4], segments, axis=0))
+    made = normalized(node.dml, total, [2], node.attribute("epsilon", 1e-12))
+    made = _scaled(node.dml, made, node[5], node[6])
+    counted: Any = np.zeros(ids.shape[:1], np.int32)
+    if mask is not None and node.wants(1):
+        ones = node.dml.converted(node.dml.logical_equals(mask, 1, dtype="uint8"), "int32")
+        counted = node.tensor(node.dml.reduce(ones, function="sum", axes=[1]), ids.shape[:1])
+    return [made, counted, total]
+
+
+@imports("GroupNorm", domain=MICROSOFT, how="as ONNX's GroupNormalization; activation_sigmoid, multiply, transpose")
+@imports("SkipGroupNorm", domain=MICROSOFT, how="add, then as GroupNorm")
+def _group(node: Node) -> Result:
+    """Inputs: x, gamma, beta, skip, bias; outputs: y, and the sum that is normalized."""
+    x, dml, last = node[0], node.dml, bool(node.attribute("channels_last", 1))
+    total, channels = dml.value(x), x.shape[-1 if last else 1]
+    for each in (node.get(3), node.get(4)):
+        if each is not None and each.shape != x.shape:  # {N, C}, {N, 1, 1, C} or {C}
+            batch = each.count // channels
+            spatial = (1,) * (x.rank - 2)
+            sizes = (batch, *spatial, channels) if last else (batch, channels, *spatial)
+            total = dml.add(total, dml.reshaped(each, sizes))
+        elif each is not None:
+            total = dml.add(total, each)
+    summed = node.tensor(total, x.shape)
+    scale, bias = (node.tensor(dml.converted(node[index], total.dtype)) for index in (1, 2))
+    first = channels_first(node, summed) if last else summed
+    made = own(node, "GroupNormalization", first, scale, bias, num_groups=node.required("groups"))
+    if node.attribute("activation", 0):
+        made = node.tensor(dml.multiply(made, dml.activation_sigmoid(made)), made.shape)
+    return [channels_last(node, made) if last else made, summed]
