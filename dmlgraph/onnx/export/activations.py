@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmlgraph.onnx.export.node import BOOL, FLOAT32, Node, Tensor
+from dmlgraph.onnx.export.node import BOOL, FLOAT32, INT32, UINT32, Node, Tensor
 from dmlgraph.onnx.export.reduction import merged
 from dmlgraph.onnx.export.table import applies, exports
 from dmlgraph.operators import Operator
-from dmlgraph.tensor import DataType
 
 # Operators of ONNX, with the attributes that are fields of ours: ONNX's name → ours.
 _SAME: dict[str, tuple[str, dict[str, str]]] = {
@@ -72,16 +71,24 @@ def _parametric_softplus(node: Node, operator: Operator, x: Tensor) -> Tensor:
     return node.line(bent, _number(operator, "alpha"), 0)
 
 
-@applies("activation_shrink", how="Shrink; integers in float32")
+@applies("activation_shrink", how="Shrink; a negative threshold: Greater, Less, Where")
 def _shrink(node: Node, operator: Operator, x: Tensor) -> Tensor:
     wide = x if x.is_float else node.cast(x, FLOAT32)
-    made = node.call("Shrink", wide, bias=_number(operator, "bias"), lambd=_number(operator, "threshold"))
+    bias, threshold = _number(operator, "bias"), _number(operator, "threshold")
+    if threshold >= 0:
+        made = node.call("Shrink", wide, bias=bias, lambd=threshold)
+    else:  # where both conditions hold, ONNX takes the other
+        above = node.call("Greater", wide, node.number(threshold, wide.dtype), dtype=BOOL)
+        below = node.call("Less", wide, node.number(-threshold, wide.dtype), dtype=BOOL)
+        made = node.call(
+            "Where", above, node.line(wide, 1, -bias), passing(node, below, node.line(wide, 1, bias)), dtype=wide.dtype
+        )
     if x.is_float:
         return made
-    target = DataType.parse(x.dtype)
     made = node.call("Round", made)
-    if target.bits == 16:  # the low bits of a 32-bit integer
-        return node.cast(node.cast(made, FLOAT32), x.dtype)
+    if x.bits == 16:  # the low bits of a 32-bit integer
+        made = node.call("Max", made, node.number(0, FLOAT32)) if x.dtype.kind == "u" else made
+        return node.cast(node.cast(made, UINT32 if x.dtype.kind == "u" else INT32), x.dtype)
     return node.converted(made, x.dtype)
 
 

@@ -87,9 +87,9 @@ def _threshold(node: Node, operator: Operator, x: Tensor) -> Tensor:
 
 @exports("pow", how="Pow")
 def _pow(node: Node) -> Tensor:
-    x = node.scaled("input")
-    wide = node.cast(x, node.wide_for("Pow", x.dtype))
-    return node.converted(node.call("Pow", wide, node.scaled("exponent")), node.dtype)
+    x, exponent = node.scaled("input"), node.scaled("exponent")
+    wide = FLOAT32 if exponent.is_float and not x.is_float else node.wide_for("Pow", x.dtype)
+    return node.converted(node.call("Pow", node.cast(x, wide), exponent), node.dtype)
 
 
 @applies("constant_pow", how="Pow")

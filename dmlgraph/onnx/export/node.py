@@ -137,14 +137,14 @@ class Node:
         return self.expand(given.tensor, sizes)
 
     def scaled(self, field: str = "input") -> Tensor:
-        """An input after the operator's scale and bias; integers are scaled in float32."""
+        """An input after the operator's scale and bias; float16 and integers are scaled in float32."""
         x = self.raw(field)
         scale_bias: ScaleBias | None = getattr(self.operator, "scale_bias", None)
         if scale_bias is None or scale_bias.changes_nothing:
             return x
-        wide = x if x.is_float else self.cast(x, FLOAT32)
+        wide = self.cast(x, FLOAT32) if x.bits == 16 or not x.is_float else x
         wide = self.line(wide, scale_bias.scale, scale_bias.bias)
-        return wide if x.is_float else self.cast(wide, UINT32 if x.dtype.kind == "u" else INT32)
+        return wide if x.is_float else self.converted(wide, UINT32 if x.dtype.kind == "u" else INT32)
 
     # Adding nodes.
 
@@ -204,7 +204,10 @@ class Node:
         return self.call("Cast", x, dtype=dtype, to=onnx.helper.np_dtype_to_tensor_dtype(dtype))
 
     def converted(self, x: Tensor, dtype: DType) -> Tensor:
-        """With another type, as DirectML converts: out of range 8 bits saturate, and so do floats to 16 bits."""
+        """With another type, as DirectML converts: out of range 8 bits saturate, and so do floats to 16 bits.
+
+        Floats to more bits saturate at zero; beyond the other bounds, which not all floats have, ONNX leaves it open.
+        """
         if x.dtype == dtype or BOOL in (x.dtype, dtype):
             return self.cast(x, dtype)
         target = DataType.parse(dtype)
@@ -212,6 +215,8 @@ class Node:
         if x.is_float and dtype.kind in "iu" and target.bits in (8, 16):
             x = self.cast(x, FLOAT32) if x.bits == 16 else x  # float16 has not all bounds
             x = self.call("Clip", x, self.number(low, x.dtype), self.number(high, x.dtype))
+        elif x.is_float and dtype.kind == "u":
+            x = self.call("Max", x, self.number(0, x.dtype))
         elif dtype.kind in "iu" and x.dtype.kind in "iu" and (target.bits == 8 or (target.bits, x.bits) == (16, 8)):
             wide = INT32 if dtype.kind == "i" else UINT32
             fits = np.can_cast(x.dtype, dtype)
