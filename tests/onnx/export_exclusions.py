@@ -54,10 +54,12 @@ _REASONS = {
     """,
     "DirectML computes powers by logarithms, ONNX exactly": """
         constant_pow: roots, NaN below zero *
+        constant_pow: the inverse of zero *
         constant_pow: 0 · ∞ is NaN *
         constant_pow: to the power of ∞ *
         constant_pow: to the power of NaN *
         pow: zero *
+        pow: 4099 − 3 is rounded: an even exponent (float16)
         pow: 2^(y log2 x) has no value *
         adam_optimizer: a negative beta has no power *
         local_response_normalization: a base that is not positive has no power *
@@ -90,6 +92,10 @@ _REASONS = {
     "DirectML evaluates a formula literally, ONNX Runtime accurately": """
         asinh: digits cancel below zero (float32)
         asinh: NaN at −∞: ∞ − ∞ *
+        asinh: all of them at last *
+        a????: the square overflows (float32)
+        reduce: log_sum_exp: e^x overflows *
+        reduce: log_sum_exp: e^x vanishes *
         acosh: −∞ where −x − x is left of the root *
         modulus_truncate: almost three times *
         modulus_truncate: NaN modulo infinity: 0 · ∞ *
@@ -101,6 +107,8 @@ _REASONS = {
     """,
     "float16 is rounded after other steps": """
         lp_normalization: p ?: the square overflows (float16)
+        average_pooling*: a float16 sum overflows (float16)
+        lp_pooling*: a float16 sum overflows (float16)
         recip: float16 is rounded after the scale (float16)
     """,
     "infinities divided by one another are NaN": """
@@ -108,6 +116,9 @@ _REASONS = {
         atan_yx: infinities *
         local_response_normalization: the sum of squares overflows in float32 *
         dynamic_quantize_linear: zeros to *
+    """,
+    "in ONNX Runtime a maximum of float32 begins at the least finite number": """
+        max_pooling*: one window of all elements: −infinity stays, and is what NaN alone gives (float32)
     """,
     "in ONNX Runtime sums of integers saturate": """
         reduce: sum: wraps (int32)

@@ -135,7 +135,7 @@ def everything(graph: dg.Graph) -> dg.Graph:
 OPEN = {"pow", "constant_pow", "rnn", "lstm", "gru"}  # powers by logarithms, sequences of length 0
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(graphs())
 def test_a_random_graph_gives_the_same_or_is_refused(sample: Sample) -> None:
     """Graphs whose values are all numbers: NaN and infinities have other rules."""

@@ -10,6 +10,7 @@ from dmlgraph.onnx.export.node import BOOL, FLOAT32, Node, Tensor
 from dmlgraph.onnx.export.table import applies, exports
 from dmlgraph.operators import Operator
 from dmlgraph.operators.common.element_wise import finite_bound
+from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.directml_enums import RoundingMode
 from dmlgraph.tensor import DataType
 
@@ -82,7 +83,8 @@ def _bound(operator: Operator, field: str, x: Tensor) -> float | int:
 
 @applies("threshold", how="Max")
 def _threshold(node: Node, operator: Operator, x: Tensor) -> Tensor:
-    return node.widely("Max", x, node.number(_bound(operator, "min", x), x.dtype))
+    bound = convert(np.float32(operator.attributes["min"]), DataType.parse(x.dtype))
+    return node.widely("Max", x, node.number(bound, x.dtype))
 
 
 @exports("pow", how="Pow")
