@@ -293,7 +293,8 @@ def test_a_refusal_has_its_place_in_the_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "g.yaml"
     path.write_text(
         "dmlgraph: 1\nname: g\ninputs:\n  s: {dtype: uint32, sizes: [1, 1, 1, 6]}\nnodes:\n"
-        "  y: {op: random_generator, input_state: s, output: {sizes: [1, 1, 2, 2]}}\noutputs: {y: y.output}\n"
+        "  y: {op: random_generator, input_state: s, output: {sizes: [1, 1, 2, 2]}}\noutputs: {y: y.output}\n",
+        encoding="utf-8",
     )
     result = CliRunner().invoke(main, ["export", str(path), "-o", str(tmp_path / "g.onnx")])
     assert result.exit_code == 1

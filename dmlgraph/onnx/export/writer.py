@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -177,12 +178,10 @@ class Writer:
             [_info(node.name, node.desc) for node in graph.inputs],
             [_info(name, value.desc) for name, value in graph.outputs.items()],
         )
-        from dmlgraph import __version__
-
         return onnx.helper.make_model(
             made,
             producer_name="dmlgraph",
-            producer_version=__version__,
+            producer_version=importlib.metadata.version("dmlgraph"),
             ir_version=IR_VERSION,
             opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         )
