@@ -22,10 +22,6 @@ _REASONS = {
         random_generator: *
         roi_align_grad: *
     """,
-    "ONNX's RoiAlign has no such samples": """
-        roi_align: *
-        roi_align1: *
-    """,
     "ONNX's MaxPool takes no 64 bits": """
         max_pooling: 64 bits *
         max_pooling1: 64 bits *
