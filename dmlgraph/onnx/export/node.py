@@ -241,10 +241,19 @@ class Node:
         return x if height == 0 else self.call("Add", x, self.number(height, x.dtype))
 
     def reshape(self, x: Tensor, sizes: Sizes, before: Sizes | None = None) -> Tensor:
-        """The elements in row-major order with other sizes; nothing if `before` are the same."""
+        """The elements in row-major order with other sizes; nothing if `before` are the same.
+
+        Of a small constant it is another constant, and of a reshaped tensor one reshape.
+        """
         if before is not None and tuple(before) == tuple(sizes):
             return x
-        return self.call("Reshape", x, self.ints(sizes))
+        known = self._writer.small(x)
+        if known is not None:
+            return self._writer.constant(known.reshape(sizes), x.name)
+        source = self._writer.reshaped.get(x.name, x)
+        made = self.call("Reshape", source, self.ints(sizes))
+        self._writer.reshaped[made.name] = source
+        return made
 
     def transpose(self, x: Tensor, permutation: Sizes) -> Tensor:
         if list(permutation) == list(range(len(permutation))):

@@ -73,10 +73,15 @@ def quantized(node: Node, x: Tensor, steps: Steps, dtype: DType) -> Tensor:
     return node.cast(made, dtype)
 
 
-def dequantized(node: Node, x: Tensor, steps: Steps, dtype: DType) -> Tensor:
-    """(x − zero_point) · scale"""
+def dequantized(node: Node, x: Tensor, steps: Steps, dtype: DType, *, plain: bool = False) -> Tensor:
+    """(x − zero_point) · scale; if `plain`, without DequantizeLinear."""
     axes = steps.axes
-    if len(axes) <= 1 and x.dtype in taken("DequantizeLinear", 0) and (x.dtype != INT32 or steps.zero_point is None):
+    if (
+        not plain
+        and len(axes) <= 1
+        and x.dtype in taken("DequantizeLinear", 0)
+        and (x.dtype != INT32 or steps.zero_point is None)
+    ):
         vector = () if not axes else (steps.sizes[axes[0]],)
         zero = None if steps.zero_point is None else node.reshape(steps.zero_point, vector)
         scale = node.reshape(steps.scale, vector)
@@ -253,14 +258,16 @@ def _linear_product(node: Node) -> Tensor:
     return quantized(node, made, _output_steps(node, sizes), node.dtype)
 
 
-@exports("matrix_multiply_integer_to_float", how="DequantizeLinear, MatMul, Add")
+@exports("matrix_multiply_integer_to_float", how="DequantizeLinear, MatMul, Add; scales by row: Cast, Sub, Mul")
 def _product_to_float(node: Node) -> Tensor:
+    """ONNX Runtime takes scales by row for scales by column if DequantizeLinear has them."""
     left, right = (
         dequantized(
             node,
             node[each],
             _steps(node, f"{each}_scale", f"{each}_zero_point", node.desc(each).sizes),
             node.dtype,
+            plain=not _is_single(node, "a_scale", "a_zero_point"),
         )
         for each in "ab"
     )
@@ -270,9 +277,10 @@ def _product_to_float(node: Node) -> Tensor:
 
 @exports("quantized_linear_average_pooling", how="DequantizeLinear, AveragePool, QuantizeLinear")
 def _average(node: Node) -> Tensor:
-    x = dequantized(
-        node, node["input"], _steps(node, "input_scale", "input_zero_point", node.desc("input").sizes), FLOAT32
-    )
+    """ONNX Runtime's own operator for the three has no dilations, and one scale."""
+    steps = _steps(node, "input_scale", "input_zero_point", node.desc("input").sizes)
+    plain = "dilations" in window(node) or not _is_single(node, *node.operator.input_fields[1:])
+    x = dequantized(node, node["input"], steps, FLOAT32, plain=plain)
     made = node.call(
         "AveragePool",
         x,

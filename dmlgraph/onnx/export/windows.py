@@ -13,15 +13,11 @@ from dmlgraph.onnx.export.table import exports
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode
 
 
-def window(node: Node, *, dilated: bool = True) -> dict[str, Any]:
-    """The window's attributes, without its sizes."""
-    found: dict[str, Any] = {
-        "strides": list(node.field("strides")),
-        "pads": [*node.field("start_padding"), *node.field("end_padding")],
-    }
-    if dilated:
-        found["dilations"] = list(getattr(node.operator, "dilations", ()) or [1] * len(found["strides"]))
-    return found
+def window(node: Node) -> dict[str, Any]:
+    """The window's attributes, without its sizes and what is the default."""
+    pads = [*node.field("start_padding"), *node.field("end_padding")]
+    found = {"strides": list(node.field("strides")), "dilations": list(getattr(node.operator, "dilations", ()))}
+    return {name: each for name, each in found.items() if set(each) - {1}} | ({"pads": pads} if any(pads) else {})
 
 
 def extended(node: Node, x: Tensor, more: Sequence[int]) -> Tensor:

@@ -21,7 +21,7 @@ from dmlgraph.tensor import TensorDesc
 
 IR_VERSION = 10  # that of opset 21
 Port = tuple[str, int]  # a node of the graph and the number of its output
-MANY = 4096  # elements of a fill whose numbers the rules may look at
+MANY = 4096  # elements of a fill whose numbers the rules may look at, and of a constant that is reshaped
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,8 +41,10 @@ class Writer:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, Array] = {}
         self._shared: dict[tuple[str, tuple[int, ...], bytes], Tensor] = {}
+        self._bases: dict[str, str] = {}  # by the name of a constant: the name without a number
         self._given: dict[Port, Given] = {}
         self.truths: dict[str, Tensor] = {}  # by the name of numbers 1 and 0: the bools they are made of
+        self.reshaped: dict[str, Tensor] = {}  # by the name of a result of Reshape: what it reshapes
         self._labels = FreeNames(node.name for node in graph.nodes)
         self._names = FreeNames([node.name for node in graph.inputs] + list(graph.outputs))
         self._wanted: dict[Port, str] = {}  # what an output of the graph is called
@@ -118,8 +120,18 @@ class Writer:
                 (known,) = node.operator.evaluate()
             self._given[node.name, port] = _given(name, desc, known)
         first = self._given[node.name, present[0][0]].tensor.name
+        self._remove_unread(start, {self._given[node.name, port].tensor.name for port, _ in present})
         for each in self._nodes[start:]:
             each.name = node.name if first in each.output else self._labels.take(node.name)
+
+    def _remove_unread(self, start: int, results: set[str]) -> None:
+        """Removes those of the last nodes on which no result depends."""
+        kept: list[onnx.NodeProto] = []
+        for each in reversed(self._nodes[start:]):
+            if not results.isdisjoint(each.output):
+                kept.append(each)
+                results |= set(each.input)
+        self._nodes[start:] = reversed(kept)
 
     def _rename(self, old: str, new: str, start: int) -> bool:
         """Renames a value that one of the last nodes writes; False if none does, or it is named already."""
@@ -155,10 +167,17 @@ class Writer:
         """The tensor with these numbers."""
         key = str(array.dtype), array.shape, array.tobytes()
         if key not in self._shared:
+            label = self._bases.get(label, label)
             name = self._names.take(label)
+            self._bases[name] = label
             self._constants[name] = array
             self._shared[key] = Tensor(name, array.dtype)
         return self._shared[key]
+
+    def small(self, tensor: Tensor) -> Array | None:
+        """The numbers of a constant, if they are few."""
+        array = self._constants.get(tensor.name)
+        return None if array is None or array.size > MANY else array
 
     def _write_outputs(self) -> None:
         """Identities for outputs whose value has another name, such as that of an input."""
