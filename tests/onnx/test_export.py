@@ -308,3 +308,30 @@ def test_a_fused_graph_and_one_without_outputs_are_refused(tmp_path: pathlib.Pat
     with pytest.raises(dg.GraphError) as caught:
         dg.save(dg.Graph(), tmp_path / "m.onnx")
     assert caught.value.code == "no-outputs"
+
+
+# Numbers.
+
+
+def test_float16_is_normalized_in_float32() -> None:
+    """The squares of these numbers are beyond float16."""
+    graph = dg.Graph()
+    x = graph.input("x", sizes=[1, 2, 3], dtype="float16")
+    graph.output("y", dg.mean_variance_normalization2(x, axes=[0, 2], use_mean=True, use_variance=True, epsilon=1e-5))
+    feeds = {"x": np.float16([[[1, 500, 900], [-700, 20, 60]]])}
+    (got,) = on_runtime(to_model(graph), feeds)
+    wide = feeds["x"].astype(np.float64)
+    deviation = np.sqrt(wide.var((0, 2), keepdims=True) + 1e-5)
+    np.testing.assert_allclose(got, (wide - wide.mean((0, 2), keepdims=True)) / deviation, rtol=4e-3, atol=4e-3)
+
+
+def test_a_reshaped_constant_is_another_constant() -> None:
+    graph = dg.Graph()
+    x = graph.input("x", sizes=[1, 2, 3, 3], dtype="float32")
+    weights = graph.constant("weights", np.ones((4, 2, 1, 1), np.float32))
+    bias = dg.reshape(graph.constant("bias", np.arange(4, dtype=np.float32)), sizes=[1, 4, 1, 1])
+    graph.output("y", dg.convolution(x, weights, bias))
+    model = to_model(graph)
+    assert [node.op_type for node in model.graph.node] == ["Conv"]
+    assert sorted(tuple(each.dims) for each in model.graph.initializer) == [(4,), (4, 2, 1, 1)]
+    assert verdict(graph, {"x": np.ones((1, 2, 3, 3), np.float32)}) == (None, None)

@@ -18,8 +18,8 @@ def _attention(node: Node) -> list[Tensor]:
     assert isinstance(operator, Attention)
     sizes = operator.dimensions
     query, keys, values = _parts(node, sizes)
-    scores = node.call("MatMul", query, node.transpose(_shared(node, keys, sizes, sizes.head), (0, 1, 3, 2)))
-    scores = node.line(scores, node.field("scale"), 0)
+    upright = node.transpose(_shared(node, keys, sizes, sizes.head), (0, 1, 3, 2))
+    scores = node.call("MatMul", node.line(query, node.field("scale"), 0), upright)
     if node.field("relative_position_bias") is not None:
         scores = node.call("Add", scores, node.flat("relative_position_bias", *sizes.scores))
     if node.field("mask") is not None:

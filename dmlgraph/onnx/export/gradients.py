@@ -36,10 +36,10 @@ def _clip(node: Node) -> Tensor:
     how="Sub, Mul, ReduceSum, ReduceMean, Sqrt, Div",
 )
 def _batch(node: Node) -> list[Tensor]:
-    gradient, mul = node["input_gradient"], "Mul"
+    gradient, mul = node.wide("input_gradient"), "Mul"
     axes = tuple(axis for axis, size in enumerate(node.desc("scale").sizes) if size == 1)
-    centred = node.call("Sub", node["input"], node["mean"])
-    square = node.line(node["variance"], 1, node.field("epsilon"))
+    centred = node.call("Sub", node.wide("input"), node.wide("mean"))
+    square = node.line(node.wide("variance"), 1, node.field("epsilon"))
     deviation = node.call("Sqrt", square)
     terms = node.call(mul, gradient, centred)
     passed = gradient
@@ -47,29 +47,30 @@ def _batch(node: Node) -> list[Tensor]:
         share = node.call("Div", reduced(node, "ReduceMean", terms, axes), square)
         passed = node.call("Sub", gradient, reduced(node, "ReduceMean", gradient, axes))
         passed = node.call("Sub", passed, node.call(mul, centred, share))
-    of_input = node.call(mul, node.call("Div", node["scale"], deviation), passed)
+    of_input = node.call(mul, node.call("Div", node.wide("scale"), deviation), passed)
     of_scale = node.call("Div", reduced(node, "ReduceSum", terms, axes), deviation)
-    return [of_input, of_scale, reduced(node, "ReduceSum", gradient, axes)]
+    results = of_input, of_scale, reduced(node, "ReduceSum", gradient, axes)
+    return [node.cast(each, node.dtype) for each in results]
 
 
 @exports("local_response_normalization_grad", how="AveragePool, Mul, Add, Pow, Sub")
 def _local_response(node: Node) -> Tensor:
-    x, gradient, beta = node["input"], node["input_gradient"], node.field("beta")
+    x, gradient, beta = node.wide("input"), node.wide("input_gradient"), node.field("beta")
     bases = local_bases(node)
-    powers = [node.call("Pow", bases, node.number(-each, node.dtype)) for each in (beta, beta + 1)]
+    powers = [node.call("Pow", bases, node.number(-each, bases.dtype)) for each in (beta, beta + 1)]
     sums = local_sums(node, node.call("Mul", node.call("Mul", gradient, x), powers[1]))
     factor = 2 * node.field("alpha") * beta / node.field("local_size")
     through = node.call("Mul", node.line(x, factor, 0), sums)
-    return node.call("Sub", node.call("Mul", gradient, powers[0]), through)
+    return node.cast(node.call("Sub", node.call("Mul", gradient, powers[0]), through), node.dtype)
 
 
 @exports("adam_optimizer", how="Mul, Add, Pow, Sqrt, Div, Sub")
 def _adam(node: Node) -> list[Tensor]:
-    dtype, gradient = node.dtype, node["gradient"]
+    gradient = node.wide("gradient")
     beta1, beta2 = node.field("beta1"), node.field("beta2")
     square = node.call("Mul", gradient, gradient)
     moments = [
-        node.call("Add", node.line(node[field], beta, 0), node.line(term, 1 - beta, 0))
+        node.call("Add", node.line(node.wide(field), beta, 0), node.line(term, 1 - beta, 0))
         for field, beta, term in (
             ("input_first_moment", beta1, gradient),
             ("input_second_moment", beta2, square),
@@ -82,7 +83,8 @@ def _adam(node: Node) -> list[Tensor]:
     correction = node.call("Div", node.call("Sqrt", lefts[1]), lefts[0])
     first = node.call("Equal", step, node.number(0, np.float32), dtype=BOOL)
     correction = node.call("Where", first, node.number(1, np.float32), correction, dtype=step.dtype)
-    alpha = node.cast(node.line(correction, node.field("learning_rate"), 0), dtype)
+    alpha = node.cast(node.line(correction, node.field("learning_rate"), 0), gradient.dtype)
     divisor = node.line(node.call("Sqrt", moments[1]), 1, node.field("epsilon"))
     change = node.call("Div", node.call("Mul", alpha, moments[0]), divisor)
-    return [node.call("Sub", node["input_parameters"], change), *moments]
+    parameters = node.call("Sub", node.wide("input_parameters"), change)
+    return [node.cast(each, node.dtype) for each in (parameters, *moments)]

@@ -25,7 +25,9 @@ def _gemm(node: Node) -> Tensor:
         )
         return node.activated(made)
     left, right = (_matrix(node, field, swap) for field, swap in (("a", a), ("b", b)))
-    made = node.line(node.call("MatMul", left, right), alpha, 0)
+    less = abs(alpha) < 1  # before the product, so that float16 holds it
+    left = node.line(left, alpha, 0) if less else left
+    made = node.line(node.call("MatMul", left, right), 1 if less else alpha, 0)
     if has_c:
         made = node.call("Add", made, node.line(node.raw("c"), beta, 0))
     return node.activated(made)

@@ -130,6 +130,11 @@ class Node:
         """An input with other sizes, of as many elements as the operator reads."""
         return self.reshape(self[field], sizes, self.desc(field).sizes)
 
+    def wide(self, field: str) -> Tensor:
+        """An input, float16 as float32, as DirectML computes what has several steps."""
+        x = self[field]
+        return self.cast(x, FLOAT32) if x.bits == 16 and x.is_float else x
+
     def fitted(self, given: Given, sizes: Sizes) -> Tensor:
         """A value with the sizes with which the operator reads it: other dimensions of size 1, or broadcast."""
         if np.prod(given.sizes) == np.prod(sizes):

@@ -17,8 +17,8 @@ def _batch(node: Node) -> Tensor:
         parameters = [node.flat(field, sizes[1]) for field in fields]
         made = node.call("BatchNormalization", node["input"], *parameters, epsilon=node.field("epsilon"))
         return node.activated(made)
-    centred = node.call("Sub", node["input"], node["mean"])
-    return _finished(node, _divided(node, centred, node["variance"]))
+    centred = node.call("Sub", node.wide("input"), node.wide("mean"))
+    return _finished(node, _divided(node, centred, node.wide("variance")))
 
 
 def _divided(node: Node, centred: Tensor, variance: Tensor) -> Tensor:
@@ -32,9 +32,9 @@ def _deviation(node: Node, variance: Tensor) -> Tensor:
 
 def _finished(node: Node, x: Tensor) -> Tensor:
     """activation(x · scale + bias), without what is left out."""
-    scale, bias = node.get("scale"), node.get("bias")
-    x = x if scale is None else node.call("Mul", x, scale)
-    return node.activated(x if bias is None else node.call("Add", x, bias))
+    x = x if node.field("scale") is None else node.call("Mul", x, node.wide("scale"))
+    x = x if node.field("bias") is None else node.call("Add", x, node.wide("bias"))
+    return node.cast(node.activated(x), node.dtype)
 
 
 def _means(node: Node, x: Tensor, axes: tuple[int, ...]) -> Tensor:
@@ -43,15 +43,14 @@ def _means(node: Node, x: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 @exports("batch_normalization_training", how="ReduceMean, Sub, Sqrt, Div, Mul, Add")
 def _batch_training(node: Node) -> list[Tensor]:
-    x, axes = node["input"], _ones(node.desc("scale").sizes)
+    x, axes = node.wide("input"), _ones(node.desc("scale").sizes)
     mean = _means(node, x, axes)
     centred = node.call("Sub", x, mean)
     variance = _means(node, node.call("Mul", centred, centred), axes)
-    made = node.call("Mul", _divided(node, centred, variance), node["scale"])
-    made = node.call("Add", made, node["bias"])
-    added = node.get("fused_add")
-    made = made if added is None else node.call("Add", made, added)
-    return [node.activated(made), mean, variance]
+    made = node.call("Mul", _divided(node, centred, variance), node.wide("scale"))
+    made = node.call("Add", made, node.wide("bias"))
+    made = made if node.field("fused_add") is None else node.call("Add", made, node.wide("fused_add"))
+    return [node.cast(each, node.dtype) for each in (node.activated(made), mean, variance)]
 
 
 def _ones(sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -72,7 +71,7 @@ def _mean_variance(node: Node) -> Tensor:
     layer = _layer(node, axes) if use_mean and use_variance else None
     if layer is not None:
         return node.activated(layer)
-    x = node["input"]
+    x = node.wide("input")
     if use_mean:
         x = node.call("Sub", x, _means(node, x, axes))
     if use_variance:
@@ -102,13 +101,14 @@ def _local_response(node: Node) -> Tensor:
     alpha, beta, bias = (node.field(name) for name in ("alpha", "beta", "bias"))
     if node.field("cross_channel") and node.field("local_size") % 2:
         return node.call("LRN", node["input"], alpha=alpha, beta=beta, bias=bias, size=node.field("local_size"))
-    power = node.call("Pow", local_bases(node), node.number(beta, node.dtype))
-    return node.call("Div", node["input"], power)
+    bases = local_bases(node)
+    power = node.call("Pow", bases, node.number(beta, bases.dtype))
+    return node.cast(node.call("Div", node.wide("input"), power), node.dtype)
 
 
 def local_bases(node: Node) -> Tensor:
     """bias + alpha / size · Σ x² over the neighbourhoods."""
-    x = node["input"]
+    x = node.wide("input")
     sums = local_sums(node, node.call("Mul", x, x))
     return node.line(sums, node.field("alpha") / node.field("local_size"), node.field("bias"))
 

@@ -110,6 +110,10 @@ class Writer:
         present = [(port, desc) for port, desc in enumerate(node.operator.output_descs) if desc is not None]
         for (port, desc), result in zip(present, results, strict=True):
             assert result.dtype == desc.dtype.numpy, f"{node.name}: {result.dtype} is not {desc.dtype}"
+            constant = self._constants.get(result.name)
+            if constant is not None and (node.name, port) not in self._wanted:  # such as a reshaped one
+                self._given[node.name, port] = Given(result, desc.sizes, constant)
+                continue
             name = self._wanted.get((node.name, port)) or self._names.take(self._graph.reference(node.name, port))
             if not self._rename(result.name, name, start):
                 self.add(node.name, "Identity", [result], [result.dtype], {}, [name])
