@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dmlgraph.graph import Graph as Graph
     from dmlgraph.levels import FeatureLevel as FeatureLevel
     from dmlgraph.loading import load as load
+    from dmlgraph.loading import save as save
     from dmlgraph.lowering import GraphDesc as GraphDesc
     from dmlgraph.operators import ScaleBias as ScaleBias
     from dmlgraph.scalar import Scalar as Scalar
@@ -59,7 +60,7 @@ _NAMES = {
     "functions": " ".join(FUNCTIONS),
     "graph": "Graph",
     "levels": "FeatureLevel",
-    "loading": "load",
+    "loading": "load save",
     "lowering": "GraphDesc",
     "operators": "ScaleBias",
     "scalar": "Scalar",

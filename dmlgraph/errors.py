@@ -180,7 +180,7 @@ class DocumentError(DmlGraphError, ValueError):
 
 
 class ModelError(DmlGraphError, ValueError):
-    """An ONNX model cannot be imported; its problems name the nodes, inputs or dims."""
+    """An ONNX model cannot be imported or exported; its problems name the nodes, inputs or dims."""
 
 
 class BindingError(DmlGraphError, ValueError):

@@ -634,8 +634,11 @@ class Graph:
         return compile_graph(graph, choose(device, threads=threads, debug=debug), fuse=fuse, debug=debug)
 
     def save(self, path: str | pathlib.Path) -> None:
-        """Writes the graph as a YAML graph file; large constants go into .npy files beside it."""
-        from dmlgraph.document import save
+        """Writes the graph as a YAML graph file or, for a name that ends in `.onnx`, as an ONNX model.
+
+        Large constants go into files beside it.
+        """
+        from dmlgraph.loading import save
 
         save(self, path)
 

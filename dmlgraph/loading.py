@@ -1,4 +1,4 @@
-"""Loads what holds a graph: a graph file, or an ONNX model."""
+"""Loads and saves what holds a graph: a graph file, or an ONNX model."""
 
 from __future__ import annotations
 
@@ -50,3 +50,23 @@ def load(
     from dmlgraph import document
 
     return document.load(path, dims=dims)
+
+
+def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Writes a graph to a YAML file or, if the name ends in `.onnx`, as an ONNX model.
+
+    Args:
+        graph: not fused.
+        path: the file; large constants go into files beside it.
+
+    Raises:
+        GraphError: the graph is fused.
+        ModelError: every node that ONNX cannot express.
+        OSError: a file cannot be written.
+    """
+    from dmlgraph import document, onnx
+
+    if onnx.is_model(path):
+        onnx.save(graph, path)
+    else:
+        document.save(graph, path)

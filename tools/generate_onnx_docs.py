@@ -1,8 +1,8 @@
-"""Makes docs/onnx.md: how ONNX models are read, and the table of their operators.
+"""Makes docs/onnx.md: how ONNX models are read and written, and the tables of operators.
 
     python tools/generate_onnx_docs.py
 
-tools/onnx.md is the text above the table. A test fails if the page is not the output of this script.
+tools/onnx.md is the text above the tables. A test fails if the page is not the output of this script.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Iterator
 
-from dmlgraph.onnx.coverage import covered
+from dmlgraph.onnx.coverage import covered, exported
 from dmlgraph.onnx.model import NEWEST_OPSET
 from dmlgraph.onnx.table import OLDEST
 
@@ -25,12 +25,18 @@ def page() -> str:
 
 def _page() -> Iterator[str]:
     yield f"{BEFORE.rstrip()}\n"
-    yield "## Operators\n"
+    yield "## Operators that are read\n"
     yield f"Opsets {OLDEST} to {NEWEST_OPSET} are read. `dmlgraph onnx operators` prints this table.\n"
     yield "| operator | opsets | becomes |"
     yield "|---|---|---|"
     for each in covered():
         yield f"| {each.title} | {each.opsets} | {each.how} |"
+    yield "\n## Operators that are written\n"
+    yield "`dmlgraph onnx operators --export` prints this table.\n"
+    yield "| operator of dmlgraph | becomes |"
+    yield "|---|---|"
+    for row in exported():
+        yield f"| {row.operator} | {row.how} |"
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ COMMANDS = (
     "diff",
     "directml",
     "dxdispatch",
+    "export",
     "import",
     "lower",
     "new",

@@ -1,6 +1,7 @@
-"""ONNX models: imports them as graphs.  Needs the extra `onnx`: `pip install "dmlgraph[onnx]"`.
+"""ONNX models: imports them as graphs, and exports graphs.  Needs the extra `onnx`: `pip install "dmlgraph[onnx]"`.
 
     graph = dg.load("model.onnx", dims={"batch": 1}, values={"sr": 16000})
+    dg.save(graph, "again.onnx")
 
 Its other modules import the packages `onnx` and `onnx_ir`; nothing outside does.
 """
@@ -90,6 +91,20 @@ def _at(path: str | os.PathLike[str]) -> Within:
     return Within(place=lambda problem: problem.at(location=start))
 
 
+def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Writes a graph as an ONNX model; its constants above 1 MB go into a file beside it.
+
+    Raises:
+        GraphError: the graph is fused, or has no outputs.
+        ModelError: every node that cannot be exported.
+        OSError: a file cannot be written.
+    """
+    need()
+    from dmlgraph.onnx import export
+
+    export.save(graph, path)
+
+
 def need() -> None:
     """Raises ModelError where the packages of the extra are missing."""
     try:
@@ -97,7 +112,7 @@ def need() -> None:
         import onnx_ir  # noqa: F401
     except ImportError as error:
         raise ModelError(
-            f"reading ONNX models needs the package '{error.name}'",
+            f"ONNX models need the package '{error.name}'",
             code="extra",
             hint='pip install "dmlgraph[onnx]"',
         ) from None

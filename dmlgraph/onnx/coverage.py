@@ -1,4 +1,4 @@
-"""The ONNX operators that are read, for lists and documentation."""
+"""The ONNX operators that are read, and what dmlgraph's become, for lists and documentation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import onnx
 
+from dmlgraph.onnx.export import table as export
 from dmlgraph.onnx.table import OLDEST, all_rows
 
 NEVER = 10**6  # an opset that will not be
@@ -42,12 +43,27 @@ class Covered:
         return f"{self.since}+" if self.until is None else f"{self.since}–{self.until}"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exported:
+    """An operator of dmlgraph: its name and what it becomes."""
+
+    operator: str
+    how: str
+
+
 def covered() -> list[Covered]:
     """The rows of the table, and the operators without a row that ONNX defines by others."""
     found = [Covered(row.domain, row.operator, row.since, row.until, row.how) for row in all_rows()]
     found += _defined({(each.domain, each.operator) for each in found})
     found.append(Covered("", "Constant", OLDEST, None, "known"))
     return sorted(found, key=lambda each: (each.domain, each.operator, each.since))
+
+
+def exported() -> list[Exported]:
+    """dmlgraph's operators, by name: what each becomes, or why it cannot be exported."""
+    found = [Exported(row.operator, row.how) for row in export.rows().values()]
+    found += [Exported(each.operator, f"refused: {each.reason}") for each in export.REFUSED.values()]
+    return sorted(found, key=lambda each: each.operator)
 
 
 def _defined(known: set[tuple[str, str]]) -> Iterator[Covered]:

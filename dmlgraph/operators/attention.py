@@ -23,7 +23,7 @@ from dmlgraph.operators.matrix import broadcast_field
 from dmlgraph.tensor import DataType, TensorDesc
 
 # Where queries, keys and values may come from: field → index in the stack, or None in a separate tensor.
-_SOURCES: dict[str, dict[str, int | None]] = {
+SOURCES: dict[str, dict[str, int | None]] = {
     "query": {"query": None, "stacked_query_key": 0, "stacked_query_key_value": 0},
     "key": {"key": None, "stacked_query_key": 1, "stacked_key_value": 0, "stacked_query_key_value": 1},
     "value": {"value": None, "stacked_key_value": 1, "stacked_query_key_value": 2},
@@ -125,7 +125,7 @@ def _check_rank(field: str, desc: TensorDesc) -> None:
 
 def _source(descs: Descs, role: str) -> Found:
     """Where queries, keys or values come from; OperatorError if no tensor gives them, or two do."""
-    present = [(field, desc) for field in _SOURCES[role] if (desc := descs.get(field)) is not None]
+    present = [(field, desc) for field in SOURCES[role] if (desc := descs.get(field)) is not None]
     if not present:
         raise OperatorError("must be given, by itself or stacked with others", code="missing", field=role)
     (field, desc), *more = present
@@ -139,7 +139,7 @@ def _source(descs: Descs, role: str) -> Found:
 
 def _new_source(descs: Descs, role: str) -> Found | None:
     """Where keys or values come from; None if there are only past ones."""
-    only_past = descs.get(f"past_{role}") is not None and all(descs.get(field) is None for field in _SOURCES[role])
+    only_past = descs.get(f"past_{role}") is not None and all(descs.get(field) is None for field in SOURCES[role])
     return None if only_past else _source(descs, role)
 
 
@@ -375,7 +375,7 @@ class Attention(Operator):
         """Queries, keys and values with their biases, past ones first: {B, heads, S or T, D or V} in `dtype`."""
         parts: list[Array | None] = []
         start = 0
-        for (role, sources), hidden in zip(_SOURCES.items(), sizes.hidden, strict=True):
+        for (role, sources), hidden in zip(SOURCES.items(), sizes.hidden, strict=True):
             heads = sizes.query_heads if role == "query" else sizes.key_heads
             found = ((given[field], place) for field, place in sources.items())
             part = next((_split(each, place, heads, dtype) for each, place in found if each is not None), None)
@@ -386,7 +386,7 @@ class Attention(Operator):
             parts.append(part)
             start += hidden
         query, key, value = (
-            _joined(given.get(f"past_{role}"), part, dtype) for role, part in zip(_SOURCES, parts, strict=True)
+            _joined(given.get(f"past_{role}"), part, dtype) for role, part in zip(SOURCES, parts, strict=True)
         )
         return query, key, value
 

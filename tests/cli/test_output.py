@@ -42,6 +42,7 @@ ARGUMENTS = {
     "diff": ["grüß.yaml", "--device", "cpu", "--device", "reference"],
     "directml": ["info"],
     "dxdispatch": ["export", "grüß.yaml"],
+    "export": ["grüß.yaml", "-o", "∑→2.onnx"],
     "import": ["∑→.onnx", "-o", "∑→"],
     "lower": ["grüß.yaml", "--explain"],
     "new": ["∑→.yaml"],
