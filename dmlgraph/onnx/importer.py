@@ -102,14 +102,12 @@ class Importer:
             with self._noting(each.name or "input"):
                 env[each] = self._input(each, unused)
         for dim in unused:
-            known = {
-                str(size.value) for each in inputs for size in each.shape or () if isinstance(size, ir.SymbolicDim)
-            }
+            known = {_dim_names(each, axis)[-1] for each in inputs for axis in _open_axes(each)}
             self.problems.append(
                 Problem(
                     "no input of the model has this dim",
                     field=f"dims.{dim}",
-                    allowed=listing(sorted(known - {"None"})) or "nothing: all sizes are numbers",
+                    allowed=listing(sorted(known)) or "nothing: all sizes are numbers",
                     code="unknown-dim",
                 )
             )
@@ -124,19 +122,16 @@ class Importer:
             raise Refusal("the model does not say how many dimensions the input has", code="undetermined")
         dtype = self._converted(parse_dtype(value.dtype.name.lower()))
         if name in self.values:
-            unused -= {str(size.value) for size in value.shape if isinstance(size, ir.SymbolicDim)}
+            unused.difference_update(*(_dim_names(value, axis) for axis in _open_axes(value)))
             return Tensor.of(_given(self.values[name], dtype), name=name)
-        shape = []
+        shape = [size if isinstance(size, int) else 1 for size in value.shape]
         missing = []
-        for axis, size in enumerate(value.shape):
-            if isinstance(size, int):
-                shape.append(size)
-                continue
-            dim = str(size.value) if size.value is not None else f"{name}[{axis}]"
-            unused.discard(dim)
-            if dim not in self.dims:
-                missing.append(dim)
-            shape.append(self.dims.get(dim, 1))
+        for axis in _open_axes(value):
+            names = _dim_names(value, axis)
+            unused.difference_update(names)
+            shape[axis] = next((self.dims[each] for each in names if each in self.dims), 0)
+            if not any(each in self.dims for each in names) and names[-1] not in missing:
+                missing.append(names[-1])
         if missing:
             hint = f"dims={{{', '.join(f'{dim!r}: 1' for dim in missing)}}}, --dim {missing[0]}=1"
             raise Refusal("the sizes of dims are not given", code="undetermined", got=listing(missing), hint=hint)
@@ -418,6 +413,18 @@ class _Noting:
             problem = dataclasses.replace(problem, hint="convert={'double': 'float32'} converts it")
         message = f"{self.said}{problem.message}"
         self.importer.problems.append(dataclasses.replace(problem, node=self.label, message=message))
+
+
+def _open_axes(value: ir.Value) -> list[int]:
+    """The axes of an input whose sizes the model leaves open: those with a name, without a number, or below 0."""
+    return [axis for axis, size in enumerate(value.shape or ()) if not isinstance(size, int) or size < 0]
+
+
+def _dim_names(value: ir.Value, axis: int) -> list[str]:
+    """The names that `dims` may give an open axis, the first that is given counts: the place, and the model's name."""
+    size = (value.shape or ())[axis]
+    name = size.value if isinstance(size, ir.SymbolicDim) else None
+    return [f"{value.name}[{axis}]", *([str(name)] if name not in (None, "", "?") else [])]
 
 
 def _given(value: Any, dtype: np.dtype[Any]) -> Array:

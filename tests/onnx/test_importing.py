@@ -70,13 +70,23 @@ def test_an_unknown_dim_is_refused(save: Any) -> None:
     assert [(each.code, each.field, each.allowed) for each in problems] == [("unknown-dim", "dims.bach", "batch")]
 
 
-def test_a_dim_without_a_name_is_named_after_its_input(tmp_path: pathlib.Path) -> None:
-    shape = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [None, 3])
+@pytest.mark.parametrize("open_size", [None, "?", "", -1])
+def test_a_dim_without_a_name_is_named_after_its_input(tmp_path: pathlib.Path, open_size: Any) -> None:
+    shape = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [open_size, 3])
     node = onnx.helper.make_node("Relu", ["x"], ["y"])
     result = onnx.helper.make_empty_tensor_value_info("y")
     model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [shape], [result]))
     onnx.save_model(model, tmp_path / "m.onnx")
+    assert refused(tmp_path / "m.onnx").hint == "dims={'x[0]': 1}, --dim x[0]=1"
     assert dg.load(tmp_path / "m.onnx", dims={"x[0]": 2}).inputs[0].desc.sizes == (2, 3)
+
+
+def test_a_dim_is_also_named_after_its_input(save: Any) -> None:
+    path = save("g (float[n, n] x, float[n] z) => (float[n, n] y) { y = Add (x, z) }")
+    assert refused(path).hint == "dims={'n': 1}, --dim n=1"
+    graph = dg.load(path, dims={"n": 3, "x[0]": 2})
+    assert [node.desc.sizes for node in graph.inputs] == [(2, 3), (3,)]
+    assert refused(path, dims={"n": 3, "x[2]": 2}).allowed == "n"
 
 
 def test_values_take_the_place_of_inputs(save: Any) -> None:
