@@ -18,7 +18,7 @@ from dmlgraph.levels import FeatureLevel
 from dmlgraph.onnx import folding, table
 from dmlgraph.onnx.definitions import default_attributes, definition, output_types
 from dmlgraph.onnx.node import Node, Result
-from dmlgraph.onnx.refusals import ByDefinition, Refusal, give_values
+from dmlgraph.onnx.refusals import AlreadyNotedError, ByDefinition, Refusal, give_values
 from dmlgraph.onnx.tensors import Array, Calls, Tensor, parse_dtype, resolve_conversions, stored, type_name
 from dmlgraph.value import Value
 
@@ -341,7 +341,7 @@ class Importer:
             opsets = self.model.opset_imports | function.opset_imports
             self.run_nodes(function, env, opsets, attributes, f"{label}/")
             if len(self.problems) > before:
-                raise _AlreadyNotedError
+                raise AlreadyNotedError
         return [env.get(each) for each in function.outputs]
 
     def _subgraph(self, graph: ir.Graph, env: Env, tensors: Sequence[Tensor], label: str) -> list[Tensor]:
@@ -352,8 +352,8 @@ class Importer:
             before = len(self.problems)
             self._initializers(graph, env)
             self.run_nodes(graph, env, self.model.opset_imports, {}, f"{label}/")
-            if len(self.problems) > before:
-                raise _AlreadyNotedError
+            if len(self.problems) > before or any(each in self.broken for each in graph.outputs):
+                raise AlreadyNotedError
         outputs = [env.get(each) for each in graph.outputs]
         if any(each is None for each in outputs):
             raise Refusal("no node computes an output of the subgraph", code="unknown-node")
@@ -361,10 +361,6 @@ class Importer:
 
     def _noting(self, label: str, *outputs: ir.Value, said: str = "") -> _Noting:
         return _Noting(self, label, outputs, said)
-
-
-class _AlreadyNotedError(Exception):
-    """A node inside could not be imported; its problem is noted."""
 
 
 class _Deeper:
@@ -393,7 +389,7 @@ class _Noting:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if isinstance(error, _AlreadyNotedError):
+        if isinstance(error, AlreadyNotedError):
             pass
         elif isinstance(error, Refusal):
             self._note(error.problem)
