@@ -20,14 +20,14 @@ Offsets = tuple[float, float, float]  # scale, input pixel offset, output pixel 
 @imports("Upsample", until=9, how="resample2")
 def _upsample(node: Node) -> Result:
     scales = node.attribute("scales") or [float(each) for each in node.known(1)]
-    sizes = [math.floor(size * scale) for size, scale in zip(node[0].shape, scales, strict=True)]
+    sizes = [_stretched(size, scale) for size, scale in zip(node[0].shape, scales, strict=True)]
     return _resampled(node, sizes, scales, "asymmetric", "floor")
 
 
 @imports("Resize", since=10, until=10, how="resample2")
 def _resize_10(node: Node) -> Result:
     scales = [float(each) for each in node.known(1)]
-    sizes = [math.floor(size * scale) for size, scale in zip(node[0].shape, scales, strict=True)]
+    sizes = [_stretched(size, scale) for size, scale in zip(node[0].shape, scales, strict=True)]
     return _resampled(node, sizes, scales, "asymmetric", "floor")
 
 
@@ -47,7 +47,7 @@ def _resize(node: Node) -> Result:
         given = list(zip(axes, wanted, ratios, strict=True))
     else:
         factors = [float(each) for each in node.known(2)]
-        given = [(axis, math.floor(x.shape[axis] * each), each) for axis, each in zip(axes, factors, strict=True)]
+        given = [(axis, _stretched(x.shape[axis], each), each) for axis, each in zip(axes, factors, strict=True)]
     for axis, size, scale in given:
         sizes[axis], scales[axis] = size, scale
     coordinates = str(node.attribute("coordinate_transformation_mode", "half_pixel"))
@@ -55,12 +55,17 @@ def _resize(node: Node) -> Result:
     return _resampled(node, sizes, scales, coordinates, nearest)
 
 
+def _stretched(size: int, scale: float) -> int:
+    """A size times a scale, in float32: 5 times the number nearest to 1.4 is 7 and not less."""
+    return math.floor(np.float32(size) * np.float32(scale))
+
+
 def _resampled(node: Node, sizes: list[int], scales: list[float], coordinates: str, nearest: str) -> Result:
     x, mode = node[0], str(node.attribute("mode", "nearest"))
     if 0 in sizes:
         raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=sizes)
     if mode == "cubic" or node.attribute("antialias", 0) or coordinates == "tf_crop_and_resize":
-        return _by_matrices(node, sizes)
+        return _by_matrices(node, sizes, scales)
     if mode not in ("nearest", "linear"):
         raise node.refuse("mode", "nearest, linear, cubic", mode)
     places = [
@@ -88,13 +93,13 @@ def _resampled(node: Node, sizes: list[int], scales: list[float], coordinates: s
     return node.tensor(node.dml.resample2(x, **fields), sizes)
 
 
-def _by_matrices(node: Node, sizes: list[int]) -> Result:
+def _by_matrices(node: Node, sizes: list[int], scales: list[float]) -> Result:
     """What DirectML's operators lack: along each dimension a product with the matrix of the resized unit vectors."""
     x = node[0]
     made = node.dml.value(x)
     axes = node.ints("axes", default=range(x.rank)) or []
     for place, axis in enumerate(at_axis(each, x.rank) for each in axes):
-        if sizes[axis] != x.shape[axis] or _crops(node, place):
+        if sizes[axis] != x.shape[axis] or scales[axis] != 1 or _crops(node, place):
             matrix = _matrix(node, place, x.shape[axis], sizes[axis])
             order = [*(each for each in range(x.rank) if each != axis), axis]
             moved = node.dml.transposed(made, order)
@@ -128,7 +133,11 @@ def _matrix(node: Node, place: int, size: int, count: int) -> Array:
         if not (0 <= start <= 1 and 0 <= end <= 1):
             raise Refusal("a region outside the input has no counterpart", field="roi", got=bounds)
         roi = np.array([0, start, 1, end], np.float32)
-    scales = np.array([1, float(node.known(2)[place])], np.float32) if node.get(2) and node[2].count else None
+    scales = None
+    if node.get(2) is not None and node[2].count:
+        scale = float(node.known(2)[place])
+        fits = math.floor(size * scale) == count  # ONNX's reference multiplies in float64
+        scales = np.array([1, scale], np.float32) if fits else np.array([1, count / size])
     whole = None if scales is not None else np.array([size, count], np.int64)
     proto = onnx.helper.make_node("Resize", ["x", "roi", "scales" * (whole is None), "sizes" * (scales is None)], ["y"])
     proto.attribute.extend(onnx.helper.make_attribute(name, each) for name, each in given.items())
