@@ -12,6 +12,7 @@ import numpy as np
 
 import dmlgraph as dg
 from dmlgraph.free_names import FreeNames
+from dmlgraph.onnx.earlier import at_level, has
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.tensor import MAX_RANK, DataType
 from dmlgraph.value import Value
@@ -113,14 +114,19 @@ class Calls:
 
     def __getattr__(self, function: str) -> Callable[..., Any]:
         sources = ("fill_value_constant", "fill_value_sequence", "diagonal_matrix")
-        called = getattr(self._graph if function.startswith(sources) else dg, function)
+        target: Any = self._graph if function.startswith(sources) else dg
 
         def call(*tensors: Any, **fields: Any) -> Any:
             tensors = tuple(map(self.value, tensors))
             fields = {field: self.value(each) if isinstance(each, Tensor) else each for field, each in fields.items()}
-            return called(*tensors, name=self._names.take(self._label), **fields)
+            name, fields = at_level(self._graph.target, function, next(iter(tensors), None), fields)
+            return getattr(target, name)(*tensors, name=self._names.take(self._label), **fields)
 
         return call
+
+    def has(self, function: str) -> bool:
+        """Whether the graph's level has the operator of a function."""
+        return has(self._graph.target, function)
 
     def value(self, tensor: Any) -> Any:
         """The value of a tensor of the model, which becomes a constant or a fill if it is known; others unchanged."""

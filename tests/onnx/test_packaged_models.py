@@ -207,6 +207,14 @@ def test_a_model_gives_what_onnx_runtime_gives(
     np.testing.assert_array_equal(case.top(results), case.top(wanted))
 
 
+@pytest.mark.parametrize("name", ["magika", "detection", "recognition", "direction", "orientation", "silero"])
+def test_a_model_gives_the_same_at_an_earlier_level(name: str, packaged_models: pathlib.Path, expected: Any) -> None:
+    case, wanted = CASES[name], expected(name)
+    graph = dg.load(packaged_models / case.path, dims=case.dims, values=case.values, target="5.0")
+    results = case.results(graph.compile("cpu").run)
+    assert all(difference(results[output], wanted[output]) <= BOUND for output in wanted)
+
+
 def test_every_model_of_the_packages_is_tested(packaged_models: pathlib.Path) -> None:
     found = {path.relative_to(packaged_models).as_posix() for path in packaged_models.rglob("*.onnx")}
     assert found == {case.path for case in CASES.values()}
