@@ -39,7 +39,7 @@ def load(
 
     Args:
         path: the file; its external data is in its folder.
-        dims: the sizes of the model's symbolic dims; `x[0]` is the first dim of input `x`, where it has no name.
+        dims: the sizes of the model's symbolic dims, by name or by place: `x[0]` is the first dim of input `x`.
         values: inputs that are known now, by name; they are no inputs of the graph.
         target: the feature level of the graph.
         convert: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.

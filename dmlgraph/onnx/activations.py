@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dmlgraph.onnx.node import Node, Result
@@ -68,7 +69,16 @@ def _along_the_rest(node: Node) -> Result:
 
 
 def _softmax(node: Node, axes: list[int]) -> Result:
-    return node.tensor(getattr(node.dml, _ALONG[node.operator])(node[0], axes=axes), node[0].shape)
+    dml, x, function = node.dml, node[0], _ALONG[node.operator]
+    if dml.has(function):
+        return node.tensor(getattr(dml, function)(x, axes=axes), x.shape)
+    # The earlier version works along the last axis of a matrix.
+    order = [*(axis for axis in range(len(x.sizes)) if axis not in axes), *axes]
+    moved = dml.transposed(x, order)
+    columns = math.prod(x.sizes[axis] for axis in axes)
+    made = getattr(dml, function.removesuffix("1"))(dml.reshaped(moved, (1, 1, x.count // columns, columns)))
+    made = dml.reshaped(made, moved.sizes)
+    return node.tensor(dml.transposed(made, [order.index(axis) for axis in range(len(order))]), x.shape)
 
 
 for _name, _function in _ALONG.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +15,21 @@ from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.tensors import Array, Tensor, parse_dtype, type_name
 
 STAND_IN = 1  # the size of a dim that is not given, while what else is missing is looked for
+
+
+class OpenDim(NamedTuple):
+    """A dim whose size the model leaves open.
+
+    Attributes:
+        place: `x[0]`: the first dim of `x`.  `dims` may give its size; it comes before the name.
+        name: in the model, which may give it to several dims; the place where it has none.
+    """
+
+    place: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Arguments:
@@ -47,8 +62,9 @@ class Arguments:
                 hint=suggestion(name, names),
                 code="unknown-array",
             )
-        known = {dim for each in self.inputs for dim in _dims(each) if isinstance(dim, str)}
-        for dim in self.dims.keys() - known:
+        opened = [dim for each in self.inputs for dim in _dims(each) if isinstance(dim, OpenDim)]
+        known = {dim.name for dim in opened}
+        for dim in self.dims.keys() - known - {dim.place for dim in opened}:
             yield Problem(
                 "no input of the model has this dim",
                 field=f"dims.{dim}",
@@ -73,13 +89,23 @@ class Arguments:
             return Tensor.of(self._given(value, _as_type(self.values[name], dtype)), name=name), []
         if value.shape is None:
             raise Refusal("the model does not say how many dimensions the input has", code="undetermined")
-        dims = _dims(value)
-        shape = tuple(self.dims.get(dim, STAND_IN) if isinstance(dim, str) else dim for dim in dims)
+        sizes = self._sizes(value)
+        shape = tuple(STAND_IN if size is None else size for size in sizes)
         if 0 in shape:
             hint = give_values([name])
             raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*shape], hint=hint)
-        missing = [dim for dim in dict.fromkeys(dims) if isinstance(dim, str) and dim not in self.dims]
+        opened = [
+            dim.name for dim, size in zip(_dims(value), sizes, strict=True) if isinstance(dim, OpenDim) and size is None
+        ]
+        missing = list(dict.fromkeys(opened))
         return Tensor(dtype, shape, depends=frozenset([name]), name=name), missing
+
+    def _sizes(self, value: ir.Value) -> list[int | None]:
+        """The sizes of an input; None where the model leaves one open and none is given."""
+        return [
+            self.dims.get(dim.place, self.dims.get(dim.name)) if isinstance(dim, OpenDim) else dim
+            for dim in _dims(value)
+        ]
 
     def _given(self, value: ir.Value, array: Array) -> Array:
         """The given value of an input, in its shape; one number stands for a shape of one element.
@@ -89,24 +115,27 @@ class Arguments:
         """
         if value.shape is None:
             return array
-        dims = _dims(value)
-        sizes = [self.dims.get(dim) if isinstance(dim, str) else dim for dim in dims]
+        sizes = self._sizes(value)
         if array.ndim == 0 and all(size in (1, None) for size in sizes):
             array = array.reshape([1] * len(sizes))
         if len(sizes) != array.ndim or any(
             size not in (None, real) for size, real in zip(sizes, array.shape, strict=True)
         ):
-            allowed = f"[{', '.join(map(str, dims))}]"
+            allowed = f"[{', '.join(map(str, _dims(value)))}]"
             raise Refusal("the given value has another shape", code="sizes", got=list(array.shape), allowed=allowed)
         return array
 
 
-def _dims(value: ir.Value) -> list[int | str]:
-    """The sizes of an input; those that are no numbers by name: `x[0]` is the first dim of `x` if it has no name."""
-    return [
-        size if isinstance(size, int) else f"{value.name or ''}[{axis}]" if size.value is None else str(size.value)
-        for axis, size in enumerate(value.shape or ())
-    ]
+def _dims(value: ir.Value) -> list[int | OpenDim]:
+    """The sizes of an input; open are those with a name, without a number, or below 0."""
+    found: list[int | OpenDim] = []
+    for axis, size in enumerate(value.shape or ()):
+        if isinstance(size, int) and size >= 0:
+            found.append(size)
+            continue
+        place, name = f"{value.name or ''}[{axis}]", None if isinstance(size, int) else size.value
+        found.append(OpenDim(place, place if name in (None, "", "?") else str(name)))
+    return found
 
 
 def not_given(dims: Sequence[str]) -> Refusal:

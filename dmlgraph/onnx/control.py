@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.onnx.node import Node, Result
-from dmlgraph.onnx.refusals import Refusal, give_values
+from dmlgraph.onnx.refusals import AlreadyNotedError, Refusal, give_values
 from dmlgraph.onnx.shapes import sliced
 from dmlgraph.onnx.table import imports
 from dmlgraph.onnx.tensors import Tensor
@@ -19,12 +19,17 @@ def _if(node: Node) -> Result:
     branches = node.required("then_branch"), node.required("else_branch")
     if condition.known is not None:
         return node.run(branches[0 if node.scalar(0) else 1])
-    both = [node.run(branch) for branch in branches]
+    hint = give_values(condition.depends)
+    try:
+        both = [node.run(branch) for branch in branches]
+    except AlreadyNotedError:
+        message = "a branch cannot be imported, and the condition is not known"
+        raise Refusal(message, code="unknown-value", got=condition.name or None, hint=hint) from None
     chosen = []
     for then, other in zip(*both, strict=True):
         if then.shape != other.shape or then.dtype != other.dtype:
             message = "the branches give tensors of different shapes, and the condition is not known"
-            raise Refusal(message, code="unknown-value", got=[list(then.shape), list(other.shape)])
+            raise Refusal(message, code="unknown-value", got=[list(then.shape), list(other.shape)], hint=hint)
         one = node.dml.reshaped(condition, (1,) * len(then.sizes))
         chosen.append(Tensor(then.dtype, then.shape, made=node.dml.if_(one, then, other)))
     return chosen

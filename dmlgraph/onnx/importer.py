@@ -19,8 +19,8 @@ from dmlgraph.onnx.checking import check, signature
 from dmlgraph.onnx.definitions import default_attributes, definition, output_types
 from dmlgraph.onnx.names import Names, as_label, printable
 from dmlgraph.onnx.node import Node, Result
-from dmlgraph.onnx.noting import AlreadyNotedError, Notes
-from dmlgraph.onnx.refusals import ByDefinition, Refusal
+from dmlgraph.onnx.noting import Notes
+from dmlgraph.onnx.refusals import AlreadyNotedError, ByDefinition, Refusal
 from dmlgraph.onnx.tensors import Array, Calls, Tensor, resolve_conversions, stored
 from dmlgraph.value import Value
 
@@ -325,7 +325,7 @@ class Importer:
             before = len(self.notes.problems)
             self._initializers(graph, env)
             self.run_nodes(graph, env, self.model.opset_imports, {}, f"{label}/")
-            if len(self.notes.problems) > before:
+            if len(self.notes.problems) > before or any(each in self.notes.broken for each in graph.outputs):
                 raise AlreadyNotedError
         outputs = [env.get(each) for each in graph.outputs]
         if any(each is None for each in outputs):

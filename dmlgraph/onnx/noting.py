@@ -9,17 +9,13 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from dmlgraph.errors import DmlGraphError, Problem, shorten
-from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.refusals import AlreadyNotedError, Refusal
 
 # What rules raise for numbers that do not fit one another and that they do not look for: an axis beyond the shape,
 # sizes that do not add up, a division by a size 0.
 _DAMAGED = (ArithmeticError, LookupError, ValueError, ir.serde.SerdeError)
 # Of operators without a schema the attributes and inputs are not checked: any may have another type or be missing.
 _UNCHECKED = (AttributeError, TypeError)
-
-
-class AlreadyNotedError(Exception):
-    """A node inside could not be imported; its problem is noted."""
 
 
 class Notes:

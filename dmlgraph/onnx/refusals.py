@@ -13,6 +13,10 @@ class ByDefinition(Exception):  # noqa: N818 - it is no error
     """Raised by the rules for a form of an operator that ONNX's definition by other operators serves better."""
 
 
+class AlreadyNotedError(Exception):
+    """A node of a function or subgraph could not be imported; its problem is noted."""
+
+
 class Refusal(Exception):  # noqa: N818 - not an error of its own: it becomes a problem of a ModelError
     """Raised by the rules for a node that has no counterpart; takes the fields of a problem."""
 

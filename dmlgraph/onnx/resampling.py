@@ -65,7 +65,7 @@ def _resize(node: Node) -> Result:
 
 
 def _scaled(size: int, scale: float) -> int:
-    """A size that ONNX's inference of shapes gives: in float32."""
+    """A size times a scale, in float32: 5 times the number nearest to 1.4 is 7 and not less."""
     return math.floor(np.float32(size) * np.float32(scale))
 
 
@@ -83,7 +83,7 @@ def _resampled(
     if list(x.shape) == sizes and set(scales) == {1.0}:
         return x
     if mode == "cubic" or node.attribute("antialias", 0) or coordinates == "tf_crop_and_resize":
-        return _by_matrices(node, sizes)
+        return _by_matrices(node, sizes, scales)
     if mode not in ("nearest", "linear"):
         raise node.refuse("mode", "nearest, linear, cubic", mode)
     places = [
@@ -125,13 +125,13 @@ def _kept_dimensions(shape: Sequence[int], sizes: Sequence[int]) -> int:
     return extra if extra > 0 and list(shape[: extra + 1]) == list(sizes[: extra + 1]) else 0
 
 
-def _by_matrices(node: Node, sizes: list[int]) -> Tensor:
+def _by_matrices(node: Node, sizes: list[int], scales: list[float]) -> Tensor:
     """What DirectML's operators lack: along each dimension a product with the matrix of the resized unit vectors."""
     x = node[0]
     made = node.dml.value(x)
     axes = node.ints("axes", default=range(x.rank)) or []
     for place, axis in enumerate(at_axis(each, x.rank) for each in axes):
-        if sizes[axis] != x.shape[axis] or _crops(node, place):
+        if sizes[axis] != x.shape[axis] or scales[axis] != 1 or _crops(node, place):
             matrix = _matrix(node, place, x.shape[axis], sizes[axis])
             order = [*(each for each in range(x.rank) if each != axis), axis]
             moved = node.dml.transposed(made, order)
@@ -167,10 +167,12 @@ def _matrix(node: Node, place: int, size: int, count: int) -> Array:
         if not (0 <= start <= 1 and 0 <= end <= 1):
             raise Refusal("a region outside the input has no counterpart", field="roi", got=bounds)
         roi = np.array([0, start, 1, end], np.float32)
-    scales = np.array([1, float(node.known(2)[place])], np.float32) if node.get(2) and node[2].count else None
-    if scales is not None and math.floor(size * float(scales[1])) < count:  # onnx computes the size in float64
-        scales = np.nextafter(scales, np.float32(np.inf), dtype=np.float32)
-        scales[0] = 1
+    scales = None
+    if node.get(2) is not None and node[2].count:
+        scale = np.float32(node.known(2)[place])
+        if math.floor(size * float(scale)) < count:  # ONNX's reference computes the size in float64
+            scale = np.nextafter(scale, np.float32(np.inf))
+        scales = np.array([1, scale], np.float32)
     whole = None if scales is not None else np.array([size, count], np.int64)
     proto = onnx.helper.make_node("Resize", ["x", "roi", "scales" * (whole is None), "sizes" * (scales is None)], ["y"])
     proto.attribute.extend(onnx.helper.make_attribute(name, each) for name, each in given.items())

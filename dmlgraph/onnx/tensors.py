@@ -15,6 +15,7 @@ import numpy as np
 import dmlgraph as dg
 from dmlgraph.errors import GraphError
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.onnx.earlier import at_level, has
 from dmlgraph.onnx.names import Names
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.scopes import SEPARATOR
@@ -130,11 +131,13 @@ class Calls:
 
     def __getattr__(self, function: str) -> Callable[..., Any]:
         sources = ("fill_value_constant", "fill_value_sequence", "diagonal_matrix")
-        called = getattr(self._graph if function.startswith(sources) else dg, function)
+        target: Any = self._graph if function.startswith(sources) else dg
 
         def call(*tensors: Any, **fields: Any) -> Any:
             tensors = tuple(map(self.value, tensors))
             fields = {field: self.value(each) if isinstance(each, Tensor) else each for field, each in fields.items()}
+            newest, fields = at_level(self.level, function, next(iter(tensors), None), fields)
+            called = getattr(target, newest)
 
             def add(whole: str) -> Any:
                 scope, _, name = whole.rpartition(SEPARATOR)
@@ -145,6 +148,10 @@ class Calls:
             return self._named(take, self._label, add)
 
         return call
+
+    def has(self, function: str) -> bool:
+        """Whether the graph's level has the operator of a function."""
+        return has(self.level, function)
 
     @staticmethod
     def _named(take: Callable[[str], str], base: str, make: Callable[[str], Any]) -> Any:

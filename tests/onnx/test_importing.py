@@ -70,13 +70,23 @@ def test_an_unknown_dim_is_refused(save: Any) -> None:
     assert [(each.code, each.field, each.allowed) for each in problems] == [("unknown-dim", "dims.bach", "batch")]
 
 
-def test_a_dim_without_a_name_is_named_after_its_input(tmp_path: pathlib.Path) -> None:
-    shape = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [None, 3])
+@pytest.mark.parametrize("open_size", [None, "?", "", -1])
+def test_a_dim_without_a_name_is_named_after_its_input(tmp_path: pathlib.Path, open_size: Any) -> None:
+    shape = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [open_size, 3])
     node = onnx.helper.make_node("Relu", ["x"], ["y"])
     result = onnx.helper.make_empty_tensor_value_info("y")
     model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [shape], [result]))
     onnx.save_model(model, tmp_path / "m.onnx")
+    assert str(refused(tmp_path / "m.onnx").hint).startswith("dims={'x[0]': 1}")
     assert dg.load(tmp_path / "m.onnx", dims={"x[0]": 2}).inputs[0].desc.sizes == (2, 3)
+
+
+def test_a_dim_is_also_named_after_its_input(save: Any) -> None:
+    path = save("g (float[n, n] x, float[n] z) => (float[n, n] y) { y = Add (x, z) }")
+    assert str(refused(path).hint).startswith("dims={'n': 1}")
+    graph = dg.load(path, dims={"n": 3, "x[0]": 2})
+    assert [node.desc.sizes for node in graph.inputs] == [(2, 3), (3,)]
+    assert refused(path, dims={"n": 3, "x[2]": 2}).allowed == "n"
 
 
 def test_values_take_the_place_of_inputs(save: Any) -> None:
@@ -164,6 +174,33 @@ def test_a_known_condition_chooses_the_branch(save: Any, flag: bool) -> None:
     both = dg.load(path)
     assert set(operators(both)) >= {"activation_relu", "negate", "if"}
     np.testing.assert_array_equal(run(both, x=X, flag=np.array([flag], np.uint8)), expected)
+
+
+def test_a_branch_that_cannot_be_imported_is_refused_with_the_values_that_decide(save: Any) -> None:
+    path = save("""g (float[2, 3] x, bool flag) => (float[2, 3] y) {
+        y = If (flag) <then_branch = a () => (float[2, 3] p) { p = Relu (x) },
+                       else_branch = b () => (float q) { [d] q = Det (x) }>
+    }""")
+    assert [each.node for each in refused(path).problems] == ["y/d", "y"]
+    assert str(refused(path).problems[-1].hint).startswith("values={'flag': …}")
+    assert operators(dg.load(path, values={"flag": True})) == ["activation_relu"]
+
+
+def test_branches_of_different_shapes_are_refused_with_the_values_that_decide(save: Any) -> None:
+    path = save("""g (float[2, 3] x, bool flag) => (float[n, m] y) {
+        y = If (flag) <then_branch = a () => (float[2, 3] p) { p = Relu (x) },
+                       else_branch = b () => (float[3, 2] q) { q = Transpose (x) }>
+    }""")
+    assert str(refused(path).hint).startswith("values={'flag': …}")
+
+
+def test_a_branch_that_gives_what_a_refused_node_computes_is_not_reported_again(save: Any) -> None:
+    path = save("""g (float[2, 3] x, bool flag) => (float y) {
+        [first] d = Det (x)
+        y = If (flag) <then_branch = a () => (float p) { p = Identity (d) },
+                       else_branch = b () => (float q) { q = Constant <value_float = 0.0> () }>
+    }""")
+    assert [each.node for each in refused(path, values={"flag": True}).problems] == ["first"]
 
 
 def test_a_loop_with_a_known_count_is_unrolled(save: Any) -> None:

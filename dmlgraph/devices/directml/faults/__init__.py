@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dmlgraph.devices.directml.faults.aliases import (
     copy_what_other_windows_read,
     keep_joined_values,
+    keep_last_states,
     keep_windows_from_in_place,
 )
 from dmlgraph.devices.directml.faults.edit import DescEdit
@@ -28,6 +29,7 @@ FAULTS: tuple[Callable[[DescEdit], None], ...] = (
     copy_what_other_windows_read,
     keep_windows_from_in_place,
     keep_joined_values,
+    keep_last_states,
 )
 
 

@@ -3,7 +3,7 @@
 Measured on DirectML 1.13 (feature level 6.2).  CompileGraph elides copies: the output of an identity is its
 input's buffer, a window of a value (a slice along one axis, a used part of a split) lies in the value's buffer, and
 the sources of a join are written to their places in its result.  It also runs element-wise operators in place: the
-only reader of a value writes its output into the value's buffer.  Three of the combinations are faults:
+only reader of a value writes its output into the value's buffer.  Four of the combinations are faults:
 
 - Two readers of a graph input read different windows of it, and one of them is an identity that copies it, to a graph
   output or in another order of dimensions: the copy writes the other reader's elements only.  An identity that itself
@@ -11,6 +11,8 @@ only reader of a value writes its output into the value's buffer.  Three of the 
 - An operator in place on a window: CompileGraph refuses the graph (E_INVALIDARG), because the buffer of the whole
   value does not have the output's size.  This needs a value that a node produces and nothing else reads.
 - An operator in place on a join: it overwrites the sources, and later readers of the sources read its result.
+- An operator in place on all states of a recurrent network of one direction and several steps: output_single is read
+  from there afterwards, if its reader runs later.
 
 DirectML first copies a tensor whose dimensions are in another order: such a copy counts as a value that a node
 produces and nothing else reads.
@@ -50,6 +52,7 @@ from dmlgraph.operators import (
 )
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.layouts import is_packed, steps
+from dmlgraph.operators.recurrent import Recurrent
 from dmlgraph.tensor import TensorDesc
 
 ALIGNMENT = 16  # bytes: DirectML leaves a part in its buffer if it begins at a multiple of this
@@ -118,6 +121,19 @@ def keep_joined_values(edit: DescEdit) -> None:
             value = buffers.root(edit.sources[reader])
             if len(buffers.uses(value)) > 1:
                 break
+
+
+def keep_last_states(edit: DescEdit) -> None:
+    """Copies the states of a recurrent network that an operator would overwrite, if others read the last state."""
+    buffers = _Buffers(edit)
+    for reader, value in buffers.in_place():
+        operator = edit.operator(value.node)
+        if not isinstance(operator, Recurrent) or value.port != 0 or len(operator.backward) > 1:
+            continue
+        last = operator.output_descs[1]
+        others = {None if use is None else use.node for use in buffers.uses(Value(value.node, 1))}
+        if last is not None and edit.desc(value).sizes != last.sizes and not edit.run_before(reader.node, others):
+            _insert_copy(edit, reader)
 
 
 def _insert_copy(edit: DescEdit, reader: Port) -> None:

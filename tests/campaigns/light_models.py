@@ -1,0 +1,26 @@
+"""ONNX's light models with random weights on all devices, against ONNX Runtime; the seed chooses model and weights."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import tempfile
+
+from campaigns.campaign import Campaign
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "onnx"))
+
+from light_models import NAMES, Trial
+
+DEVICES = ("cpu", "directml:software", "reference")
+
+
+def one_case(seed: int) -> str | None:
+    name = NAMES[seed % len(NAMES)]
+    with tempfile.TemporaryDirectory() as folder:
+        trial = Trial.of(name, pathlib.Path(folder), seed)
+    problems = [problem for device in DEVICES if (problem := trial.problem(device)) is not None]
+    return f"{name}: {'; '.join(problems)}" if problems else None
+
+
+CAMPAIGN = Campaign("light_models", "ONNX's light models on every device, against ONNX Runtime", one_case)
