@@ -19,10 +19,6 @@ _REASONS = {
         test_cast*_INT2 test_cast*_INT2_* test_cast*_UINT2 test_cast*_UINT2_* test_dequantizelinear_*int2
         test_quantizelinear_*int2
     """,
-    "DirectML quantizes to 8 and 4 bits": "test_quantizelinear_int16 test_quantizelinear_uint16",
-    "scales for blocks are not read": """
-        test_dequantizelinear_blocked test_quantizelinear_blocked_asymmetric test_quantizelinear_blocked_symmetric
-    """,
     "DirectML has no tensors without elements": """
         test_causal_conv_with_state_kernel_size_one test_causal_conv_with_state_kernel_size_one_expanded
         test_constantofshape_int_shape_zero test_reduce_sum_empty_set_non_reduced_axis_zero
