@@ -17,7 +17,6 @@ from dmlgraph.onnx.windows import Window
 from dmlgraph.tensor import DataType
 from dmlgraph.value import Value
 
-
 Spread = Callable[[Tensor | None], Value | None]
 
 
