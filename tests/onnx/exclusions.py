@@ -29,7 +29,7 @@ _REASONS = {
     "the operator has no counterpart": """
         test_ai_onnx_ml_array_feature_extractor test_ai_onnx_ml_binarizer test_ai_onnx_ml_tree_ensemble_* test_bitcast_*
         test_deform_conv_* test_basic_deform_conv_* test_det_* test_image_decoder_* test_melweightmatrix
-        test_tensorscatter* test_tfidfvectorizer_*
+        test_tfidfvectorizer_*
     """,
     "optimizers are not read": """
         test_adagrad test_adagrad_multiple test_adam test_adam_multiple test_momentum test_momentum_multiple
@@ -37,9 +37,6 @@ _REASONS = {
     """,
     "random numbers are not ONNX's": """
         test_bernoulli* test_training_dropout test_training_dropout_default* test_training_dropout_mask
-    """,
-    "DirectML's scatter only replaces": """
-        test_scatter_elements_with_duplicate_indices test_scatter_elements_with_reduction_* test_scatternd_*
     """,
     "this opset is not read": "test_not_?d test_scan_sum",
     "DirectML's pow takes no 64 bits": "test_pow_types_int64_int64",
