@@ -12,7 +12,7 @@ SCALES = (0.1, 0.5, 0.25, 1 / 3, 0.02)
 
 
 def quantized(sketch: Sketch) -> None:
-    """An operator of dequantized tensors, maybe a RELU or a clip, and quantization."""
+    """An operator of dequantized tensors, maybe a RELU or a clip, and mostly quantization."""
     dtype = sketch.pick((DataType.UINT8, DataType.INT8))
     scale, zero = _parameters(sketch, dtype)
     kind = sketch.integer(0, 6)
@@ -32,6 +32,8 @@ def quantized(sketch: Sketch) -> None:
     else:
         value = _moved(sketch, _dequantized(sketch, dtype, (1, 2, 4, 4), scale, zero))
     sketch.keep(value)
+    if sketch.chance(1, 6):
+        return
     if sketch.chance(1, 3):
         value = dg.activation_relu(value) if sketch.chance(1, 2) else dg.clip(value, min=-1.0, max=1000.0)
         sketch.keep(value)

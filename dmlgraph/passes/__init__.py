@@ -44,6 +44,7 @@ PIPELINE = (
     Rules("redundant", redundant.RULES),
     Rules("sharing", sharing.RULES),
     Rules("quantized", quantized.RULES),  # before constants are folded, which makes floats of weights
+    Rules("integers", quantized.LAST_RULES),
     Rules("neutral", neutral.RULES),
     Rules("fills", (*fills.RULES, *sequences.RULES, *constants.RULES)),
     Rules("attributes", attributes.RULES),

@@ -233,6 +233,39 @@ def quantized_product(draft: Draft, node: DraftNode) -> Outcome:
     return _replaced(node, gemm, "quantized_linear_matrix_multiply", tensors, {})
 
 
+@rule(
+    Gemm,
+    after=("dequantize_linear",),
+    effect="bit-exact without a C, which is otherwise added before the product is rounded",
+    differs=Differs.ROUNDED,
+)
+def integers_to_float(draft: Draft, node: DraftNode) -> Outcome:
+    """dequantize(a) · dequantize(b) + c → MATRIX_MULTIPLY_INTEGER_TO_FLOAT, which dequantizes them itself.
+
+    B may have a scale for each column.
+    """
+    operator = node.computing(Gemm)
+    a, b = (dequantized(draft, node.operand(field)) for field in ("a", "b"))
+    if a is None or b is None:
+        return None
+    if operator.fused_activation is not None or operator.alpha != 1.0 or (operator.c and operator.beta != 1.0):
+        return Declined("it has an activation, an alpha or a beta")
+    a = _transposed(a) if operator.trans_a is MatrixTransform.TRANSPOSE else a
+    b = _transposed(b) if operator.trans_b is MatrixTransform.TRANSPOSE else b
+    rank = a.steps.desc.rank
+    tensors: dict[str, Tensor | list[Tensor] | None] = {
+        "a": a.steps,
+        "a_scale": along(a.scale, None, 0, rank),
+        "a_zero_point": zero_of(a.zero_point, None, 0, rank),
+        "b": b.steps,
+        "b_scale": along(b.scale, -1, -1, rank),
+        "b_zero_point": zero_of(b.zero_point, -1, -1, rank),
+        "bias": node.operand("c"),
+    }
+    new = New(REGISTRY["matrix_multiply_integer_to_float"], tensors)
+    return Rewrite.of(new, "it dequantizes its operands itself")
+
+
 def _with_bias(draft: Draft, node: DraftNode, gemm: DraftNode, a: Dequantized, b: Dequantized) -> Outcome:
     """A product with a bias as a convolution: {M, K, 1, 1}, filters {N, K, 1, 1}, bias {1, N, 1, 1}."""
     operator = gemm.computing(Gemm)
@@ -340,3 +373,4 @@ RULES = (
     quantized_convolution,
     quantized_product,
 )
+LAST_RULES = (integers_to_float,)  # after those for products that are quantized again

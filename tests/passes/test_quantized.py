@@ -161,6 +161,23 @@ def test_a_product_computes_with_the_integers(
         assert len(np.unique(wanted)) > 9
 
 
+@pytest.mark.parametrize("device", ["reference", "directml:software"])
+@pytest.mark.parametrize("trans_b", [False, True], ids=["plain", "transposed"])
+@pytest.mark.parametrize("columns", [False, True], ids=["one", "columns"])
+@pytest.mark.usefixtures("directml_path")
+def test_a_product_that_stays_float_dequantizes_itself(columns: bool, trans_b: bool, device: str) -> None:
+    rng = np.random.default_rng(2)
+    model = Model()
+    scale = rng.uniform(0.01, 0.1, (4, 1) if trans_b else (1, 4)) if columns else W_SCALE
+    a = model.dequantized(model.input(rng.integers(0, 256, (5, 9)).astype(np.uint8)), X_SCALE, 100)
+    b = model.dequantized(model.input(rng.integers(0, 256, (4, 9) if trans_b else (9, 4)).astype(np.uint8)), scale, 130)
+    model.graph.output("y", dg.gemm(a, b, trans_b="transpose" if trans_b else "none"))
+    assert operators(fused(model.graph)) == ["matrix_multiply_integer_to_float"]
+    assert_same_bits(model.graph, model.inputs, device=device)
+    record = model.graph.compile("cpu").fusion
+    assert not [entry for entry in record if entry.applied and entry.rule == "integers_to_float"]
+
+
 def moved(move: Callable[[dg.Value], Any], scale: float = X_SCALE) -> Model:
     model = Model()
     x = model.dequantized(model.input(X), X_SCALE, 120)

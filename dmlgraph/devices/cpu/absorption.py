@@ -11,7 +11,12 @@ from dmlgraph.operators.normalization import BatchNormalization
 # Two to seven times as slow as the float operators between dequantization and quantization, which run natively:
 # `benchmarks/quantized.py`.
 _SLOWER_THAN_FLOATS = frozenset(
-    ["quantized_linear_convolution", "quantized_linear_matrix_multiply", "quantized_linear_average_pooling"]
+    [
+        "quantized_linear_convolution",
+        "quantized_linear_matrix_multiply",
+        "quantized_linear_average_pooling",
+        "matrix_multiply_integer_to_float",
+    ]
 )
 
 
@@ -24,7 +29,7 @@ def objection(made: Operator, instead_of: Operator | None) -> str | None:
     """
     if isinstance(made, BatchNormalization) and isinstance(instead_of, Add):
         return "on 'cpu' a region multiplies and adds in one pass, without batch_normalization"
-    if made.name in _SLOWER_THAN_FLOATS and instead_of is not None and instead_of.name == "quantize_linear":
+    if made.name in _SLOWER_THAN_FLOATS and instead_of is not None and instead_of.name in ("quantize_linear", "gemm"):
         return f"on 'cpu' {made.name} runs in NumPy, and is slower than the same of floats"
     if instead_of is None or not runs_by_definition(made) or runs_by_definition(instead_of):
         return None
