@@ -67,12 +67,14 @@ def quantize_again(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(tensor.steps, f"these are the integers of '{tensor.steps.source.node}'")
 
 
-@rule("quantize_linear", after=(ActivationRelu, Clip), effect="bit-exact")
+@rule(
+    "quantize_linear",
+    after=(ActivationRelu, Clip),
+    effect="bit-exact, except that NaN becomes the least integer, and CLIP makes its greatest number of it",
+    differs=Differs.NAN,
+)
 def quantize_clipped(draft: Draft, node: DraftNode) -> Outcome:
-    """quantize(relu(x)) → quantize(x), where the range of the integers ends there; the same for clip.
-
-    NaN becomes the least integer in both.
-    """
+    """quantize(relu(x)) → quantize(x), where the range of the integers ends there; the same for clip."""
     read = node.needed("input")
     clip = draft.made_by(read, ActivationRelu, Clip)
     if clip is None:

@@ -96,6 +96,20 @@ def test_a_relu_is_where_the_range_begins() -> None:
         assert np.abs(got.astype(int) - wanted).max() <= 1
 
 
+@pytest.mark.parametrize("device", ["reference", "cpu", "directml:software"])
+@pytest.mark.parametrize(("dtype", "zero"), [("uint8", 0), ("int8", -128)])
+@pytest.mark.usefixtures("directml_path")
+def test_the_range_of_the_integers_clips(dtype: str, zero: int, device: str) -> None:
+    x = np.array([np.inf, -np.inf, -1, 0, -0.0, 0.05, 5, 1e30, np.nan], np.float32)
+    for clip, of_nan in ((dg.activation_relu, zero), (lambda value: dg.clip(value, min=0, max=100), zero + 255)):
+        model = Model()
+        model.output(clip(model.input(x)), 0.1, zero, dtype)
+        assert operators(fused(model.graph)) == ["quantize_linear"]
+        ((got, unfused),) = results(model.graph, model.inputs, device=device)
+        np.testing.assert_array_equal(got[:-1], unfused[:-1])
+        assert (got[-1], unfused[-1]) == (zero, of_nan)
+
+
 @pytest.mark.parametrize(
     ("build", "why"),
     [
