@@ -321,6 +321,9 @@ def cpu_multiply(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], result: np.nd
         ValueError: data types or sizes do not agree.
     """
 
+def cpu_roof(threads: int) -> tuple[float, float]:
+    """Multiplications and additions a second, and bytes read and written a second, that the processor can do."""
+
 def cpu_pooled_bytes() -> int:
     """Bytes of dropped results that wait for being used again."""
 

@@ -13,6 +13,9 @@ class FreeNames:
         self._taken = set(taken)
         self._next: dict[str, int] = {}
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._taken
+
     def take(self, base: str, endings: Iterable[str] = ("",)) -> str:
         """`base`, `base_1`, `base_2`, …: the first that is free, found in constant time.
 

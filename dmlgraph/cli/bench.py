@@ -20,11 +20,13 @@ from dmlgraph.table import lines, show_bytes, show_seconds
 
 if TYPE_CHECKING:
     from dmlgraph.devices import Choice
+    from dmlgraph.devices.executable import Step
     from dmlgraph.measure.bench import Measurement
 
 SHOWN_STEPS = 20  # the number of slowest steps shown
 NAMED_NODES = 3  # the most nodes of a step that are shown
 UNKNOWN = "-"
+BAR = 10  # characters of a bar that is full
 
 # The rows of the table for every device; below, those for devices that know these sizes.
 _ROWS: tuple[tuple[str, Callable[[Measurement], str]], ...] = (
@@ -79,8 +81,10 @@ def bench(
     """Measure how long a graph takes.
 
     It measures compilation, the first run, the steady runs after it (median and minimum), and each node, where the
-    device can time nodes.  The steady runs write into existing arrays.  Inputs that are not given are filled with
-    random numbers, the same every time: floats from a normal distribution, integers from 0 to 7.
+    device can time nodes.  On cpu, a bar shows how much each node reached of what the processor can do at the most;
+    more than all of it means that tensors were in the caches.  The steady runs write into existing arrays.  Inputs that
+    are not given are filled with random numbers, the same every time: floats from a normal distribution, integers from
+    0 to 7.
 
     \b
     Examples:
@@ -140,16 +144,36 @@ def _steps(measurement: Measurement) -> Iterator[str]:
     slowest = sorted(profile.steps, key=lambda step: -step.seconds)
     shown, rest = slowest[:SHOWN_STEPS], slowest[SHOWN_STEPS:]
     total = sum(step.seconds for step in slowest) or 1.0
-    rows = [[f"{measurement.device}: node", "operator", "how", "time", "share", "bytes"]]
+    roof = measurement.roof
+    rows = [[f"{measurement.device}: node", "operator", "how", "time", "share", "bytes", "a second"]]
     for step in shown:
         operators = _some(list(dict.fromkeys(measurement.operators(step))))
+        how = f"{step.how} {step.kernel}".rstrip()
         share = f"{step.seconds / total:.1%}"
-        rows.append([_some(step.nodes), operators, step.how, show_seconds(step.seconds), share, show_bytes(step.bytes)])
+        row = [_some(step.nodes), operators, how, show_seconds(step.seconds), share, show_bytes(step.bytes)]
+        rows.append([*row, _rate(step)])
     if rest:
         seconds = sum(step.seconds for step in rest)
         moved = show_bytes(sum(step.bytes for step in rest))
-        rows.append([f"{len(rest)} more", "", "", show_seconds(seconds), f"{seconds / total:.1%}", moved])
-    yield from lines(rows, "<<<>>>")
+        rows.append([f"{len(rest)} more", "", "", show_seconds(seconds), f"{seconds / total:.1%}", moved, ""])
+    if roof is None:
+        yield from lines(rows, "<<<>>>>")
+        return
+    shares = [roof.share(step) for step in shown]
+    columns = [["of the roof", ""], *([f"{share:.0%}", _bar(share)] for share in shares), *[["", ""]] * bool(rest)]
+    yield from lines([[*row, *more] for row, more in zip(rows, columns, strict=True)], "<<<>>>>><")
+    yield f"the roof: {roof.operations / 1e9:.0f} GFLOP/s, or {roof.bytes / 1e9:.1f} GB/s between memory and processor"
+
+
+def _rate(step: Step) -> str:
+    """What a step did in a second: arithmetic where it has sums of products, else bytes."""
+    count, unit = (step.operations, "GFLOP") if step.operations else (step.bytes, "GB")
+    return f"{count / max(step.seconds, 1e-9) / 1e9:.2f} {unit}"
+
+
+def _bar(share: float) -> str:
+    """A bar that is full where the share is 1 or more."""
+    return "█" * round(BAR * min(share, 1.0))
 
 
 def _some(names: Sequence[str]) -> str:

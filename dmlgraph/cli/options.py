@@ -41,6 +41,7 @@ GRAPHS = click.Path(exists=True, allow_dash=True, path_type=pathlib.Path)  # `ea
 STDIN = "<stdin>"  # the name of standard input in messages
 MOST_COMBINATIONS = 1000  # of sizes
 _READ = f"{__name__}.stdin"  # in the context: what was read from standard input, and for what
+_OF_MODELS = f"{__name__}.models"  # in the context: the options for ONNX models, by name, where they are given
 
 
 def load_graph(file: pathlib.Path, dims: Mapping[str, int]) -> Graph:
@@ -49,8 +50,11 @@ def load_graph(file: pathlib.Path, dims: Mapping[str, int]) -> Graph:
     from dmlgraph.document.declarations import decode
     from dmlgraph.loading import load
 
+    of_models = options_of_models()
     if not is_stdin(file):
-        return load(file, dims=dims)
+        return load(file, dims=dims, **of_models)
+    for option in of_models:
+        raise click.UsageError(f"--{option.rstrip('s')} is for ONNX models, and standard input holds a graph file")
     return loads(decode(read_stdin("the graph"), STDIN), folder=".", dims=dims, file=STDIN)
 
 
@@ -112,8 +116,8 @@ def _parse_sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...])
 
 
 def with_sizes(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option --dim with several sizes; `what` is done with each."""
-    return click.option(
+    """The option --dim with several sizes, `what` is done with each; and the options for ONNX models."""
+    dims = click.option(
         "--dim",
         "dims",
         multiple=True,
@@ -121,6 +125,7 @@ def with_sizes(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         metavar="NAME=SIZE,…",
         help=f"Other values for a dim; {what} with each.",
     )
+    return lambda command: dims(_of_models(command))
 
 
 skipping_others = click.option(
@@ -185,6 +190,7 @@ def _read_array(name: str, file: str) -> Array:
 
 
 def with_dims(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option --dim, and the options for ONNX models, which `load_graph` takes from the context."""
     return click.option(
         "--dim",
         "dims",
@@ -192,7 +198,85 @@ def with_dims(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=parse_dims,
         metavar="NAME=SIZE",
         help="Another value for a dim.",
-    )(command)
+    )(_of_models(command))
+
+
+def _of_models(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options --value and --convert; `options_of_models` has what is given."""
+    value = click.option(
+        "--value",
+        "values",
+        multiple=True,
+        expose_value=False,
+        callback=_keep(_parse_values),
+        metavar="NAME=NUMBER,…|FILE.npy",
+        help="For an ONNX model: an input that is known now.",
+    )
+    convert = click.option(
+        "--convert",
+        multiple=True,
+        expose_value=False,
+        callback=_keep(_parse_pairs),
+        metavar="TYPE=TYPE",
+        help="For an ONNX model: a type to convert, such as double=float32.",
+    )
+    return value(convert(command))
+
+
+def _keep(parse: Callable[..., dict[str, Any]]) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], None]:
+    """A callback that keeps what is given in the context."""
+
+    def callback(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+        if given and parameter.name is not None:
+            options = context.meta.setdefault(_OF_MODELS, {})
+            options[parameter.name] = parse(context, parameter, given)
+
+    return callback
+
+
+def options_of_models() -> dict[str, Any]:
+    """The options for ONNX models that are given: `values`, `convert`."""
+    return dict(click.get_current_context().meta.get(_OF_MODELS, {}))
+
+
+def _parse_values(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+    """`sr=16000`, `shape=3,2` or `shape=shape.npy` pairs."""
+    values: dict[str, Any] = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not name or not equals or not text:
+            raise click.BadParameter(f"'{each}' is not NAME=NUMBER, NAME=NUMBER,NUMBER or NAME=FILE.npy")
+        if name in values:
+            raise click.BadParameter(f"'{name}' is given twice")
+        numbers = [_number(part) for part in text.split(",")]
+        if None in numbers:
+            values[name] = parse_arrays(context, parameter, (each,))[name].array
+        else:
+            values[name] = numbers if "," in text else numbers[0]
+    return values
+
+
+def _number(text: str) -> int | float | None:
+    """The number or truth value of a text."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _parse_pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """`double=float32` pairs."""
+    pairs = {}
+    for each in given:
+        name, equals, wanted = each.partition("=")
+        if not name or not equals or not wanted:
+            raise click.BadParameter(f"'{each}' is not TYPE=TYPE, such as double=float32")
+        pairs[name] = wanted
+    return pairs
 
 
 def with_inputs(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from dmlgraph.devices.overlap import overlap, overlaps_itself
 from dmlgraph.errors import BindingError, DeviceError, listing, plural, unknown_array
 from dmlgraph.fusion import Entry
-from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput
+from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
 from dmlgraph.memory import enough_memory
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import MASKED, UNMASK, is_masked
@@ -34,6 +34,8 @@ class Step:
         start: when it began, in seconds from the beginning of the run.
         seconds: how long it took.
         bytes: the size of the tensors it reads and writes.
+        kernel: what runs the nodes, where a device has several kinds.
+        operations: the multiplications and additions of its sums of products; 0 if it has none.
     """
 
     nodes: tuple[str, ...]
@@ -41,6 +43,29 @@ class Step:
     start: float
     seconds: float
     bytes: int
+    kernel: str = ""
+    operations: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Roof:
+    """What a device can do at the most.
+
+    Attributes:
+        operations: multiplications and additions a second.
+        bytes: read and written a second, in memory.
+    """
+
+    operations: float
+    bytes: float
+
+    def share(self, step: Step) -> float:
+        """The time that a step must take at least, as a share of what it took.
+
+        It is above 1 for a step whose tensors are in the caches.
+        """
+        least = max(step.operations / self.operations, step.bytes / self.bytes)
+        return least / max(step.seconds, 1e-9)
 
 
 def tensor_bytes(operator: Operator) -> int:
@@ -115,10 +140,20 @@ class Executable(abc.ABC):
         Raises:
             BindingError: as `run`.
         """
+        from dmlgraph.operators.work import operations  # loads many operators, which a run does not need
+
         with enough_memory("run", self.graph):
             arrays = self._check_inputs(by_name(inputs, "inputs"))
             self._check_open()
-            return self._profile(arrays)
+            steps = self._profile(arrays)
+        if steps is None:
+            return None
+        done = {each.name: operations(each.operator) for each in self.graph.nodes if isinstance(each, OperatorDescNode)}
+        return [dataclasses.replace(step, operations=sum(done.get(name, 0) for name in step.nodes)) for step in steps]
+
+    def roof(self) -> Roof | None:
+        """What the device can do at the most, measured now; None if it cannot tell."""
+        return None
 
     def close(self) -> None:
         """Frees what the device holds for the graph, which cannot be run afterwards."""

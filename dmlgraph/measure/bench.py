@@ -12,7 +12,7 @@ import numpy as np
 
 from dmlgraph.compile import compile_graph
 from dmlgraph.devices import Choice
-from dmlgraph.devices.executable import Array, Executable, Step
+from dmlgraph.devices.executable import Array, Executable, Roof, Step
 from dmlgraph.graph import Graph
 from dmlgraph.lowering import GraphDesc, OperatorDescNode
 from dmlgraph.memory import enough_memory
@@ -54,6 +54,7 @@ class Measurement:
         runs: the later ones, into existing arrays.
         profile: None where the device cannot time single nodes.
         stats: the executable's, after the runs.
+        roof: what the device can do at the most; None where it cannot tell.
     """
 
     device: str
@@ -64,6 +65,7 @@ class Measurement:
     runs: tuple[Span, ...]
     profile: Profile | None
     stats: Mapping[str, Any]
+    roof: Roof | None = None
 
     @property
     def median_seconds(self) -> float:
@@ -112,6 +114,7 @@ class Measurement:
             "output_bytes": self.output_bytes,
             "dispatches": self.dispatches,
             "stats": {key: value for key, value in self.stats.items() if isinstance(value, (int, float, str))},
+            "roof": self.roof and dataclasses.asdict(self.roof),
             "steps": self.profile
             and [dataclasses.asdict(step) | {"operators": self.operators(step)} for step in self.profile.steps],
         }
@@ -146,7 +149,15 @@ def measure(
         stats = dict(executable.stats)
         profile = _profile(executable, inputs)
         return Measurement(
-            executable.device, executable.reason, executable.graph, compilation, first, runs, profile, stats
+            executable.device,
+            executable.reason,
+            executable.graph,
+            compilation,
+            first,
+            runs,
+            profile,
+            stats,
+            executable.roof(),
         )
 
 

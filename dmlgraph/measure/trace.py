@@ -72,7 +72,9 @@ def _slices(measurement: Measurement) -> Iterator[tuple[str, str, Span, dict[str
             Span(profile.span.start + step.start, step.seconds),
             {
                 "how": step.how,
+                "kernel": step.kernel,
                 "bytes": step.bytes,
+                "operations": step.operations,
                 "nodes": {node: facts[node] for node in step.nodes if node in facts},
             },
         )

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from dmlgraph.errors import Location, ModelError, Within
 
 if TYPE_CHECKING:
+    import onnx_ir as ir
+
     from dmlgraph.graph import Graph
     from dmlgraph.levels import FeatureLevel
 
@@ -44,16 +46,48 @@ def load(
     Raises:
         ModelError: the file is not a model, or the nodes that cannot be imported, all of them.
     """
+    return convert_model(read(path), path, dims=dims, values=values, target=target, convert=convert)
+
+
+def read(path: str | os.PathLike[str]) -> ir.Model:
+    """The model in a file, as `onnx_ir` has it: read and put in order by onnx and onnx-ir.
+
+    Raises:
+        ModelError: the file is not a model.
+    """
     from dmlgraph.memory import enough_memory
 
     need()
-    from dmlgraph.onnx.importer import Importer
-    from dmlgraph.onnx.model import read
+    from dmlgraph.onnx import model
 
-    start = Location(os.fspath(path), 1, 1)
-    with Within(place=lambda problem: problem.at(location=start)), enough_memory(f"read '{path}'"):
-        model = read(path)
+    with _at(path), enough_memory(f"read '{path}'"):
+        return model.read(path)
+
+
+def convert_model(
+    model: ir.Model,
+    path: str | os.PathLike[str],
+    *,
+    dims: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
+    target: str | FeatureLevel | None = None,
+    convert: Mapping[str, str] | None = None,
+) -> Graph:
+    """The graph of a model that is read; `path` is its file, the rest as in `load`.
+
+    Raises:
+        ModelError: the nodes that cannot be imported, all of them.
+    """
+    from dmlgraph.memory import enough_memory
+    from dmlgraph.onnx.importer import Importer
+
+    with _at(path), enough_memory(f"read '{path}'"):
         return Importer(model, dims=dims or {}, values=values or {}, target=target, convert=convert).read()
+
+
+def _at(path: str | os.PathLike[str]) -> Within:
+    start = Location(os.fspath(path), 1, 1)
+    return Within(place=lambda problem: problem.at(location=start))
 
 
 def need() -> None:

@@ -19,7 +19,7 @@ def schema(domain: str, operator: str, opset: int) -> Any:
     """The schema of an operator, an OpSchema, whose stub lacks members; None if ONNX does not know it."""
     try:
         return onnx.defs.get_schema(operator, opset, domain)
-    except onnx.defs.SchemaError:
+    except (onnx.defs.SchemaError, TypeError):  # TypeError: a name that is not UTF-8, an opset above 32 bits
         return None
 
 

@@ -73,13 +73,18 @@ _FORMS = frozenset(
 )
 
 
-def can_fold(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bool:
+def _is_large_fill(array: Array) -> bool:
+    """Whether an array is one number many times, of which nothing but a copy would be large."""
+    return array.size > MOST_ELEMENTS and not any(array.strides)
+
+
+def can_fold(domain: str, operator: str, inputs: Sequence[Array | None]) -> bool:
     """Whether a node with known inputs is computed on the host."""
-    if node.domain or not inputs:
+    if domain or not inputs:
         return False
-    if node.op_type in _FORMS:
-        return True
-    bound = _BOUNDS.get(node.op_type)
+    if operator in _FORMS:
+        return not any(each is not None and _is_large_fill(each) for each in inputs)
+    bound = _BOUNDS.get(operator)
     return bound is not None and _sum(inputs) <= MOST_ELEMENTS and bound(inputs) <= MOST_ELEMENTS
 
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 import onnx_ir as ir
 
 import dmlgraph as dg
-from dmlgraph.errors import DmlGraphError, ModelError, OperatorError, Problem, listing, shorten, suggestion
+from dmlgraph.errors import ModelError, OperatorError, listing, suggestion
 from dmlgraph.free_names import FreeNames
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.onnx import folding, table
+from dmlgraph.onnx.arguments import Arguments, not_given
+from dmlgraph.onnx.checking import check, signature
 from dmlgraph.onnx.definitions import default_attributes, definition, output_types
+from dmlgraph.onnx.names import Names, as_label, printable
 from dmlgraph.onnx.node import Node, Result
-from dmlgraph.onnx.refusals import ByDefinition, Refusal, give_values
-from dmlgraph.onnx.tensors import Array, Calls, Tensor, parse_dtype, resolve_conversions, stored, type_name
+from dmlgraph.onnx.noting import AlreadyNotedError, Notes
+from dmlgraph.onnx.refusals import ByDefinition, Refusal
+from dmlgraph.onnx.tensors import Array, Calls, Tensor, resolve_conversions, stored
 from dmlgraph.value import Value
 
-# What rules raise for nodes that are damaged in ways that they do not look for: a shape without the axis, an attribute
-# of another type, sizes that do not add up.
-_DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, ir.serde.SerdeError)
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+UNDETERMINED, UNKNOWN_VALUE = "undetermined", "unknown-value"  # codes of what the caller must give
 MOST_NESTED = 64  # functions and subgraphs inside one another
 Env = dict[ir.Value, Tensor | None]  # None: an optional input that is left out
 Attributes = Mapping[str, ir.Attr]
@@ -50,14 +50,14 @@ class Importer:
         target: str | FeatureLevel | None,
         convert: Mapping[str, str] | None,
     ) -> None:
-        self.model, self.dims, self.values = model, dict(dims), dict(values)
-        self.problems: list[Problem] = []
-        with self._noting("convert"):
+        self.model = model
+        self.notes = Notes()
+        with self.notes.noting("convert"):
             self.convert = resolve_conversions(convert)
         self._settle()
-        self.graph = dg.Graph(_name(model.graph.name or "") or "model", target=target)
-        self.names = FreeNames()
-        self.broken: set[ir.Value] = set()
+        self.arguments = Arguments(model.graph, dims, values, self._converted)
+        self.graph = dg.Graph(printable(model.graph.name or "") or "model", target=target)
+        self.names = Names(map(as_label, model.graph.initializers), map(_label, model.graph))
         self.depth = 0
 
     def read(self) -> dg.Graph:
@@ -67,15 +67,22 @@ class Importer:
             ModelError: everything that cannot be imported.
         """
         env = self._inputs()
-        self._settle()
+        missing = self.notes.problems
+        if missing and {each.code for each in missing} != {UNDETERMINED}:
+            self._settle()
+        if missing:  # what else must be given is looked for with stand-ins, and nothing else
+            self.notes = Notes()
         self._initializers(self.model.graph, env)
         self.run_nodes(self.model.graph, env, self.model.opset_imports, {})
+        if missing:
+            self.notes.problems = [*missing, *(each for each in self.notes.problems if each.code == UNKNOWN_VALUE)]
+            self._settle()
         self._outputs(env)
         self._settle()
         return self.graph
 
     def _settle(self) -> None:
-        problems = self.problems
+        problems = self.notes.problems
         if problems:
             raise ModelError(problems)
 
@@ -84,76 +91,28 @@ class Importer:
     def _inputs(self) -> Env:
         """The model's inputs as inputs of the graph, or with their given values."""
         env: Env = {}
-        inputs = [each for each in self.model.graph.inputs if each.name not in self.model.graph.initializers]
-        names = {each.name or "": each for each in self.model.graph.inputs}
-        for name in self.values:
-            if name not in names:
-                self.problems.append(
-                    Problem(
-                        "is not an input of the model",
-                        field=f"values.{name}",
-                        allowed=listing(names),
-                        hint=suggestion(name, names),
-                        code="unknown-array",
-                    )
-                )
-        unused = set(self.dims)
-        for each in inputs:
-            with self._noting(each.name or "input"):
-                env[each] = self._input(each, unused)
-        for dim in unused:
-            known = {
-                str(size.value) for each in inputs for size in each.shape or () if isinstance(size, ir.SymbolicDim)
-            }
-            self.problems.append(
-                Problem(
-                    "no input of the model has this dim",
-                    field=f"dims.{dim}",
-                    allowed=listing(sorted(known - {"None"})) or "nothing: all sizes are numbers",
-                    code="unknown-dim",
-                )
-            )
+        problems = self.notes.problems
+        problems += self.arguments.unknown()
+        told: set[str] = set()
+        for each in self.arguments.inputs:
+            with self.notes.noting(each.name or "input"):
+                tensor, missing = self.arguments.tensor(each)
+                if tensor.known is None:
+                    name = self.names.take(printable(each.name or "") or "input")
+                    tensor.made = self.graph.input(name, sizes=tensor.sizes, dtype=stored(tensor.dtype))
+                env[each] = tensor
+                new = [dim for dim in missing if dim not in told]
+                told.update(new)
+                if new:
+                    raise not_given(new)
         return env
-
-    def _input(self, value: ir.Value, unused: set[str]) -> Tensor:
-        name = value.name or ""
-        if not isinstance(value.type, ir.TensorType) or value.dtype is None:
-            kind = "no type" if value.type is None else type(value.type).__name__.removesuffix("Type").lower()
-            raise Refusal("only tensors can be inputs", got=kind)
-        if value.shape is None:
-            raise Refusal("the model does not say how many dimensions the input has", code="undetermined")
-        dtype = self._converted(parse_dtype(value.dtype.name.lower()))
-        if name in self.values:
-            unused -= {str(size.value) for size in value.shape if isinstance(size, ir.SymbolicDim)}
-            return Tensor.of(_given(self.values[name], dtype), name=name)
-        shape = []
-        missing = []
-        for axis, size in enumerate(value.shape):
-            if isinstance(size, int):
-                shape.append(size)
-                continue
-            dim = str(size.value) if size.value is not None else f"{name}[{axis}]"
-            unused.discard(dim)
-            if dim not in self.dims:
-                missing.append(dim)
-            shape.append(self.dims.get(dim, 1))
-        if missing:
-            hint = f"dims={{{', '.join(f'{dim!r}: 1' for dim in missing)}}}, --dim {missing[0]}=1"
-            raise Refusal("the sizes of dims are not given", code="undetermined", got=listing(missing), hint=hint)
-        tensor = Tensor(dtype, tuple(shape), depends=frozenset([name]), name=name)
-        if 0 in shape:
-            hint = give_values([name])
-            raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=shape, hint=hint)
-        made = self.graph.input(self.names.take(_name(name) or "input"), sizes=tensor.sizes, dtype=stored(dtype))
-        tensor.made = made
-        return tensor
 
     def _initializers(self, graph: ir.Graph, env: Env) -> None:
         for name, value in graph.initializers.items():
             if value not in env and value.const_value is not None and (value.uses() or value.is_graph_output()):
-                with self._noting(name, value):
-                    if name in self.values:
-                        env[value] = self._input(value, set())
+                with self.notes.noting(name, value):
+                    if name in self.arguments.values:
+                        env[value], _ = self.arguments.tensor(value)
                     else:
                         env[value] = self.constant(value.const_value, name)
 
@@ -170,9 +129,11 @@ class Importer:
         except Exception as error:  # of onnx-ir and NumPy, for damaged tensors
             lines = str(error).splitlines() or [type(error).__name__]
             raise Refusal(f"the tensor is damaged: {lines[0]}", code="model") from None
+        if array.shape != tuple(tensor.shape):
+            raise Refusal("the tensor is damaged: it has a negative size", code="model", got=[*tensor.shape])
         if array.dtype in self.convert:
             array = array.astype(self.convert[array.dtype])
-        return Tensor.of(array, name=_name(name))
+        return Tensor.of(array, name=as_label(name))
 
     def _converted(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         return self.convert.get(dtype, dtype)
@@ -180,10 +141,10 @@ class Importer:
     def _outputs(self, env: Env) -> None:
         taken = FreeNames()
         for value in self.model.graph.outputs:
-            if value in self.broken:
+            if value in self.notes.broken:
                 continue
-            name = _name(value.name or "") or "output"
-            with self._noting(name):
+            name = printable(value.name or "") or "output"
+            with self.notes.noting(name):
                 tensor = env.get(value)
                 if tensor is None:
                     raise Refusal("no node computes the output", code="unknown-node")
@@ -205,12 +166,16 @@ class Importer:
             prefix: put in front of labels.
         """
         for node in body:
-            label = prefix + (_name(node.name or "") or _label(node))
+            label = prefix + _label(node)
             opset = opsets.get("" if node.domain == "ai.onnx" else node.domain, 1)
-            with self._noting(label, *node.outputs, said=f"{node.op_type}, opset {opset}: "):
-                if any(each in self.broken for each in node.inputs):
+            known = signature("" if node.domain == "ai.onnx" else node.domain, node.op_type, opset)
+            said = f"{node.op_type}, opset {opset}: "
+            with self.notes.noting(label, *node.outputs, said=said, checked=known is not None):
+                if not isinstance(node.op_type, str) or not isinstance(node.domain, str):
+                    raise Refusal("the name of the operator is not UTF-8 text", code="model")
+                if any(each in self.notes.broken for each in node.inputs):
                     self._check_known(node, opset)
-                    self.broken.update(node.outputs)
+                    self.notes.broken.update(node.outputs)
                     continue
                 self._run_node(node, label, env, opset, attributes)
 
@@ -238,7 +203,7 @@ class Importer:
             results = self._apply(node, domain, label, env, opset, inputs, given)
         for value, tensor in zip(node.outputs, results, strict=False):
             if tensor is not None:
-                tensor.name = tensor.name or _name(value.name or "")
+                tensor.name = tensor.name or label
                 env[value] = tensor
 
     @staticmethod
@@ -260,18 +225,21 @@ class Importer:
         given: Attributes,
     ) -> Sequence[Tensor | None]:
         """The outputs of an operator's node: computed on the host, by its rule, or by its definition."""
+        rules = signature(domain, node.op_type, opset)
+        if rules is not None:
+            check(rules, inputs, len(node.outputs), given, self.convert.values())
         if domain == "" and node.op_type == "Constant":
             return [self._constant_node(given)]
-        proto = _proto(node, domain, given)
         depends = frozenset[str]().union(*(each.depends for each in inputs if each is not None))
         arrays = [None if each is None else each.known for each in inputs]
         known = all(each is None or each.known is not None for each in inputs)
-        if known and folding.can_fold(proto, arrays):
-            return [Tensor.of(self._cast(each), depends=depends) for each in folding.evaluate(proto, opset, arrays)]
+        if known and folding.can_fold(domain, node.op_type, arrays):
+            results = folding.evaluate(_proto(node, domain, given), opset, arrays)
+            return [Tensor.of(self._cast(each), depends=depends) for each in results]
         row = table.find(domain, node.op_type, opset)
-        dml = Calls(self.graph, self.names, label)
         if row is None:
-            return self._by_definition(proto, opset, inputs, given, label)
+            return self._by_definition(_proto(node, domain, given), opset, inputs, given, label)
+        dml = Calls(self.graph, self.names, label, row.how)
 
         def run(graph: ir.Graph, tensors: Sequence[Tensor] = ()) -> list[Tensor]:
             return self._subgraph(graph, env, tensors, label)
@@ -281,11 +249,11 @@ class Importer:
         try:
             result = row.rule(seen)
         except ByDefinition:
-            return self._by_definition(proto, opset, inputs, given, label)
+            return self._by_definition(_proto(node, domain, given), opset, inputs, given, label)
         except OperatorError as error:
             if not _is_too_new(error) or definition(domain, node.op_type, opset) is None:
                 raise
-            return self._by_definition(proto, opset, inputs, given, label)
+            return self._by_definition(_proto(node, domain, given), opset, inputs, given, label)
         types = output_types(domain, node.op_type, opset, inputs, len(outputs))
         return [self._tensor(each, dtype, dml, depends) for each, dtype in zip(_listed(result), types, strict=False)]
 
@@ -315,7 +283,7 @@ class Importer:
 
     def _constant_node(self, given: Attributes) -> Tensor:
         for key, attribute in given.items():
-            if isinstance(attribute.value, ir.TensorProtocol):
+            if attribute.type is ir.AttributeType.TENSOR:
                 return self.constant(attribute.value)
             if key.startswith("value_") and "string" not in key:
                 dtype = np.float32 if "float" in key else np.int64
@@ -328,7 +296,7 @@ class Importer:
         self, proto: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None], given: Attributes, label: str
     ) -> Sequence[Tensor | None]:
         """The outputs of an operator that ONNX defines by others."""
-        proto.attribute.extend(ir.to_proto(each) for each in given.values() if each.type in _GRAPHS)
+        proto.attribute.extend(ir.serde.serialize_attribute(each) for each in given.values() if each.type in _GRAPHS)
         found = definition(proto.domain, proto.op_type, opset, proto, inputs)
         if found is None:
             raise _no_counterpart(proto.domain, proto.op_type)
@@ -342,11 +310,11 @@ class Importer:
         env.update(zip(function.inputs, inputs, strict=False))
         attributes = {key: each for key, each in function.attributes.items() if each.value is not None} | dict(given)
         with _Deeper(self):
-            before = len(self.problems)
+            before = len(self.notes.problems)
             opsets = self.model.opset_imports | function.opset_imports
             self.run_nodes(function, env, opsets, attributes, f"{label}/")
-            if len(self.problems) > before:
-                raise _AlreadyNotedError
+            if len(self.notes.problems) > before:
+                raise AlreadyNotedError
         return [env.get(each) for each in function.outputs]
 
     def _subgraph(self, graph: ir.Graph, env: Env, tensors: Sequence[Tensor], label: str) -> list[Tensor]:
@@ -354,22 +322,15 @@ class Importer:
         env = dict(env)
         env.update(zip(graph.inputs, tensors, strict=False))
         with _Deeper(self):
-            before = len(self.problems)
+            before = len(self.notes.problems)
             self._initializers(graph, env)
             self.run_nodes(graph, env, self.model.opset_imports, {}, f"{label}/")
-            if len(self.problems) > before:
-                raise _AlreadyNotedError
+            if len(self.notes.problems) > before:
+                raise AlreadyNotedError
         outputs = [env.get(each) for each in graph.outputs]
         if any(each is None for each in outputs):
             raise Refusal("no node computes an output of the subgraph", code="unknown-node")
         return [each for each in outputs if each is not None]
-
-    def _noting(self, label: str, *outputs: ir.Value, said: str = "") -> _Noting:
-        return _Noting(self, label, outputs, said)
-
-
-class _AlreadyNotedError(Exception):
-    """A node inside could not be imported; its problem is noted."""
 
 
 class _Deeper:
@@ -386,57 +347,6 @@ class _Deeper:
 
     def __exit__(self, *_: object) -> None:
         self.importer.depth -= 1
-
-
-class _Noting:
-    """Notes what refuses a node inside, and marks the node's outputs as broken."""
-
-    def __init__(self, importer: Importer, label: str, outputs: Sequence[ir.Value], said: str) -> None:
-        self.importer, self.label, self.outputs, self.said = importer, label, outputs, said
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if isinstance(error, _AlreadyNotedError):
-            pass
-        elif isinstance(error, Refusal):
-            self._note(error.problem)
-        elif isinstance(error, DmlGraphError):
-            for problem in error.problems:
-                self._note(problem)
-        elif isinstance(error, _DAMAGED):
-            what = str(error) or type(error).__name__
-            self._note(Problem(f"the node does not fit its inputs or attributes: {shorten(what)}", code="model"))
-        else:
-            return False
-        self.importer.broken.update(self.outputs)
-        return True
-
-    def _note(self, problem: Problem) -> None:
-        if problem.code in ("dtype", "level") and str(problem.got) == "float64":
-            problem = dataclasses.replace(problem, hint="convert={'double': 'float32'} converts it")
-        message = f"{self.said}{problem.message}"
-        self.importer.problems.append(dataclasses.replace(problem, node=self.label, message=message))
-
-
-def _given(value: Any, dtype: np.dtype[Any]) -> Array:
-    """A given value as an array of the input's type.
-
-    Raises:
-        Refusal: the type cannot hold it.
-    """
-    array = np.asarray(value)
-    if array.dtype == dtype:
-        return array
-    if array.dtype == ml_dtypes.bfloat16:
-        array = array.astype(np.float32)
-    if array.dtype.kind in "biuf":
-        with np.errstate(all="ignore"):
-            same = array.astype(dtype)
-        if np.array_equal(same, array, equal_nan=array.dtype.kind == "f") or same.dtype.kind == "f":
-            return same
-    raise Refusal("the type of the input cannot hold the values", code="does-not-fit", got=type_name(dtype))
 
 
 def _is_too_new(error: OperatorError) -> bool:
@@ -474,7 +384,7 @@ def _proto(node: ir.Node, domain: str, given: Attributes) -> onnx.NodeProto:
     proto = onnx.NodeProto(op_type=node.op_type, domain=domain, name=node.name or "")
     proto.input.extend("" if each is None else f"x{index}" for index, each in enumerate(node.inputs))
     proto.output.extend(f"y{index}" if each.name else "" for index, each in enumerate(node.outputs))
-    proto.attribute.extend(ir.to_proto(each) for each in given.values() if each.type not in _GRAPHS)
+    proto.attribute.extend(ir.serde.serialize_attribute(each) for each in given.values() if each.type not in _GRAPHS)
     return proto
 
 
@@ -483,12 +393,6 @@ def _listed(result: Result) -> Sequence[Tensor | Value | Array | None]:
 
 
 def _label(node: ir.Node) -> str:
-    """The label of a node without a name: the name of its first output."""
-    return next((name for each in node.outputs if (name := _name(each.name or ""))), node.op_type.lower())
-
-
-def _name(text: str | bytes) -> str:
-    """The text as a name in a graph: printable, without spaces at its ends; maybe empty."""
-    if isinstance(text, bytes):  # protobuf's, for text that is not UTF-8
-        text = text.decode(errors="replace")
-    return "".join(each if each.isprintable() else "_" for each in text).strip()
+    """The label of a node; without a name, the name of its first output."""
+    names = (node.name, *(each.name for each in node.outputs))
+    return next((found for name in names if (found := as_label(name or ""))), node.op_type.lower())

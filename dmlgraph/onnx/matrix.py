@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -116,8 +117,9 @@ def _det(node: Node) -> Result:
 def _einsum(node: Node) -> Result:
     terms, output = _labels(str(node.required("equation")).replace(" ", ""), [each.rank for each in node.given])
     made, labels = _diagonals(node, node[0], terms[0])
-    for tensor, term in zip(node.given[1:], terms[1:], strict=True):
-        made, labels = _contracted(node, (made, labels), _diagonals(node, tensor, term), output)
+    for place, (tensor, term) in enumerate(zip(node.given[1:], terms[1:], strict=True), 2):
+        needed = {*output, *itertools.chain(*terms[place:])}
+        made, labels = _contracted(node, (made, labels), _diagonals(node, tensor, term), needed)
     made, labels = _summed(node, made, labels, set(output))
     if set(labels) != set(output):
         raise Refusal("the equation gives no output dimension a size", code="sizes", field="equation")
@@ -183,12 +185,12 @@ def _summed(node: Node, x: Value, labels: list[str], kept: set[str]) -> tuple[Va
 Term = tuple[Value, list[str]]
 
 
-def _contracted(node: Node, first: Term, second: Term, output: list[str]) -> Term:
-    """The product of two terms, summed over the labels that are not in the output and in no later term."""
-    a, b = _summed(node, *first, {*output, *second[1]}), _summed(node, *second, {*output, *first[1]})
+def _contracted(node: Node, first: Term, second: Term, needed: set[str]) -> Term:
+    """The product of two terms, summed over the labels that are not needed: by the output or a later term."""
+    a, b = _summed(node, *first, {*needed, *second[1]}), _summed(node, *second, {*needed, *first[1]})
     both = [label for label in a[1] if label in b[1]]
-    inner = [label for label in both if label not in output]
-    batch = [label for label in both if label in output]
+    inner = [label for label in both if label not in needed]
+    batch = [label for label in both if label in needed]
     rows, columns = [each for each in a[1] if each not in both], [each for each in b[1] if each not in both]
     sizes = {label: size for x, labels in (a, b) for label, size in zip(labels, x.sizes, strict=False)}
     sizes |= {label: max(a[0].sizes[a[1].index(label)], b[0].sizes[b[1].index(label)]) for label in both}

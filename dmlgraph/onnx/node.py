@@ -71,7 +71,7 @@ class Node:
         found = self.attributes.get(name)
         if found is None or found.value is None:
             return default
-        if isinstance(found.value, ir.TensorProtocol):
+        if found.type is ir.AttributeType.TENSOR:  # isinstance is slow with onnx-ir's protocols
             return found.value.numpy()
         return list(found.value) if isinstance(found.value, tuple) else found.value
 

@@ -20,19 +20,29 @@ _FUNCTIONS = {
     "ReduceSum": "sum",
     "ReduceSumSquare": "sum_square",
 }
+_NOT_IDENTITIES = ("l1", "l2", "log_sum", "sum_square")  # where one element is reduced
 
 
 def _reduce(node: Node) -> Result:
     x, keeps = node[0], bool(node.attribute("keepdims", 1))
     axes = node.ints("axes", 1)
     if not axes and node.attribute("noop_with_empty_axes", 0):
-        return x
+        return _of_each(node)
     reduced = {at_axis(axis, x.rank) for axis in axes or range(x.rank)}
     shape = [1 if axis in reduced else size for axis, size in enumerate(x.shape) if keeps or axis not in reduced]
     if 0 in x.shape:
         raise ByDefinition
     made = node.dml.reduce(x, function=_FUNCTIONS[node.operator], axes=sorted(reduced) or [0])
     return node.tensor(made, shape)
+
+
+def _of_each(node: Node) -> Result:
+    """What the reductions of single elements are: that of a row of one."""
+    x, function = node[0], _FUNCTIONS[node.operator]
+    if function not in _NOT_IDENTITIES:
+        return x
+    made = node.dml.reduce(node.dml.reshaped(x, (x.count, 1)), function=function, axes=[1])
+    return node.tensor(node.dml.reshaped(made, x.sizes), x.shape)
 
 
 for _name, _function in _FUNCTIONS.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,5 +23,7 @@ class Refusal(Exception):  # noqa: N818 - not an error of its own: it becomes a 
 
 def give_values(names: Iterable[str]) -> str:
     """The hint to give inputs of the model values; or why that does not help."""
-    values = ", ".join(f"'{name}': …" for name in sorted(names))
-    return f"values={{{values}}}" if values else "it is computed when the model runs"
+    names = sorted(names)
+    options = "".join(f", --value {shlex.quote(name)}=…" for name in names)
+    values = ", ".join(f"'{name}': …" for name in names)
+    return f"values={{{values}}}{options}" if names else "it is computed when the model runs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
@@ -14,21 +15,29 @@ from dmlgraph.onnx.table import imports
 from dmlgraph.onnx.tensors import Array, Tensor
 
 MOST_NUMBERS = 1 << 24  # of a matrix
+MOST_RESAMPLED = 4  # dimensions that RESAMPLE2 takes
 Offsets = tuple[float, float, float]  # scale, input pixel offset, output pixel offset
 
 
 @imports("Upsample", until=9, how="resample2")
 def _upsample(node: Node) -> Result:
     scales = node.attribute("scales") or [float(each) for each in node.known(1)]
-    sizes = [math.floor(size * scale) for size, scale in zip(node[0].shape, scales, strict=True)]
-    return _resampled(node, sizes, scales, "asymmetric", "floor")
+    return _scaled_up_or_down(node, scales)
 
 
 @imports("Resize", since=10, until=10, how="resample2")
 def _resize_10(node: Node) -> Result:
-    scales = [float(each) for each in node.known(1)]
-    sizes = [math.floor(size * scale) for size, scale in zip(node[0].shape, scales, strict=True)]
-    return _resampled(node, sizes, scales, "asymmetric", "floor")
+    return _scaled_up_or_down(node, [float(each) for each in node.known(1)])
+
+
+def _scaled_up_or_down(node: Node, scales: list[float]) -> Result:
+    """Resize before opset 11, which leaves the rounding open: as in ONNX Runtime, up along dimensions that shrink."""
+    x = node[0]
+    if str(node.attribute("mode", "nearest")) == "nearest":
+        fewer = [min(scale, 1.0) for scale in scales]
+        x = _resampled(node, x, [_scaled(*each) for each in zip(x.shape, fewer, strict=True)], fewer, nearest="ceil")
+        scales = [max(scale, 1.0) for scale in scales]
+    return _resampled(node, x, [_scaled(*each) for each in zip(x.shape, scales, strict=True)], scales)
 
 
 @imports("Resize", since=11, how="resample2; cubic, antialiased, cropped: gemm with constants")
@@ -47,18 +56,32 @@ def _resize(node: Node) -> Result:
         given = list(zip(axes, wanted, ratios, strict=True))
     else:
         factors = [float(each) for each in node.known(2)]
-        given = [(axis, math.floor(x.shape[axis] * each), each) for axis, each in zip(axes, factors, strict=True)]
+        given = [(axis, _scaled(x.shape[axis], each), each) for axis, each in zip(axes, factors, strict=True)]
     for axis, size, scale in given:
         sizes[axis], scales[axis] = size, scale
     coordinates = str(node.attribute("coordinate_transformation_mode", "half_pixel"))
     nearest = str(node.attribute("nearest_mode", "round_prefer_floor"))
-    return _resampled(node, sizes, scales, coordinates, nearest)
+    return _resampled(node, x, sizes, scales, coordinates, nearest)
 
 
-def _resampled(node: Node, sizes: list[int], scales: list[float], coordinates: str, nearest: str) -> Result:
-    x, mode = node[0], str(node.attribute("mode", "nearest"))
+def _scaled(size: int, scale: float) -> int:
+    """A size that ONNX's inference of shapes gives: in float32."""
+    return math.floor(np.float32(size) * np.float32(scale))
+
+
+def _resampled(
+    node: Node,
+    x: Tensor,
+    sizes: list[int],
+    scales: list[float],
+    coordinates: str = "asymmetric",
+    nearest: str = "floor",
+) -> Tensor:
+    mode = str(node.attribute("mode", "nearest"))
     if 0 in sizes:
         raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=sizes)
+    if list(x.shape) == sizes and set(scales) == {1.0}:
+        return x
     if mode == "cubic" or node.attribute("antialias", 0) or coordinates == "tf_crop_and_resize":
         return _by_matrices(node, sizes)
     if mode not in ("nearest", "linear"):
@@ -85,10 +108,24 @@ def _resampled(node: Node, sizes: list[int], scales: list[float], coordinates: s
         "input_pixel_offsets": [offset + shift for _, offset, _ in places],
         "output_pixel_offsets": [offset for _, _, offset in places],
     }
-    return node.tensor(node.dml.resample2(x, **fields), sizes)
+    kept = _kept_dimensions(x.shape, sizes)
+    if kept == 0:
+        return node.tensor(node.dml.resample2(x, **fields), sizes)
+    # Dimensions in front that stay as they are become one: RESAMPLE2 takes four.
+    fields |= {key: each[kept:] for key, each in fields.items() if isinstance(each, list)}
+    fields["sizes"] = [math.prod(sizes[: kept + 1]), *sizes[kept + 1 :]]
+    joined = node.dml.reshaped(x, [math.prod(x.shape[: kept + 1]), *x.shape[kept + 1 :]])
+    made = node.dml.resample2(joined, **fields)
+    return node.tensor(node.dml.reshaped(made, sizes), sizes)
 
 
-def _by_matrices(node: Node, sizes: list[int]) -> Result:
+def _kept_dimensions(shape: Sequence[int], sizes: Sequence[int]) -> int:
+    """How many of the first dimensions to join with the one behind them, so that RESAMPLE2 takes the rest."""
+    extra = len(shape) - MOST_RESAMPLED
+    return extra if extra > 0 and list(shape[: extra + 1]) == list(sizes[: extra + 1]) else 0
+
+
+def _by_matrices(node: Node, sizes: list[int]) -> Tensor:
     """What DirectML's operators lack: along each dimension a product with the matrix of the resized unit vectors."""
     x = node[0]
     made = node.dml.value(x)
@@ -121,6 +158,8 @@ def _matrix(node: Node, place: int, size: int, count: int) -> Array:
         raise Refusal("the size is too large for this mode", code="too-large", got=[size, count])
     names = "mode coordinate_transformation_mode cubic_coeff_a exclude_outside antialias extrapolation_value"
     given = {name: node.attribute(name) for name in names.split() if node.attribute(name) is not None}
+    if given.get("coordinate_transformation_mode") in ("pytorch_half_pixel", b"pytorch_half_pixel") and count == 1:
+        given["coordinate_transformation_mode"] = "asymmetric"  # one element is read at 0, by ONNX's text
     roi = np.zeros(0, np.float32)
     if _crops(node, place):
         bounds = [float(each) for each in node.known(1)]
@@ -129,6 +168,9 @@ def _matrix(node: Node, place: int, size: int, count: int) -> Array:
             raise Refusal("a region outside the input has no counterpart", field="roi", got=bounds)
         roi = np.array([0, start, 1, end], np.float32)
     scales = np.array([1, float(node.known(2)[place])], np.float32) if node.get(2) and node[2].count else None
+    if scales is not None and math.floor(size * float(scales[1])) < count:  # onnx computes the size in float64
+        scales = np.nextafter(scales, np.float32(np.inf), dtype=np.float32)
+        scales[0] = 1
     whole = None if scales is not None else np.array([size, count], np.int64)
     proto = onnx.helper.make_node("Resize", ["x", "roi", "scales" * (whole is None), "sizes" * (scales is None)], ["y"])
     proto.attribute.extend(onnx.helper.make_attribute(name, each) for name, each in given.items())

@@ -56,7 +56,8 @@ def _taps(dml: Calls, place: Value, size: int, mode: str, padding: str, aligned:
         at, low, high = dml.subtract(dml.multiply(dml.add(place, 1), size / 2), 0.5), -0.5, size - 0.5
     if mode == "nearest":
         at = dml.round(at)
-    at = _inside(dml, at, low, high, size, padding)
+    if mode != "cubic":  # whose elements outside are moved one by one
+        at = _inside(dml, at, low, high, size, padding)
     if mode == "nearest":
         return [_tap(dml, at, dml.add(dml.multiply(at, 0), 1), low, high, size, padding)]
     first = dml.floor(at)

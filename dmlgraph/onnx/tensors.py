@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,14 +13,17 @@ import ml_dtypes
 import numpy as np
 
 import dmlgraph as dg
-from dmlgraph.free_names import FreeNames
+from dmlgraph.errors import GraphError
+from dmlgraph.onnx.names import Names
 from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.scopes import SEPARATOR
 from dmlgraph.tensor import MAX_RANK, DataType
 from dmlgraph.value import Value
 
 Array = np.ndarray[Any, Any]
 BOOL = np.dtype(bool)
 INT64 = np.dtype(np.int64)
+_HELPERS = frozenset(["reshape", "transpose", "broadcast_to", "cast"])
 _NAMES = {"double": "float64", "float": "float32", "half": "float16"}  # ONNX's names of NumPy's types
 
 
@@ -33,7 +38,7 @@ class Tensor:
         made: its value in the graph; None as long as no node reads a known tensor.
         make: adds a source with the known numbers, where that is better than a constant.
         depends: the model's inputs from which it is computed.
-        name: its name in the model; "" if it has none.
+        name: the label of the input, the weight or the node that it comes from; "" if there is none.
     """
 
     dtype: np.dtype[Any]
@@ -105,11 +110,22 @@ def type_name(dtype: np.dtype[Any]) -> str:
 class Calls:
     """The functions of `dmlgraph` for the nodes that one node of the model becomes; they get its label as names.
 
+    A label `encoder/MatMul` is a name in the scope `encoder`, in which the fills of numbers are, too.
+
+    Args:
+        graph: gets the nodes.
+        names: allocates their names.
+        label: of the node of the model.
+        how: the functions that the node becomes, as in the table.  Views and casts that are not among them get other
+            names than the label.
+
     Tensors of the model may be given for values, and missing optional ones are left out.
     """
 
-    def __init__(self, graph: dg.Graph, names: FreeNames, label: str) -> None:
+    def __init__(self, graph: dg.Graph, names: Names, label: str, how: str = "") -> None:
         self._graph, self._names, self._label = graph, names, label
+        self._helpers = _HELPERS.difference(re.findall(r"\w+", how.lower()))
+        names.keep(label)
 
     def __getattr__(self, function: str) -> Callable[..., Any]:
         sources = ("fill_value_constant", "fill_value_sequence", "diagonal_matrix")
@@ -118,9 +134,29 @@ class Calls:
         def call(*tensors: Any, **fields: Any) -> Any:
             tensors = tuple(map(self.value, tensors))
             fields = {field: self.value(each) if isinstance(each, Tensor) else each for field, each in fields.items()}
-            return called(*tensors, name=self._names.take(self._label), **fields)
+
+            def add(whole: str) -> Any:
+                scope, _, name = whole.rpartition(SEPARATOR)
+                with self._graph.scope(scope) if scope else contextlib.nullcontext():
+                    return called(*tensors, name=name, **fields)
+
+            take = self._names.take_other if function in self._helpers else self._names.take
+            return self._named(take, self._label, add)
 
         return call
+
+    @staticmethod
+    def _named(take: Callable[[str], str], base: str, make: Callable[[str], Any]) -> Any:
+        """What a function makes of a free name.
+
+        A name may still be taken: by the fill of a number, or because `a.values` also means an output of the node `a`.
+        """
+        while True:
+            try:
+                return make(take(base))
+            except GraphError as error:
+                if error.code != "duplicate" or error.field is not None:
+                    raise
 
     def value(self, tensor: Any) -> Any:
         """The value of a tensor of the model, which becomes a constant or a fill if it is known; others unchanged."""
@@ -137,23 +173,29 @@ class Calls:
             raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=list(tensor.shape))
         dtype = stored(tensor.dtype)
         if tensor.make is not None:
-            return tensor.make(self)
+            return tensor.make(Calls(self._graph, self._names, tensor.name or self._label))
         assert tensor.known is not None
-        array = tensor.known.astype(np.uint8) if tensor.dtype == BOOL else tensor.known
-        if tensor.count > 1 and not any(array.strides):
-            first = array.ravel()[:1].item() if array.dtype.kind in "iuf" else float(array.flat[0])
-            return self._graph.fill_value_constant(
-                sizes=tensor.sizes, dtype=dtype, value=first, name=self._names.take(tensor.name or self._label)
-            )
-        return self._graph.constant(
-            self._names.take(tensor.name or f"{self._label}/constant"), array.reshape(tensor.sizes), dtype=dtype
-        )
+        known = tensor.known
+        is_fill = tensor.count > 1 and not any(known.strides)
+
+        def make(name: str) -> Value:
+            if is_fill:
+                first = known.flat[0]  # ravel would copy all of it
+                number = first.item() if known.dtype.kind in "iuf" else float(first)
+                return self._graph.fill_value_constant(sizes=tensor.sizes, dtype=dtype, value=number, name=name)
+            array = known.astype(np.uint8) if tensor.dtype == BOOL else known
+            return self._graph.constant(name, array.reshape(tensor.sizes), dtype=dtype)
+
+        made: Value = self._named(self._names.take_weight, tensor.name or f"{self._label}_constant", make)
+        return made
 
     def index(self, tensor: Tensor) -> Value:
         """The value of indices, with 32 bits where they are known to fit."""
         if tensor.known is not None and tensor.dtype == INT64 and 0 not in tensor.shape:
-            narrow = tensor.known.astype(np.int32)
-            if (narrow == tensor.known).all():
+            wide = tensor.known if any(tensor.known.strides) else tensor.known.flat[:1]  # a fill is looked at once
+            narrow = wide.astype(np.int32)
+            if (narrow == wide).all():
+                narrow = narrow if wide is tensor.known else np.broadcast_to(narrow.reshape(()), tensor.shape)
                 tensor = Tensor.of(narrow, name=tensor.name)
         value: Value = self.value(tensor)
         return value

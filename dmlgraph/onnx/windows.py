@@ -85,6 +85,12 @@ class Window:
                 count -= 1
             self.after[axis] += max((count - 1) * stride + reach - padded, 0)
 
+    def reach_further(self, extra: Sequence[int]) -> list[int]:
+        """Takes elements from the padding behind the output; returns how many are missing: no window reaches them."""
+        missing = [max(more - after, 0) for more, after in zip(extra, self.after, strict=True)]
+        self.after = [max(after - more, 0) for more, after in zip(extra, self.after, strict=True)]
+        return missing
+
     def fields(self, *, dilated: bool = True) -> dict[str, Any]:
         """The window as fields of DirectML's operators."""
         dilations = {"dilations": self.dilations} if dilated else {}
@@ -151,16 +157,19 @@ def _conv_transpose(node: Node) -> Result:
                 extra[axis], total = extra[axis] - total, 0
             less, more = total // 2, total - total // 2
             window.before[axis], window.after[axis] = (less, more) if auto == "SAME_UPPER" else (more, less)
+    bias = _bias(node, node.get(2), x.rank)
+    beyond = window.reach_further(extra)
     made = node.dml.convolution(
         x,
         w,
-        _bias(node, node.get(2), x.rank),
+        None if any(beyond) else bias,
         direction="backward",
-        output_padding=extra,
+        output_padding=beyond,
         group_count=node.attribute("group", 1),
         **window.fields(),
     )
-    return node.tensor(made)
+    # DirectML's padding of the output has no bias.
+    return node.tensor(node.dml.add(made, bias) if bias is not None and any(beyond) else made)
 
 
 def _pooled(node: Node) -> Window:

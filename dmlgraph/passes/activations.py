@@ -16,7 +16,8 @@ from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Add1, Clip, Threshold
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, affine, affine_map_of
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Source, rule
 from dmlgraph.tensor import DataType
 

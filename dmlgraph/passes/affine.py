@@ -20,7 +20,8 @@ from dmlgraph.operators.activation import ActivationLinear
 from dmlgraph.operators.declaration.fields import ScaleBias
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, Subtract
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Declined, Operand
 from dmlgraph.tensor import DataType
 

@@ -12,7 +12,8 @@ from dmlgraph.operators.directml_enums import PaddingMode
 from dmlgraph.operators.element_wise import ConstantPow, Pow
 from dmlgraph.operators.padding import Padding, Padding1
 from dmlgraph.operators.shape import Join
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.fills import scalar_of
 from dmlgraph.passes.rule import NUMBERS, Declined, New, Outcome, Rewrite, rule
 from dmlgraph.scalar import Scalar

@@ -17,7 +17,8 @@ from dmlgraph.operators.common.element_wise import finite_bound
 from dmlgraph.operators.declaration.fields import ScaleBias
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Clip, Clip1, Max, Min, Threshold
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import NUMBERS, Declined, Differs, New, Operand, Outcome, Rewrite, rule
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType

@@ -18,7 +18,8 @@ from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.operators.random import RandomGenerator
 from dmlgraph.operators.shape import Join
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.fills import differs_by_device
 from dmlgraph.passes.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 

@@ -9,7 +9,8 @@ from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.directml_enums import ConvolutionDirection
 from dmlgraph.operators.element_wise import Add
 from dmlgraph.operators.normalization import BatchNormalization
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
 from dmlgraph.tensor import TensorDesc
 

@@ -16,7 +16,8 @@ from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import InterpolationMode, PaddingMode, ReduceFunction
 from dmlgraph.operators.element_wise import Cast, Identity, If
 from dmlgraph.operators.fill import FillValueConstant
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.redundant import instead
 from dmlgraph.passes.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.scalar import Scalar

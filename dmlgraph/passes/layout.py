@@ -6,7 +6,8 @@ from dmlgraph.operators.common.strided import reordered
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.shape import Tile
 from dmlgraph.operators.slicing import Slice, Slice1
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.tensor import TensorDesc
 

@@ -19,7 +19,8 @@ from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtr
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.operators.view import with_strides
 from dmlgraph.passes.affine import affine, is_power_of_two
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
 from dmlgraph.tensor import TensorDesc
 

@@ -14,7 +14,8 @@ from dmlgraph.operators.bitwise import BitAnd, BitOr, BitShiftLeft, BitShiftRigh
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Divide, If, Max, Min, Multiply, Subtract
 from dmlgraph.operators.logical import LogicalAnd, LogicalOr
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.fills import fill
 from dmlgraph.passes.redundant import instead
 from dmlgraph.passes.rule import NUMBERS, Outcome, Rewrite, rule

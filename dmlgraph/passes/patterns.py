@@ -23,7 +23,8 @@ from dmlgraph.operators.activation import (
 from dmlgraph.operators.element_wise import Add, Clip, Divide, Erf, Identity, Max, Min, Multiply
 from dmlgraph.operators.normalization import BatchNormalization
 from dmlgraph.passes.affine import AFFINE, FLOATS, AffineMap, affine_map_of, nearly_affine
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
 
 MAX_STEPS = 4  # the most affine maps in a row that are followed

@@ -12,7 +12,8 @@ from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.memory import collector_paused
 from dmlgraph.operators.layouts import refusal
-from dmlgraph.passes.draft import Draft, DraftNode, Signature
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode, Signature
 from dmlgraph.passes.rule import Declined, Kind, LayoutObjection, Objection, Rewrite, Rule
 from dmlgraph.passes.views import without_views
 

@@ -14,7 +14,8 @@ from dmlgraph.operators.image import DepthToSpace, DepthToSpace1, SpaceToDepth, 
 from dmlgraph.operators.padding import Padding, Padding1
 from dmlgraph.operators.shape import Join, Split, Tile
 from dmlgraph.operators.slicing import Slice, Slice1
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Source, rule
 from dmlgraph.tensor import DataType
 

@@ -26,7 +26,8 @@ from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.tensor import TensorDesc
 
 if TYPE_CHECKING:
-    from dmlgraph.passes.draft import Draft, DraftNode
+    from dmlgraph.passes.draft import Draft
+    from dmlgraph.passes.draft_node import DraftNode
 
 
 class Source(NamedTuple):

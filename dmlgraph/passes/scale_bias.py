@@ -22,7 +22,8 @@ from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Neg
 from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.trigonometric import Tanh
 from dmlgraph.passes.affine import AFFINE, FLOATS, Affine, AffineMap, affine, affine_map_of, compose, compose_as_reals
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import (
     NUMBERS,
     Anchor,

@@ -22,7 +22,8 @@ from dmlgraph.operators.element_wise import Add, Cast, Multiply, Negate, Subtrac
 from dmlgraph.operators.fill import FillValueSequence
 from dmlgraph.operators.shape import Split
 from dmlgraph.operators.slicing import Slice, Slice1
-from dmlgraph.passes.draft import Draft, DraftNode, broadcast_strides
+from dmlgraph.passes.draft import Draft, broadcast_strides
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.fills import fill, scalar_of
 from dmlgraph.passes.rule import Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.scalar import Scalar

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dmlgraph.nodes import InputNode
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Operand, Outcome, Rewrite, Source, rule
 
 

@@ -7,7 +7,8 @@ import collections
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.slicing import Slice, Slice1
-from dmlgraph.passes.draft import Draft, DraftNode, Signature
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode, Signature
 from dmlgraph.passes.rule import Source
 from dmlgraph.tensor import TensorDesc
 

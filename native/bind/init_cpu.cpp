@@ -17,6 +17,7 @@
 #include "cpu/kernels/kernel.h"
 #include "cpu/runtime/buffer_pool.h"
 #include "cpu/runtime/executable.h"
+#include "cpu/runtime/roof.h"
 
 namespace dmlgraph {
 namespace {
@@ -453,6 +454,13 @@ void init_cpu(py::module_& module) {
     module.def("cpu_default_threads", &cpu::default_threads);
     module.def("cpu_keep_helpers_off", &cpu::keep_helpers_off, py::arg("on"));
     module.def("cpu_pooled_bytes", &cpu::pooled_bytes);
+    module.def(
+        "cpu_roof",
+        [](int threads) {
+            const cpu::Roof roof = released([&] { return cpu::measure_roof(std::max(1, threads)); });
+            return std::pair(roof.operations, roof.bytes);
+        },
+        py::arg("threads"));
 }
 
 }  // namespace dmlgraph

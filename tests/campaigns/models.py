@@ -23,6 +23,8 @@ from node_cases import cases
 
 MOST_MEMORY = 2 << 30  # bytes of the process
 HUGE = (0, -1, 7, 2**31, 2**40, 2**62)
+NAMES = ("", "/", "a//b", "a/", " ", "a", "a_1", "a.output", "fill_value_constant", "\t\0", "層" * 900, "x/" * 900)
+PLACES = ("w.bin", "../w.bin", "/etc/hostname", "", "gone.bin", "sub/../w.bin", "link.bin", "a\0b", "w" * 300)
 
 
 @functools.cache
@@ -62,6 +64,8 @@ def one_case(seed: int) -> str | None:
         warnings.simplefilter("ignore")
         path = pathlib.Path(folder) / "model.onnx"
         path.write_bytes(data)
+        (path.parent / "w.bin").write_bytes(bytes(64))
+        (path.parent / "link.bin").symlink_to("/etc/hostname")
         try:
             graph = dg.load(path, dims={}, values=_values(rng))
             graph.lower(fuse=False)
@@ -100,7 +104,7 @@ def _change(data: bytearray, rng: random.Random) -> None:
     for _ in range(rng.randint(1, 4)):
         node = rng.choice(graph.node) if graph.node else None
         names = [name for each in graph.node for name in (*each.input, *each.output)] or ["x"]
-        what = rng.randrange(7)
+        what = rng.randrange(9)
         if node is not None and what == 0 and node.input:
             node.input[rng.randrange(len(node.input))] = rng.choice([*names, "nowhere", ""])
         elif node is not None and what == 1 and node.output:
@@ -118,7 +122,22 @@ def _change(data: bytearray, rng: random.Random) -> None:
         elif what == 6 and graph.initializer:
             tensor = rng.choice(graph.initializer)
             tensor.dims.append(rng.choice(HUGE))
+        elif what == 7 and graph.initializer:
+            _make_external(rng.choice(graph.initializer), rng)
+        elif node is not None and what == 8:
+            node.name = rng.choice(NAMES)
     data[:] = model.SerializeToString()
+
+
+def _make_external(tensor: onnx.TensorProto, rng: random.Random) -> None:
+    """A tensor in a file, which may be elsewhere, missing or too short."""
+    tensor.ClearField("raw_data")
+    tensor.ClearField("float_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    given = {"location": rng.choice(PLACES), "offset": str(rng.choice((0, 4, *HUGE))), "length": str(rng.choice(HUGE))}
+    for key, value in given.items():
+        if rng.random() < 0.8:
+            tensor.external_data.add(key=key, value=value)
 
 
 def _wrong_attribute(attribute: onnx.AttributeProto, rng: random.Random) -> None:

@@ -55,7 +55,7 @@ def test_the_table_has_a_column_for_each_device_and_a_row_for_each_node() -> Non
     assert len(nodes) == 2
     for device, block in zip(("reference", "cpu"), nodes, strict=True):
         assert block.startswith(f"{device}: node  ")
-        named = " ".join(re.split("  +", line)[0] for line in block.splitlines()[1:])
+        named = " ".join(re.split("  +", line)[0] for line in block.splitlines()[1:] if not line.startswith("the roof"))
         assert set(re.findall(r"\w+", named)) == {"root", "sum", "y"}
 
 
@@ -70,6 +70,21 @@ def test_the_reference_tells_operator_share_and_bytes_of_every_node() -> None:
     shares = [float(row[4].rstrip("%")) for row in rows]
     assert sum(shares) == pytest.approx(100, abs=0.2)
     assert shares == sorted(shares, reverse=True)
+
+
+def test_what_a_step_does_in_a_second_stands_beside_the_roof(folder: pathlib.Path) -> None:
+    product = CHAIN.replace("root: {op: sqrt, input: x}", "root: {op: gemm, a: x, b: w}").replace("[256]", "[256, 256]")
+    (folder / "product.yaml").write_text(product.replace("a: root, b: w", "a: root, b: x"), encoding="utf-8")
+    result = call("product.yaml", "--device", "cpu", "--device", "reference", "--repeats", "1", "--dim", "N=64")
+    assert result.exit_code == 0
+    _, on_cpu, on_reference = result.stdout.split("\n\n")
+    header, *rows, roof = on_cpu.splitlines()
+    assert header.endswith("a second  of the roof")
+    assert re.fullmatch(r"the roof: \d+ GFLOP/s, or \d+\.\d GB/s between memory and processor", roof)
+    (gemm,) = (row for row in rows if "gemm" in row)
+    assert re.search(r"native gemm .* \d+\.\d\d GFLOP  +\d+%", gemm)
+    assert "GFLOP" in on_reference
+    assert "roof" not in on_reference
 
 
 def test_of_many_nodes_the_slowest_are_shown_and_the_others_summed(folder: pathlib.Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import sys
 from typing import Any
 from unittest import mock
@@ -62,6 +63,82 @@ def test_a_model_takes_the_place_of_a_graph_file(
     monkeypatch.chdir(model.parent)
     done = command(arguments[0], model.name, "--dim", "batch=2", *arguments[1:])
     assert done.exit_code == 0, done.output
+
+
+def shaped(folder: pathlib.Path) -> pathlib.Path:
+    """A model whose result has a shape that is an input."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[batch, n] x, int64[2] shape, float[batch] b) => (float[p, q] y) {
+        h = Reshape (x, shape)
+        c = Relu (b)
+        y = Mul (h, h)
+    }"""
+    onnx.save_model(onnx.parser.parse_model(text), folder / "shaped.onnx")
+    return folder / "shaped.onnx"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "--device", "cpu", "--random", "0"),
+        ("check",),
+        ("lower",),
+        ("show", "--format", "dot"),
+        ("bench", "--device", "cpu", "--repeats", "1"),
+        ("diff", "--device", "cpu"),
+        ("import", "-o", "out"),
+    ],
+    ids=lambda each: each[0],
+)
+def test_every_command_takes_values(
+    arguments: tuple[str, ...], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ("--dim", "batch=2", "--dim", "n=3", "--value", "shape=3,2", "--convert", "double=float32")
+    done = command(arguments[0], shaped(tmp_path).name, *given, *arguments[1:])
+    assert done.exit_code == 0, done.output
+
+
+def test_all_that_is_missing_is_asked_for_at_once(tmp_path: pathlib.Path) -> None:
+    path = shaped(tmp_path)
+    done = command("check", path)
+    assert done.exit_code == 1
+    asked = re.findall(r"--(?:dim|value) \S+", done.stderr)
+    assert asked == ["--dim batch=1", "--dim n=1", "--value shape=…"]
+    assert done.stderr.count("error[") == 2
+    options = [each for option in asked for each in option.replace("…", "1,1").split()]
+    assert command("check", path, *options).exit_code == 0
+
+
+def test_check_takes_several_sizes_of_a_model(model: pathlib.Path) -> None:
+    done = command("check", model, "--dim", "batch=1,8")
+    assert done.exit_code == 0
+    assert [line.partition("fine ")[2].partition(":")[0] for line in done.stdout.splitlines()] == [
+        "with batch=1",
+        "with batch=8",
+    ]
+
+
+def test_a_value_of_another_shape_is_refused(tmp_path: pathlib.Path) -> None:
+    done = command("check", shaped(tmp_path), "--dim", "batch=1", "--dim", "n=1", "--value", "shape=1,1,1")
+    assert done.exit_code == 1
+    assert "the given value has another shape; got [3]" in done.stderr
+    assert "allowed: [2]" in done.stderr
+
+
+def test_values_are_for_models(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "graph.yaml"
+    path.write_text("dmlgraph: 1\ninputs: {x: {dtype: float32, sizes: [2]}}\noutputs: [x]\n", encoding="utf-8")
+    done = command("check", path, "--value", "x=1")
+    assert done.exit_code == 1
+    assert "is for ONNX models" in done.stderr
+    done = CliRunner().invoke(main, ["check", "-", "--value", "x=1"], input=path.read_text(encoding="utf-8"))
+    assert done.exit_code == 2
+
+
+def test_import_prints_its_times(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    done = command("import", model, "-o", tmp_path / "out", "--dim", "batch=2")
+    assert re.search(r"read by onnx in \d+\.\d\d s, imported in \d+\.\d\d s, written in \d+\.\d\d s", done.stderr)
 
 
 def test_errors_name_the_file_and_what_to_give(model: pathlib.Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.devices.directml import profile
-from dmlgraph.devices.executable import Executable
+from dmlgraph.devices.executable import Executable, Roof, Step
 
 X = np.ones((64, 64), np.float32)
 WORK = 1000  # rows of the large node
@@ -61,6 +61,27 @@ def test_a_step_says_how_many_bytes_it_reads_and_writes(executable: Executable) 
     assert sizes["large",] == 4 * (WORK * 64 + 64 * 64 + WORK * 64)
     assert sizes["small",] == 4 * 2 * 64 * 64
     assert sizes["four",] == 4 * 2 * 4
+
+
+def test_a_step_says_what_it_computes_and_with_which_kernel(executable: Executable) -> None:
+    steps = executable.profile(INPUTS)
+    assert steps is not None
+    found = {step.nodes: step for step in steps}
+    assert found["large",].operations == 2 * WORK * 64 * 64
+    assert found["small",].operations == 0
+    assert found["large",].kernel == ("gemm" if executable.device == "cpu" else "")
+
+
+def test_only_the_processor_has_a_roof(executable: Executable) -> None:
+    roof = executable.roof()
+    assert (roof is not None) == (executable.device == "cpu")
+
+
+def test_the_share_of_the_roof_is_that_of_the_slower_part() -> None:
+    roof = Roof(operations=1e9, bytes=1e8)
+    computing = Step(("y",), "native", 0.0, seconds=4.0, bytes=10, operations=2 * 10**9)
+    moving = Step(("y",), "native", 0.0, seconds=4.0, bytes=10**8, operations=10)
+    assert (roof.share(computing), roof.share(moving)) == (0.5, 0.25)
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,9 @@ def test_the_slices_of_a_trace_take_the_times_measured() -> None:
     assert list(nodes) == ["e", "wk", "y"]
     assert nodes["e"]["args"] == {
         "how": "evaluate",
+        "kernel": "",
         "bytes": 2 * 3 * 4 * 4,
+        "operations": 0,
         "nodes": {"e": {"operator": "exp", "outputs": ["float32 [3,4]"]}},
     }
     assert nodes["y"]["dur"] == pytest.approx(measured.profile.steps[2].seconds * 1e6, abs=0.01)

@@ -10,7 +10,8 @@ import pytest
 import dmlgraph as dg
 from dmlgraph.operators.element_wise import Abs, Add, Exp, Identity, Negate, Sqrt
 from dmlgraph.passes import PIPELINE, RULES, fuse, pipeline
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.pipeline import MAX_ROUNDS, REWRITES_PER_NODE, Rules
 from dmlgraph.passes.rule import Declined, New, Outcome, Rewrite, rule
 from dmlgraph.passes.verify import verify

@@ -18,7 +18,8 @@ from dmlgraph.operators import REGISTRY, ScaleBias
 from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply
 from dmlgraph.passes import RULES, Fused, fuse, pipeline
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.pipeline import Rules
 from dmlgraph.passes.rule import Constant, Differs, New, Outcome, Rewrite, Rule, rule
 from dmlgraph.passes.verify import verify

@@ -10,7 +10,7 @@ import numpy as np
 
 from dmlgraph import _native
 from dmlgraph.devices.cpu.plan import make_plan, with_plain_copies
-from dmlgraph.devices.executable import Array, Executable, Step, by_name
+from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name
 from dmlgraph.lowering import GraphDesc
 from dmlgraph.memory import described, enough_memory
 from dmlgraph.tensor import TensorDesc
@@ -42,6 +42,8 @@ class CpuExecutable(Executable):
             [None if slot.data is None else _ready(slot.data, slot.desc) for slot in graph.inputs],
             threads,
         )
+        # A native step's payload begins with its name.
+        self._kernels = {name: payload[0] for kind, name, *_, payload in plan.nodes if kind == "native"}
         self._stats["nodes"] = len(graph.nodes)
         descs = [slot.desc for slot in graph.inputs] + [slot.desc for slot in graph.outputs]
         self._whole_bytes = all(desc.dtype.bits > 4 for desc in descs)
@@ -103,9 +105,12 @@ class CpuExecutable(Executable):
         measured = self._native.profile(ready, [None] * len(self.graph.outputs))
         starts = itertools.accumulate((seconds for _, _, seconds, _ in measured), initial=0.0)
         return [
-            Step(nodes, how, start, seconds, size)
+            Step(nodes, how, start, seconds, size, self._kernels.get(nodes[0], "") if how == "native" else "")
             for (nodes, how, seconds, size), start in zip(measured, starts, strict=False)
         ]
+
+    def roof(self) -> Roof:
+        return Roof(*_native.cpu_roof(self._native.stats["threads"]))
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
         return list(self._run(inputs, {}).values())

@@ -1,0 +1,135 @@
+"""What the inputs of a model become: inputs of the graph with the sizes given for dims, or given values."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from dmlgraph.errors import Problem, listing, suggestion
+from dmlgraph.onnx.refusals import Refusal, give_values
+from dmlgraph.onnx.tensors import Array, Tensor, parse_dtype, type_name
+
+STAND_IN = 1  # the size of a dim that is not given, while what else is missing is looked for
+
+
+class Arguments:
+    """The sizes and values given for the inputs of a model.
+
+    Args:
+        graph: the model's.
+        dims, values: as in `dmlgraph.onnx.load`.
+        converted: the type in place of a type.
+    """
+
+    def __init__(
+        self,
+        graph: ir.Graph,
+        dims: Mapping[str, int],
+        values: Mapping[str, Any],
+        converted: Callable[[np.dtype[Any]], np.dtype[Any]],
+    ) -> None:
+        self.graph, self.dims, self.values, self.converted = graph, dict(dims), dict(values), converted
+        self.inputs = [each for each in graph.inputs if each.name not in graph.initializers]
+
+    def unknown(self) -> Iterator[Problem]:
+        """Problems: values for no input, and sizes for no dim."""
+        names = {each.name or "": each for each in self.graph.inputs}
+        for name in self.values.keys() - names.keys():
+            yield Problem(
+                "is not an input of the model",
+                field=f"values.{name}",
+                allowed=listing(names),
+                hint=suggestion(name, names),
+                code="unknown-array",
+            )
+        known = {dim for each in self.inputs for dim in _dims(each) if isinstance(dim, str)}
+        for dim in self.dims.keys() - known:
+            yield Problem(
+                "no input of the model has this dim",
+                field=f"dims.{dim}",
+                allowed=listing(sorted(known)) or "nothing: all sizes are numbers",
+                code="unknown-dim",
+            )
+
+    def tensor(self, value: ir.Value) -> tuple[Tensor, list[str]]:
+        """An input as a tensor, and its dims whose sizes are not given: they have the size STAND_IN.
+
+        The tensor has the given value, if there is one; else it is no value of the graph yet.
+
+        Raises:
+            Refusal: it cannot be an input, or the given value does not fit.
+        """
+        name = value.name or ""
+        if not isinstance(value.type, ir.TensorType) or value.dtype is None:
+            kind = "no type" if value.type is None else type(value.type).__name__.removesuffix("Type").lower()
+            raise Refusal("only tensors can be inputs", got=kind)
+        dtype = self.converted(parse_dtype(value.dtype.name.lower()))
+        if name in self.values:
+            return Tensor.of(self._given(value, _as_type(self.values[name], dtype)), name=name), []
+        if value.shape is None:
+            raise Refusal("the model does not say how many dimensions the input has", code="undetermined")
+        dims = _dims(value)
+        shape = tuple(self.dims.get(dim, STAND_IN) if isinstance(dim, str) else dim for dim in dims)
+        if 0 in shape:
+            hint = give_values([name])
+            raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*shape], hint=hint)
+        missing = [dim for dim in dict.fromkeys(dims) if isinstance(dim, str) and dim not in self.dims]
+        return Tensor(dtype, shape, depends=frozenset([name]), name=name), missing
+
+    def _given(self, value: ir.Value, array: Array) -> Array:
+        """The given value of an input, in its shape; one number stands for a shape of one element.
+
+        Raises:
+            Refusal: it has another shape.
+        """
+        if value.shape is None:
+            return array
+        dims = _dims(value)
+        sizes = [self.dims.get(dim) if isinstance(dim, str) else dim for dim in dims]
+        if array.ndim == 0 and all(size in (1, None) for size in sizes):
+            array = array.reshape([1] * len(sizes))
+        if len(sizes) != array.ndim or any(
+            size not in (None, real) for size, real in zip(sizes, array.shape, strict=True)
+        ):
+            allowed = f"[{', '.join(map(str, dims))}]"
+            raise Refusal("the given value has another shape", code="sizes", got=list(array.shape), allowed=allowed)
+        return array
+
+
+def _dims(value: ir.Value) -> list[int | str]:
+    """The sizes of an input; those that are no numbers by name: `x[0]` is the first dim of `x` if it has no name."""
+    return [
+        size if isinstance(size, int) else f"{value.name or ''}[{axis}]" if size.value is None else str(size.value)
+        for axis, size in enumerate(value.shape or ())
+    ]
+
+
+def not_given(dims: Sequence[str]) -> Refusal:
+    """The refusal of an input some of whose dims have no sizes."""
+    options = " ".join(f"--dim {shlex.quote(dim)}=1" for dim in dims)
+    hint = f"dims={{{', '.join(f'{dim!r}: 1' for dim in dims)}}}, {options}"
+    return Refusal("the sizes of dims are not given", code="undetermined", got=listing(dims), hint=hint)
+
+
+def _as_type(value: Any, dtype: np.dtype[Any]) -> Array:
+    """A given value as an array of the input's type.
+
+    Raises:
+        Refusal: the type cannot hold it.
+    """
+    array = np.asarray(value)
+    if array.dtype == dtype:
+        return array
+    if array.dtype == ml_dtypes.bfloat16:
+        array = array.astype(np.float32)
+    if array.dtype.kind in "biuf":
+        with np.errstate(all="ignore"):
+            same = array.astype(dtype)
+        if np.array_equal(same, array, equal_nan=array.dtype.kind == "f") or same.dtype.kind == "f":
+            return same
+    raise Refusal("the type of the input cannot hold the values", code="does-not-fit", got=type_name(dtype))
