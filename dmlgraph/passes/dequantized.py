@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmlgraph.operators.view import with_strides
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Declined, Operand, Source
 from dmlgraph.tensor import DataType, TensorDesc
 

@@ -34,7 +34,8 @@ from dmlgraph.passes.dequantized import (
     scale_of,
     zero_of,
 )
-from dmlgraph.passes.draft import Draft, DraftNode
+from dmlgraph.passes.draft import Draft
+from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.matrix import swapped
 from dmlgraph.passes.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, Viewed, rule
 from dmlgraph.tensor import DataType, TensorDesc
