@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from quantized_steps import quantized
 from sketches import ACTIVATIONS, FLOATS, PLAIN, TYPES, Choices, Dice, Sample, Sketch, Value, transposed_strides
 from view_steps import along_axes, element_wise, pictures, product, reordered, view
 from window_steps import any_reader, copied, joined, reader, window
@@ -394,6 +395,7 @@ FOCUSES: dict[str, tuple[Step, ...]] = {
     "products": (*_HEAVY, lines),
     "windows": (*_WINDOWS, any_operator),
     "views": _VIEWS,
+    "quantized": (quantized,),
     "formulas": (formulas, formulas, lines, bounds),
     "everything": (*_SINGLE, *_NUMBERS, *_MOVING, *_CONSTANT, *_HEAVY, formulas),
 }

@@ -9,9 +9,9 @@ import numpy as np
 import onnx_ir as ir
 
 from dmlgraph.onnx.node import Node, Result
-from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.table import imports
-from dmlgraph.onnx.tensors import BOOL, Calls, Tensor, parse_dtype, stored
+from dmlgraph.onnx.tensors import BOOL, Calls, Tensor, parse_dtype, stored, type_name
 from dmlgraph.tensor import DataType
 from dmlgraph.value import Value
 
@@ -162,6 +162,22 @@ def _dropout(node: Node) -> Result:
 @imports("Cast", how="cast; bool: logical_equals, logical_not; 4 bits: quantize, dequantize")
 def _cast(node: Node) -> Result:
     return cast(node, node[0], parse_dtype(ir.DataType(node.required("to")).name.lower()))
+
+
+@imports("BitCast", since=26, how="integers: cast, bit_and; others: known inputs only")
+def _bit_cast(node: Node) -> Result:
+    x, dtype = node[0], parse_dtype(ir.DataType(node.required("to")).name.lower())
+    given, wanted = stored(x.dtype), stored(dtype)
+    if given.bits != wanted.bits or given.bits < 8:
+        raise node.refuse("to", f"a type of {given.bits} bits", got=type_name(dtype))
+    if x.is_float or wanted.is_float or (dtype == BOOL) > (x.dtype == BOOL):
+        message = "DirectML does not read the bits of floats as integers, nor those of integers as floats or bools"
+        hint = give_values(x.depends)
+        raise Refusal(message, field="to", got=type_name(dtype), allowed="another integer type", hint=hint)
+    value = node.dml.value(x)
+    if wanted.bits < 32:  # a cast to 8 bits clamps
+        value = wrapped(node.dml, node.dml.converted(value, "int32"), wanted)
+    return Tensor(dtype, x.shape, made=node.dml.converted(value, wanted))
 
 
 @imports("CastLike", since=15, how="as Cast")

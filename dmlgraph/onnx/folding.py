@@ -27,6 +27,12 @@ def _sum(inputs: Sequence[Array | None]) -> int:
     return sum(each.size for each in inputs if each is not None)
 
 
+def _mel(inputs: Sequence[Array | None]) -> int:
+    """The size of MelWeightMatrix: spectrogram bins times mel bins."""
+    bins, length = (0 if each is None else int(each.max(initial=0)) for each in inputs[:2])
+    return (length // 2 + 1) * bins
+
+
 def _product(inputs: Sequence[Array | None]) -> int:
     return math.prod(max(each.size, 1) for each in inputs if each is not None)
 
@@ -47,10 +53,23 @@ _BOUNDS: dict[str, Callable[[Sequence[Array | None]], int]] = {
     **dict.fromkeys(_BROADCAST.split(), _broadcast),
     **dict.fromkeys(_SHORTER.split(), _sum),
     **dict.fromkeys(_GATHERED.split(), _product),
+    "MelWeightMatrix": _mel,
 }
 # Weights are given another form on the host whatever their size: nothing is copied, or the copy replaces them.
 _FORMS = frozenset(
-    ["Cast", "CastLike", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
+    [
+        "BitCast",
+        "Cast",
+        "CastLike",
+        "Flatten",
+        "Identity",
+        "Reshape",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    ]
 )
 
 

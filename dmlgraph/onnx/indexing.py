@@ -1,4 +1,4 @@
-"""Operators with indices: gather, scatter, one-hot, the greatest elements."""
+"""Operators with indices: gather, one-hot, the greatest elements."""
 
 from __future__ import annotations
 
@@ -45,38 +45,6 @@ def _gather_nd(node: Node) -> Result:
         batch_dimension_count=batches,
     )
     return node.tensor(made, shape)
-
-
-def _check_reduction(node: Node) -> None:
-    if node.attribute("reduction", "none") != "none":
-        raise node.refuse("reduction", "none")
-
-
-@imports("Scatter", "ScatterElements", since=9, how="scatter_elements")
-def _scatter_elements(node: Node) -> Result:
-    _check_reduction(node)
-    x, indices, axis = node[0], node[1], node.axis(0)
-    within = tuple(size if each == axis else indices.shape[each] for each, size in enumerate(x.shape))
-    if indices.rank == x.rank and within != x.shape:
-        message = "the indices must cover all of the other dimensions"
-        raise Refusal(message, code="sizes", field="indices", got=list(indices.shape), allowed=str(list(within)))
-    made = node.dml.scatter_elements(x, node.dml.index(indices), node[2], axis=axis)
-    return node.tensor(made, x.shape)
-
-
-@imports("ScatterND", since=11, how="scatter_nd")
-def _scatter_nd(node: Node) -> Result:
-    _check_reduction(node)
-    x, indices, updates = node[0], node[1], node[2]
-    rank = max(x.rank, indices.rank, updates.rank)
-    made = node.dml.scatter_nd(
-        node.dml.reshaped(x, (1,) * (rank - x.rank) + x.shape),
-        node.dml.reshaped(node.dml.index(indices), (1,) * (rank - indices.rank) + indices.shape),
-        node.dml.reshaped(updates, (1,) * (rank - updates.rank) + updates.shape),
-        input_dimension_count=x.rank,
-        indices_dimension_count=indices.rank,
-    )
-    return node.tensor(made, x.shape)
 
 
 @imports("OneHot", since=9, how="one_hot")

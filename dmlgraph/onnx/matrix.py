@@ -10,6 +10,7 @@ import numpy as np
 
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.shapes import sliced
 from dmlgraph.onnx.table import imports
 from dmlgraph.onnx.tensors import Calls, Tensor
 from dmlgraph.value import Value
@@ -76,6 +77,40 @@ def _flattened(dml: Calls, x: Tensor, shape: tuple[int, ...], batch: tuple[int, 
         return dml.reshaped(x, (1, *shape[-2:]))
     whole = dml.expanded(dml.reshaped(x, shape), (*batch, *shape[-2:]))
     return dml.reshaped(whole, (math.prod(batch), *shape[-2:]))
+
+
+LARGEST_DETERMINANT = 3  # rows; the number of products grows with the factorial
+
+
+@imports("Det", since=11, how="up to 3 rows: multiply, subtract, add")
+def _det(node: Node) -> Result:
+    x = node[0]
+    rows = x.shape[-1] if x.rank > 1 else 0
+    if x.rank < 2 or x.shape[-2] != rows:
+        raise Refusal("needs square matrices", code="sizes", got=list(x.shape))
+    if rows > LARGEST_DETERMINANT:
+        raise Refusal(
+            "has no counterpart in DirectML", field="input 0", got=list(x.shape), allowed=f"{LARGEST_DETERMINANT} rows"
+        )
+    whole = [slice(None)] * (x.rank - 2)
+
+    def element(row: int, column: int) -> Tensor:
+        return sliced(node.dml, x, [*whole, slice(row, row + 1), slice(column, column + 1)])
+
+    def determinant(row: int, columns: Sequence[int]) -> Value:
+        """Of the rows from this one on, by the first of them."""
+        if len(columns) == 1:
+            only: Value = node.dml.value(element(row, columns[0]))
+            return only
+        total: Value | None = None
+        for index, column in enumerate(columns):
+            rest = determinant(row + 1, [each for each in columns if each != column])
+            term = node.dml.multiply(element(row, column), rest)
+            total = term if total is None else (node.dml.subtract if index % 2 else node.dml.add)(total, term)
+        assert total is not None
+        return total
+
+    return node.tensor(determinant(0, range(rows)), x.shape[:-2])
 
 
 @imports("Einsum", since=12, how="gemm, multiply, reduce, views")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,47 +14,101 @@ from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.table import imports
 from dmlgraph.onnx.tensors import Tensor, parse_dtype, stored
 from dmlgraph.onnx.windows import Window
+from dmlgraph.tensor import DataType
 from dmlgraph.value import Value
 
+Spread = Callable[[Tensor | None], Value | None]
 
-def _spread(node: Node, tensor: Tensor | None, x: Tensor) -> Value | None:
-    """A scale or zero point with sizes that broadcast to the input: one for all, or one for each index of the axis."""
+
+def _spread(node: Node, x: Tensor) -> tuple[tuple[int, ...], Spread]:
+    """The sizes in which the input is quantized, and what gives a scale or zero point sizes that broadcast to them.
+
+    There is one number for all, one for each index of the axis, or one for each block along it: then the axis becomes
+    two, of blocks and of places in one.
+    """
+    block, axis = int(node.attribute("block_size", 0)), node.attribute("axis", 1)
+    if block < 0:
+        raise Refusal("is negative", code="range", field="block_size", got=block)
+    if not block:
+        return x.sizes, lambda tensor: _along(node, tensor, x, axis)
+    axis = at_axis(axis, x.rank)
+    return _blocked(node, x, axis, block)
+
+
+def _along(node: Node, tensor: Tensor | None, x: Tensor, axis: int) -> Value | None:
     if tensor is None:
         return None
-    if node.attribute("block_size", 0):
-        raise node.refuse("block_size", "0")
     if tensor.count == 1:
         return node.dml.reshaped(tensor, (1,) * len(x.sizes))
     if tensor.rank != 1:
         raise Refusal("must be one number, or one for each index of the axis", code="sizes", got=list(tensor.shape))
-    axis = at_axis(node.attribute("axis", 1), x.rank)
-    return node.dml.reshaped(tensor, [tensor.count if each == axis else 1 for each in range(x.rank)])
+    place = at_axis(axis, x.rank)
+    return node.dml.reshaped(tensor, [tensor.count if each == place else 1 for each in range(x.rank)])
 
 
-@imports("QuantizeLinear", since=10, how="quantize_linear; 4 bits: quantize")
+def _blocked(node: Node, x: Tensor, axis: int, block: int) -> tuple[tuple[int, ...], Spread]:
+    """The same for blocks; where the last one is not whole, the numbers are repeated instead."""
+    blocks = -(-x.shape[axis] // block)
+    wanted = (*x.shape[:axis], blocks, *x.shape[axis + 1 :])
+    is_whole = blocks * block == x.shape[axis]
+    places = np.arange(x.shape[axis], dtype=np.int32) // block
+
+    def spread(tensor: Tensor | None) -> Value | None:
+        if tensor is None:
+            return None
+        if tensor.shape != wanted:
+            message = "must have the input's shape, with the number of blocks along the axis"
+            raise Refusal(message, code="sizes", got=list(tensor.shape), allowed=str(list(wanted)))
+        if is_whole:
+            return node.dml.reshaped(tensor, (*wanted[: axis + 1], 1, *wanted[axis + 1 :]))
+        indices = places.reshape((1,) * (x.rank - 1) + (-1,))
+        made: Value = node.dml.gather(tensor, Tensor.of(indices), axis=axis, index_dimensions=1)
+        return made
+
+    return (*x.shape[:axis], blocks, block, *x.shape[axis + 1 :]) if is_whole else x.shape, spread
+
+
+@imports("QuantizeLinear", since=10, how="quantize_linear; 4 bits: quantize; 16 bits: divide, round, clip, cast")
 def _quantize(node: Node) -> Result:
     x, zero = node[0], node.get(2)
     to = node.attribute("output_dtype", 0)
     dtype = zero.dtype if zero is not None else parse_dtype(ir.DataType(to or 2).name.lower())
-    scale, point = _spread(node, node[1], x), _spread(node, zero, x)
-    if stored(dtype).bits == 4:
+    sizes, spread = _spread(node, x)
+    scale, point = spread(node[1]), spread(zero)
+    numbers = node.dml.reshaped(x, sizes)
+    bits = stored(dtype).bits
+    if bits == 4:
         quantizations = [scale] if point is None else [scale, point]
         kind = "scale" if point is None else "scale_zero_point"
-        made = node.dml.quantize(x, quantizations, dtype=stored(dtype), quantization_type=kind)
+        made = node.dml.quantize(numbers, quantizations, dtype=stored(dtype), quantization_type=kind)
+    elif bits == 8:
+        made = node.dml.quantize_linear(numbers, scale, point, dtype=stored(dtype))
     else:
-        made = node.dml.quantize_linear(x, scale, point, dtype=stored(dtype))
+        made = _as_steps(node, numbers, scale, point, stored(dtype))
     return Tensor(dtype, x.shape, made=node.dml.reshaped(made, x.sizes))
+
+
+def _as_steps(node: Node, x: Value, scale: Value | None, point: Value | None, dtype: DataType) -> Value:
+    """clamp(round(x / scale) + zero point), for types that DirectML does not quantize to; exact for 16 bits."""
+    steps = node.dml.round(node.dml.divide(*(node.dml.converted(each, "float32") for each in (x, scale))))
+    if point is not None:
+        steps = node.dml.add(steps, node.dml.converted(point, "float32"))
+    low, high = dtype.range
+    return node.dml.converted(node.dml.clip(steps, min=low, max=high), dtype)
 
 
 @imports("DequantizeLinear", since=10, how="dequantize_linear; 4 bits: dequantize")
 def _dequantize(node: Node) -> Result:
     x = node[0]
-    scale, point = _spread(node, node[1], x), _spread(node, node.get(2), x)
+    sizes, spread = _spread(node, x)
+    scale, point = spread(node[1]), spread(node.get(2))
+    steps = node.dml.reshaped(x, sizes)
     if stored(x.dtype).bits == 4:
         quantizations = [scale] if point is None else [scale, point]
-        made = node.dml.dequantize(x, quantizations, quantization_type="scale" if point is None else "scale_zero_point")
+        kind = "scale" if point is None else "scale_zero_point"
+        made = node.dml.dequantize(steps, quantizations, quantization_type=kind)
     else:
-        made = node.dml.dequantize_linear(x, scale, point)
+        made = node.dml.dequantize_linear(steps, scale, point)
     return Tensor(node[1].dtype, x.shape, made=node.dml.reshaped(made, x.sizes))
 
 

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from dmlgraph.errors import listing
 from dmlgraph.onnx.node import Node, Result, at_axis
-from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.shapes import sliced
 from dmlgraph.onnx.table import imports
 from dmlgraph.onnx.tensors import Array, Tensor
@@ -72,3 +73,13 @@ def _stft(node: Node) -> Result:
     flat = node.dml.reshaped(cut, (batch * frames, length))
     made = node.dml.gemm(flat, Tensor.of(matrix.reshape(length, -1).astype(x.dtype)))
     return node.tensor(made, (batch, frames, *matrix.shape[2:]))
+
+
+@imports("MelWeightMatrix", since=17, how="known inputs only")
+def _mel_weight_matrix(node: Node) -> Result:
+    unknown = [each for each in node.given if each.known is None]
+    if unknown:
+        message = "the inputs must be known when the model is imported"
+        hint = give_values(frozenset().union(*(each.depends for each in unknown)))
+        raise Refusal(message, code="unknown-value", got=listing(each.name for each in unknown), hint=hint)
+    raise Refusal("the matrix is too large", code="too-large")

@@ -27,6 +27,7 @@ FAMILIES = (
     "reduction",
     "shapes",
     "indexing",
+    "scattering",
     "resampling",
     "sampling",
     "spectral",

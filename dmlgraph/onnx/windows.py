@@ -7,10 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.table import imports
-from dmlgraph.onnx.tensors import Tensor
+from dmlgraph.onnx.tensors import Array, Tensor
 from dmlgraph.value import Value
 
 
@@ -178,21 +180,31 @@ def _pooled(node: Node) -> Window:
     return window
 
 
-@imports("AveragePool", how="average_pooling1")
+@imports("AveragePool", how="average_pooling1; with ceil_mode and count_include_pad: multiply")
 def _average_pool(node: Node) -> Result:
     x, window = node[0], _pooled(node)
     included = bool(node.attribute("count_include_pad", 0))
-    if (
-        included
-        and node.attribute("ceil_mode", 0)
-        and Window.of(node, x.shape[2:], window.kernel).after != window.after
-    ):
-        raise Refusal("the padding that ceil_mode adds would count", field="count_include_pad", got=1, allowed="0")
     flat = window.flat()
     made = node.dml.average_pooling1(
         _as_image(node, x), window_size=flat.kernel, include_padding=included, **flat.fields()
     )
-    return _as_before(node, made, x)
+    result = _as_before(node, made, x)
+    padding = Window.of(node, x.shape[2:], window.kernel).after
+    if included and padding != window.after:
+        result = node.tensor(node.dml.multiply(result, Tensor.of(_uncounted(window, padding).astype(x.dtype))))
+    return result
+
+
+def _uncounted(window: Window, after: Sequence[int]) -> Array:
+    """What makes means over whole windows means without the padding beyond `after`, which ceil_mode adds: {1, 1, …}."""
+    factors: Array = np.ones((1, 1))
+    for axis, size in enumerate(window.kernel):
+        padded = window.spatial[axis] + window.before[axis] + window.after[axis]
+        firsts = np.arange(0, padded - window.reach[axis] + 1, window.strides[axis])
+        places = firsts[:, None] + np.arange(size) * window.dilations[axis]
+        counted = places < window.spatial[axis] + window.before[axis] + after[axis]
+        factors = factors[..., None] * (size / counted.sum(1))
+    return factors
 
 
 @imports("LpPool", how="lp_pooling1")
@@ -202,17 +214,37 @@ def _lp_pool(node: Node) -> Result:
     return _as_before(node, made, x)
 
 
-@imports("MaxPool", how="max_pooling2")
+@imports("MaxPool", how="max_pooling2; storage_order: arithmetic on the indices")
 def _max_pool(node: Node) -> Result:
     x, flat = node[0], _pooled(node).flat()
     indexed = node.wants(1)
-    if indexed and node.attribute("storage_order", 0):
-        raise node.refuse("storage_order", "0")
+    by_column = indexed and bool(node.attribute("storage_order", 0))
+    if by_column and x.rank != 4:
+        raise node.refuse("storage_order", "0, or two spatial dimensions")
     asked = {"output_indices": {"dtype": "uint64"}} if indexed else {}
     made = node.dml.max_pooling2(_as_image(node, x), window_size=flat.kernel, **flat.fields(), **asked)
     if not indexed:
         return _as_before(node, made, x)
-    return [_as_before(node, made.output, x), _as_before(node, made.output_indices, x)]
+    indices = _by_column(node, made.output_indices, x) if by_column else made.output_indices
+    return [_as_before(node, made.output, x), _as_before(node, indices, x)]
+
+
+def _by_column(node: Node, indices: Value, x: Tensor) -> Value:
+    """Indices in a tensor {N, C, H, W} counted row by row → column by column within each plane."""
+    rows, columns = x.shape[2:]
+
+    def number(value: int) -> Tensor:
+        return Tensor.of(np.full((1, 1, 1, 1), value, np.uint32))
+
+    if x.count > np.iinfo(np.uint32).max:
+        raise node.refuse("storage_order", "0 for so many elements")
+    indices = node.dml.converted(indices, "uint32")
+    place = node.dml.modulus_truncate(indices, number(rows * columns))
+    column = node.dml.modulus_truncate(place, number(columns))
+    row = node.dml.divide(node.dml.subtract(place, column), number(columns))
+    moved = node.dml.add(node.dml.multiply(column, number(rows)), row)
+    made: Value = node.dml.add(node.dml.subtract(indices, place), moved)
+    return made
 
 
 @imports("MaxUnpool", since=9, how="max_unpooling")

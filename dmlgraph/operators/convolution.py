@@ -21,6 +21,7 @@ from dmlgraph.operators.common.scales import (
     centred,
     channel_problems,
     of_quantized_pair,
+    paired,
     quantize,
     single_problems,
 )
@@ -373,7 +374,8 @@ outputs: [y]
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
-        return as_channels(inputs, tuple(name for name in cls.input_fields if name not in ("input", "filter")))
+        channels = as_channels(inputs, tuple(name for name in cls.input_fields if name not in ("input", "filter")))
+        return paired(channels)
 
     def infer(self, given: Given) -> Outcome:
         dtype = given["output"].dtype

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.operators.common.numerics import convert
-from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair, with_rank
+from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair, paired, with_rank
 from dmlgraph.operators.declaration.fields import Input, NumberType, OptionalInput, Output, ScaleInput, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -38,7 +38,7 @@ class IntegerProduct(Operator):
             for field, desc in inputs.items()
             if field not in ("a", "b", "bias")
         }
-        return inputs | others | {"a": a, "b": b}
+        return paired(inputs | others | {"a": a, "b": b})
 
     def infer(self, given: Given) -> Outcome:
         a, b = self.a, self.b

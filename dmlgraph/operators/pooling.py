@@ -13,7 +13,7 @@ import numpy as np
 
 from dmlgraph.errors import OperatorError, Problem
 from dmlgraph.operators.common.numerics import convert
-from dmlgraph.operators.common.scales import along, as_channels, centred, channel_problems, quantize
+from dmlgraph.operators.common.scales import along, as_channels, centred, channel_problems, paired, quantize
 from dmlgraph.operators.common.windows import Sizes, Windowed, Windows
 from dmlgraph.operators.declaration.fields import (
     AskedOutput,
@@ -179,7 +179,7 @@ outputs: [y]
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
-        return as_channels(inputs, cls.input_fields[1:])
+        return paired(as_channels(inputs, cls.input_fields[1:]))
 
     def infer(self, given: Given) -> Outcome:
         dtype = given["output"].dtype or self.input.dtype

@@ -28,6 +28,7 @@ from dmlgraph.passes import (
     neutral,
     patterns,
     pipeline,
+    quantized,
     redundant,
     scale_bias,
     sequences,
@@ -42,6 +43,8 @@ __all__ = ["PIPELINE", "RULES", "Entry", "Fused", "Rule", "fuse"]
 PIPELINE = (
     Rules("redundant", redundant.RULES),
     Rules("sharing", sharing.RULES),
+    Rules("quantized", quantized.RULES),  # before constants are folded, which makes floats of weights
+    Rules("integers", quantized.LAST_RULES),
     Rules("neutral", neutral.RULES),
     Rules("fills", (*fills.RULES, *sequences.RULES, *constants.RULES)),
     Rules("attributes", attributes.RULES),

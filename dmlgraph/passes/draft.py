@@ -41,6 +41,7 @@ from dmlgraph.passes.rule import (
     Rewrite,
     Source,
     Tensor,
+    Viewed,
 )
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import TensorDesc
@@ -257,6 +258,9 @@ class Draft:
         """An operand for what a rule asks for; appends the nodes it needs to `made`."""
         if isinstance(tensor, Operand):
             return tensor
+        if isinstance(tensor, Viewed):
+            source, desc = self._build(tensor.new, names, made, None)
+            return Operand(source, desc.like(sizes=tensor.sizes))
         # The outermost node is named first: it takes the name of the node it replaces.
         name = next(names)
         if isinstance(tensor, Constant):

@@ -69,7 +69,15 @@ class New:
     port: int = 0
 
 
-Tensor = Operand | Constant | New
+@dataclasses.dataclass(frozen=True, slots=True)
+class Viewed:
+    """An operator that a rule makes, whose packed output is read with other sizes."""
+
+    new: New
+    sizes: tuple[int, ...]
+
+
+Tensor = Operand | Constant | New | Viewed
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -19,10 +19,6 @@ _REASONS = {
         test_cast*_INT2 test_cast*_INT2_* test_cast*_UINT2 test_cast*_UINT2_* test_dequantizelinear_*int2
         test_quantizelinear_*int2
     """,
-    "DirectML quantizes to 8 and 4 bits": "test_quantizelinear_int16 test_quantizelinear_uint16",
-    "scales for blocks are not read": """
-        test_dequantizelinear_blocked test_quantizelinear_blocked_asymmetric test_quantizelinear_blocked_symmetric
-    """,
     "DirectML has no tensors without elements": """
         test_causal_conv_with_state_kernel_size_one test_causal_conv_with_state_kernel_size_one_expanded
         test_constantofshape_int_shape_zero test_reduce_sum_empty_set_non_reduced_axis_zero
@@ -31,9 +27,8 @@ _REASONS = {
     """,
     "the size of the result depends on the numbers": "test_nonmaxsuppression_* test_unique_*",
     "the operator has no counterpart": """
-        test_ai_onnx_ml_array_feature_extractor test_ai_onnx_ml_binarizer test_ai_onnx_ml_tree_ensemble_* test_bitcast_*
-        test_deform_conv_* test_basic_deform_conv_* test_det_* test_image_decoder_* test_melweightmatrix
-        test_tensorscatter* test_tfidfvectorizer_*
+        test_ai_onnx_ml_array_feature_extractor test_ai_onnx_ml_binarizer test_ai_onnx_ml_tree_ensemble_*
+        test_deform_conv_* test_basic_deform_conv_* test_image_decoder_* test_tfidfvectorizer_*
     """,
     "optimizers are not read": """
         test_adagrad test_adagrad_multiple test_adam test_adam_multiple test_momentum test_momentum_multiple
@@ -42,16 +37,9 @@ _REASONS = {
     "random numbers are not ONNX's": """
         test_bernoulli* test_training_dropout test_training_dropout_default* test_training_dropout_mask
     """,
-    "DirectML's scatter only replaces": """
-        test_scatter_elements_with_duplicate_indices test_scatter_elements_with_reduction_* test_scatternd_*
-    """,
     "this opset is not read": "test_not_?d test_scan_sum",
     "DirectML's pow takes no 64 bits": "test_pow_types_int64_int64",
-    "DirectML counts indices of maxima row by row": "test_maxpool_with_argmax_2d_precomputed_strides",
     "the indices belong to another size": "test_maxunpool_export_with_output_shape",
-    "DirectML counts the padding that ceil_mode adds": """
-        test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True
-    """,
     "a product with a matrix has no value for places outside": "test_resize_tf_crop_and_resize_extrapolation_value",
     "DirectML takes the greatest sample, ONNX the greatest weighted term": "test_roialign_mode_max",
     "DirectML's remainder of an infinite divisor is NaN": "test_mod_float_edge_cases_fmod_0_*",

@@ -188,6 +188,7 @@ def linear_case(why: str, a: Array, b: Array, to: str, parameters: Sequence[Any]
 
 SINGLE = ([0.5], [7], [0.25], [11], [64], [5])
 VECTORS = ([[0.5], [0.25]], ROW_ZEROS, [[1, 0.5, 0.25, 2]], COLUMN_ZEROS, [[64], [32]], [[3], [100]])
+ONE_ZERO = ([[0.5], [0.25]], [7], [[1, 0.5, 0.25, 2]], [11], [[64], [32]], [5])
 BARE = ([0.5], None, [0.25], None, [64], None)
 
 
@@ -203,6 +204,7 @@ class TestQuantizedLinearMatrixMultiply(ProductTests):
             for to in BYTES
             for why, parameters in (("one of each", SINGLE), ("rows and columns", VECTORS), ("no zero points", BARE))
         ),
+        linear_case("one zero point", codes([2, 3], "uint8"), codes([3, 4], "int8", 91), "uint8", ONE_ZERO),
         linear_case("batches", codes([2, 3, 2, 3], "uint8"), codes([2, 3, 3, 4], "uint8", 91), "uint8", VECTORS),
     )
 

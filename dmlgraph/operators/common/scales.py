@@ -56,6 +56,23 @@ def as_channels(inputs: dict[str, Any], fields: Sequence[str]) -> dict[str, Any]
     return adapted
 
 
+def paired(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The input descriptions; of a scale and its zero point, one number is repeated where the other has several.
+
+    DirectML takes no pair of other sizes (measured).
+    """
+    adapted = dict(inputs)
+    for field, scale in inputs.items():
+        point = f"{field.removesuffix('_scale')}_zero_point"
+        zero = inputs.get(point) if field.endswith("_scale") else None
+        if scale is None or zero is None or scale.rank != zero.rank:
+            continue
+        for name, desc, other in ((field, scale, zero), (point, zero, scale)):
+            if desc.element_count == 1 < other.element_count:
+                adapted[name] = desc.broadcast_to(other.sizes)
+    return adapted
+
+
 def with_rank(desc: TensorDesc, rank: int) -> TensorDesc:
     """The description with leading dimensions of size 1, up to `rank` in total."""
     missing = rank - desc.rank

@@ -96,6 +96,20 @@ class TestRefused:
             changed(desc, lambda each: {"training_step": each.training_step.like(dtype=dg.DataType.parse(dtype))}),
         )
 
+    def test_one_zero_point_beside_several_scales(self, directml: DirectMLDevice) -> None:
+        x, scale, zero = (
+            np.ones([1, 1, 2, 2], "uint8"),
+            np.ones([1, 1, 1, 1], "float32"),
+            np.ones([1, 1, 1, 2], "uint8"),
+        )
+        inputs = [x, scale, zero[..., :1], x, np.ones([1, 1, 1, 2], "float32"), zero, scale, zero[..., :1]]
+        desc = lowered(directml, "quantized_linear_matrix_multiply", inputs)
+        run(directml, desc, inputs)
+        one = dg.TensorDesc(dtype="uint8", sizes=[1, 1, 1, 1])
+        assert_refused(directml, changed(desc, lambda _: {"b_zero_point": one}))
+        repeated = dg.TensorDesc(dtype="uint8", sizes=[1, 1, 1, 2], strides=[0, 0, 0, 0])
+        run(directml, changed(desc, lambda _: {"b_zero_point": repeated}), inputs)
+
     def test_a_fused_clip_with_scale_and_bias(self, directml: DirectMLDevice) -> None:
         desc = lowered(directml, "gemm", [COLUMN, ONE], fused_activation={"op": "clip", "min": -9, "max": 9})
         assert_refused(directml, changed(desc, fused_scale_bias(scale=2, bias=1)))
