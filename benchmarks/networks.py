@@ -33,7 +33,8 @@ Call = Callable[[], object]
 class Layer:
     """A product x {batch…, M, K} · w {K, N}, or a convolution of x {N, C, H, W} with w {outputs, C / groups, taps…}.
 
-    `relu`: with a bias and ReLU.  `constant`: whether w is known when the graph is compiled.
+    `relu`: with a bias and ReLU.  `constant`: whether w is known when the graph is compiled.  `backward`: the
+    transposed convolution, with w {C, outputs / groups, taps…}.
     """
 
     x: tuple[int, ...]
@@ -43,6 +44,7 @@ class Layer:
     groups: int = 1
     relu: bool = True
     constant: bool = True
+    backward: bool = False
 
     @property
     def is_product(self) -> bool:
@@ -53,11 +55,16 @@ class Layer:
         if self.is_product:
             return (*self.x[:-1], self.w[1])
         sides = zip(self.x[2:], self.w[2:], strict=True)
+        if self.backward:
+            spatial = ((side - 1) * self.stride + taps - 2 * self.padding for side, taps in sides)
+            return (self.x[0], self.w[1] * self.groups, *spatial)
         return (self.x[0], self.w[0], *((side + 2 * self.padding - taps) // self.stride + 1 for side, taps in sides))
 
     @property
     def operations(self) -> int:
         """Multiplications and additions."""
+        if self.backward:
+            return 2 * math.prod(self.x) * math.prod(self.w[1:])
         terms = self.w[0] if self.is_product else math.prod(self.w[1:])
         return 2 * math.prod(self.outputs) * terms
 
@@ -97,6 +104,12 @@ LAYERS: dict[str, Layer] = {
     "mobilenet-14-depthwise": _image(384, 14, 384, 3, groups=384),
     "mobilenet-28-depthwise-5x5": _image(240, 28, 240, 5, groups=240),
     "mobilenet-14-1x1": _image(384, 14, 96, 1),
+    "unet-up-2x2": Layer((1, 256, 32, 32), (256, 128, 2, 2), 2, backward=True),
+    "gan-up-4x4": Layer((1, 256, 16, 16), (256, 128, 4, 4), 2, 1, backward=True),
+    "gan-first-4x4": Layer((1, 512, 1, 1), (512, 512, 4, 4), backward=True),
+    "segmentation-up-16x16": Layer((1, 21, 28, 28), (21, 21, 16, 16), 8, 4, relu=False, backward=True),
+    "backward-3x3": Layer((1, 64, 56, 56), (64, 64, 3, 3), 1, 1, backward=True),
+    "backward-depthwise-4x4": Layer((1, 64, 28, 28), (64, 1, 4, 4), 2, 1, 64, backward=True),
     "unet-128": _image(64, 128, 64, 3),
     "unet-32": _image(512, 32, 256, 3),
 }
@@ -104,7 +117,7 @@ LAYERS: dict[str, Layer] = {
 
 def arrays_of(layer: Layer) -> dict[str, Array]:
     random = np.random.default_rng(0)
-    bias = layer.w[1] if layer.is_product else layer.w[0]
+    bias = layer.outputs[-1 if layer.is_product else 1]
     shapes = {"x": layer.x, "w": layer.w} | ({"b": (bias,)} if layer.relu else {})
     return {name: random.standard_normal(sizes, np.float32) for name, sizes in shapes.items()}
 
@@ -122,7 +135,8 @@ def device_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call
     else:
         fields = {"strides": (layer.stride,) * 2, "group_count": layer.groups}
         padding = dict.fromkeys(("start_padding", "end_padding"), (layer.padding,) * 2)
-        g.output("y", dg.convolution(*values.values(), **fields, **padding, **activation))
+        direction = {"direction": "backward"} if layer.backward else {}
+        g.output("y", dg.convolution(*values.values(), **fields, **padding, **direction, **activation))
     executable = g.compile("cpu", threads=threads)
     return executable.bind({name: arrays[name] for name in given}, {"y": np.empty(layer.outputs, np.float32)})
 
@@ -140,8 +154,9 @@ def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) ->
         nodes = [helper.make_node("Gemm", list(arrays), [last])]
     else:
         pads = [layer.padding] * 4
-        made = helper.make_node("Conv", list(arrays), [last], strides=[layer.stride] * 2, pads=pads, group=layer.groups)
-        nodes = [made]
+        name = "ConvTranspose" if layer.backward else "Conv"
+        fields = {"strides": [layer.stride] * 2, "pads": pads, "group": layer.groups}
+        nodes = [helper.make_node(name, list(arrays), [last], **fields)]
     if layer.relu:
         nodes.append(helper.make_node("Relu", ["sums"], ["y"]))
     graph = helper.make_graph(

@@ -1,4 +1,4 @@
-"""Quantized and backward convolutions as matrix products.
+"""Quantized convolutions as matrix products.
 
 The windows are written side by side, block by block, and multiplied by the filter.
 
@@ -15,38 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import Quantized, along, of_quantized_pair
 from dmlgraph.operators.common.windows import Sizes, Windows
 from dmlgraph.operators.declaration.operator import Array
-from dmlgraph.operators.directml_enums import ConvolutionMode
 
 from .blas import multiply
 from .matrix import centred, clamped
-from .single import activated, exact_type, finite, single
+from .single import exact_type, single
 
 _BLOCK = 1 << 19  # numbers in a block of windows: 2 MiB of float32
 
 Box = tuple[range, ...]  # a range of windows along each dimension
-
-
-def convolution(operator: Any, x: Array, weights: Array, bias: Array | None) -> tuple[Array, ...]:
-    x, weights = single(x), single(weights)
-    if operator.mode is ConvolutionMode.CONVOLUTION:
-        weights = np.flip(weights, tuple(range(2, weights.ndim)))
-    if operator._backward:
-        spatial = zip(operator.output.sizes[2:], operator.output_padding, strict=True)
-        sizes = tuple(size - more for size, more in spatial)
-        result = scatter(x, weights, operator.window, operator.group_count, sizes)
-    else:
-        result = correlate(x, weights, operator.window, operator.group_count)
-    if bias is not None:
-        result += single(bias)
-    finite(result)
-    if any(operator.output_padding):
-        result = np.pad(result, [(0, 0), (0, 0), *((0, more) for more in operator.output_padding)])
-    dtype = operator.output.dtype
-    return (convert(activated(operator.fused_activation, result, dtype), dtype),)
 
 
 def convolution_integer(
@@ -105,26 +84,6 @@ def correlate(x: Array, weights: Array, windows: Windows, groups: int) -> Array:
             columns = columns.reshape(groups, -1, _size(box))
             multiply(filters, columns, out=result[item, ..., first : first + _size(box)])
     return result.reshape(batch, -1, *counts)
-
-
-def scatter(x: Array, weights: Array, windows: Windows, groups: int, sizes: Sizes) -> Array:
-    """The transpose of `correlate`: each element adds its multiple of the filter to its window.
-
-    x {N, IC, …} and weights {IC, OC / groups, taps…}, of one float type, give {N, OC, sizes…}.
-    """
-    batch, channels, *counts = x.shape
-    filters = weights.reshape(groups, channels // groups, -1).swapaxes(1, 2)
-    outputs = weights.shape[1]
-    padded = np.zeros((batch, groups, outputs, *windows.padded(sizes)), x.dtype)
-    x = x.reshape(batch, groups, channels // groups, -1)
-    boxes = list(_boxes(tuple(counts), groups * outputs * windows.tap_count))
-    for item in range(batch):
-        for first, box in zip(_starts(boxes), boxes, strict=True):
-            products = multiply(filters, x[item, ..., first : first + _size(box)])
-            products = products.reshape(groups, outputs, windows.tap_count, *map(len, box))
-            for tap, elements in enumerate(_elements(windows, box)):
-                padded[item][elements] += products[:, :, tap]
-    return windows.crop(padded.reshape(batch, -1, *windows.padded(sizes)))
 
 
 def _padded(windows: Windows, x: Array) -> Array:

@@ -17,7 +17,6 @@ _FUNCTIONS: dict[str, Evaluate] = {
     "matrix_multiply_integer": matrix.matrix_multiply_integer,
     "matrix_multiply_integer_to_float": matrix.matrix_multiply_integer_to_float,
     "quantized_linear_matrix_multiply": matrix.quantized_linear_matrix_multiply,
-    "convolution": convolution.convolution,
     "convolution_integer": convolution.convolution_integer,
     "quantized_linear_convolution": convolution.quantized_linear_convolution,
     **dict.fromkeys(("average_pooling", "average_pooling1"), pooling.average_pooling),

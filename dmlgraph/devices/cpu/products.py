@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate
+from dmlgraph.devices.cpu.movement import surrounded
 from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.directml_enums import ConvolutionMode, MatrixTransform
+from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode, MatrixTransform
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.tensor import DataType, TensorDesc
 
@@ -55,8 +56,30 @@ def _scaled(code: Code, x: Value, factor: float) -> Value:
 
 
 def _convolution(operator: Convolution) -> Payload | None:
-    if operator._backward or any(operator.output_padding):
+    """The convolution, then its output's padding, which is zeros that are activated too."""
+    more, output = operator.output_padding, operator.output
+    if not any(more):
+        return _unpadded(operator)
+    activation = operator.fused_activation
+    spatial = (size - each for size, each in zip(output.sizes[2:], more, strict=True))
+    dtype = output.dtype if activation is None else DataType.FLOAT32
+    inner = TensorDesc(dtype=dtype, sizes=(*output.sizes[:2], *spatial))
+    first = _unpadded(operator.model_copy(update={"output": inner, "fused_activation": None}))
+    if first is None:
         return None
+    whole = output if activation is None else TensorDesc(dtype=dtype, sizes=output.sizes)
+    kind, pieces = surrounded((0,) * output.rank, inner.sizes, output.sizes, bytes(dtype.bits // 8))
+    parts = [*first[1], Part(kind, (~0,), (inner,), whole, pieces)]
+    if activation is not None:
+        code = _finished(Code(), _SUMS, operator)
+        instructions = None if code is None else code.finish()
+        if instructions is None:
+            return None
+        parts.append(Part("element_wise", (~1,), (whole,), output, instructions))
+    return "parts", tuple(parts)
+
+
+def _unpadded(operator: Convolution) -> Payload | None:
     code, result, bias = Code(), _SUMS, operator.bias
     if bias is not None:
         bias = bias.broadcast_to(operator.output.sizes)
@@ -71,6 +94,7 @@ def _convolution(operator: Convolution) -> Payload | None:
         dilations=operator.window.dilations,
         padding=operator.window.start,
         mirrored=operator.mode is ConvolutionMode.CONVOLUTION,
+        backward=operator.direction is ConvolutionDirection.BACKWARD,
     )
 
 

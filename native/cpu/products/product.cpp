@@ -22,6 +22,8 @@ constexpr double least_work = 1 << 20;          // multiply-adds of a block, if 
 constexpr std::int64_t direct_panels = 2;       // of rows: for so few, packing columns takes longer than it saves
 constexpr int widest_tile = 16 * 32;            // floats
 
+constexpr std::size_t zeros_bytes = most_columns * sizeof(float);  // a multiple of cache lines
+
 std::int64_t quotient(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
 
 // How much of a product is computed at a time.
@@ -204,7 +206,7 @@ private:
         }
     }
 
-    void finish(std::int64_t row_panel, const float* sums) const {
+    void finish(std::int64_t row_panel, float* sums) const {
         for (std::int64_t r = 0; r < blocks_.rows.in(row_panel); ++r, sums += sums_step()) {
             product_.target.store(sums, place_, blocks_.rows.first(row_panel) + r, left_, width_, scratch_.line);
         }
@@ -223,6 +225,25 @@ private:
     bool direct_;         // whether sums are added up where the result is
     bool reads_columns_;  // whether columns are read where they are
 };
+
+// Stores the results of sums without terms.
+void run_empty(RunContext& context, const Product& product) {
+    const ProductSizes& sizes = product.sizes;
+    const std::int64_t width = std::min(sizes.n, most_columns), across = quotient(sizes.n, width);
+    const double cost = product_cost(sizes);
+    context.parallel(sizes.count() * sizes.m * across, cost, [&](int worker, Chunks& chunks) {
+        std::byte* const scratch = context.scratch(worker);
+        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+            for (std::int64_t i = first; i < last; ++i) {
+                auto* const sums = reinterpret_cast<float*>(scratch);
+                std::fill_n(sums, width, 0.0f);
+                const std::int64_t row = i / across, left = i % across * width;
+                product.target.store(sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, left,
+                                     std::min(width, sizes.n - left), scratch + zeros_bytes);
+            }
+        }
+    });
+}
 
 }  // namespace
 
@@ -245,6 +266,9 @@ Division columns_of(const ProductSizes& sizes, const ProductKernels& kernels) {
 
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
                             const ProductKernels& kernels) {
+    if (sizes.k == 0) {
+        return zeros_bytes + Target::line_scratch(operands, epilogue, std::min(sizes.n, most_columns));
+    }
     std::size_t most = 0;
     for (const bool packed_rows : {false, true}) {
         for (const bool packed_columns : {false, true}) {
@@ -261,6 +285,9 @@ double product_cost(const ProductSizes& sizes) {
 }
 
 void run_product(RunContext& context, const Product& product) {
+    if (product.sizes.k == 0) {
+        return run_empty(context, product);
+    }
     const Blocks blocks = blocks_of(product.sizes, product.a.panels != nullptr, product.b.panels != nullptr,
                                     *product.kernels, context.workers);
     const std::int64_t count = product.sizes.count() * blocks.down() * blocks.across();

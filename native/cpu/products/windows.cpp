@@ -88,6 +88,22 @@ Spatial Windows::tap(std::int64_t index) const {
     return {read / taps[2] / taps[1], read / taps[2] % taps[1], read % taps[2]};
 }
 
+bool WindowPanels::is_inside(std::int64_t window) const {
+    return is_inside(window, 0) && is_inside(window, windows_.tap_count() - 1);
+}
+
+bool WindowPanels::is_inside(std::int64_t window, std::int64_t tap) const {
+    const Spatial taps = windows_.tap(tap), &counts = windows_.counts;
+    const Spatial at{window / counts[2] / counts[1], window / counts[2] % counts[1], window % counts[2]};
+    for (std::size_t d = 0; d < most_spatial; ++d) {
+        const std::int64_t place = at[d] * windows_.strides[d] + taps[d] * windows_.dilations[d] - windows_.padding[d];
+        if (place < 0 || place >= sizes_[d]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
     const LineKernel line = type_ == DataType::float16 ? kernels.half_line : kernels.line;
     const std::byte* const first = data + part.batch[0] * batch[0] + part.batch[1] * batch[1];

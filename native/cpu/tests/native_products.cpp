@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "cpu/products/depthwise.h"
+#include "cpu/products/phases.h"
 #include "cpu/products/product.h"
 #include "cpu/products/windows.h"
 #include "cpu/tests/random.h"
@@ -205,7 +206,7 @@ void check_depthwise(Random& random, const ProductKernels& kernels) {
     const Epilogue epilogue;
     const std::int64_t count = windows.count();
     const std::unique_ptr<float[]> out(new float[static_cast<std::size_t>(groups * outputs * count)]);
-    Depthwise convolution{1, groups, outputs, &panels, &filters, {{}, {}, &epilogue}, &kernels};
+    Depthwise convolution{1, groups, outputs, &panels, &filters, {{}, {}, &epilogue, nullptr}, &kernels};
     MatrixTensor& result = convolution.target.out;
     result.data = reinterpret_cast<std::byte*>(out.get());
     result.type = DataType::float32;
@@ -229,7 +230,94 @@ void check_depthwise(Random& random, const ProductKernels& kernels) {
     CHECK_MESSAGE(right, "every number is the sum over the taps");
 }
 
+// Every output of a backward convolution is in one phase, whose windows meet just the elements and taps that add to it.
+void check_phases(Random& random) {
+    Windows windows;
+    Spatial input{};
+    for (std::size_t d = 0; d < most_spatial; ++d) {
+        windows.taps[d] = random.between(1, 5);
+        windows.strides[d] = random.between(1, 6);
+        windows.dilations[d] = random.between(1, 4);
+        windows.padding[d] = random.between(0, 4);
+        windows.counts[d] = random.between(1, 12);
+        input[d] = random.between(1, 6);
+    }
+    windows.mirrored = random.chance(50);
+    for (std::size_t d = 0; d < most_spatial; ++d) {
+        std::vector<std::vector<std::int64_t>> expected(static_cast<std::size_t>(windows.counts[d]));  // element · taps + tap
+        std::vector<std::vector<std::int64_t>> found(expected.size());
+        for (std::int64_t i = 0; i < input[d]; ++i) {
+            for (std::int64_t k = 0; k < windows.taps[d]; ++k) {
+                const std::int64_t at = i * windows.strides[d] + k * windows.dilations[d] - windows.padding[d];
+                if (at >= 0 && at < windows.counts[d]) {
+                    const std::int64_t tap = windows.mirrored ? windows.taps[d] - 1 - k : k;
+                    expected[static_cast<std::size_t>(at)].push_back(i * windows.taps[d] + tap);
+                }
+            }
+        }
+        std::vector<int> covered(expected.size());
+        for (const Phase& phase : backward_phases(windows, input)) {
+            bool first = true;  // phases that differ along other dimensions alone are the same along this one
+            for (std::size_t other = 0; other < most_spatial; ++other) {
+                first = first && (other == d || phase.first[other] == 0);
+            }
+            for (std::int64_t o = 0; first && o < phase.windows.counts[d]; ++o) {
+                const auto at = static_cast<std::size_t>(phase.first[d] + o * phase.step[d]);
+                REQUIRE(at < found.size());
+                ++covered[at];
+                for (std::int64_t t = 0; t < phase.windows.taps[d]; ++t) {
+                    const std::int64_t i = o + t * phase.windows.dilations[d] - phase.windows.padding[d];
+                    if (i >= 0 && i < input[d]) {
+                        found[at].push_back(i * windows.taps[d] + phase.first_tap[d] + t * phase.tap_step[d]);
+                    }
+                }
+            }
+        }
+        for (auto* const each : {&expected, &found}) {
+            for (auto& terms : *each) {
+                std::ranges::sort(terms);
+            }
+        }
+        CHECK_MESSAGE(std::ranges::all_of(covered, [](int times) { return times == 1; }), "every output is in one phase");
+        CHECK_MESSAGE(found == expected, "the terms are those that the elements add");
+    }
+}
+
+// Sums without terms are zero, in blocks that several workers share.
+void check_empty(Random& random, const ProductKernels& kernels) {
+    const Epilogue epilogue;
+    Product product;
+    product.sizes.m = random.between(1, 9), product.sizes.n = random.between(1, 1200), product.sizes.k = 0;
+    product.target.epilogue = &epilogue;
+    product.kernels = &kernels;
+    const Matrix out(product.sizes.m, product.sizes.n, random);
+    product.target.out.data = out.data();
+    product.target.out.type = DataType::float32;
+    product.target.out.row = out.row * item;
+    product.target.out.sizes[0] = product.sizes.n;
+    product.target.out.strides[0] = out.column * item;
+    Context context(product_scratch(product.sizes, 0, epilogue, kernels), 3);
+    run_product(context.get(), product);
+    bool right = true;
+    for (std::int64_t i = 0; i < product.sizes.m; ++i) {
+        for (std::int64_t j = 0; j < product.sizes.n; ++j) {
+            right = right && out.at(i, j) == 0;
+        }
+    }
+    CHECK_MESSAGE(right, "every number is zero");
+}
+
 }  // namespace
+
+TEST_CASE("phases of backward convolutions") {
+    Random random(6);
+    for (int i = 0; i < 200; ++i) {
+        check_phases(random);
+    }
+    for (int i = 0; i < 20; ++i) {
+        check_empty(random, product_kernels());
+    }
+}
 
 TEST_CASE("products at every level") {
     Random random(3);
