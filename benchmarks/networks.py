@@ -34,7 +34,8 @@ class Layer:
     """A product x {batch…, M, K} · w {K, N}, or a convolution of x {N, C, H, W} with w {outputs, C / groups, taps…}.
 
     `relu`: with a bias and ReLU.  `constant`: whether w is known when the graph is compiled.  `backward`: the
-    transposed convolution, with w {C, outputs / groups, taps…}.
+    transposed convolution, with w {C, outputs / groups, taps…}.  `quantized`: x is uint8, w int8 with a scale for each
+    channel, and the result uint8.
     """
 
     x: tuple[int, ...]
@@ -45,6 +46,7 @@ class Layer:
     relu: bool = True
     constant: bool = True
     backward: bool = False
+    quantized: bool = False
 
     @property
     def is_product(self) -> bool:
@@ -115,8 +117,30 @@ LAYERS: dict[str, Layer] = {
 }
 
 
+# Those that int8 networks have too.
+QUANTIZED = (
+    "gemm-1024", "classifier-1000", "transformer-projection", "stem-7x7", "resnet-56-3x3", "resnet-14-3x3",
+    "resnet-56-1x1-up", "resnet-14-1x1-down", "mobilenet-14-depthwise", "mobilenet-14-1x1",
+)  # fmt: skip
+LAYERS |= {f"int8-{name}": dataclasses.replace(LAYERS[name], quantized=True, relu=False) for name in QUANTIZED}
+
+
 def arrays_of(layer: Layer) -> dict[str, Array]:
+    """The arrays by name; of quantized layers also scales and zero points, in the order of ONNX's operators."""
     random = np.random.default_rng(0)
+    if layer.quantized:
+        channels = layer.outputs[-1 if layer.is_product else 1]
+        one = np.full(1, 128, np.uint8)
+        return {
+            "x": random.integers(0, 256, layer.x).astype(np.uint8),
+            "x_scale": np.full(1, 0.1, np.float32),
+            "x_zero": one,
+            "w": random.integers(-127, 128, layer.w).astype(np.int8),
+            "w_scale": random.uniform(0.01, 0.02, channels).astype(np.float32),
+            "w_zero": np.zeros(channels, np.int8),
+            "y_scale": np.full(1, 3, np.float32),
+            "y_zero": one,
+        }
     bias = layer.outputs[-1 if layer.is_product else 1]
     shapes = {"x": layer.x, "w": layer.w} | ({"b": (bias,)} if layer.relu else {})
     return {name: random.standard_normal(sizes, np.float32) for name, sizes in shapes.items()}
@@ -126,9 +150,11 @@ def device_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call
     g = dg.Graph("layer")
     given = ("x",) if layer.constant else ("x", "w")
     values = {
-        name: g.input(name, sizes=each.shape, dtype="float32") if name in given else g.constant(name, each)
+        name: g.input(name, sizes=each.shape, dtype=str(each.dtype)) if name in given else g.constant(name, each)
         for name, each in arrays.items()
     }
+    if layer.quantized:
+        return quantized_call(g, layer, arrays, given, values, threads)
     activation = {"fused_activation": "activation_relu"} if layer.relu else {}
     if layer.is_product:
         g.output("y", dg.gemm(values["x"], values["w"], values.get("b"), **activation))
@@ -141,6 +167,27 @@ def device_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call
     return executable.bind({name: arrays[name] for name in given}, {"y": np.empty(layer.outputs, np.float32)})
 
 
+def quantized_call(
+    g: dg.Graph,
+    layer: Layer,
+    arrays: Mapping[str, Array],
+    given: tuple[str, ...],
+    values: Mapping[str, dg.Value],
+    threads: int,
+) -> Call:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = values.values()
+    if layer.is_product:
+        g.output("y", dg.quantized_linear_matrix_multiply(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero))
+    else:
+        fields = {"strides": (layer.stride,) * 2, "group_count": layer.groups}
+        padding = dict.fromkeys(("start_padding", "end_padding"), (layer.padding,) * 2)
+        scales = {"output_scale": y_scale, "output_zero_point": y_zero}
+        y = dg.quantized_linear_convolution(x, x_scale, x_zero, w, w_scale, w_zero, **scales, **fields, **padding)
+        g.output("y", y)
+    executable = g.compile("cpu", threads=threads)
+    return executable.bind({name: arrays[name] for name in given}, {"y": np.empty(layer.outputs, np.uint8)})
+
+
 def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call | None:
     if not all(importlib.util.find_spec(each) for each in ("onnx", "onnxruntime")):
         return None
@@ -148,13 +195,21 @@ def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) ->
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
+    def onnx_type(array: Array) -> int:
+        return helper.np_dtype_to_tensor_dtype(array.dtype)
+
+    scalars = ("x_scale", "x_zero", "y_scale", "y_zero")
+    arrays = {name: each.reshape(()) if name in scalars else each for name, each in arrays.items()}
+
     given = ("x",) if layer.constant else ("x", "w")
     last = "sums" if layer.relu else "y"
-    if layer.is_product:
+    if layer.quantized and layer.is_product:
+        nodes = [helper.make_node("QLinearMatMul", list(arrays), [last])]
+    elif layer.is_product:
         nodes = [helper.make_node("Gemm", list(arrays), [last])]
     else:
         pads = [layer.padding] * 4
-        name = "ConvTranspose" if layer.backward else "Conv"
+        name = "QLinearConv" if layer.quantized else "ConvTranspose" if layer.backward else "Conv"
         fields = {"strides": [layer.stride] * 2, "pads": pads, "group": layer.groups}
         nodes = [helper.make_node(name, list(arrays), [last], **fields)]
     if layer.relu:
@@ -162,8 +217,12 @@ def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) ->
     graph = helper.make_graph(
         nodes,
         "layer",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, arrays[name].shape) for name in given],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, layer.outputs)],
+        [helper.make_tensor_value_info(name, onnx_type(arrays[name]), arrays[name].shape) for name in given],
+        [
+            helper.make_tensor_value_info(
+                "y", TensorProto.UINT8 if layer.quantized else TensorProto.FLOAT, layer.outputs
+            )
+        ],
         [numpy_helper.from_array(each, name) for name, each in arrays.items() if name not in given],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
@@ -176,7 +235,7 @@ def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) ->
 
 
 def numpy_call(layer: Layer, arrays: Mapping[str, Array], _: int) -> Call | None:
-    if not layer.is_product:
+    if not layer.is_product or layer.quantized:
         return None
     out = np.empty(layer.outputs, np.float32)
     return lambda: np.matmul(arrays["x"], arrays["w"], out=out)

@@ -1,87 +1,31 @@
-// Tiles of sums that stay in registers, and the packing of panels.
+// Products of floats: tiles, the packing of panels, and sums over taps.
 #include "cpu/kernels/product.h"
 
 #include "cpu/kernels/half.h"
 #include "cpu/kernels/product_tables.h"
+#include "cpu/kernels/tile.h"
 #include "cpu/kernels/vector.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace product {
 namespace {
 
-// As many sums as fit into the registers, beside a vector of each column and a repeated number.
-#if defined(__AVX512F__)
-constexpr int most_rows = 14, most_vectors = 2;
-#elif defined(DMLGRAPH_X86)
-constexpr int most_rows = 6, most_vectors = 2;
-#else
-constexpr int most_rows = 12, most_vectors = 2;
-#endif
-
-template <int rows, int vectors>
-void tile(const TileCall& call) noexcept {
-    Vector sums[rows][vectors];
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < rows; ++i) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            sums[i][j] = repeated(0.0f);
-        }
-    }
-    const float* a = call.a;
-    const float* b = call.b;
-    const std::int64_t b_step = call.b_step;
-    for (std::int64_t k = call.depth; k > 0; --k) {
-        Vector column[vectors];
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            column[j] = load(b + j * lanes);
-        }
-        DMLGRAPH_UNROLL
-        for (int i = 0; i < rows; ++i) {
-            const Vector row = repeated(a[i]);
-            DMLGRAPH_UNROLL
-            for (int j = 0; j < vectors; ++j) {
-                sums[i][j] = product_sum(row, column[j], sums[i][j]);
-            }
-        }
-        a += rows;
-        b += b_step;
-    }
-    float* c = call.c;
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < rows; ++i) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            float* const to = c + j * lanes;
-            store(to, call.adds ? sum(load(to), sums[i][j]) : sums[i][j]);
-        }
-        c += call.c_step;
-    }
-}
-
-#define WIDTHS(rows) tile<rows, 1>, tile<rows, 2>
-constexpr TileKernel tiles[] = {
-    WIDTHS(1), WIDTHS(2), WIDTHS(3), WIDTHS(4), WIDTHS(5), WIDTHS(6),
-#if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
-    WIDTHS(7), WIDTHS(8), WIDTHS(9), WIDTHS(10), WIDTHS(11), WIDTHS(12),
-#endif
-#if defined(__AVX512F__)
-    WIDTHS(13), WIDTHS(14),
-#endif
-};
-#undef WIDTHS
-static_assert(sizeof(tiles) / sizeof(tiles[0]) == most_rows * most_vectors);
-
 constexpr std::int64_t ahead = 12;  // depths
 
 DMLGRAPH_INLINE float number(const float* x) { return *x; }
 DMLGRAPH_INLINE float number(const Half* x) { return single_of(*x); }
+DMLGRAPH_INLINE float number(const i8* x) { return static_cast<float>(*x); }
+DMLGRAPH_INLINE float number(const u8* x) { return static_cast<float>(*x); }
 
 template <class T>
 DMLGRAPH_INLINE void copied(float* out, const T* in, std::int64_t count) {
     if constexpr (is_same<T, Half>) {
         to_single(in, out, static_cast<std::size_t>(count));
+    } else if constexpr (sizeof(T) == 1) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            out[i] = number(in + i);
+        }
     } else {
         std::int64_t i = 0;
         for (; i + lanes <= count; i += lanes) {
@@ -182,8 +126,8 @@ void taps(const TapsCall& call) noexcept {
     }
 }
 
-constexpr ProductKernels kernels{lanes,       most_rows,  most_vectors, tiles,      pack<float>,
-                                 pack<Half>, line<float>, line<Half>,   taps};
+// What the level has for integers is put in when the kernels are chosen.
+constexpr ProductKernels kernels{tiles_of<Singles>(), pack<float>, pack<Half>, line<float>, line<Half>, line<i8>, line<u8>, taps, {}};
 
 }  // namespace
 }  // namespace product

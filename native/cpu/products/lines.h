@@ -43,7 +43,7 @@ struct Target {
 
     std::size_t scratch_bytes(std::int64_t width) const { return line_scratch(operands.size(), *epilogue, width); }
     // Whether sums may be added up where the result is.
-    bool takes_sums() const { return out.type == DataType::float32 && out.is_packed(); }
+    bool takes_sums(DataType sums) const { return out.type == sums && out.is_packed(); }
     // Stores `width` results of a row from the element `left` on. The sums may be where the results are, and may change.
     void store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                std::byte* scratch) const;

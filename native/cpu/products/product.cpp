@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "cpu/runtime/cache_line.h"
@@ -47,9 +48,8 @@ std::int64_t panels_in(const Division& division, std::int64_t most) {
     return quotient(division.count(), quotient(division.count(), panels));
 }
 
-Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const ProductKernels& kernels,
-                 int workers) {
-    Blocks blocks{rows_of(sizes, kernels), columns_of(sizes, kernels), 0, 1, 1};
+Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const Tiles& tiles, int workers) {
+    Blocks blocks{rows_of(sizes, tiles), columns_of(sizes, tiles), 0, 1, 1};
     blocks.depth = quotient(sizes.k, quotient(sizes.k, most_depth));
     // Half of the second cache, for the panels of columns.
     const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / (most_depth * sizeof(float)));
@@ -112,7 +112,7 @@ public:
         last_column_panel_ = std::min(first_column_panel_ + blocks.column_panels, blocks.columns.count());
         left_ = blocks.columns.first(first_column_panel_);
         width_ = std::min(blocks.columns.first(last_column_panel_), blocks.columns.lines) - left_;
-        direct_ = product.target.takes_sums();
+        direct_ = product.target.takes_sums(product.sums);
         const MatrixPanels* const matrix = product.b.matrix;
         reads_columns_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float) &&
                          blocks.rows.count() <= direct_panels;
@@ -151,7 +151,7 @@ private:
         if (product_.b.panels != nullptr) {
             return {product_.b.panels->at(place_, panel, from), width};
         }
-        if (reads_columns_ && lines % product_.kernels->lanes == 0) {
+        if (reads_columns_ && lines % product_.tiles().lanes == 0) {
             const MatrixPanels& matrix = *product_.b.matrix;
             const std::byte* const data = matrix.matrix(place_) + first * matrix.line + from * matrix.depth;
             return {reinterpret_cast<const float*>(data), matrix.depth / std::int64_t{sizeof(float)}};
@@ -185,25 +185,31 @@ private:
 
     void tile(const float* rows, std::int64_t row_panel, const Columns& columns, std::int64_t column_panel,
               std::int64_t depth, float* sums, bool adds) const {
-        const ProductKernels& kernels = *product_.kernels;
+        const Tiles& tiles = product_.tiles();
         const std::int64_t height = blocks_.rows.in(row_panel), width = blocks_.columns.in(column_panel);
-        const std::int64_t vectors = quotient(width, kernels.lanes);
-        const TileKernel kernel = kernels.tile(static_cast<int>(height), static_cast<int>(vectors));
+        const std::int64_t vectors = quotient(width, tiles.lanes);
+        const TileKernel kernel = tiles.tile(static_cast<int>(height), static_cast<int>(vectors));
         float* const c = sums + blocks_.columns.first(column_panel) - left_;
-        if (!direct_ || width == vectors * kernels.lanes) {
+        if (!direct_ || width == vectors * tiles.lanes) {
             return kernel({rows, columns.first, columns.step, depth, c, sums_step(), adds});
         }
         // The vectors reach beyond the columns.
         alignas(cache_line) float whole[widest_tile];
-        const std::int64_t step = vectors * kernels.lanes;
+        const std::int64_t step = vectors * tiles.lanes;
         kernel({rows, columns.first, columns.step, depth, whole, step, false});
         for (std::int64_t r = 0; r < height; ++r) {
             float* const to = c + r * sums_step();
             const float* const line = whole + r * step;
             for (std::int64_t i = 0; i < width; ++i) {
-                to[i] = adds ? to[i] + line[i] : line[i];
+                to[i] = adds ? sum(to[i], line[i]) : line[i];
             }
         }
+    }
+
+    float sum(float a, float b) const {
+        return product_.sums == DataType::int32
+                   ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(a) + std::bit_cast<std::uint32_t>(b))
+                   : a + b;
     }
 
     void finish(std::int64_t row_panel, float* sums) const {
@@ -255,24 +261,24 @@ std::int64_t ProductSizes::count() const {
     return result;
 }
 
-Division rows_of(const ProductSizes& sizes, const ProductKernels& kernels) {
-    return Division::even(sizes.m, kernels.rows);
+Division rows_of(const ProductSizes& sizes, const Tiles& tiles) {
+    return Division::even(sizes.m, tiles.rows);
 }
 
-Division columns_of(const ProductSizes& sizes, const ProductKernels& kernels) {
-    const std::int64_t vectors = std::min<std::int64_t>(quotient(sizes.n, kernels.lanes), kernels.vectors);
-    return {sizes.n, vectors * kernels.lanes};
+Division columns_of(const ProductSizes& sizes, const Tiles& tiles) {
+    const std::int64_t vectors = std::min<std::int64_t>(quotient(sizes.n, tiles.lanes), tiles.vectors);
+    return {sizes.n, vectors * tiles.lanes};
 }
 
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
-                            const ProductKernels& kernels) {
+                            const Tiles& tiles) {
     if (sizes.k == 0) {
         return zeros_bytes + Target::line_scratch(operands, epilogue, std::min(sizes.n, most_columns));
     }
     std::size_t most = 0;
     for (const bool packed_rows : {false, true}) {
         for (const bool packed_columns : {false, true}) {
-            const Blocks blocks = blocks_of(sizes, packed_rows, packed_columns, kernels, 1);
+            const Blocks blocks = blocks_of(sizes, packed_rows, packed_columns, tiles, 1);
             most = std::max(most, BlockMemory(nullptr, blocks, operands, epilogue).bytes);
         }
     }
@@ -289,7 +295,7 @@ void run_product(RunContext& context, const Product& product) {
         return run_empty(context, product);
     }
     const Blocks blocks = blocks_of(product.sizes, product.a.panels != nullptr, product.b.panels != nullptr,
-                                    *product.kernels, context.workers);
+                                    product.tiles(), context.workers);
     const std::int64_t count = product.sizes.count() * blocks.down() * blocks.across();
     context.parallel(count, product_cost(product.sizes), [&](int worker, Chunks& chunks) {
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {

@@ -1,5 +1,5 @@
 // The windows of a convolution as the columns of a product: column o consists of the elements of window o, channel by
-// channel, and tap by tap within each.
+// channel, and tap by tap within each. Of 8-bit integers a word has the same tap of two channels.
 #pragma once
 
 #include <array>
@@ -49,6 +49,7 @@ public:
     std::int64_t channels = 1;  // of a group
     std::int64_t channel = 0;   // from channel to channel
     Spatial strides{};
+    ZeroPoints zeros;  // of 8-bit integers: one for all
 
 private:
     Windows windows_;

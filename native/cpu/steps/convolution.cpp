@@ -8,6 +8,7 @@
 #include "cpu/products/depthwise.h"
 #include "cpu/products/filters.h"
 #include "cpu/products/product.h"
+#include "cpu/steps/product_inputs.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -45,23 +46,15 @@ struct Part {
 class ConvolutionStep final : public Step {
 public:
     ConvolutionStep(const StepTensors& tensors, const ConvolutionParameters& parameters)
-        : inputs_(tensors.inputs),
+        : inputs_(tensors),
           output_(tensors.outputs.at(0)),
           groups_(parameters.groups),
           backward_(parameters.backward),
-          epilogue_(parameters.epilogue, output_.type, inputs_.size()),
+          epilogue_(parameters.epilogue, output_.type, inputs_.size(), inputs_.sums()),
           kernels_(product_kernels()) {
-        const View &x = inputs_.at(0), &filters = inputs_.at(filters_port);
+        const View &x = inputs_[0], &filters = inputs_[filters_port];
         if (x.rank <= outer_rank || x.rank > outer_rank + most_spatial || filters.rank != x.rank) {
             throw std::invalid_argument("a convolution has one to three spatial dimensions");
-        }
-        for (const View* const each : {&x, &filters}) {
-            if (each->type != DataType::float32 && each->type != DataType::float16) {
-                throw std::invalid_argument("the tensors of a convolution are float32 or float16");
-            }
-        }
-        while (inputs_.size() > first_operand && inputs_.back().buffer == no_buffer) {
-            inputs_.pop_back();
         }
         x_sizes_ = spatial(x.sizes, x.rank, 1);
         outputs_ = backward_ ? filters.sizes[1] : filters.sizes[0] / groups_;
@@ -73,9 +66,9 @@ public:
 
     void prepare(const RunContext& fixed) override {
         for (Part& part : parts_) {
-            if (fixed.has(inputs_[filters_port]) && !part.by_channel && part.sizes.k > 0) {
+            if (inputs_.known(fixed, filters_port) && !part.by_channel && part.sizes.k > 0) {
                 const FilterPanels filters = filters_in(fixed, part);
-                part.panels = Panels(filters, part.sizes.rank, {1, groups_}, part.sizes.k, rows_of(part.sizes, kernels_), false, kernels_);
+                part.panels = Panels(filters, part.sizes.rank, {1, groups_}, part.sizes.k, rows_of(part.sizes, tiles()), false, kernels_);
             }
         }
     }
@@ -102,18 +95,18 @@ public:
         std::size_t most = 0;
         for (const Part& part : parts_) {
             most = std::max(most, part.by_channel ? depthwise_scratch(part.phase.windows, operands, epilogue_, kernels_)
-                                                  : product_scratch(part.sizes, operands, epilogue_, kernels_));
+                                                  : product_scratch(part.sizes, operands, epilogue_, tiles()));
         }
         return most;
     }
     void visit(const Visitor& visitor) override {
-        for (View& view : inputs_) {
-            visitor(view, false);
-        }
+        inputs_.visit(visitor);
         visitor(output_, true);
     }
 
 private:
+    const Tiles& tiles() const { return tiles_for(inputs_.sums(), kernels_); }
+
     Windows windows_of(const ConvolutionParameters& parameters, const View& filters) const {
         const int rank = filters.rank;
         return {.taps = spatial(filters.sizes, rank, 1),
@@ -130,19 +123,26 @@ private:
         part.sizes.batch = {inputs_[0].sizes[0], groups_};
         part.sizes.m = outputs_;
         part.sizes.n = phase.windows.count();
-        part.sizes.k = channels * phase.windows.tap_count();
-        part.by_channel = channels == 1 && outputs_ <= few_outputs && part.sizes.k > 0 && is_flat(phase.windows, x_sizes_);
+        const std::int64_t depths = inputs_.integers() ? (channels + depths_of_word - 1) / depths_of_word : channels;
+        part.sizes.k = depths * phase.windows.tap_count();
+        const bool exact = !inputs_.integers() || phase.windows.tap_count() <= most_exact_taps;
+        part.by_channel = channels == 1 && outputs_ <= few_outputs && part.sizes.k > 0 && exact && is_flat(phase.windows, x_sizes_);
         part.phase = std::move(phase);
         parts_.push_back(std::move(part));
     }
 
     void run_part(RunContext& context, const Part& part) const {
         const FilterPanels filters = filters_in(context, part);
-        const WindowPanels windows = windows_in(context.tensor(inputs_[0]), part);
+        WindowPanels windows = windows_in(context.tensor(inputs_[0]), part);
+        windows.zeros = inputs_.zero_points(context, 0);
         const Borders borders(filters, windows, kernels_);
+        const WholeSums whole;
         Target to = target(context, part);
         to.correction = backward_ && part.sizes.k > 0 ? &borders : nullptr;
         if (part.by_channel) {
+            if (inputs_.integers()) {
+                to.correction = &whole;
+            }
             return run_depthwise(context, {inputs_[0].sizes[0], groups_, outputs_, &windows, &filters, std::move(to), &kernels_});
         }
         const MatrixPanels elements = elements_of(windows);
@@ -155,11 +155,15 @@ private:
         }
         product.target = std::move(to);
         product.kernels = &kernels_;
+        product.sums = inputs_.sums();
         run_product(context, product);
     }
 
     FilterPanels filters_in(const RunContext& context, const Part& part) const {
-        return {context.tensor(inputs_[filters_port]), groups_, backward_, part.phase};
+        FilterPanels result(context.tensor(inputs_[filters_port]), groups_, backward_, part.phase);
+        result.zeros = inputs_.zero_points(context, filters_port);
+        result.as_words = inputs_.integers() && !part.by_channel;
+        return result;
     }
 
     WindowPanels windows_in(const Tensor& x, const Part& part) const {
@@ -184,7 +188,10 @@ private:
         if (!windows.windows().is_element(x_sizes_) || channel.rank > 1) {
             return {};
         }
-        return {windows.data, channel.type, {windows.batch[0], windows.batch[1]}, channel.strides[0], windows.channel};
+        MatrixPanels result(windows.data, channel.type, {windows.batch[0], windows.batch[1]}, channel.strides[0], windows.channel);
+        result.depths = windows.channels;
+        result.zeros = windows.zeros;
+        return result;
     }
 
     Target target(const RunContext& context, const Part& part) const {
@@ -214,7 +221,7 @@ private:
         return result;
     }
 
-    std::vector<View> inputs_;
+    ProductInputs inputs_;
     View output_;
     std::int64_t groups_;
     bool backward_;

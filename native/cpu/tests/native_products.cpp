@@ -101,6 +101,70 @@ void check_product(std::int64_t m, std::int64_t k, std::int64_t n, Random& rando
     }
 }
 
+// 8-bit integers with steps in elements, in a block of exactly their span.
+struct Bytes {
+    DataType type;
+    std::int64_t line, depth;
+    std::unique_ptr<std::uint8_t[]> numbers;
+    std::vector<std::uint8_t> zeros;
+
+    Bytes(std::int64_t lines, std::int64_t depths, Random& random)
+        : type(random.chance(50) ? DataType::int8 : DataType::uint8), zeros(random.chance(50) ? 1 : static_cast<std::size_t>(lines)) {
+        const std::int64_t step = random.between(1, 3);
+        const bool along = random.chance(50);
+        line = along ? depths * step : step;
+        depth = along ? step : lines * step;
+        const auto size = static_cast<std::size_t>((lines - 1) * line + (depths - 1) * depth + 1);
+        numbers.reset(new std::uint8_t[size]);
+        std::generate_n(numbers.get(), size, [&] { return static_cast<std::uint8_t>(random.between(0, 255)); });
+        std::ranges::generate(zeros, [&] { return static_cast<std::uint8_t>(random.between(0, 255)); });
+    }
+    std::int64_t number(std::uint8_t bits) const { return type == DataType::int8 ? static_cast<std::int8_t>(bits) : bits; }
+    std::int64_t centred(std::int64_t i, std::int64_t k) const {
+        const std::uint8_t zero = zeros[zeros.size() == 1 ? 0 : static_cast<std::size_t>(i)];
+        return number(numbers[static_cast<std::size_t>(i * line + k * depth)]) - number(zero);
+    }
+    MatrixPanels panels(std::int64_t depths) const {
+        MatrixPanels result(reinterpret_cast<const std::byte*>(numbers.get()), type, {}, line, depth);
+        result.depths = depths;
+        result.zeros = ZeroPoints(reinterpret_cast<const std::byte*>(zeros.data()), type, 1, static_cast<std::int64_t>(zeros.size()));
+        return result;
+    }
+};
+
+void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& random, const ProductKernels& kernels) {
+    const Bytes a(m, k, random), b(n, k, random);
+    const MatrixPanels rows = a.panels(k), columns = b.panels(k);
+    const Epilogue epilogue({}, DataType::int32, 2, DataType::int32);
+    Product product;
+    product.sums = DataType::int32;
+    product.sizes.m = m, product.sizes.n = n, product.sizes.k = (k + 1) / 2;
+    product.target.epilogue = &epilogue;
+    product.kernels = &kernels;
+    const Panels packed_rows(rows, 0, {}, product.sizes.k, rows_of(product.sizes, product.tiles()), false, kernels);
+    const Panels packed_columns(columns, 0, {}, product.sizes.k, columns_of(product.sizes, product.tiles()), true, kernels);
+    product.a = {random.chance(50) ? &packed_rows : nullptr, &rows, &rows};
+    product.b = {random.chance(50) ? &packed_columns : nullptr, &columns, &columns};
+    const std::unique_ptr<std::int32_t[]> out(new std::int32_t[static_cast<std::size_t>(m * n)]);
+    product.target.out.data = reinterpret_cast<std::byte*>(out.get());
+    product.target.out.type = DataType::int32;
+    product.target.out.row = n * item;
+    product.target.out.sizes[0] = n;
+    product.target.out.strides[0] = item;
+    const int workers = static_cast<int>(random.between(1, 3));
+    Context context(product_scratch(product.sizes, 0, epilogue, product.tiles()), workers);
+    run_product(context.get(), product);
+    bool right = true;
+    for (std::int64_t i = 0; i < m * n; ++i) {
+        std::int64_t sum = 0;
+        for (std::int64_t l = 0; l < k; ++l) {
+            sum += a.centred(i / n, l) * b.centred(i % n, l);
+        }
+        right = right && out[static_cast<std::size_t>(i)] == static_cast<std::int32_t>(sum);
+    }
+    CHECK_MESSAGE(right, "every number is the sum of centred integers");
+}
+
 // The element of a window at a tap, or zero.
 float element(const std::vector<float>& x, const Spatial& sizes, const Windows& windows, std::int64_t channel,
               const Spatial& window, const Spatial& tap) {
@@ -335,6 +399,26 @@ TEST_CASE("products at every level") {
         }
         check_product(700, 3, 900, random, kernels);
         check_product(2, 300, 1000, random, kernels);
+    }
+}
+
+TEST_CASE("products of integers at every level") {
+    Random random(7);
+    for (const Level level : levels()) {
+        INFO(level_name(level));
+        ProductKernels common = product_kernels(level);
+        common.integers = common_integer_kernels(level);
+        for (const ProductKernels* const kernels : {&product_kernels(level), static_cast<const ProductKernels*>(&common)}) {
+            for (int rows = 1; rows <= kernels->rows + 1; ++rows) {
+                check_integers(rows, random.between(1, 9), random.between(1, 70), random, *kernels);
+            }
+            for (const std::int64_t k : {639, 640, 641, 1300}) {
+                check_integers(random.between(1, 30), k, random.between(1, 40), random, *kernels);
+            }
+            for (int i = 0; i < (watches_threads ? 5 : 20); ++i) {
+                check_integers(random.between(1, 200), random.between(1, 20), random.between(1, 200), random, *kernels);
+            }
+        }
     }
 }
 
