@@ -45,10 +45,17 @@ def _gemm(operator: Gemm) -> Payload | None:
 
 
 def _is_thin(operator: Gemm) -> bool:
-    """Whether a row or a column meets a large matrix: packing it would take longer than the product in BLAS."""
+    """Whether a row or a column meets a large matrix across its memory, which BLAS does in a fraction of the time.
+
+    A large matrix whose lines lie side by side is multiplied as it is read; of another one, panels would be packed.
+    """
     rows, columns = operator.output.sizes[-2:]
-    inner = operator.a.sizes[-2 if operator.trans_a is MatrixTransform.TRANSPOSE else -1]
-    return min(rows, columns) < THIN and max(rows, columns) * inner > LARGE
+    transposed_a, transposed_b = (each is MatrixTransform.TRANSPOSE for each in (operator.trans_a, operator.trans_b))
+    inner = operator.a.sizes[-2 if transposed_a else -1]
+    if min(rows, columns) >= THIN or max(rows, columns) * inner <= LARGE:
+        return False
+    large, lines = (operator.b, -2 if transposed_b else -1) if rows < THIN else (operator.a, -1 if transposed_a else -2)
+    return large.effective_strides[lines] != 1
 
 
 def _scaled(code: Code, x: Value, factor: float) -> Value:

@@ -126,8 +126,64 @@ void taps(const TapsCall& call) noexcept {
     }
 }
 
+// Some depths at a time: so the sums, which stay in the nearest cache, are read and written less often.
+template <int rows, int depths>
+DMLGRAPH_INLINE void add_depths(float (&sums)[rows][most_streamed_columns], const float* a, const float* b, const StreamCall& call) {
+    for (std::int64_t j = 0; j < call.columns; j += lanes) {
+        Vector column[depths];
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < depths; ++k) {
+            column[k] = load(b + k * call.b_step + j);
+        }
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < rows; ++i) {
+            Vector total = load(sums[i] + j);
+            DMLGRAPH_UNROLL
+            for (int k = 0; k < depths; ++k) {
+                total = product_sum(repeated(a[k * rows + i]), column[k], total);
+            }
+            store(sums[i] + j, total);
+        }
+    }
+}
+
+template <int rows>
+void stream_rows(const StreamCall& call) {
+    constexpr int several = 8;
+    alignas(64) float sums[rows][most_streamed_columns];
+    for (int i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < call.columns; j += lanes) {
+            store(sums[i] + j, repeated(0.0f));
+        }
+    }
+    const float *a = call.a, *b = call.b;
+    std::int64_t k = call.depth;
+    for (; k >= several; k -= several, a += several * rows, b += several * call.b_step) {
+        add_depths<rows, several>(sums, a, b, call);
+    }
+    for (; k > 0; --k, a += rows, b += call.b_step) {
+        add_depths<rows, 1>(sums, a, b, call);
+    }
+    for (int i = 0; i < rows; ++i) {
+        float* const to = call.c + i * call.c_step;
+        for (std::int64_t j = 0; j < call.columns; j += lanes) {
+            const Vector total = load(sums[i] + j);
+            store(to + j, call.adds ? sum(load(to + j), total) : total);
+        }
+    }
+}
+
+void stream(const StreamCall& call) noexcept {
+    switch (call.rows) {
+        case 1: return stream_rows<1>(call);
+        case 2: return stream_rows<2>(call);
+        case 3: return stream_rows<3>(call);
+        default: return stream_rows<4>(call);
+    }
+}
+
 // What the level has for integers is put in when the kernels are chosen.
-constexpr ProductKernels kernels{tiles_of<Singles>(), pack<float>, pack<Half>, line<float>, line<Half>, line<i8>, line<u8>, taps, {}};
+constexpr ProductKernels kernels{tiles_of<Singles>(), pack<float>, pack<Half>, line<float>, line<Half>, line<i8>, line<u8>, taps, stream, {}};
 
 }  // namespace
 }  // namespace product

@@ -27,6 +27,22 @@ struct TileCall {
     bool adds;
 };
 
+// The same for few rows and many columns, whole vectors, which are read row by row from where they lie.
+struct StreamCall {
+    const float* a;  // a panel with exactly these rows
+    int rows;        // at most `most_streamed_rows`
+    const float* b;
+    std::int64_t b_step;
+    std::int64_t depth;
+    float* c;
+    std::int64_t c_step;
+    std::int64_t columns;  // at most `most_streamed_columns`
+    bool adds;
+};
+
+inline constexpr int most_streamed_rows = 4;
+inline constexpr std::int64_t most_streamed_columns = 512;
+
 using TileKernel = void (*)(const TileCall& call) noexcept;
 
 // Lines of an operand in memory; steps in bytes.
@@ -89,6 +105,7 @@ struct ProductKernels : Tiles {
     LineKernel byte_line;  // of int8
     LineKernel unsigned_byte_line;
     void (*taps)(const TapsCall& call) noexcept;
+    void (*stream)(const StreamCall& call) noexcept;
     IntegerKernels integers;
 
     LineKernel line_of(DataType type) const {

@@ -21,6 +21,7 @@ constexpr std::int64_t most_columns = 512;
 constexpr std::int64_t blocks_each = 4;         // for each of several workers
 constexpr double least_work = 1 << 20;          // multiply-adds of a block, if it is split to have more of them
 constexpr std::int64_t direct_panels = 2;       // of rows: for so few, packing columns takes longer than it saves
+static_assert(most_columns <= most_streamed_columns);
 constexpr int widest_tile = 16 * 32;            // floats
 
 constexpr std::size_t zeros_bytes = most_columns * sizeof(float);  // a multiple of cache lines
@@ -116,6 +117,7 @@ public:
         const MatrixPanels* const matrix = product.b.matrix;
         reads_columns_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float) &&
                          blocks.rows.count() <= direct_panels;
+        streams_ = reads_columns_ && product.b.panels == nullptr && product.sizes.m <= most_streamed_rows;
     }
 
     void compute() const {
@@ -123,13 +125,14 @@ public:
         for (std::int64_t from = 0; from < k; from += blocks_.depth) {
             const std::int64_t depth = std::min(blocks_.depth, k - from);
             std::array<Columns, most_columns> columns;
-            for (std::int64_t p = first_column_panel_; p < last_column_panel_; ++p) {
+            const std::int64_t first_left = streams_ ? stream(from, depth) : first_column_panel_;
+            for (std::int64_t p = first_left; p < last_column_panel_; ++p) {
                 columns[static_cast<std::size_t>(p - first_column_panel_)] = columns_of_panel(p, from, depth);
             }
             for (std::int64_t p = first_row_panel_; p < last_row_panel_; ++p) {
                 const float* const rows = rows_of_panel(p, from, depth);
                 float* const sums = sums_of(p);
-                for (std::int64_t c = first_column_panel_; c < last_column_panel_; ++c) {
+                for (std::int64_t c = first_left; c < last_column_panel_; ++c) {
                     tile(rows, p, columns[static_cast<std::size_t>(c - first_column_panel_)], c, depth, sums, from > 0);
                 }
                 if (from + depth == k) {
@@ -140,6 +143,19 @@ public:
     }
 
 private:
+    // Multiplies the panels whose columns are whole vectors, and returns the first of the others.
+    std::int64_t stream(std::int64_t from, std::int64_t depth) const {
+        const MatrixPanels& matrix = *product_.b.matrix;
+        const std::byte* const data = matrix.matrix(place_) + left_ * matrix.line + from * matrix.depth;
+        const std::int64_t columns = width_ / blocks_.columns.width * blocks_.columns.width;
+        const std::int64_t height = blocks_.rows.lines;
+        if (columns > 0) {
+            product_.kernels->stream({rows_of_panel(0, from, depth), static_cast<int>(height), reinterpret_cast<const float*>(data),
+                                      matrix.depth / std::int64_t{sizeof(float)}, depth, sums_of(0), sums_step(), columns, from > 0});
+        }
+        return first_column_panel_ + columns / blocks_.columns.width;
+    }
+
     struct Columns {
         const float* first;
         std::int64_t step;
@@ -230,6 +246,7 @@ private:
     std::int64_t width_;  // columns
     bool direct_;         // whether sums are added up where the result is
     bool reads_columns_;  // whether columns are read where they are
+    bool streams_;        // … row by row
 };
 
 // Stores the results of sums without terms.

@@ -398,7 +398,9 @@ TEST_CASE("products at every level") {
             check_product(random.between(1, 300), random.between(1, 20), random.between(1, 300), random, kernels);
         }
         check_product(700, 3, 900, random, kernels);
-        check_product(2, 300, 1000, random, kernels);
+        for (const std::int64_t rows : {1, 2, 3, 4, 5}) {
+            check_product(rows, 330, random.between(500, 1100), random, kernels);
+        }
     }
 }
 

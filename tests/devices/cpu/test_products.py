@@ -229,16 +229,29 @@ class TestConvolution:
         compare(same_bits(operator, arrays), operator, arrays, 3 * 9 + 1 + 8, magnitudes + 1)
 
 
-@pytest.mark.parametrize(("rows", "inner", "columns"), [(1, 700, 800), (700, 800, 1)])
-def test_a_row_or_a_column_of_a_large_product_is_left_to_blas(rows: int, inner: int, columns: int) -> None:
-    operator = make("gemm", a=desc((rows, inner)), b=desc((inner, columns)))
+@pytest.mark.parametrize("transpose", ["none", "transpose"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 800), (800, 1)])
+def test_a_row_or_a_column_across_the_memory_of_a_large_matrix_is_left_to_blas(
+    rows: int, columns: int, transpose: str
+) -> None:
+    inner = 700
+    operator = gemm(rows, inner, columns, **{"trans_b" if rows == 1 else "trans_a": transpose})
     arrays = filled(operator, 0)
     (got,) = run(operator, *arrays)
     compare(got, operator, arrays, inner)
     with compiled(operator) as executable:
-        assert executable.stats["python"] == ["node"]
-    with compiled(make("gemm", a=desc((2, inner)), b=desc((inner, 2)))) as executable:
+        across = (transpose == "transpose") == (rows == 1)
+        assert executable.stats["python"] == (["node"] if across else [])
+    with compiled(gemm(2, inner, 2)) as executable:
         assert executable.stats["native"] == ["node"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("columns", [64, 75, 700])
+@pytest.mark.parametrize("inner", [7, 321, 900])
+def test_few_rows_are_streamed(rows: int, inner: int, columns: int) -> None:
+    operator = gemm(rows, inner, columns, c=True, alpha=0.5)
+    check(operator, with_specials(filled(operator, rows), rows), inner + 1)
 
 
 def test_a_part_of_a_join_is_written_in_place() -> None:
