@@ -33,7 +33,9 @@ Call = Callable[[], object]
 class Layer:
     """A product x {batch…, M, K} · w {K, N}, or a convolution of x {N, C, H, W} with w {outputs, C / groups, taps…}.
 
-    `relu`: with a bias and ReLU.  `constant`: whether w is known when the graph is compiled.
+    `relu`: with a bias and ReLU.  `constant`: whether w is known when the graph is compiled.  `backward`: the
+    transposed convolution, with w {C, outputs / groups, taps…}.  `quantized`: x is uint8, w int8 with a scale for each
+    channel, and the result uint8.
     """
 
     x: tuple[int, ...]
@@ -43,6 +45,8 @@ class Layer:
     groups: int = 1
     relu: bool = True
     constant: bool = True
+    backward: bool = False
+    quantized: bool = False
 
     @property
     def is_product(self) -> bool:
@@ -53,11 +57,16 @@ class Layer:
         if self.is_product:
             return (*self.x[:-1], self.w[1])
         sides = zip(self.x[2:], self.w[2:], strict=True)
+        if self.backward:
+            spatial = ((side - 1) * self.stride + taps - 2 * self.padding for side, taps in sides)
+            return (self.x[0], self.w[1] * self.groups, *spatial)
         return (self.x[0], self.w[0], *((side + 2 * self.padding - taps) // self.stride + 1 for side, taps in sides))
 
     @property
     def operations(self) -> int:
         """Multiplications and additions."""
+        if self.backward:
+            return 2 * math.prod(self.x) * math.prod(self.w[1:])
         terms = self.w[0] if self.is_product else math.prod(self.w[1:])
         return 2 * math.prod(self.outputs) * terms
 
@@ -97,14 +106,42 @@ LAYERS: dict[str, Layer] = {
     "mobilenet-14-depthwise": _image(384, 14, 384, 3, groups=384),
     "mobilenet-28-depthwise-5x5": _image(240, 28, 240, 5, groups=240),
     "mobilenet-14-1x1": _image(384, 14, 96, 1),
+    "unet-up-2x2": Layer((1, 256, 32, 32), (256, 128, 2, 2), 2, backward=True),
+    "gan-up-4x4": Layer((1, 256, 16, 16), (256, 128, 4, 4), 2, 1, backward=True),
+    "gan-first-4x4": Layer((1, 512, 1, 1), (512, 512, 4, 4), backward=True),
+    "segmentation-up-16x16": Layer((1, 21, 28, 28), (21, 21, 16, 16), 8, 4, relu=False, backward=True),
+    "backward-3x3": Layer((1, 64, 56, 56), (64, 64, 3, 3), 1, 1, backward=True),
+    "backward-depthwise-4x4": Layer((1, 64, 28, 28), (64, 1, 4, 4), 2, 1, 64, backward=True),
     "unet-128": _image(64, 128, 64, 3),
     "unet-32": _image(512, 32, 256, 3),
 }
 
 
+# Those that int8 networks have too.
+QUANTIZED = (
+    "gemm-1024", "classifier-1000", "transformer-projection", "stem-7x7", "resnet-56-3x3", "resnet-14-3x3",
+    "resnet-56-1x1-up", "resnet-14-1x1-down", "mobilenet-14-depthwise", "mobilenet-14-1x1",
+)  # fmt: skip
+LAYERS |= {f"int8-{name}": dataclasses.replace(LAYERS[name], quantized=True, relu=False) for name in QUANTIZED}
+
+
 def arrays_of(layer: Layer) -> dict[str, Array]:
+    """The arrays by name; of quantized layers also scales and zero points, in the order of ONNX's operators."""
     random = np.random.default_rng(0)
-    bias = layer.w[1] if layer.is_product else layer.w[0]
+    if layer.quantized:
+        channels = layer.outputs[-1 if layer.is_product else 1]
+        one = np.full(1, 128, np.uint8)
+        return {
+            "x": random.integers(0, 256, layer.x).astype(np.uint8),
+            "x_scale": np.full(1, 0.1, np.float32),
+            "x_zero": one,
+            "w": random.integers(-127, 128, layer.w).astype(np.int8),
+            "w_scale": random.uniform(0.01, 0.02, channels).astype(np.float32),
+            "w_zero": np.zeros(channels, np.int8),
+            "y_scale": np.full(1, 3, np.float32),
+            "y_zero": one,
+        }
+    bias = layer.outputs[-1 if layer.is_product else 1]
     shapes = {"x": layer.x, "w": layer.w} | ({"b": (bias,)} if layer.relu else {})
     return {name: random.standard_normal(sizes, np.float32) for name, sizes in shapes.items()}
 
@@ -113,18 +150,42 @@ def device_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call
     g = dg.Graph("layer")
     given = ("x",) if layer.constant else ("x", "w")
     values = {
-        name: g.input(name, sizes=each.shape, dtype="float32") if name in given else g.constant(name, each)
+        name: g.input(name, sizes=each.shape, dtype=str(each.dtype)) if name in given else g.constant(name, each)
         for name, each in arrays.items()
     }
+    if layer.quantized:
+        return quantized_call(g, layer, arrays, given, values, threads)
     activation = {"fused_activation": "activation_relu"} if layer.relu else {}
     if layer.is_product:
         g.output("y", dg.gemm(values["x"], values["w"], values.get("b"), **activation))
     else:
         fields = {"strides": (layer.stride,) * 2, "group_count": layer.groups}
         padding = dict.fromkeys(("start_padding", "end_padding"), (layer.padding,) * 2)
-        g.output("y", dg.convolution(*values.values(), **fields, **padding, **activation))
+        direction = {"direction": "backward"} if layer.backward else {}
+        g.output("y", dg.convolution(*values.values(), **fields, **padding, **direction, **activation))
     executable = g.compile("cpu", threads=threads)
     return executable.bind({name: arrays[name] for name in given}, {"y": np.empty(layer.outputs, np.float32)})
+
+
+def quantized_call(
+    g: dg.Graph,
+    layer: Layer,
+    arrays: Mapping[str, Array],
+    given: tuple[str, ...],
+    values: Mapping[str, dg.Value],
+    threads: int,
+) -> Call:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = values.values()
+    if layer.is_product:
+        g.output("y", dg.quantized_linear_matrix_multiply(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero))
+    else:
+        fields = {"strides": (layer.stride,) * 2, "group_count": layer.groups}
+        padding = dict.fromkeys(("start_padding", "end_padding"), (layer.padding,) * 2)
+        scales = {"output_scale": y_scale, "output_zero_point": y_zero}
+        y = dg.quantized_linear_convolution(x, x_scale, x_zero, w, w_scale, w_zero, **scales, **fields, **padding)
+        g.output("y", y)
+    executable = g.compile("cpu", threads=threads)
+    return executable.bind({name: arrays[name] for name in given}, {"y": np.empty(layer.outputs, np.uint8)})
 
 
 def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call | None:
@@ -134,21 +195,34 @@ def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) ->
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
+    def onnx_type(array: Array) -> int:
+        return helper.np_dtype_to_tensor_dtype(array.dtype)
+
+    scalars = ("x_scale", "x_zero", "y_scale", "y_zero")
+    arrays = {name: each.reshape(()) if name in scalars else each for name, each in arrays.items()}
+
     given = ("x",) if layer.constant else ("x", "w")
     last = "sums" if layer.relu else "y"
-    if layer.is_product:
+    if layer.quantized and layer.is_product:
+        nodes = [helper.make_node("QLinearMatMul", list(arrays), [last])]
+    elif layer.is_product:
         nodes = [helper.make_node("Gemm", list(arrays), [last])]
     else:
         pads = [layer.padding] * 4
-        made = helper.make_node("Conv", list(arrays), [last], strides=[layer.stride] * 2, pads=pads, group=layer.groups)
-        nodes = [made]
+        name = "QLinearConv" if layer.quantized else "ConvTranspose" if layer.backward else "Conv"
+        fields = {"strides": [layer.stride] * 2, "pads": pads, "group": layer.groups}
+        nodes = [helper.make_node(name, list(arrays), [last], **fields)]
     if layer.relu:
         nodes.append(helper.make_node("Relu", ["sums"], ["y"]))
     graph = helper.make_graph(
         nodes,
         "layer",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, arrays[name].shape) for name in given],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, layer.outputs)],
+        [helper.make_tensor_value_info(name, onnx_type(arrays[name]), arrays[name].shape) for name in given],
+        [
+            helper.make_tensor_value_info(
+                "y", TensorProto.UINT8 if layer.quantized else TensorProto.FLOAT, layer.outputs
+            )
+        ],
         [numpy_helper.from_array(each, name) for name, each in arrays.items() if name not in given],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
@@ -161,7 +235,7 @@ def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) ->
 
 
 def numpy_call(layer: Layer, arrays: Mapping[str, Array], _: int) -> Call | None:
-    if not layer.is_product:
+    if not layer.is_product or layer.quantized:
         return None
     out = np.empty(layer.outputs, np.float32)
     return lambda: np.matmul(arrays["x"], arrays["w"], out=out)

@@ -214,6 +214,7 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
                                       .dilations = fields.numbers("dilations"),
                                       .padding = fields.numbers("padding"),
                                       .mirrored = fields.flag("mirrored"),
+                                      .backward = fields.flag("backward"),
                                       .epilogue = fields.epilogue()};
      }},
 }};

@@ -227,6 +227,7 @@ OTHER_TYPES: dict[str, Callable[[DataType, DataType], list[DataType]]] = {
     "INTEGER_POW": lambda operand, result: [operand, DataType.INT64],
     "SUBTRACT_WIDE": lambda operand, result: [result, operand],
     "QUANTIZE_FROM": lambda operand, result: [operand, operand, result],
+    "REQUANTIZE": lambda operand, result: [operand, DataType.FLOAT32, result],
     "DEQUANTIZE": lambda operand, result: [operand, result],
     "DEQUANTIZE_FROM": lambda operand, result: [operand, result, operand],
 }

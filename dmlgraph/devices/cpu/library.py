@@ -9,17 +9,11 @@ from __future__ import annotations
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.declaration.operator import Operator
 
-from . import attention, convolution, matrix, pooling, recurrent, resampling
+from . import attention, matrix, pooling, recurrent, resampling
 from .single import Evaluate, or_reference
 
 _FUNCTIONS: dict[str, Evaluate] = {
     "gemm": matrix.gemm,
-    "matrix_multiply_integer": matrix.matrix_multiply_integer,
-    "matrix_multiply_integer_to_float": matrix.matrix_multiply_integer_to_float,
-    "quantized_linear_matrix_multiply": matrix.quantized_linear_matrix_multiply,
-    "convolution": convolution.convolution,
-    "convolution_integer": convolution.convolution_integer,
-    "quantized_linear_convolution": convolution.quantized_linear_convolution,
     **dict.fromkeys(("average_pooling", "average_pooling1"), pooling.average_pooling),
     "quantized_linear_average_pooling": pooling.quantized_linear_average_pooling,
     **dict.fromkeys(("lp_pooling", "lp_pooling1"), pooling.lp_pooling),

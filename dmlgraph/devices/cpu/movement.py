@@ -104,10 +104,14 @@ def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[i
 
 
 def _pad(operator: Padding | Padding1) -> Movement | None:
-    """The input in the middle, and the slabs of the constant around it."""
     if operator.padding_mode is not PaddingMode.CONSTANT or not _whole_bytes(operator.input):
         return None
-    start, sizes, whole = operator.start_padding, operator.input.sizes, operator.output.sizes
+    constant = np.asarray(operator.constant(), operator.input.dtype.numpy)
+    return surrounded(operator.start_padding, operator.input.sizes, operator.output.sizes, constant.tobytes())
+
+
+def surrounded(start: Sequence[int], sizes: tuple[int, ...], whole: tuple[int, ...], element: bytes) -> Movement:
+    """The input, of `sizes`, from the index `start` of the output on, and slabs of the element around it."""
     rank = len(sizes)
     pieces: list[Piece] = [(0, sizes, _part((0,) * rank), _part(start))]
     for axis in range(rank):
@@ -119,7 +123,7 @@ def _pad(operator: Padding | Padding1) -> Movement | None:
             if size > 0:
                 slab = (*others[:axis], size, *others[axis + 1 :])
                 pieces.append((-1, slab, None, _part((*origin[:axis], index, *origin[axis + 1 :]))))
-    return "move", (np.asarray(operator.constant(), operator.input.dtype.numpy).tobytes(), tuple(pieces))
+    return "move", (element, tuple(pieces))
 
 
 def _blocks(operator: BlockMove, image: TensorDesc, deep: TensorDesc) -> tuple[tuple[int, ...], Map, Map] | None:

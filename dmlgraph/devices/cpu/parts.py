@@ -57,6 +57,11 @@ class Parts:
         count = Instruction("SEQUENCE", (), DataType.UINT32, DataType.UINT32, (0, 1))
         return self._add(Part("element_wise", (), (), desc, (count,)))
 
+    def zero(self, dtype: DataType) -> Tensor:
+        """Adds one zero of the type."""
+        desc = TensorDesc(dtype=dtype, sizes=(1,))
+        return self._add(Part("fill", (), (), desc, bytes(dtype.bits // 8)))
+
     def single(self, x: Tensor) -> Tensor:
         """A float tensor converted to float32."""
         return x if x.desc.dtype is DataType.FLOAT32 else self.convert(x, DataType.FLOAT32)

@@ -27,6 +27,7 @@ from typing import Any
 from dmlgraph.devices.cpu import blas
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate, instructions
 from dmlgraph.devices.cpu.indexing import INDEXING
+from dmlgraph.devices.cpu.integer_products import INTEGER_PRODUCTS
 from dmlgraph.devices.cpu.library import FAST
 from dmlgraph.devices.cpu.movement import MOVEMENTS
 from dmlgraph.devices.cpu.parts import Part
@@ -61,7 +62,14 @@ def _fill(operator: FillValueConstant) -> Payload | None:
 
 # How operators that are not element-wise run.  An operator that is not here, or for which its function returns None,
 # runs its function in FAST, or else its `evaluate`.
-WAYS: Mapping[type[Operator], Way] = {FillValueConstant: _fill, **MOVEMENTS, **INDEXING, **PRODUCTS, **REDUCTIONS}
+WAYS: Mapping[type[Operator], Way] = {
+    FillValueConstant: _fill,
+    **MOVEMENTS,
+    **INDEXING,
+    **PRODUCTS,
+    **INTEGER_PRODUCTS,
+    **REDUCTIONS,
+}
 
 
 def with_plain_copies(graph: GraphDesc) -> GraphDesc:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate
+from dmlgraph.devices.cpu.movement import surrounded
 from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.directml_enums import ConvolutionMode, MatrixTransform
+from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode, MatrixTransform
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.tensor import DataType, TensorDesc
 
@@ -44,10 +45,17 @@ def _gemm(operator: Gemm) -> Payload | None:
 
 
 def _is_thin(operator: Gemm) -> bool:
-    """Whether a row or a column meets a large matrix: packing it would take longer than the product in BLAS."""
+    """Whether a row or a column meets a large matrix across its memory, which BLAS does in a fraction of the time.
+
+    A large matrix whose lines lie side by side is multiplied as it is read; of another one, panels would be packed.
+    """
     rows, columns = operator.output.sizes[-2:]
-    inner = operator.a.sizes[-2 if operator.trans_a is MatrixTransform.TRANSPOSE else -1]
-    return min(rows, columns) < THIN and max(rows, columns) * inner > LARGE
+    transposed_a, transposed_b = (each is MatrixTransform.TRANSPOSE for each in (operator.trans_a, operator.trans_b))
+    inner = operator.a.sizes[-2 if transposed_a else -1]
+    if min(rows, columns) >= THIN or max(rows, columns) * inner <= LARGE:
+        return False
+    large, lines = (operator.b, -2 if transposed_b else -1) if rows < THIN else (operator.a, -1 if transposed_a else -2)
+    return large.effective_strides[lines] != 1
 
 
 def _scaled(code: Code, x: Value, factor: float) -> Value:
@@ -55,8 +63,30 @@ def _scaled(code: Code, x: Value, factor: float) -> Value:
 
 
 def _convolution(operator: Convolution) -> Payload | None:
-    if operator._backward or any(operator.output_padding):
+    """The convolution, then its output's padding, which is zeros that are activated too."""
+    more, output = operator.output_padding, operator.output
+    if not any(more):
+        return _unpadded(operator)
+    activation = operator.fused_activation
+    spatial = (size - each for size, each in zip(output.sizes[2:], more, strict=True))
+    dtype = output.dtype if activation is None else DataType.FLOAT32
+    inner = TensorDesc(dtype=dtype, sizes=(*output.sizes[:2], *spatial))
+    first = _unpadded(operator.model_copy(update={"output": inner, "fused_activation": None}))
+    if first is None:
         return None
+    whole = output if activation is None else TensorDesc(dtype=dtype, sizes=output.sizes)
+    kind, pieces = surrounded((0,) * output.rank, inner.sizes, output.sizes, bytes(dtype.bits // 8))
+    parts = [*first[1], Part(kind, (~0,), (inner,), whole, pieces)]
+    if activation is not None:
+        code = _finished(Code(), _SUMS, operator)
+        instructions = None if code is None else code.finish()
+        if instructions is None:
+            return None
+        parts.append(Part("element_wise", (~1,), (whole,), output, instructions))
+    return "parts", tuple(parts)
+
+
+def _unpadded(operator: Convolution) -> Payload | None:
     code, result, bias = Code(), _SUMS, operator.bias
     if bias is not None:
         bias = bias.broadcast_to(operator.output.sizes)
@@ -71,6 +101,7 @@ def _convolution(operator: Convolution) -> Payload | None:
         dilations=operator.window.dilations,
         padding=operator.window.start,
         mirrored=operator.mode is ConvolutionMode.CONVOLUTION,
+        backward=operator.direction is ConvolutionDirection.BACKWARD,
     )
 
 

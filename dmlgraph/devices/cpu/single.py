@@ -28,8 +28,6 @@ from .blas import multiply
 
 Evaluate = Callable[..., tuple[Array, ...]]  # (operator, arrays…): the contract of Operator.evaluate
 
-EXACT = 2.0**24  # float32 holds every integer up to this
-
 
 class UnfitError(Exception):
     """Float32, or the method used here, does not fit this case: the reference computes it."""
@@ -90,11 +88,6 @@ def _packed(x: Array) -> Array:
         if stride == x.itemsize and outer >= size * x.itemsize:
             return x
     return np.ascontiguousarray(x)
-
-
-def exact_type(most: float) -> type[np.floating[Any]]:
-    """The type that holds sums of integers exactly; `most` is the greatest sum of the terms' magnitudes."""
-    return np.float32 if most <= EXACT else np.float64
 
 
 def activated(activation: Operator | None, x: Array, dtype: DataType) -> Array:

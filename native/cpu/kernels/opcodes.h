@@ -73,7 +73,9 @@
     X(QUANTIZE, 2, 0)              /* x, scale */ \
     X(QUANTIZE_FROM, 3, 0)         /* x, scale, zero point, which has the result's type */ \
     X(DEQUANTIZE, 2, 0)            /* x, scale, which has the result's type */ \
-    X(DEQUANTIZE_FROM, 3, 0)       /* x, scale, which has the result's type, zero point */
+    X(DEQUANTIZE_FROM, 3, 0)       /* x, scale, which has the result's type, zero point */ \
+    X(REQUANTIZE, 3, 0)            /* float32 or int32 x, float32 factor, zero point, which has the result's type */ \
+    X(ADD_TO_FLOAT, 2, 0)          /* the exact sum of two int32, rounded once to float32 */
 // clang-format on
 
 namespace dmlgraph::cpu {

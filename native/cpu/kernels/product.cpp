@@ -1,87 +1,31 @@
-// Tiles of sums that stay in registers, and the packing of panels.
+// Products of floats: tiles, the packing of panels, and sums over taps.
 #include "cpu/kernels/product.h"
 
 #include "cpu/kernels/half.h"
 #include "cpu/kernels/product_tables.h"
+#include "cpu/kernels/tile.h"
 #include "cpu/kernels/vector.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace product {
 namespace {
 
-// As many sums as fit into the registers, beside a vector of each column and a repeated number.
-#if defined(__AVX512F__)
-constexpr int most_rows = 14, most_vectors = 2;
-#elif defined(DMLGRAPH_X86)
-constexpr int most_rows = 6, most_vectors = 2;
-#else
-constexpr int most_rows = 12, most_vectors = 2;
-#endif
-
-template <int rows, int vectors>
-void tile(const TileCall& call) noexcept {
-    Vector sums[rows][vectors];
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < rows; ++i) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            sums[i][j] = repeated(0.0f);
-        }
-    }
-    const float* a = call.a;
-    const float* b = call.b;
-    const std::int64_t b_step = call.b_step;
-    for (std::int64_t k = call.depth; k > 0; --k) {
-        Vector column[vectors];
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            column[j] = load(b + j * lanes);
-        }
-        DMLGRAPH_UNROLL
-        for (int i = 0; i < rows; ++i) {
-            const Vector row = repeated(a[i]);
-            DMLGRAPH_UNROLL
-            for (int j = 0; j < vectors; ++j) {
-                sums[i][j] = product_sum(row, column[j], sums[i][j]);
-            }
-        }
-        a += rows;
-        b += b_step;
-    }
-    float* c = call.c;
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < rows; ++i) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            float* const to = c + j * lanes;
-            store(to, call.adds ? sum(load(to), sums[i][j]) : sums[i][j]);
-        }
-        c += call.c_step;
-    }
-}
-
-#define WIDTHS(rows) tile<rows, 1>, tile<rows, 2>
-constexpr TileKernel tiles[] = {
-    WIDTHS(1), WIDTHS(2), WIDTHS(3), WIDTHS(4), WIDTHS(5), WIDTHS(6),
-#if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
-    WIDTHS(7), WIDTHS(8), WIDTHS(9), WIDTHS(10), WIDTHS(11), WIDTHS(12),
-#endif
-#if defined(__AVX512F__)
-    WIDTHS(13), WIDTHS(14),
-#endif
-};
-#undef WIDTHS
-static_assert(sizeof(tiles) / sizeof(tiles[0]) == most_rows * most_vectors);
-
 constexpr std::int64_t ahead = 12;  // depths
 
 DMLGRAPH_INLINE float number(const float* x) { return *x; }
 DMLGRAPH_INLINE float number(const Half* x) { return single_of(*x); }
+DMLGRAPH_INLINE float number(const i8* x) { return static_cast<float>(*x); }
+DMLGRAPH_INLINE float number(const u8* x) { return static_cast<float>(*x); }
 
 template <class T>
 DMLGRAPH_INLINE void copied(float* out, const T* in, std::int64_t count) {
     if constexpr (is_same<T, Half>) {
         to_single(in, out, static_cast<std::size_t>(count));
+    } else if constexpr (sizeof(T) == 1) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            out[i] = number(in + i);
+        }
     } else {
         std::int64_t i = 0;
         for (; i + lanes <= count; i += lanes) {
@@ -182,8 +126,64 @@ void taps(const TapsCall& call) noexcept {
     }
 }
 
-constexpr ProductKernels kernels{lanes,       most_rows,  most_vectors, tiles,      pack<float>,
-                                 pack<Half>, line<float>, line<Half>,   taps};
+// Some depths at a time: so the sums, which stay in the nearest cache, are read and written less often.
+template <int rows, int depths>
+DMLGRAPH_INLINE void add_depths(float (&sums)[rows][most_streamed_columns], const float* a, const float* b, const StreamCall& call) {
+    for (std::int64_t j = 0; j < call.columns; j += lanes) {
+        Vector column[depths];
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < depths; ++k) {
+            column[k] = load(b + k * call.b_step + j);
+        }
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < rows; ++i) {
+            Vector total = load(sums[i] + j);
+            DMLGRAPH_UNROLL
+            for (int k = 0; k < depths; ++k) {
+                total = product_sum(repeated(a[k * rows + i]), column[k], total);
+            }
+            store(sums[i] + j, total);
+        }
+    }
+}
+
+template <int rows>
+void stream_rows(const StreamCall& call) {
+    constexpr int several = 8;
+    alignas(64) float sums[rows][most_streamed_columns];
+    for (int i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < call.columns; j += lanes) {
+            store(sums[i] + j, repeated(0.0f));
+        }
+    }
+    const float *a = call.a, *b = call.b;
+    std::int64_t k = call.depth;
+    for (; k >= several; k -= several, a += several * rows, b += several * call.b_step) {
+        add_depths<rows, several>(sums, a, b, call);
+    }
+    for (; k > 0; --k, a += rows, b += call.b_step) {
+        add_depths<rows, 1>(sums, a, b, call);
+    }
+    for (int i = 0; i < rows; ++i) {
+        float* const to = call.c + i * call.c_step;
+        for (std::int64_t j = 0; j < call.columns; j += lanes) {
+            const Vector total = load(sums[i] + j);
+            store(to + j, call.adds ? sum(load(to + j), total) : total);
+        }
+    }
+}
+
+void stream(const StreamCall& call) noexcept {
+    switch (call.rows) {
+        case 1: return stream_rows<1>(call);
+        case 2: return stream_rows<2>(call);
+        case 3: return stream_rows<3>(call);
+        default: return stream_rows<4>(call);
+    }
+}
+
+// What the level has for integers is put in when the kernels are chosen.
+constexpr ProductKernels kernels{tiles_of<Singles>(), pack<float>, pack<Half>, line<float>, line<Half>, line<i8>, line<u8>, taps, stream, {}};
 
 }  // namespace
 }  // namespace product

@@ -7,12 +7,18 @@ namespace dmlgraph::cpu {
 
 namespace baseline {
 const ProductKernels& products();
+const IntegerKernels& integer_products();
 }
 namespace avx2 {
 const ProductKernels& products();
+const IntegerKernels& integer_products();
 }
 namespace avx512 {
 const ProductKernels& products();
+const IntegerKernels& integer_products();
+}
+namespace vnni {  // of avx512, for processors that multiply and add 16-bit integers in one instruction
+const IntegerKernels& integer_products();
 }
 
 }  // namespace dmlgraph::cpu

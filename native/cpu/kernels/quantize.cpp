@@ -11,13 +11,28 @@ namespace {
 // is out of range anyway.
 template <class Out>
 struct Quantize {
-    Out operator()(float x, float scale) const { return (*this)(x, scale, Out{0}); }
-    Out operator()(float x, float scale, Out zero_point) const {
-        const float steps = round_to_even(x / scale) + static_cast<float>(zero_point);
+    Out operator()(float x, float scale) const { return clamped(x / scale, Out{0}); }
+    Out operator()(float x, float scale, Out zero_point) const { return clamped(x / scale, zero_point); }
+
+    static DMLGRAPH_INLINE Out clamped(float x, Out zero_point) {
+        const float steps = round_to_even(x) + static_cast<float>(zero_point);
         const float low = steps > static_cast<float>(least<Out>) ? steps : static_cast<float>(least<Out>);
         const float inside = low < static_cast<float>(greatest<Out>) ? low : static_cast<float>(greatest<Out>);
         return static_cast<Out>(static_cast<i32>(inside));
     }
+};
+
+// clamp(round(x * factor) + zero point).
+template <class Out>
+struct Requantize {
+    template <class In>
+    Out operator()(In x, float factor, Out zero_point) const {
+        return Quantize<Out>::clamped(static_cast<float>(x) * factor, zero_point);
+    }
+};
+
+struct AddToFloat {
+    float operator()(i32 a, i32 b) const { return static_cast<float>(static_cast<double>(a) + static_cast<double>(b)); }
 };
 
 // Integers beyond 2^24 are rounded before they are subtracted.
@@ -35,6 +50,9 @@ struct Dequantize {
 #define QUANTIZE(type)                                                                                           \
     {Opcode::QUANTIZE, DataType::float32, data_type<type>, binary<Quantize<type>, type, float>},                 \
     {Opcode::QUANTIZE_FROM, DataType::float32, data_type<type>, ternary<Quantize<type>, type, float, float, type>},
+#define REQUANTIZE(type)                                                                                         \
+    {Opcode::REQUANTIZE, DataType::float32, data_type<type>, ternary<Requantize<type>, type, float, float, type>}, \
+    {Opcode::REQUANTIZE, DataType::int32, data_type<type>, ternary<Requantize<type>, type, i32, float, type>},
 #define DEQUANTIZE(type)                                                                                         \
     {Opcode::DEQUANTIZE, data_type<type>, DataType::float32, binary<Dequantize, float, type, float>},            \
     {Opcode::DEQUANTIZE_FROM, data_type<type>, DataType::float32, ternary<Dequantize, float, type, float, type>},
@@ -42,6 +60,9 @@ struct Dequantize {
 const Entry entries[] = {
     QUANTIZE(i8)
     QUANTIZE(u8)
+    REQUANTIZE(i8)
+    REQUANTIZE(u8)
+    {Opcode::ADD_TO_FLOAT, DataType::int32, DataType::float32, binary<AddToFloat, float, i32>},
     DEQUANTIZE(i8)
     DEQUANTIZE(i16)
     DEQUANTIZE(i32)

@@ -2,6 +2,8 @@
 // kernels themselves, but do not keep a tile of sums in registers.
 #pragma once
 
+#include <cstdint>
+
 #include "cpu/compiler.h"
 
 #if defined(__AVX2__)
@@ -24,6 +26,18 @@ DMLGRAPH_INLINE Vector repeated(float x) { return _mm512_set1_ps(x); }
 DMLGRAPH_INLINE Vector sum(Vector a, Vector b) { return _mm512_add_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
 
+// Of words: pairs of 16-bit integers, and sums of 32 bits.
+using Words = __m512i;
+DMLGRAPH_INLINE Words load_words(const float* from) { return _mm512_loadu_si512(from); }
+DMLGRAPH_INLINE void store(float* to, Words x) { _mm512_storeu_si512(to, x); }
+DMLGRAPH_INLINE Words repeated_word(int x) { return _mm512_set1_epi32(x); }
+DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm512_add_epi32(a, b); }
+#if defined(__AVX512VNNI__)
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_dpwssd_epi32(c, a, b); }
+#else
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_add_epi32(_mm512_madd_epi16(a, b), c); }
+#endif
+
 #elif defined(__AVX2__)
 
 using Vector = __m256;
@@ -32,6 +46,13 @@ DMLGRAPH_INLINE void store(float* to, Vector x) { _mm256_storeu_ps(to, x); }
 DMLGRAPH_INLINE Vector repeated(float x) { return _mm256_set1_ps(x); }
 DMLGRAPH_INLINE Vector sum(Vector a, Vector b) { return _mm256_add_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+
+using Words = __m256i;
+DMLGRAPH_INLINE Words load_words(const float* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
+DMLGRAPH_INLINE void store(float* to, Words x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x); }
+DMLGRAPH_INLINE Words repeated_word(int x) { return _mm256_set1_epi32(x); }
+DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm256_add_epi32(a, b); }
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_add_epi32(_mm256_madd_epi16(a, b), c); }
 
 #elif defined(DMLGRAPH_X86)
 
@@ -42,6 +63,13 @@ DMLGRAPH_INLINE Vector repeated(float x) { return _mm_set1_ps(x); }
 DMLGRAPH_INLINE Vector sum(Vector a, Vector b) { return _mm_add_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
 
+using Words = __m128i;
+DMLGRAPH_INLINE Words load_words(const float* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
+DMLGRAPH_INLINE void store(float* to, Words x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), x); }
+DMLGRAPH_INLINE Words repeated_word(int x) { return _mm_set1_epi32(x); }
+DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm_add_epi32(a, b); }
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm_add_epi32(_mm_madd_epi16(a, b), c); }
+
 #elif defined(__aarch64__) || defined(_M_ARM64)
 
 using Vector = float32x4_t;
@@ -50,6 +78,17 @@ DMLGRAPH_INLINE void store(float* to, Vector x) { vst1q_f32(to, x); }
 DMLGRAPH_INLINE Vector repeated(float x) { return vdupq_n_f32(x); }
 DMLGRAPH_INLINE Vector sum(Vector a, Vector b) { return vaddq_f32(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return vfmaq_f32(c, a, b); }
+
+using Words = int32x4_t;
+DMLGRAPH_INLINE Words load_words(const float* from) { return vreinterpretq_s32_f32(vld1q_f32(from)); }
+DMLGRAPH_INLINE void store(float* to, Words x) { vst1q_f32(to, vreinterpretq_f32_s32(x)); }
+DMLGRAPH_INLINE Words repeated_word(int x) { return vdupq_n_s32(x); }
+DMLGRAPH_INLINE Words sum(Words a, Words b) { return vaddq_s32(a, b); }
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
+    const int16x8_t left = vreinterpretq_s16_s32(a), right = vreinterpretq_s16_s32(b);
+    const int32x4_t low = vmull_s16(vget_low_s16(left), vget_low_s16(right));
+    return vaddq_s32(c, vpaddq_s32(low, vmull_high_s16(left, right)));
+}
 
 #else
 
@@ -76,9 +115,56 @@ DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) {
     return c;
 }
 
+struct Words {
+    std::uint32_t lane[4];
+};
+DMLGRAPH_INLINE Words load_words(const float* from) {
+    Words x;
+    for (int i = 0; i < 4; ++i) {
+        x.lane[i] = __builtin_bit_cast(std::uint32_t, from[i]);
+    }
+    return x;
+}
+DMLGRAPH_INLINE void store(float* to, Words x) {
+    for (int i = 0; i < 4; ++i) {
+        to[i] = __builtin_bit_cast(float, x.lane[i]);
+    }
+}
+DMLGRAPH_INLINE Words repeated_word(int x) {
+    const auto bits = static_cast<std::uint32_t>(x);
+    return {{bits, bits, bits, bits}};
+}
+DMLGRAPH_INLINE Words sum(Words a, Words b) {
+    for (int i = 0; i < 4; ++i) {
+        a.lane[i] += b.lane[i];
+    }
+    return a;
+}
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
+    const auto part = [](std::uint32_t word, int half) { return static_cast<std::int16_t>(word >> 16 * half); };
+    for (int i = 0; i < 4; ++i) {
+        for (int half = 0; half < 2; ++half) {
+            c.lane[i] += static_cast<std::uint32_t>(part(a.lane[i], half) * part(b.lane[i], half));
+        }
+    }
+    return c;
+}
+
 #endif
 
 inline constexpr int lanes = sizeof(Vector) / sizeof(float);
+
+// What a tile consists of.
+struct Singles {
+    using V = Vector;
+    static DMLGRAPH_INLINE V load(const float* from) { return DMLGRAPH_LEVEL::load(from); }
+    static DMLGRAPH_INLINE V repeated(float x) { return DMLGRAPH_LEVEL::repeated(x); }
+};
+struct Pairs {
+    using V = Words;
+    static DMLGRAPH_INLINE V load(const float* from) { return load_words(from); }
+    static DMLGRAPH_INLINE V repeated(float x) { return repeated_word(__builtin_bit_cast(int, x)); }
+};
 
 }  // namespace
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

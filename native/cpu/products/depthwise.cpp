@@ -1,6 +1,7 @@
 #include "cpu/products/depthwise.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "cpu/runtime/cache_line.h"
@@ -74,6 +75,10 @@ void fill_row(float* out, const std::byte* row, std::int64_t x, const Band& band
     std::fill_n(out, begin, 0.0f);
     if (end > begin) {
         line(out + begin, row + (x + begin * stride) * from.strides[2], stride * from.strides[2], end - begin);
+        const float zero = is_byte(from.type()) ? *from.zeros.at(0) : 0.0f;
+        for (std::int64_t i = begin; zero != 0 && i < end; ++i) {
+            out[i] -= zero;
+        }
     }
     std::fill_n(out + end, band.pitch - end, 0.0f);
 }
@@ -82,7 +87,7 @@ void fill_row(float* out, const std::byte* row, std::int64_t x, const Band& band
 void fill_plane(float* plane, const std::byte* channel, std::int64_t top, std::int64_t rows, const Band& band,
                 const WindowPanels& from, const ProductKernels& kernels) {
     const Windows& windows = from.windows();
-    const LineKernel line = from.type() == DataType::float16 ? kernels.half_line : kernels.line;
+    const LineKernel line = kernels.line_of(from.type());
     const std::int64_t height = band.height - band.rows + rows;
     for (std::int64_t i = 0; i < height * windows.strides[1]; ++i) {
         const std::int64_t y = top * windows.strides[1] + i - windows.padding[1];
@@ -104,6 +109,12 @@ bool is_flat(const Windows& windows, const Spatial& sizes) {
 std::size_t depthwise_scratch(const Windows& windows, std::size_t operands, const Epilogue& epilogue,
                               const ProductKernels& kernels) {
     return BandMemory(nullptr, windows, Band(windows, kernels), operands, epilogue).bytes;
+}
+
+void WholeSums::correct(float* sums, const Sizes&, std::int64_t, std::int64_t, std::int64_t width) const {
+    for (std::int64_t i = 0; i < width; ++i) {
+        sums[i] = std::bit_cast<float>(static_cast<std::int32_t>(sums[i]));
+    }
 }
 
 void run_depthwise(RunContext& context, const Depthwise& convolution) {

@@ -27,6 +27,15 @@ struct Depthwise {
 // Whether the windows have two dimensions at most, which `run_depthwise` needs.
 bool is_flat(const Windows& windows, const Spatial& sizes);
 
+// The sums of so many products of 8-bit integers, less their zero points, are exact in float32.
+inline constexpr std::int64_t most_exact_taps = (1 << 24) / (255 * 255);
+
+// Makes such sums int32.
+class WholeSums final : public Correction {
+public:
+    void correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width) const override;
+};
+
 std::size_t depthwise_scratch(const Windows& windows, std::size_t operands, const Epilogue& epilogue,
                               const ProductKernels& kernels);
 

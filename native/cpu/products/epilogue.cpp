@@ -17,7 +17,7 @@ std::size_t line_bytes(std::int64_t count) { return align_to_line(static_cast<st
 
 }  // namespace
 
-Epilogue::Epilogue(std::vector<InstructionSpec> code, DataType result, std::size_t inputs)
+Epilogue::Epilogue(std::vector<InstructionSpec> code, DataType result, std::size_t inputs, DataType sums)
     : code_(std::move(code)), operands_(inputs < first_operand ? 0 : inputs - first_operand) {
     if (operands_ > most_operands) {
         throw std::invalid_argument("too many tensors are read after a product");
@@ -32,7 +32,7 @@ Epilogue::Epilogue(std::vector<InstructionSpec> code, DataType result, std::size
             throw std::invalid_argument("an instruction after a product has no kernel, or reads what does not exist");
         }
     }
-    if (result != (code_.empty() ? DataType::float32 : code_.back().result)) {
+    if (result != (code_.empty() ? sums : code_.back().result)) {
         throw std::invalid_argument("the instructions after a product do not give the output's data type");
     }
 }

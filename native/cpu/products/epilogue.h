@@ -25,8 +25,9 @@ class Epilogue {
 public:
     Epilogue() = default;
     // Operand 0 is the sums; operands from 2 on are the inputs of the step that come after the product's two. The last
-    // instruction gives the result; without instructions that is the sums. Throws std::invalid_argument for other code.
-    Epilogue(std::vector<InstructionSpec> code, DataType result, std::size_t inputs);
+    // instruction gives the result; without instructions that is the sums, of the type `sums`. Throws std::invalid_argument
+    // for other code.
+    Epilogue(std::vector<InstructionSpec> code, DataType result, std::size_t inputs, DataType sums = DataType::float32);
 
     bool empty() const { return code_.empty(); }
     // Of memory for lines of up to `count` elements.

@@ -27,17 +27,25 @@ struct MatrixTensor {
     bool is_packed() const { return rank == 1 && strides[0] == static_cast<std::int64_t>(item_size(type)); }
 };
 
+// Changes sums of a row, from the element `left` on, before anything follows them.
+class Correction {
+public:
+    virtual ~Correction() = default;
+    virtual void correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width) const = 0;
+};
+
 // The output, and what is done before results are stored there.
 struct Target {
     MatrixTensor out;
     std::vector<MatrixTensor> operands;  // of the epilogue, with the output's sizes
     const Epilogue* epilogue = nullptr;
+    const Correction* correction = nullptr;  // if sums are corrected
 
     std::size_t scratch_bytes(std::int64_t width) const { return line_scratch(operands.size(), *epilogue, width); }
     // Whether sums may be added up where the result is.
-    bool takes_sums() const { return out.type == DataType::float32 && out.is_packed(); }
-    // Stores `width` results of a row from the element `left` on. The sums may be where the results are.
-    void store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+    bool takes_sums(DataType sums) const { return out.type == sums && out.is_packed(); }
+    // Stores `width` results of a row from the element `left` on. The sums may be where the results are, and may change.
+    void store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                std::byte* scratch) const;
 
     // Scratch memory to store up to `width` results at a time.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cpu/kernels/product.h"
+#include "cpu/products/zero_points.h"
 #include "cpu/runtime/memory.h"
 #include "cpu/tensor/layout.h"
 
@@ -21,12 +22,15 @@ struct PanelPart {
     std::int64_t width;  // of the panel: lines that do not exist are zero
 };
 
-// Where the numbers of an operand come from.
+// Where the numbers of an operand come from. Of 8-bit integers a depth of the product is two of the operand's, of which the
+// last may have none.
 class PanelSource {
 public:
     virtual ~PanelSource() = default;
     virtual void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const = 0;
 };
+
+inline constexpr std::int64_t depths_of_word = 2;
 
 // Matrices in memory, with steps in bytes from matrix to matrix, from line to line and along a line.
 class MatrixPanels final : public PanelSource {
@@ -43,6 +47,12 @@ public:
     Sizes batch{};
     std::int64_t line = 0;
     std::int64_t depth = 0;
+    // Of 8-bit integers.
+    std::int64_t depths = 0;  // of a line
+    ZeroPoints zeros;
+
+private:
+    void pack_words(const PanelPart& part, const std::byte* first, std::uint32_t* out, PairsKernel pairs) const;
 };
 
 // How lines are divided into panels: all of the same width, except that the last one has the lines that are left.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "cpu/runtime/cache_line.h"
@@ -20,7 +21,10 @@ constexpr std::int64_t most_columns = 512;
 constexpr std::int64_t blocks_each = 4;         // for each of several workers
 constexpr double least_work = 1 << 20;          // multiply-adds of a block, if it is split to have more of them
 constexpr std::int64_t direct_panels = 2;       // of rows: for so few, packing columns takes longer than it saves
+static_assert(most_columns <= most_streamed_columns);
 constexpr int widest_tile = 16 * 32;            // floats
+
+constexpr std::size_t zeros_bytes = most_columns * sizeof(float);  // a multiple of cache lines
 
 std::int64_t quotient(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
 
@@ -45,9 +49,8 @@ std::int64_t panels_in(const Division& division, std::int64_t most) {
     return quotient(division.count(), quotient(division.count(), panels));
 }
 
-Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const ProductKernels& kernels,
-                 int workers) {
-    Blocks blocks{rows_of(sizes, kernels), columns_of(sizes, kernels), 0, 1, 1};
+Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const Tiles& tiles, int workers) {
+    Blocks blocks{rows_of(sizes, tiles), columns_of(sizes, tiles), 0, 1, 1};
     blocks.depth = quotient(sizes.k, quotient(sizes.k, most_depth));
     // Half of the second cache, for the panels of columns.
     const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / (most_depth * sizeof(float)));
@@ -110,10 +113,11 @@ public:
         last_column_panel_ = std::min(first_column_panel_ + blocks.column_panels, blocks.columns.count());
         left_ = blocks.columns.first(first_column_panel_);
         width_ = std::min(blocks.columns.first(last_column_panel_), blocks.columns.lines) - left_;
-        direct_ = product.target.takes_sums();
+        direct_ = product.target.takes_sums(product.sums);
         const MatrixPanels* const matrix = product.b.matrix;
         reads_columns_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float) &&
                          blocks.rows.count() <= direct_panels;
+        streams_ = reads_columns_ && product.b.panels == nullptr && product.sizes.m <= most_streamed_rows;
     }
 
     void compute() const {
@@ -121,13 +125,14 @@ public:
         for (std::int64_t from = 0; from < k; from += blocks_.depth) {
             const std::int64_t depth = std::min(blocks_.depth, k - from);
             std::array<Columns, most_columns> columns;
-            for (std::int64_t p = first_column_panel_; p < last_column_panel_; ++p) {
+            const std::int64_t first_left = streams_ ? stream(from, depth) : first_column_panel_;
+            for (std::int64_t p = first_left; p < last_column_panel_; ++p) {
                 columns[static_cast<std::size_t>(p - first_column_panel_)] = columns_of_panel(p, from, depth);
             }
             for (std::int64_t p = first_row_panel_; p < last_row_panel_; ++p) {
                 const float* const rows = rows_of_panel(p, from, depth);
                 float* const sums = sums_of(p);
-                for (std::int64_t c = first_column_panel_; c < last_column_panel_; ++c) {
+                for (std::int64_t c = first_left; c < last_column_panel_; ++c) {
                     tile(rows, p, columns[static_cast<std::size_t>(c - first_column_panel_)], c, depth, sums, from > 0);
                 }
                 if (from + depth == k) {
@@ -138,6 +143,19 @@ public:
     }
 
 private:
+    // Multiplies the panels whose columns are whole vectors, and returns the first of the others.
+    std::int64_t stream(std::int64_t from, std::int64_t depth) const {
+        const MatrixPanels& matrix = *product_.b.matrix;
+        const std::byte* const data = matrix.matrix(place_) + left_ * matrix.line + from * matrix.depth;
+        const std::int64_t columns = width_ / blocks_.columns.width * blocks_.columns.width;
+        const std::int64_t height = blocks_.rows.lines;
+        if (columns > 0) {
+            product_.kernels->stream({rows_of_panel(0, from, depth), static_cast<int>(height), reinterpret_cast<const float*>(data),
+                                      matrix.depth / std::int64_t{sizeof(float)}, depth, sums_of(0), sums_step(), columns, from > 0});
+        }
+        return first_column_panel_ + columns / blocks_.columns.width;
+    }
+
     struct Columns {
         const float* first;
         std::int64_t step;
@@ -149,7 +167,7 @@ private:
         if (product_.b.panels != nullptr) {
             return {product_.b.panels->at(place_, panel, from), width};
         }
-        if (reads_columns_ && lines % product_.kernels->lanes == 0) {
+        if (reads_columns_ && lines % product_.tiles().lanes == 0) {
             const MatrixPanels& matrix = *product_.b.matrix;
             const std::byte* const data = matrix.matrix(place_) + first * matrix.line + from * matrix.depth;
             return {reinterpret_cast<const float*>(data), matrix.depth / std::int64_t{sizeof(float)}};
@@ -183,28 +201,34 @@ private:
 
     void tile(const float* rows, std::int64_t row_panel, const Columns& columns, std::int64_t column_panel,
               std::int64_t depth, float* sums, bool adds) const {
-        const ProductKernels& kernels = *product_.kernels;
+        const Tiles& tiles = product_.tiles();
         const std::int64_t height = blocks_.rows.in(row_panel), width = blocks_.columns.in(column_panel);
-        const std::int64_t vectors = quotient(width, kernels.lanes);
-        const TileKernel kernel = kernels.tile(static_cast<int>(height), static_cast<int>(vectors));
+        const std::int64_t vectors = quotient(width, tiles.lanes);
+        const TileKernel kernel = tiles.tile(static_cast<int>(height), static_cast<int>(vectors));
         float* const c = sums + blocks_.columns.first(column_panel) - left_;
-        if (!direct_ || width == vectors * kernels.lanes) {
+        if (!direct_ || width == vectors * tiles.lanes) {
             return kernel({rows, columns.first, columns.step, depth, c, sums_step(), adds});
         }
         // The vectors reach beyond the columns.
         alignas(cache_line) float whole[widest_tile];
-        const std::int64_t step = vectors * kernels.lanes;
+        const std::int64_t step = vectors * tiles.lanes;
         kernel({rows, columns.first, columns.step, depth, whole, step, false});
         for (std::int64_t r = 0; r < height; ++r) {
             float* const to = c + r * sums_step();
             const float* const line = whole + r * step;
             for (std::int64_t i = 0; i < width; ++i) {
-                to[i] = adds ? to[i] + line[i] : line[i];
+                to[i] = adds ? sum(to[i], line[i]) : line[i];
             }
         }
     }
 
-    void finish(std::int64_t row_panel, const float* sums) const {
+    float sum(float a, float b) const {
+        return product_.sums == DataType::int32
+                   ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(a) + std::bit_cast<std::uint32_t>(b))
+                   : a + b;
+    }
+
+    void finish(std::int64_t row_panel, float* sums) const {
         for (std::int64_t r = 0; r < blocks_.rows.in(row_panel); ++r, sums += sums_step()) {
             product_.target.store(sums, place_, blocks_.rows.first(row_panel) + r, left_, width_, scratch_.line);
         }
@@ -222,7 +246,27 @@ private:
     std::int64_t width_;  // columns
     bool direct_;         // whether sums are added up where the result is
     bool reads_columns_;  // whether columns are read where they are
+    bool streams_;        // … row by row
 };
+
+// Stores the results of sums without terms.
+void run_empty(RunContext& context, const Product& product) {
+    const ProductSizes& sizes = product.sizes;
+    const std::int64_t width = std::min(sizes.n, most_columns), across = quotient(sizes.n, width);
+    const double cost = product_cost(sizes);
+    context.parallel(sizes.count() * sizes.m * across, cost, [&](int worker, Chunks& chunks) {
+        std::byte* const scratch = context.scratch(worker);
+        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+            for (std::int64_t i = first; i < last; ++i) {
+                auto* const sums = reinterpret_cast<float*>(scratch);
+                std::fill_n(sums, width, 0.0f);
+                const std::int64_t row = i / across, left = i % across * width;
+                product.target.store(sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, left,
+                                     std::min(width, sizes.n - left), scratch + zeros_bytes);
+            }
+        }
+    });
+}
 
 }  // namespace
 
@@ -234,21 +278,24 @@ std::int64_t ProductSizes::count() const {
     return result;
 }
 
-Division rows_of(const ProductSizes& sizes, const ProductKernels& kernels) {
-    return Division::even(sizes.m, kernels.rows);
+Division rows_of(const ProductSizes& sizes, const Tiles& tiles) {
+    return Division::even(sizes.m, tiles.rows);
 }
 
-Division columns_of(const ProductSizes& sizes, const ProductKernels& kernels) {
-    const std::int64_t vectors = std::min<std::int64_t>(quotient(sizes.n, kernels.lanes), kernels.vectors);
-    return {sizes.n, vectors * kernels.lanes};
+Division columns_of(const ProductSizes& sizes, const Tiles& tiles) {
+    const std::int64_t vectors = std::min<std::int64_t>(quotient(sizes.n, tiles.lanes), tiles.vectors);
+    return {sizes.n, vectors * tiles.lanes};
 }
 
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
-                            const ProductKernels& kernels) {
+                            const Tiles& tiles) {
+    if (sizes.k == 0) {
+        return zeros_bytes + Target::line_scratch(operands, epilogue, std::min(sizes.n, most_columns));
+    }
     std::size_t most = 0;
     for (const bool packed_rows : {false, true}) {
         for (const bool packed_columns : {false, true}) {
-            const Blocks blocks = blocks_of(sizes, packed_rows, packed_columns, kernels, 1);
+            const Blocks blocks = blocks_of(sizes, packed_rows, packed_columns, tiles, 1);
             most = std::max(most, BlockMemory(nullptr, blocks, operands, epilogue).bytes);
         }
     }
@@ -261,8 +308,11 @@ double product_cost(const ProductSizes& sizes) {
 }
 
 void run_product(RunContext& context, const Product& product) {
+    if (product.sizes.k == 0) {
+        return run_empty(context, product);
+    }
     const Blocks blocks = blocks_of(product.sizes, product.a.panels != nullptr, product.b.panels != nullptr,
-                                    *product.kernels, context.workers);
+                                    product.tiles(), context.workers);
     const std::int64_t count = product.sizes.count() * blocks.down() * blocks.across();
     context.parallel(count, product_cost(product.sizes), [&](int worker, Chunks& chunks) {
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {

@@ -33,21 +33,29 @@ struct Side {
     const MatrixPanels* matrix = nullptr;  // the source, if it is matrices
 };
 
+// The tiles whose sums have this type.
+inline const Tiles& tiles_for(DataType sums, const ProductKernels& kernels) {
+    return sums == DataType::int32 ? kernels.integers.tiles : kernels;
+}
+
 struct Product {
     ProductSizes sizes;
     Side a;  // rows
     Side b;  // columns
     Target target;
     const ProductKernels* kernels = nullptr;
+    DataType sums = DataType::float32;  // int32: the depths are words
+
+    const Tiles& tiles() const { return tiles_for(sums, *kernels); }
 };
 
 // How the operands are divided into panels. Those of columns are padded.
-Division rows_of(const ProductSizes& sizes, const ProductKernels& kernels);
-Division columns_of(const ProductSizes& sizes, const ProductKernels& kernels);
+Division rows_of(const ProductSizes& sizes, const Tiles& tiles);
+Division columns_of(const ProductSizes& sizes, const Tiles& tiles);
 
 // Scratch memory that each worker needs for a product of at most these sizes.
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
-                            const ProductKernels& kernels);
+                            const Tiles& tiles);
 // The work in the units of `RunContext::parallel`.
 double product_cost(const ProductSizes& sizes);
 

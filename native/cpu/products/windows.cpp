@@ -5,8 +5,6 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::int64_t widest_panel = 64;
-
 // Neighbouring windows along the last dimension.
 struct Run {
     std::int64_t to;  // the place of the first in the panel
@@ -88,14 +86,32 @@ Spatial Windows::tap(std::int64_t index) const {
     return {read / taps[2] / taps[1], read / taps[2] % taps[1], read % taps[2]};
 }
 
+bool WindowPanels::is_inside(std::int64_t window) const {
+    return is_inside(window, 0) && is_inside(window, windows_.tap_count() - 1);
+}
+
+bool WindowPanels::is_inside(std::int64_t window, std::int64_t tap) const {
+    const Spatial taps = windows_.tap(tap), &counts = windows_.counts;
+    const Spatial at{window / counts[2] / counts[1], window / counts[2] % counts[1], window % counts[2]};
+    for (std::size_t d = 0; d < most_spatial; ++d) {
+        const std::int64_t place = at[d] * windows_.strides[d] + taps[d] * windows_.dilations[d] - windows_.padding[d];
+        if (place < 0 || place >= sizes_[d]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
-    const LineKernel line = type_ == DataType::float16 ? kernels.half_line : kernels.line;
+    const bool words = is_byte(type_);
+    const LineKernel line = kernels.line_of(type_);
+    const PairsKernel pairs = pairs_of(type_, kernels);
     const std::byte* const first = data + part.batch[0] * batch[0] + part.batch[1] * batch[1];
     const Runs runs(windows_, part.first, part.lines);
     const std::int64_t taps = windows_.tap_count(), last = part.first_depth + part.depth;
     const std::int64_t step = strides[2] * windows_.strides[2];
     for (std::int64_t t = 0; t < taps; ++t) {
-        std::int64_t index = (part.first_depth - t + taps - 1) / taps;  // of the first channel with this tap
+        std::int64_t index = (part.first_depth - t + taps - 1) / taps;  // of the first channel, or word, with this tap
         if (index * taps + t >= last) {
             continue;
         }
@@ -109,6 +125,10 @@ void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels&
             for (const Copy& copy : copies) {
                 if (copy.zero) {
                     std::fill_n(to + copy.to, copy.count, 0.0f);
+                } else if (words) {
+                    const std::byte* const low = first + index * depths_of_word * channel + copy.from;
+                    const std::byte* const high = index * depths_of_word + 1 < channels ? low + channel : nullptr;
+                    pairs({reinterpret_cast<std::uint32_t*>(to + copy.to), low, high, step, copy.count, zeros.at(0)});
                 } else {
                     line(to + copy.to, first + index * channel + copy.from, step, copy.count);
                 }

@@ -1,5 +1,5 @@
 // The windows of a convolution as the columns of a product: column o consists of the elements of window o, channel by
-// channel, and tap by tap within each.
+// channel, and tap by tap within each. Of 8-bit integers a word has the same tap of two channels.
 #pragma once
 
 #include <array>
@@ -36,14 +36,20 @@ public:
 
     void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
 
+    // Whether all elements of a window, or one at a tap, are the tensor's.
+    bool is_inside(std::int64_t window) const;
+    bool is_inside(std::int64_t window, std::int64_t tap) const;
+
     const Windows& windows() const { return windows_; }
     const Spatial& sizes() const { return sizes_; }
     DataType type() const { return type_; }
 
     const std::byte* data = nullptr;
     std::array<std::int64_t, 2> batch{};
-    std::int64_t channel = 0;
+    std::int64_t channels = 1;  // of a group
+    std::int64_t channel = 0;   // from channel to channel
     Spatial strides{};
+    ZeroPoints zeros;  // of 8-bit integers: one for all
 
 private:
     Windows windows_;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
+#include "cpu/products/borders.h"
 #include "cpu/products/depthwise.h"
+#include "cpu/products/filters.h"
 #include "cpu/products/product.h"
-#include "cpu/tensor/strided.h"
+#include "cpu/steps/product_inputs.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -32,80 +35,41 @@ Spatial spatial(const std::vector<std::int64_t>& of, int rank, std::int64_t miss
     return spatial(sizes, rank, missing);
 }
 
-// The filters as rows of a product, group by group.
-class FilterPanels final : public PanelSource {
-public:
-    FilterPanels(const Tensor& filters, const ProductSizes& sizes) {
-        const std::int64_t outputs = filters.strides[0];
-        rows_.data = filters.data;
-        rows_.type = filters.type;
-        rows_.batch = {0, outputs * sizes.m};
-        rows_.row = outputs;
-        rows_.rank = filters.rank - 1;
-        std::copy_n(filters.sizes.begin() + 1, rows_.rank, rows_.sizes.begin());
-        std::copy_n(filters.strides.begin() + 1, rows_.rank, rows_.strides.begin());
-        rows_.join_dimensions();
-    }
-
-    void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override {
-        if (rows_.rank == 1) {
-            return MatrixPanels(rows_.data, rows_.type, rows_.batch, rows_.row, rows_.strides[0]).pack(part, out, kernels);
-        }
-        const auto item = static_cast<std::int64_t>(item_size(rows_.type));
-        const std::int64_t filter = rows_.row;
-        for (std::int64_t i = 0; i < part.lines; ++i) {
-            const std::byte* const row = rows_.data + part.batch[1] * rows_.batch[1] + (part.first + i) * filter;
-            for (std::int64_t k = 0; k < part.depth; ++k) {
-                std::byte number[sizeof(float)];
-                gather(number, row, rows_.rank, rows_.sizes, rows_.strides, part.first_depth + k, 1, static_cast<int>(item));
-                (rows_.type == DataType::float16 ? kernels.half_line : kernels.line)(out + k * part.width + i, number, item, 1);
-            }
-        }
-    }
-
-private:
-    MatrixTensor rows_;
+// A product of the convolution, and the filters that it reads.
+struct Part {
+    Phase phase;
+    ProductSizes sizes;
+    bool by_channel = false;  // whether an output channel has one input channel
+    Panels panels;            // of filters that stay the same
 };
 
 class ConvolutionStep final : public Step {
 public:
     ConvolutionStep(const StepTensors& tensors, const ConvolutionParameters& parameters)
-        : inputs_(tensors.inputs),
+        : inputs_(tensors),
           output_(tensors.outputs.at(0)),
           groups_(parameters.groups),
-          epilogue_(parameters.epilogue, output_.type, inputs_.size()),
+          backward_(parameters.backward),
+          epilogue_(parameters.epilogue, output_.type, inputs_.size(), inputs_.sums()),
           kernels_(product_kernels()) {
-        const View &x = inputs_.at(0), &filters = inputs_.at(filters_port);
+        const View &x = inputs_[0], &filters = inputs_[filters_port];
         if (x.rank <= outer_rank || x.rank > outer_rank + most_spatial || filters.rank != x.rank) {
             throw std::invalid_argument("a convolution has one to three spatial dimensions");
         }
-        for (const View* const each : {&x, &filters}) {
-            if (each->type != DataType::float32 && each->type != DataType::float16) {
-                throw std::invalid_argument("the tensors of a convolution are float32 or float16");
-            }
-        }
-        windows_.taps = spatial(filters.sizes, x.rank, 1);
-        windows_.strides = spatial(parameters.strides, x.rank, 1);
-        windows_.dilations = spatial(parameters.dilations, x.rank, 1);
-        windows_.padding = spatial(parameters.padding, x.rank, 0);
-        windows_.counts = spatial(output_.sizes, x.rank, 1);
-        windows_.mirrored = parameters.mirrored;
         x_sizes_ = spatial(x.sizes, x.rank, 1);
-        sizes_.rank = 2;
-        sizes_.batch = {x.sizes[0], groups_};
-        sizes_.m = filters.sizes[0] / groups_;
-        sizes_.n = windows_.count();
-        sizes_.k = filters.sizes[1] * windows_.tap_count();
-        by_channel_ = filters.sizes[1] == 1 && sizes_.m <= few_outputs && is_flat(windows_, x_sizes_);
-        while (inputs_.size() > first_operand && inputs_.back().buffer == no_buffer) {
-            inputs_.pop_back();
+        outputs_ = backward_ ? filters.sizes[1] : filters.sizes[0] / groups_;
+        const Windows windows = windows_of(parameters, filters);
+        for (Phase& phase : backward_ ? backward_phases(windows, x_sizes_) : std::vector<Phase>{{.windows = windows}}) {
+            add_part(std::move(phase), x.sizes[1] / groups_);
         }
     }
 
     void prepare(const RunContext& fixed) override {
-        if (fixed.has(inputs_[filters_port]) && !by_channel_) {
-            const FilterPanels filters(fixed.tensor(inputs_[filters_port]), sizes_);
-            panels_ = Panels(filters, sizes_.rank, {1, groups_}, sizes_.k, rows_of(sizes_, kernels_), false, kernels_);
+        for (Part& part : parts_) {
+            if (inputs_.known(fixed, filters_port) && !part.by_channel && part.sizes.k > 0) {
+                const FilterPanels filters = filters_in(fixed, part);
+                part.panels = Panels(filters, part.sizes.rank, {1, groups_}, part.sizes.k, rows_of(part.sizes, tiles()), false, kernels_);
+            }
         }
     }
 
@@ -113,43 +77,100 @@ public:
         if (output_.buffer == no_buffer) {
             return;
         }
-        const FilterPanels filters(context.tensor(inputs_[filters_port]), sizes_);
-        const WindowPanels windows = windows_in(context.tensor(inputs_[0]));
-        if (by_channel_) {
-            return run_depthwise(context, {inputs_[0].sizes[0], groups_, sizes_.m, &windows, &filters, target(context), &kernels_});
+        for (const Part& part : parts_) {
+            run_part(context, part);
         }
-        const MatrixPanels elements = elements_of(windows);
-        Product product;
-        product.sizes = sizes_;
-        product.a = {panels_.present() ? &panels_ : nullptr, &filters, nullptr};
-        product.b.source = &windows;
-        if (elements.data != nullptr) {
-            product.b.source = product.b.matrix = &elements;
-        }
-        product.target = target(context);
-        product.kernels = &kernels_;
-        run_product(context, product);
     }
 
     Kind kind() const override { return Kind::native; }
-    double cost() const override { return product_cost(sizes_); }
+    double cost() const override {
+        double cost = 0;
+        for (const Part& part : parts_) {
+            cost += product_cost(part.sizes);
+        }
+        return cost;
+    }
     std::size_t scratch_bytes() const override {
         const std::size_t operands = inputs_.size() - first_operand;
-        return by_channel_ ? depthwise_scratch(windows_, operands, epilogue_, kernels_)
-                           : product_scratch(sizes_, operands, epilogue_, kernels_);
+        std::size_t most = 0;
+        for (const Part& part : parts_) {
+            most = std::max(most, part.by_channel ? depthwise_scratch(part.phase.windows, operands, epilogue_, kernels_)
+                                                  : product_scratch(part.sizes, operands, epilogue_, tiles()));
+        }
+        return most;
     }
     void visit(const Visitor& visitor) override {
-        for (View& view : inputs_) {
-            visitor(view, false);
-        }
+        inputs_.visit(visitor);
         visitor(output_, true);
     }
 
 private:
-    WindowPanels windows_in(const Tensor& x) const {
-        WindowPanels result(windows_, x_sizes_, x.type);
+    const Tiles& tiles() const { return tiles_for(inputs_.sums(), kernels_); }
+
+    Windows windows_of(const ConvolutionParameters& parameters, const View& filters) const {
+        const int rank = filters.rank;
+        return {.taps = spatial(filters.sizes, rank, 1),
+                .strides = spatial(parameters.strides, rank, 1),
+                .dilations = spatial(parameters.dilations, rank, 1),
+                .padding = spatial(parameters.padding, rank, 0),
+                .counts = spatial(output_.sizes, rank, 1),
+                .mirrored = parameters.mirrored};
+    }
+
+    void add_part(Phase phase, std::int64_t channels) {
+        Part part;
+        part.sizes.rank = 2;
+        part.sizes.batch = {inputs_[0].sizes[0], groups_};
+        part.sizes.m = outputs_;
+        part.sizes.n = phase.windows.count();
+        const std::int64_t depths = inputs_.integers() ? (channels + depths_of_word - 1) / depths_of_word : channels;
+        part.sizes.k = depths * phase.windows.tap_count();
+        const bool exact = !inputs_.integers() || phase.windows.tap_count() <= most_exact_taps;
+        part.by_channel = channels == 1 && outputs_ <= few_outputs && part.sizes.k > 0 && exact && is_flat(phase.windows, x_sizes_);
+        part.phase = std::move(phase);
+        parts_.push_back(std::move(part));
+    }
+
+    void run_part(RunContext& context, const Part& part) const {
+        const FilterPanels filters = filters_in(context, part);
+        WindowPanels windows = windows_in(context.tensor(inputs_[0]), part);
+        windows.zeros = inputs_.zero_points(context, 0);
+        const Borders borders(filters, windows, kernels_);
+        const WholeSums whole;
+        Target to = target(context, part);
+        to.correction = backward_ && part.sizes.k > 0 ? &borders : nullptr;
+        if (part.by_channel) {
+            if (inputs_.integers()) {
+                to.correction = &whole;
+            }
+            return run_depthwise(context, {inputs_[0].sizes[0], groups_, outputs_, &windows, &filters, std::move(to), &kernels_});
+        }
+        const MatrixPanels elements = elements_of(windows);
+        Product product;
+        product.sizes = part.sizes;
+        product.a = {part.panels.present() ? &part.panels : nullptr, &filters, nullptr};
+        product.b.source = &windows;
+        if (elements.data != nullptr) {
+            product.b.source = product.b.matrix = &elements;
+        }
+        product.target = std::move(to);
+        product.kernels = &kernels_;
+        product.sums = inputs_.sums();
+        run_product(context, product);
+    }
+
+    FilterPanels filters_in(const RunContext& context, const Part& part) const {
+        FilterPanels result(context.tensor(inputs_[filters_port]), groups_, backward_, part.phase);
+        result.zeros = inputs_.zero_points(context, filters_port);
+        result.as_words = inputs_.integers() && !part.by_channel;
+        return result;
+    }
+
+    WindowPanels windows_in(const Tensor& x, const Part& part) const {
+        WindowPanels result(part.phase.windows, x_sizes_, x.type);
         result.data = x.data;
         result.batch = {x.strides[0], x.strides[1] * (x.sizes[1] / groups_)};
+        result.channels = x.sizes[1] / groups_;
         result.channel = x.strides[1];
         result.strides = spatial(x.strides, x.rank, 0);
         return result;
@@ -164,45 +185,51 @@ private:
         std::ranges::copy(x_sizes_, channel.sizes.begin());
         std::ranges::copy(windows.strides, channel.strides.begin());
         channel.join_dimensions();
-        if (!windows_.is_element(x_sizes_) || channel.rank > 1) {
+        if (!windows.windows().is_element(x_sizes_) || channel.rank > 1) {
             return {};
         }
-        return {windows.data, channel.type, {windows.batch[0], windows.batch[1]}, channel.strides[0], windows.channel};
+        MatrixPanels result(windows.data, channel.type, {windows.batch[0], windows.batch[1]}, channel.strides[0], windows.channel);
+        result.depths = windows.channels;
+        result.zeros = windows.zeros;
+        return result;
     }
 
-    Target target(const RunContext& context) const {
-        Target result{tensor(context, output_), {}, &epilogue_};
+    Target target(const RunContext& context, const Part& part) const {
+        Target result{tensor(context, output_, part), {}, &epilogue_, nullptr};
         for (std::size_t i = first_operand; i < inputs_.size(); ++i) {
-            result.operands.push_back(tensor(context, inputs_[i]));
+            result.operands.push_back(tensor(context, inputs_[i], part));
         }
         return result;
     }
 
-    // A tensor of the output's sizes.
-    MatrixTensor tensor(const RunContext& context, const View& view) const {
+    // The elements of a part of a tensor of the output's sizes.
+    MatrixTensor tensor(const RunContext& context, const View& view, const Part& part) const {
         const Tensor found = context.tensor(view);
+        const Spatial strides = spatial(found.strides, found.rank, 0);
         MatrixTensor result;
         result.data = found.data;
         result.type = found.type;
         result.row = found.strides[1];
-        result.batch = {found.strides[0], found.strides[1] * sizes_.m};
-        result.rank = found.rank - outer_rank;
-        std::copy_n(found.sizes.begin() + outer_rank, result.rank, result.sizes.begin());
-        std::copy_n(found.strides.begin() + outer_rank, result.rank, result.strides.begin());
+        result.batch = {found.strides[0], found.strides[1] * outputs_};
+        result.rank = most_spatial;
+        for (std::size_t d = 0; d < most_spatial; ++d) {
+            result.data += part.phase.first[d] * strides[d];
+            result.sizes[d] = part.phase.windows.counts[d];
+            result.strides[d] = part.phase.step[d] * strides[d];
+        }
         result.join_dimensions();
         return result;
     }
 
-    std::vector<View> inputs_;
+    ProductInputs inputs_;
     View output_;
     std::int64_t groups_;
+    bool backward_;
     Epilogue epilogue_;
     const ProductKernels& kernels_;
-    Windows windows_;
     Spatial x_sizes_{};
-    ProductSizes sizes_;
-    bool by_channel_ = false;  // whether an output channel has one input channel
-    Panels panels_;            // of filters that stay the same
+    std::int64_t outputs_ = 0;  // of a group
+    std::vector<Part> parts_;
 };
 
 }  // namespace

@@ -11,14 +11,15 @@
 
 namespace dmlgraph::cpu {
 
-// Inputs: the tensor {N, C, …} and the filters {outputs, C / groups, taps…}, float32 or float16, and the tensors that the
-// epilogue reads, of the output's sizes {N, outputs, counts…}.
+// Inputs: the tensor {N, C, …} and the filters {outputs, C / groups, taps…}, backward {C, outputs / groups, taps…}, and
+// others, see steps/product_inputs.h. The tensor's zero point is one for all, the filters' too, or one for each output.
 struct ConvolutionParameters {
     std::int64_t groups;
     std::vector<std::int64_t> strides;    // one for each spatial dimension
     std::vector<std::int64_t> dilations;  // …
     std::vector<std::int64_t> padding;    // … before the first element
     bool mirrored;                        // whether the filters are read backwards
+    bool backward;                        // whether it is the transposed convolution
     std::vector<InstructionSpec> epilogue;
 };
 

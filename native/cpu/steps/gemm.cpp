@@ -5,32 +5,25 @@
 #include <utility>
 
 #include "cpu/products/product.h"
+#include "cpu/steps/product_inputs.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
 constexpr int matrix_rank = 2;
 
-void require_float(const View& view) {
-    if (view.type != DataType::float32 && view.type != DataType::float16) {
-        throw std::invalid_argument("the matrices of a product are float32 or float16");
-    }
-    if (view.rank < matrix_rank) {
-        throw std::invalid_argument("a matrix has at least 2 dimensions");
-    }
-}
-
 class GemmStep final : public Step {
 public:
     GemmStep(const StepTensors& tensors, const GemmParameters& parameters)
-        : inputs_(tensors.inputs),
+        : inputs_(tensors),
           output_(tensors.outputs.at(0)),
-          epilogue_(parameters.epilogue, output_.type, inputs_.size()),
+          epilogue_(parameters.epilogue, output_.type, inputs_.size(), inputs_.sums()),
           kernels_(product_kernels()) {
-        require_float(inputs_.at(0));
-        require_float(inputs_.at(1));
         const View &a = inputs_[0], &b = inputs_[1];
         const int rank = a.rank;
+        if (rank < matrix_rank || b.rank != rank) {
+            throw std::invalid_argument("matrices have at least 2 dimensions, and both as many");
+        }
         rows_ = {rank - 2, rank - 1};
         columns_ = {rank - 1, rank - 2};
         if (parameters.transposes_a) {
@@ -43,21 +36,18 @@ public:
         std::copy_n(a.sizes.begin(), sizes_.rank, sizes_.batch.begin());
         sizes_.m = a.sizes[rows_.line];
         sizes_.n = b.sizes[columns_.line];
-        sizes_.k = a.sizes[rows_.depth];
+        depths_ = a.sizes[rows_.depth];
+        sizes_.k = inputs_.integers() ? (depths_ + depths_of_word - 1) / depths_of_word : depths_;
         // Vectors lie along the columns: if these are few, the product is computed transposed.
         transposed_ = sizes_.n < kernels_.lanes && sizes_.m > sizes_.n;
         if (transposed_) {
             std::swap(sizes_.m, sizes_.n);
         }
-        while (inputs_.size() > first_operand && inputs_.back().buffer == no_buffer) {
-            inputs_.pop_back();
-        }
     }
 
     void prepare(const RunContext& fixed) override {
         const auto pack = [&](std::size_t side, Division division, bool padded) {
-            const View& view = inputs_[transposed_ ? 1 - side : side];
-            if (fixed.has(view)) {
+            if (inputs_.known(fixed, transposed_ ? 1 - side : side)) {
                 const MatrixPanels from = matrices(fixed, side);
                 Sizes batch = sizes_.batch;
                 for (int d = 0; d < sizes_.rank; ++d) {
@@ -66,8 +56,8 @@ public:
                 panels_[side] = Panels(from, sizes_.rank, batch, sizes_.k, division, padded, kernels_);
             }
         };
-        pack(0, rows_of(sizes_, kernels_), false);
-        pack(1, columns_of(sizes_, kernels_), true);
+        pack(0, rows_of(sizes_, tiles()), false);
+        pack(1, columns_of(sizes_, tiles()), true);
     }
 
     void run(RunContext& context) const override {
@@ -85,6 +75,7 @@ public:
         }
         product.target.epilogue = &epilogue_;
         product.kernels = &kernels_;
+        product.sums = inputs_.sums();
         join_batch(product, a, b);
         run_product(context, product);
     }
@@ -95,13 +86,11 @@ public:
         ProductSizes joined = sizes_;
         joined.m *= sizes_.count();
         const std::size_t operands = inputs_.size() - first_operand;
-        return std::max(product_scratch(sizes_, operands, epilogue_, kernels_),
-                        product_scratch(joined, operands, epilogue_, kernels_));
+        return std::max(product_scratch(sizes_, operands, epilogue_, tiles()),
+                        product_scratch(joined, operands, epilogue_, tiles()));
     }
     void visit(const Visitor& visitor) override {
-        for (View& view : inputs_) {
-            visitor(view, false);
-        }
+        inputs_.visit(visitor);
         visitor(output_, true);
     }
 
@@ -112,6 +101,8 @@ private:
         int depth;
     };
 
+    const Tiles& tiles() const { return tiles_for(inputs_.sums(), kernels_); }
+
     // The operand whose lines are the rows (side 0) or the columns (side 1) of what is computed.
     MatrixPanels matrices(const RunContext& context, std::size_t side) const {
         const bool is_a = (side == 0) != transposed_;
@@ -119,6 +110,8 @@ private:
         const Dimensions& dimensions = is_a ? rows_ : columns_;
         MatrixPanels result(tensor.data, tensor.type, {}, tensor.strides[dimensions.line], tensor.strides[dimensions.depth]);
         std::copy_n(tensor.strides.begin(), sizes_.rank, result.batch.begin());
+        result.depths = depths_;
+        result.zeros = inputs_.zero_points(context, is_a ? 0 : 1);
         return result;
     }
 
@@ -143,7 +136,7 @@ private:
         ProductSizes& sizes = product.sizes;
         for (int d = sizes.rank - 1; d >= 0; --d) {
             const auto follows = [&](std::int64_t batch, std::int64_t row) { return batch == row * sizes.m; };
-            const bool joins = b.batch[d] == 0 && follows(a.batch[d], a.line) && follows(product.target.out.batch[d], product.target.out.row) &&
+            const bool joins = b.batch[d] == 0 && !a.zeros.varies() && follows(a.batch[d], a.line) && follows(product.target.out.batch[d], product.target.out.row) &&
                                std::ranges::all_of(product.target.operands, [&](const MatrixTensor& each) {
                                    return follows(each.batch[d], each.row);
                                });
@@ -155,11 +148,12 @@ private:
         }
     }
 
-    std::vector<View> inputs_;
+    ProductInputs inputs_;
     View output_;
     Epilogue epilogue_;
     const ProductKernels& kernels_;
     ProductSizes sizes_;      // of what is computed
+    std::int64_t depths_ = 0;  // of a row of A
     Dimensions rows_{};       // of A
     Dimensions columns_{};    // of B
     bool transposed_ = false;

@@ -9,7 +9,8 @@
 
 namespace dmlgraph::cpu {
 
-// Inputs: A and B, float32 or float16, and the tensors that the epilogue reads, of the output's sizes.
+// Inputs: A and B, and others, see steps/product_inputs.h. A zero point is one for all, or one for each row of A or column
+// of B.
 struct GemmParameters {
     bool transposes_a;
     bool transposes_b;

@@ -72,6 +72,8 @@ struct Signature {
                 return {result, operand};
             case Opcode::QUANTIZE_FROM:
                 return {operand, operand, result};
+            case Opcode::REQUANTIZE:
+                return {operand, DataType::float32, result};
             case Opcode::DEQUANTIZE:
                 return {operand, result};
             case Opcode::DEQUANTIZE_FROM:

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "cpu/products/depthwise.h"
+#include "cpu/products/phases.h"
 #include "cpu/products/product.h"
 #include "cpu/products/windows.h"
 #include "cpu/tests/random.h"
@@ -98,6 +99,70 @@ void check_product(std::int64_t m, std::int64_t k, std::int64_t n, Random& rando
         }
         CHECK_MESSAGE(right, "what lies between is untouched");
     }
+}
+
+// 8-bit integers with steps in elements, in a block of exactly their span.
+struct Bytes {
+    DataType type;
+    std::int64_t line, depth;
+    std::unique_ptr<std::uint8_t[]> numbers;
+    std::vector<std::uint8_t> zeros;
+
+    Bytes(std::int64_t lines, std::int64_t depths, Random& random)
+        : type(random.chance(50) ? DataType::int8 : DataType::uint8), zeros(random.chance(50) ? 1 : static_cast<std::size_t>(lines)) {
+        const std::int64_t step = random.between(1, 3);
+        const bool along = random.chance(50);
+        line = along ? depths * step : step;
+        depth = along ? step : lines * step;
+        const auto size = static_cast<std::size_t>((lines - 1) * line + (depths - 1) * depth + 1);
+        numbers.reset(new std::uint8_t[size]);
+        std::generate_n(numbers.get(), size, [&] { return static_cast<std::uint8_t>(random.between(0, 255)); });
+        std::ranges::generate(zeros, [&] { return static_cast<std::uint8_t>(random.between(0, 255)); });
+    }
+    std::int64_t number(std::uint8_t bits) const { return type == DataType::int8 ? static_cast<std::int8_t>(bits) : bits; }
+    std::int64_t centred(std::int64_t i, std::int64_t k) const {
+        const std::uint8_t zero = zeros[zeros.size() == 1 ? 0 : static_cast<std::size_t>(i)];
+        return number(numbers[static_cast<std::size_t>(i * line + k * depth)]) - number(zero);
+    }
+    MatrixPanels panels(std::int64_t depths) const {
+        MatrixPanels result(reinterpret_cast<const std::byte*>(numbers.get()), type, {}, line, depth);
+        result.depths = depths;
+        result.zeros = ZeroPoints(reinterpret_cast<const std::byte*>(zeros.data()), type, 1, static_cast<std::int64_t>(zeros.size()));
+        return result;
+    }
+};
+
+void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& random, const ProductKernels& kernels) {
+    const Bytes a(m, k, random), b(n, k, random);
+    const MatrixPanels rows = a.panels(k), columns = b.panels(k);
+    const Epilogue epilogue({}, DataType::int32, 2, DataType::int32);
+    Product product;
+    product.sums = DataType::int32;
+    product.sizes.m = m, product.sizes.n = n, product.sizes.k = (k + 1) / 2;
+    product.target.epilogue = &epilogue;
+    product.kernels = &kernels;
+    const Panels packed_rows(rows, 0, {}, product.sizes.k, rows_of(product.sizes, product.tiles()), false, kernels);
+    const Panels packed_columns(columns, 0, {}, product.sizes.k, columns_of(product.sizes, product.tiles()), true, kernels);
+    product.a = {random.chance(50) ? &packed_rows : nullptr, &rows, &rows};
+    product.b = {random.chance(50) ? &packed_columns : nullptr, &columns, &columns};
+    const std::unique_ptr<std::int32_t[]> out(new std::int32_t[static_cast<std::size_t>(m * n)]);
+    product.target.out.data = reinterpret_cast<std::byte*>(out.get());
+    product.target.out.type = DataType::int32;
+    product.target.out.row = n * item;
+    product.target.out.sizes[0] = n;
+    product.target.out.strides[0] = item;
+    const int workers = static_cast<int>(random.between(1, 3));
+    Context context(product_scratch(product.sizes, 0, epilogue, product.tiles()), workers);
+    run_product(context.get(), product);
+    bool right = true;
+    for (std::int64_t i = 0; i < m * n; ++i) {
+        std::int64_t sum = 0;
+        for (std::int64_t l = 0; l < k; ++l) {
+            sum += a.centred(i / n, l) * b.centred(i % n, l);
+        }
+        right = right && out[static_cast<std::size_t>(i)] == static_cast<std::int32_t>(sum);
+    }
+    CHECK_MESSAGE(right, "every number is the sum of centred integers");
 }
 
 // The element of a window at a tap, or zero.
@@ -205,7 +270,7 @@ void check_depthwise(Random& random, const ProductKernels& kernels) {
     const Epilogue epilogue;
     const std::int64_t count = windows.count();
     const std::unique_ptr<float[]> out(new float[static_cast<std::size_t>(groups * outputs * count)]);
-    Depthwise convolution{1, groups, outputs, &panels, &filters, {{}, {}, &epilogue}, &kernels};
+    Depthwise convolution{1, groups, outputs, &panels, &filters, {{}, {}, &epilogue, nullptr}, &kernels};
     MatrixTensor& result = convolution.target.out;
     result.data = reinterpret_cast<std::byte*>(out.get());
     result.type = DataType::float32;
@@ -229,7 +294,94 @@ void check_depthwise(Random& random, const ProductKernels& kernels) {
     CHECK_MESSAGE(right, "every number is the sum over the taps");
 }
 
+// Every output of a backward convolution is in one phase, whose windows meet just the elements and taps that add to it.
+void check_phases(Random& random) {
+    Windows windows;
+    Spatial input{};
+    for (std::size_t d = 0; d < most_spatial; ++d) {
+        windows.taps[d] = random.between(1, 5);
+        windows.strides[d] = random.between(1, 6);
+        windows.dilations[d] = random.between(1, 4);
+        windows.padding[d] = random.between(0, 4);
+        windows.counts[d] = random.between(1, 12);
+        input[d] = random.between(1, 6);
+    }
+    windows.mirrored = random.chance(50);
+    for (std::size_t d = 0; d < most_spatial; ++d) {
+        std::vector<std::vector<std::int64_t>> expected(static_cast<std::size_t>(windows.counts[d]));  // element · taps + tap
+        std::vector<std::vector<std::int64_t>> found(expected.size());
+        for (std::int64_t i = 0; i < input[d]; ++i) {
+            for (std::int64_t k = 0; k < windows.taps[d]; ++k) {
+                const std::int64_t at = i * windows.strides[d] + k * windows.dilations[d] - windows.padding[d];
+                if (at >= 0 && at < windows.counts[d]) {
+                    const std::int64_t tap = windows.mirrored ? windows.taps[d] - 1 - k : k;
+                    expected[static_cast<std::size_t>(at)].push_back(i * windows.taps[d] + tap);
+                }
+            }
+        }
+        std::vector<int> covered(expected.size());
+        for (const Phase& phase : backward_phases(windows, input)) {
+            bool first = true;  // phases that differ along other dimensions alone are the same along this one
+            for (std::size_t other = 0; other < most_spatial; ++other) {
+                first = first && (other == d || phase.first[other] == 0);
+            }
+            for (std::int64_t o = 0; first && o < phase.windows.counts[d]; ++o) {
+                const auto at = static_cast<std::size_t>(phase.first[d] + o * phase.step[d]);
+                REQUIRE(at < found.size());
+                ++covered[at];
+                for (std::int64_t t = 0; t < phase.windows.taps[d]; ++t) {
+                    const std::int64_t i = o + t * phase.windows.dilations[d] - phase.windows.padding[d];
+                    if (i >= 0 && i < input[d]) {
+                        found[at].push_back(i * windows.taps[d] + phase.first_tap[d] + t * phase.tap_step[d]);
+                    }
+                }
+            }
+        }
+        for (auto* const each : {&expected, &found}) {
+            for (auto& terms : *each) {
+                std::ranges::sort(terms);
+            }
+        }
+        CHECK_MESSAGE(std::ranges::all_of(covered, [](int times) { return times == 1; }), "every output is in one phase");
+        CHECK_MESSAGE(found == expected, "the terms are those that the elements add");
+    }
+}
+
+// Sums without terms are zero, in blocks that several workers share.
+void check_empty(Random& random, const ProductKernels& kernels) {
+    const Epilogue epilogue;
+    Product product;
+    product.sizes.m = random.between(1, 9), product.sizes.n = random.between(1, 1200), product.sizes.k = 0;
+    product.target.epilogue = &epilogue;
+    product.kernels = &kernels;
+    const Matrix out(product.sizes.m, product.sizes.n, random);
+    product.target.out.data = out.data();
+    product.target.out.type = DataType::float32;
+    product.target.out.row = out.row * item;
+    product.target.out.sizes[0] = product.sizes.n;
+    product.target.out.strides[0] = out.column * item;
+    Context context(product_scratch(product.sizes, 0, epilogue, kernels), 3);
+    run_product(context.get(), product);
+    bool right = true;
+    for (std::int64_t i = 0; i < product.sizes.m; ++i) {
+        for (std::int64_t j = 0; j < product.sizes.n; ++j) {
+            right = right && out.at(i, j) == 0;
+        }
+    }
+    CHECK_MESSAGE(right, "every number is zero");
+}
+
 }  // namespace
+
+TEST_CASE("phases of backward convolutions") {
+    Random random(6);
+    for (int i = 0; i < 200; ++i) {
+        check_phases(random);
+    }
+    for (int i = 0; i < 20; ++i) {
+        check_empty(random, product_kernels());
+    }
+}
 
 TEST_CASE("products at every level") {
     Random random(3);
@@ -246,7 +398,29 @@ TEST_CASE("products at every level") {
             check_product(random.between(1, 300), random.between(1, 20), random.between(1, 300), random, kernels);
         }
         check_product(700, 3, 900, random, kernels);
-        check_product(2, 300, 1000, random, kernels);
+        for (const std::int64_t rows : {1, 2, 3, 4, 5}) {
+            check_product(rows, 330, random.between(500, 1100), random, kernels);
+        }
+    }
+}
+
+TEST_CASE("products of integers at every level") {
+    Random random(7);
+    for (const Level level : levels()) {
+        INFO(level_name(level));
+        ProductKernels common = product_kernels(level);
+        common.integers = common_integer_kernels(level);
+        for (const ProductKernels* const kernels : {&product_kernels(level), static_cast<const ProductKernels*>(&common)}) {
+            for (int rows = 1; rows <= kernels->rows + 1; ++rows) {
+                check_integers(rows, random.between(1, 9), random.between(1, 70), random, *kernels);
+            }
+            for (const std::int64_t k : {639, 640, 641, 1300}) {
+                check_integers(random.between(1, 30), k, random.between(1, 40), random, *kernels);
+            }
+            for (int i = 0; i < (watches_threads ? 5 : 20); ++i) {
+                check_integers(random.between(1, 200), random.between(1, 20), random.between(1, 200), random, *kernels);
+            }
+        }
     }
 }
 

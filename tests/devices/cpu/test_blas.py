@@ -14,7 +14,7 @@ import threadpoolctl
 import dmlgraph as dg
 from dmlgraph import _native
 from dmlgraph.devices.cpu import blas
-from dmlgraph.operators.convolution import Convolution
+from dmlgraph.operators.matrix import Gemm
 
 Array = np.ndarray[Any, Any]
 Graph = tuple[dg.Graph, dict[str, Array]]
@@ -69,16 +69,6 @@ def softmax() -> Graph:
     return graph_of(dg.gemm, numbers(300, 200), numbers(200, 600), fused_activation="activation_softmax")
 
 
-def backward() -> Graph:
-    return graph_of(dg.convolution, numbers(1, 32, 30, 30), numbers(32, 16, 3, 3), direction="backward")
-
-
-def integers() -> Graph:
-    random = np.random.default_rng(0)
-    a, b = (random.integers(0, 255, (1, 1, 400, 400), np.uint8) for _ in range(2))
-    return graph_of(lambda a, b: dg.matrix_multiply_integer(a=a, b=b), a, b)
-
-
 def attention() -> Graph:
     g = dg.Graph("attention")
     arrays = {name: numbers(2, 160, 256, seed=seed) for seed, name in enumerate(("query", "key", "value"))}
@@ -110,7 +100,7 @@ def recurrent() -> Graph:
     return g, arrays
 
 
-GRAPHS = [softmax, backward, integers, attention, resampled, recurrent]
+GRAPHS = [softmax, attention, resampled, recurrent]
 
 
 @pytest.mark.parametrize("build", GRAPHS, ids=lambda build: build.__name__)
@@ -138,7 +128,7 @@ def test_the_number_of_threads_changes_no_bit(build: Callable[[], Graph]) -> Non
 
 
 def test_the_environment_reaches_the_products(seen: list[tuple[set[int], int]]) -> None:
-    graph, inputs = backward()
+    graph, inputs = softmax()
     graph.compile("cpu").run(inputs)
     assert seen == [({1}, _native.cpu_default_threads())]
 
@@ -146,14 +136,14 @@ def test_the_environment_reaches_the_products(seen: list[tuple[set[int], int]]) 
 def test_what_the_definition_computes_has_one_thread_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers that are not finite are left to `evaluate`."""
     noted: list[set[int]] = []
-    original = Convolution.evaluate
+    original = Gemm.evaluate
 
-    def evaluate(self: Convolution, *given: Any) -> Any:
+    def evaluate(self: Gemm, *given: Any) -> Any:
         noted.append(blas_threads())
         return original(self, *given)
 
-    monkeypatch.setattr(Convolution, "evaluate", evaluate)
-    graph, inputs = backward()
+    monkeypatch.setattr(Gemm, "evaluate", evaluate)
+    graph, inputs = softmax()
     inputs["x0"][0, 0] = np.inf
     graph.compile("cpu").run(inputs)
     assert noted == [{1}]
@@ -165,7 +155,7 @@ def test_a_run_that_fails_leaves_no_limit(monkeypatch: pytest.MonkeyPatch) -> No
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_native, "cpu_multiply", fail)
-    graph, inputs = backward()
+    graph, inputs = softmax()
     executable = graph.compile("cpu")
     with pytest.raises(KeyboardInterrupt):
         executable.run(inputs)
@@ -193,7 +183,7 @@ def test_the_last_of_several_runs_takes_the_limit_back() -> None:
 
 
 def test_many_runs_at_once(seen: list[tuple[set[int], int]]) -> None:
-    graph, inputs = backward()
+    graph, inputs = softmax()
     executable = graph.compile("cpu", threads=2)
     expected = executable.run(inputs)["y0"].tobytes()
     wrong: list[int] = []

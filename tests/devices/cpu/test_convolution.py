@@ -11,7 +11,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from near import check_exact, check_near, desc, filled, layouts, make, run, seeds
 
-from dmlgraph.devices.cpu import convolution
 from dmlgraph.errors import OperatorError
 
 
@@ -67,20 +66,6 @@ class TestConvolution:
         )
         terms = math.prod(fields["filter_sizes"][2:]) * fields["sizes"][1] + 1
         check_near(operator, filled(operator, seed, layout), terms)
-
-    @pytest.mark.parametrize("block", [1, 50, 1000])
-    def test_blocks_of_any_size_give_the_same(self, block, monkeypatch) -> None:
-        operator = make(
-            "convolution",
-            input=desc((2, 4, 3, 5, 6)),
-            filter=desc((4, 2, 2, 3, 2)),
-            direction="backward",
-            strides=(1, 2, 1),
-            group_count=2,
-        )
-        arrays = filled(operator, 3)
-        monkeypatch.setattr(convolution, "_BLOCK", block)
-        check_near(operator, arrays, 2 * 12 + 1)
 
     @pytest.mark.parametrize(
         ("sizes", "filters", "fields"),

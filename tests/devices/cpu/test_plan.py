@@ -62,19 +62,6 @@ def test_a_fused_activation_belongs_to_the_product() -> None:
     agree(g, x=np.eye(4, 8, dtype=np.float16), w=np.linspace(-3, 3, 24, dtype=np.float16).reshape(8, 3))
 
 
-def test_a_fused_activation_joins_what_follows_a_python_step() -> None:
-    g = dg.Graph()
-    x, w = g.input("x", sizes=[1, 2, 4], dtype="float16"), g.input("w", sizes=[2, 3, 2], dtype="float16")
-    product = dg.convolution(
-        x, w, direction="backward", fused_activation={"op": "activation_elu", "alpha": 0.5}, name="product"
-    )
-    g.output("y", dg.add(product, product, name="y"))
-    executable = compiled(g)
-    assert executable.stats["python"] == ["product"]
-    assert executable.stats["regions"] == [["product", "y"]]
-    agree(g, x=np.eye(2, 4, dtype=np.float16)[None], w=np.linspace(-3, 3, 12, dtype=np.float16).reshape(2, 3, 2))
-
-
 def test_an_activation_without_instructions_stays_where_it_is() -> None:
     g = dg.Graph()
     x, w = g.input("x", sizes=[1, 1, 2, 2], dtype="float32"), g.input("w", sizes=[1, 1, 2, 2], dtype="float32")

@@ -121,7 +121,7 @@ class TestGemm:
 
 
 @st.composite
-def convolutions(draw: st.DrawFn) -> Any:
+def convolutions(draw: st.DrawFn, backward: bool = False) -> Any:
     """A convolution of one to three spatial dimensions, among them those of networks."""
     spatial = draw(st.integers(1, 3))
 
@@ -132,16 +132,19 @@ def convolutions(draw: st.DrawFn) -> Any:
     taps = draw(st.sampled_from([(1,) * spatial, (3,) * spatial, each(1, 4)]))
     dtype = draw(dtypes)
     sizes = (draw(st.integers(1, 3)), groups * inner, *each(1, {1: 90, 2: 14, 3: 6}[spatial]))
+    filters = (groups * inner, outer) if backward else (groups * outer, inner)
     return {
         "input": desc(sizes, dtype),
-        "filter": desc((groups * outer, inner, *taps), dtype),
+        "filter": desc((*filters, *taps), dtype),
         "bias": desc((groups * outer,), dtype) if draw(st.booleans()) else None,
         "strides": draw(st.sampled_from([(1,) * spatial, (2,) * spatial, each(1, 5)])),
-        "dilations": draw(st.sampled_from([(1,) * spatial, each(1, 3)])),
+        "dilations": draw(st.sampled_from([(1,) * spatial, each(1, 4)])),
         "start_padding": each(0, 3),
         "end_padding": each(0, 3),
+        "output_padding": draw(st.sampled_from([(0,) * spatial, (0,) * spatial, each(0, 2)])),
         "group_count": groups,
         "mode": draw(st.sampled_from(["cross_correlation", "convolution"])),
+        "direction": "backward" if backward else "forward",
     }
 
 
@@ -155,6 +158,51 @@ class TestConvolution:
         arrays = filled(operator, seed, layout)
         terms = int(np.prod(fields["filter"].sizes[1:])) + 1
         check(operator, with_specials(arrays, seed) if special else arrays, terms)
+
+    @given(convolutions(backward=True), layouts, seeds, st.booleans())
+    def test_any_backward_one(self, fields, layout, seed, special) -> None:
+        try:
+            operator = make("convolution", **fields)
+        except OperatorError:  # the padding leaves nothing
+            assume(False)
+        arrays = filled(operator, seed, layout)
+        channels, _, *taps = fields["filter"].sizes
+        terms = channels // fields["group_count"] * int(np.prod(taps)) + 1
+        check(operator, with_specials(arrays, seed) if special else arrays, terms)
+
+    @pytest.mark.parametrize(
+        ("sizes", "filters", "fields"),
+        [
+            ((2, 40, 20, 20), (40, 24, 2, 2), {"strides": (2, 2)}),
+            ((1, 64, 14, 14), (64, 32, 4, 4), {"strides": (2, 2), "start_padding": (1, 1), "end_padding": (1, 1)}),
+            ((1, 90, 1, 1), (90, 50, 4, 4), {"strides": (3, 3)}),
+            ((1, 24, 19, 19), (24, 1, 4, 4), {"strides": (2, 2), "group_count": 24, "start_padding": (1, 1)}),
+            ((1, 16, 300), (16, 8, 16), {"strides": (8,), "start_padding": (4,), "end_padding": (4,)}),
+            ((1, 3, 4, 5, 6), (3, 5, 1, 2, 2), {"strides": (3, 2, 4)}),
+        ],
+        ids=["2x2", "4x4", "one element", "by channel", "1-D", "strides without taps"],
+    )
+    def test_backward_ones_of_networks(self, sizes, filters, fields) -> None:
+        bias = desc((filters[1] * fields.get("group_count", 1),))
+        operator = make(
+            "convolution", input=desc(sizes), filter=desc(filters), bias=bias, direction="backward", **fields
+        )
+        check(operator, filled(operator, 6), int(np.prod(filters)) // filters[1] + 1)
+
+    @pytest.mark.parametrize("direction", ["forward", "backward"])
+    @pytest.mark.parametrize("dtype", ["float32", "float16"])
+    def test_the_padding_of_the_output_has_no_bias(self, direction, dtype) -> None:
+        fields = {"input": desc((1, 2, 3, 2), dtype), "filter": desc((2, 2, 1, 1), dtype), "bias": desc((2,), dtype)}
+        for activation, expected in ((None, 0), ("activation_sigmoid", 0.5)):
+            operator = make(
+                "convolution", **fields, direction=direction, output_padding=(1, 2), fused_activation=activation
+            )
+            arrays = [np.full(tensor.sizes, 9, tensor.dtype.numpy) for tensor in operator.input_descs]
+            result = same_bits(operator, arrays)
+            assert result.shape == (1, 2, 4, 4)
+            assert (result[:, :, 3] == expected).all()
+            assert (result[..., 2:] == expected).all()
+            assert (result[:, :, :3, :2] == (171 if activation is None else 1)).all()
 
     @pytest.mark.parametrize(
         ("sizes", "filters", "fields"),
@@ -181,16 +229,29 @@ class TestConvolution:
         compare(same_bits(operator, arrays), operator, arrays, 3 * 9 + 1 + 8, magnitudes + 1)
 
 
-@pytest.mark.parametrize(("rows", "inner", "columns"), [(1, 700, 800), (700, 800, 1)])
-def test_a_row_or_a_column_of_a_large_product_is_left_to_blas(rows: int, inner: int, columns: int) -> None:
-    operator = make("gemm", a=desc((rows, inner)), b=desc((inner, columns)))
+@pytest.mark.parametrize("transpose", ["none", "transpose"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 800), (800, 1)])
+def test_a_row_or_a_column_across_the_memory_of_a_large_matrix_is_left_to_blas(
+    rows: int, columns: int, transpose: str
+) -> None:
+    inner = 700
+    operator = gemm(rows, inner, columns, **{"trans_b" if rows == 1 else "trans_a": transpose})
     arrays = filled(operator, 0)
     (got,) = run(operator, *arrays)
     compare(got, operator, arrays, inner)
     with compiled(operator) as executable:
-        assert executable.stats["python"] == ["node"]
-    with compiled(make("gemm", a=desc((2, inner)), b=desc((inner, 2)))) as executable:
+        across = (transpose == "transpose") == (rows == 1)
+        assert executable.stats["python"] == (["node"] if across else [])
+    with compiled(gemm(2, inner, 2)) as executable:
         assert executable.stats["native"] == ["node"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("columns", [64, 75, 700])
+@pytest.mark.parametrize("inner", [7, 321, 900])
+def test_few_rows_are_streamed(rows: int, inner: int, columns: int) -> None:
+    operator = gemm(rows, inner, columns, c=True, alpha=0.5)
+    check(operator, with_specials(filled(operator, rows), rows), inner + 1)
 
 
 def test_a_part_of_a_join_is_written_in_place() -> None:
@@ -219,6 +280,14 @@ def check_random(seed: int, count: int) -> None:
             filter=desc((int(random.integers(1, 40)), channels, taps, taps)),
             strides=(int(random.integers(1, 3)),) * 2,
             start_padding=(1, 1),
+        )
+        check(operator, with_specials(filled(operator, seed), seed), channels * taps**2 + 1)
+        operator = make(
+            "convolution",
+            input=desc((1, channels, 9, 11)),
+            filter=desc((channels, int(random.integers(1, 40)), taps, taps)),
+            strides=(int(random.integers(1, 4)),) * 2,
+            direction="backward",
         )
         check(operator, with_specials(filled(operator, seed), seed), channels * taps**2 + 1)
         seed += 1

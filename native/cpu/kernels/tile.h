@@ -1,0 +1,84 @@
+// Tiles of sums that stay in registers, of any numbers of 32 bits.
+#pragma once
+
+#include "cpu/compiler.h"
+#include "cpu/kernels/product.h"
+#include "cpu/kernels/vector.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace {
+
+// As many sums as fit into the registers, beside a vector of each column and a repeated number.
+#if defined(__AVX512F__)
+constexpr int most_rows = 14, most_vectors = 2;
+#elif defined(DMLGRAPH_X86)
+constexpr int most_rows = 6, most_vectors = 2;
+#else
+constexpr int most_rows = 12, most_vectors = 2;
+#endif
+
+// Numbers: Singles or Pairs.
+template <class Numbers, int rows, int vectors>
+void tile(const TileCall& call) noexcept {
+    using V = typename Numbers::V;
+    V sums[rows][vectors];
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            sums[i][j] = Numbers::repeated(0.0f);
+        }
+    }
+    const float* a = call.a;
+    const float* b = call.b;
+    const std::int64_t b_step = call.b_step;
+    for (std::int64_t k = call.depth; k > 0; --k) {
+        V column[vectors];
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            column[j] = Numbers::load(b + j * lanes);
+        }
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < rows; ++i) {
+            const V row = Numbers::repeated(a[i]);
+            DMLGRAPH_UNROLL
+            for (int j = 0; j < vectors; ++j) {
+                sums[i][j] = product_sum(row, column[j], sums[i][j]);
+            }
+        }
+        a += rows;
+        b += b_step;
+    }
+    float* c = call.c;
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            float* const to = c + j * lanes;
+            store(to, call.adds ? sum(Numbers::load(to), sums[i][j]) : sums[i][j]);
+        }
+        c += call.c_step;
+    }
+}
+
+#define WIDTHS(rows) tile<Numbers, rows, 1>, tile<Numbers, rows, 2>
+template <class Numbers>
+constexpr TileKernel tile_kernels[] = {
+    WIDTHS(1), WIDTHS(2), WIDTHS(3), WIDTHS(4), WIDTHS(5), WIDTHS(6),
+#if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
+    WIDTHS(7), WIDTHS(8), WIDTHS(9), WIDTHS(10), WIDTHS(11), WIDTHS(12),
+#endif
+#if defined(__AVX512F__)
+    WIDTHS(13), WIDTHS(14),
+#endif
+};
+#undef WIDTHS
+
+template <class Numbers>
+constexpr Tiles tiles_of() {
+    static_assert(sizeof(tile_kernels<Numbers>) / sizeof(tile_kernels<Numbers>[0]) == most_rows * most_vectors);
+    return {lanes, most_rows, most_vectors, tile_kernels<Numbers>};
+}
+
+}  // namespace
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -1,0 +1,93 @@
+#include "cpu/products/filters.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "cpu/tensor/strided.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+constexpr std::int64_t at_a_time = 256;  // numbers of a row
+
+}  // namespace
+
+FilterPanels::FilterPanels(const Tensor& filters, std::int64_t groups, bool backward, const Phase& phase) {
+    const int outputs = backward ? 1 : 0, channels = 1 - outputs;
+    rows_.data = filters.data;
+    rows_.type = filters.type;
+    rows_.batch = {0, filters.strides[0] * (filters.sizes[0] / groups)};
+    rows_.row = filters.strides[outputs];
+    rows_.rank = filters.rank - 1;
+    rows_.sizes[0] = backward ? filters.sizes[0] / groups : filters.sizes[1];
+    rows_.strides[0] = filters.strides[channels];
+    for (int d = 1; d < rows_.rank; ++d) {
+        const auto along = static_cast<std::size_t>(most_spatial - rows_.rank + d);
+        rows_.data += phase.first_tap[along] * filters.strides[d + 1];
+        rows_.sizes[d] = phase.windows.taps[along];
+        rows_.strides[d] = phase.tap_step[along] * filters.strides[d + 1];
+    }
+    channels_ = rows_.sizes[0];
+    outputs_ = backward ? filters.sizes[1] : filters.sizes[0] / groups;
+    taps_ = phase.windows.tap_count();
+    rows_.join_dimensions();
+}
+
+// Two channels of a filter at a time.
+void FilterPanels::pack_words(const PanelPart& part, float* out, const ProductKernels& kernels) const {
+    const PairsKernel pairs = pairs_of(rows_.type, kernels);
+    std::vector<std::byte> numbers(static_cast<std::size_t>(depths_of_word * taps_));
+    std::vector<std::uint32_t> words(static_cast<std::size_t>(taps_));
+    const std::vector<std::int16_t>::size_type count = words.size();
+    const std::int64_t last = part.first_depth + part.depth;
+    for (std::int64_t i = 0; i < part.lines; ++i) {
+        const std::int64_t line = part.first + i;
+        const std::byte* const row = rows_.row_at({0, part.batch[1]}, line);
+        const std::vector<std::int16_t> zero(count, *zeros.at(part.batch[1] * outputs_ + line));
+        for (std::int64_t pair = part.first_depth / taps_; pair * taps_ < last; ++pair) {
+            const std::int64_t channel = pair * depths_of_word, channels = std::min(depths_of_word, channels_ - channel);
+            gather(numbers.data(), row, rows_.rank, rows_.sizes, rows_.strides, channel * taps_, channels * taps_, 1);
+            pairs({words.data(), numbers.data(), channels > 1 ? numbers.data() + taps_ : nullptr, 1, taps_, zero.data()});
+            const std::int64_t begin = std::max(part.first_depth, pair * taps_), end = std::min(last, (pair + 1) * taps_);
+            for (std::int64_t k = begin; k < end; ++k) {
+                std::memcpy(out + (k - part.first_depth) * part.width + i, &words[static_cast<std::size_t>(k - pair * taps_)], sizeof(float));
+            }
+        }
+    }
+}
+
+void FilterPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
+    if (as_words) {
+        return pack_words(part, out, kernels);
+    }
+    const bool integers = is_byte(rows_.type);
+    if (rows_.rank == 1 && !integers) {
+        return MatrixPanels(rows_.data, rows_.type, rows_.batch, rows_.row, rows_.strides[0]).pack(part, out, kernels);
+    }
+    const auto item = static_cast<std::int64_t>(item_size(rows_.type));
+    const LineKernel line = kernels.line_of(rows_.type);
+    for (std::int64_t i = 0; i < part.width; ++i) {
+        if (i >= part.lines) {
+            for (std::int64_t k = 0; k < part.depth; ++k) {
+                out[k * part.width + i] = 0.0f;
+            }
+            continue;
+        }
+        const std::byte* const row = rows_.row_at({0, part.batch[1]}, part.first + i);
+        for (std::int64_t done = 0; done < part.depth; done += at_a_time) {
+            alignas(float) std::array<std::byte, at_a_time * sizeof(float)> gathered;
+            std::array<float, at_a_time> numbers;
+            const std::int64_t count = std::min(at_a_time, part.depth - done);
+            gather(gathered.data(), row, rows_.rank, rows_.sizes, rows_.strides, part.first_depth + done, count, static_cast<int>(item));
+            line(numbers.data(), gathered.data(), item, count);
+            const float zero = integers ? *zeros.at(part.batch[1] * outputs_ + part.first + i) : 0.0f;
+            for (std::int64_t k = 0; k < count; ++k) {
+                out[(done + k) * part.width + i] = numbers[static_cast<std::size_t>(k)] - zero;
+            }
+        }
+    }
+}
+
+}  // namespace dmlgraph::cpu
