@@ -216,6 +216,17 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
                                       .mirrored = fields.flag("mirrored"),
                                       .epilogue = fields.epilogue()};
      }},
+    {"pooling",
+     [](const Fields& fields) -> StepParameters {
+         return PoolingParameters{.is_maximum = fields.flag("is_maximum"),
+                                  .from_infinity = fields.flag("from_infinity"),
+                                  .power = fields.number("power"),
+                                  .taps = fields.numbers("taps"),
+                                  .strides = fields.numbers("strides"),
+                                  .dilations = fields.numbers("dilations"),
+                                  .padding = fields.numbers("padding"),
+                                  .epilogue = fields.epilogue()};
+     }},
 }};
 
 using DataTypes = std::array<PyObject*, data_type_count>;

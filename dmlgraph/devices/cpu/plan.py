@@ -12,7 +12,7 @@ counted.  The source of an absent input is −1.
 | constant | the bytes of the buffer |
 | view | for each output its affine map onto the first input, see dmlgraph.devices.cpu.movement |
 | move | the bytes of one element or None, and pieces, see dmlgraph.devices.cpu.movement |
-| native | name of the step, its parameters by name: the structs of native/cpu/steps; for products, instructions |
+| native | name of the step, its parameters by name: the structs of native/cpu/steps; for some, instructions |
 | python | a function of the inputs' and the outputs' arrays (None where absent), which writes into the latter |
 
 An operator may become several nodes: the functions of dmlgraph.devices.cpu.reduction return ("parts", parts).
@@ -32,6 +32,7 @@ from dmlgraph.devices.cpu.movement import MOVEMENTS
 from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.devices.cpu.products import PRODUCTS
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
+from dmlgraph.devices.cpu.windows import WINDOWS
 from dmlgraph.devices.executable import Array
 from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
@@ -61,7 +62,14 @@ def _fill(operator: FillValueConstant) -> Payload | None:
 
 # How operators that are not element-wise run.  An operator that is not here, or for which its function returns None,
 # runs its function in FAST, or else its `evaluate`.
-WAYS: Mapping[type[Operator], Way] = {FillValueConstant: _fill, **MOVEMENTS, **INDEXING, **PRODUCTS, **REDUCTIONS}
+WAYS: Mapping[type[Operator], Way] = {
+    FillValueConstant: _fill,
+    **MOVEMENTS,
+    **INDEXING,
+    **PRODUCTS,
+    **REDUCTIONS,
+    **WINDOWS,
+}
 
 
 def with_plain_copies(graph: GraphDesc) -> GraphDesc:
