@@ -26,7 +26,6 @@ _FUNCTIONS: dict[str, Evaluate] = {
     "rnn": recurrent.recurrent,
     "lstm": recurrent.recurrent,
     "gru": recurrent.recurrent,
-    **dict.fromkeys(("resample", "resample1", "resample2", "resample3", "upsample_2d"), resampling.resample),
     **dict.fromkeys(("resample_grad", "resample_grad1"), resampling.resample_gradient),
 }
 

@@ -32,6 +32,7 @@ from dmlgraph.devices.cpu.movement import MOVEMENTS
 from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.devices.cpu.products import PRODUCTS
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
+from dmlgraph.devices.cpu.resampling import RESAMPLINGS
 from dmlgraph.devices.cpu.windows import WINDOWS
 from dmlgraph.devices.executable import Array
 from dmlgraph.errors import DeviceError, DmlGraphError
@@ -68,6 +69,7 @@ WAYS: Mapping[type[Operator], Way] = {
     **INDEXING,
     **PRODUCTS,
     **REDUCTIONS,
+    **RESAMPLINGS,
     **WINDOWS,
 }
 

@@ -86,9 +86,9 @@ def _norm(operator: Any) -> Payload | None:
 
 
 def _local_response(operator: LocalResponseNormalization) -> Payload | None:
-    numbers = (operator.alpha, operator.bias)
-    if not all(math.isfinite(each) and each >= 0 for each in numbers):
-        return None  # the logarithm of a negative base
+    positive = all(math.isfinite(each) and each >= 0 for each in (operator.alpha, operator.bias))
+    if not positive or operator.beta == 0:
+        return None  # logarithms of negative numbers, and infinity to the power of 0
     x = operator.input
     before, after = (operator.local_size - 1) // 2, operator.local_size // 2
     sizes = x.sizes[1:] if operator.cross_channel else x.sizes[2:]
