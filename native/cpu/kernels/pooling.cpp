@@ -125,6 +125,25 @@ struct PlainVectors {
     }
 };
 
+// The taps of a vector of results, one after the other.
+template <class Function, int stride, int taps>
+DMLGRAPH_INLINE Vector plain_vector(Vector total, const float* in, std::int64_t dilation, bool adjacent) {
+    const Function function;
+    int t = 0;
+    if constexpr (stride == 2 && taps > 1) {
+        if (adjacent) {  // the first two are in the same vectors
+            const Vector a = load(in), b = load(in + lanes);
+            total = function(function(total, even(a, b)), odd(a, b));
+            t = 2;
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (; t < taps; ++t) {
+        total = function(total, spaced<stride>(in + t * dilation));
+    }
+    return total;
+}
+
 template <class Function, int stride, int taps>
 DMLGRAPH_ONCE void vector_rows(const RowsCall& call, std::int64_t first_tap, const PlainVectors& plain) {
     const Function function;
@@ -152,12 +171,8 @@ DMLGRAPH_ONCE void vector_rows(const RowsCall& call, std::int64_t first_tap, con
             store_part(out + edge.first, total, edge.stored);
         }
         for (std::int64_t i = plain.begin; i < plain.end; i += lanes) {
-            Vector total = continues ? load(out + i) : start;
-            DMLGRAPH_UNROLL
-            for (int t = 0; t < taps; ++t) {
-                total = function(total, spaced<stride>(in + i * stride + t * dilation));
-            }
-            store(out + i, total);
+            const Vector total = continues ? load(out + i) : start;
+            store(out + i, plain_vector<Function, stride, taps>(total, in + i * stride, dilation, dilation == 1));
         }
     }
 }
