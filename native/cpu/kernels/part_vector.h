@@ -10,7 +10,9 @@ namespace {
 // ones; alternate(a, b) is the even lanes of a, then the odd ones of b.
 #if defined(__AVX512F__)
 
-DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm512_max_ps(a, b); }
+// GCC 12 warns of the form without a mask, of its own header; the instruction is the same.
+constexpr __mmask16 every_lane = 0xffff;
+DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm512_maskz_max_ps(every_lane, a, b); }
 DMLGRAPH_INLINE Vector even(Vector a, Vector b) {
     const __m512i places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     return _mm512_permutex2var_ps(a, places, b);

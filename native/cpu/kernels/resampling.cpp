@@ -24,10 +24,10 @@ DMLGRAPH_INLINE Vector picked(const float* row, const std::int32_t* indices) {
     const float* const from = row + indices[0];
 #if defined(__AVX512F__)
     const __m512i all = _mm512_loadu_si512(indices), places = _mm512_sub_epi32(all, _mm512_set1_epi32(indices[0]));
-    if (_mm512_cmplt_epu32_mask(places, _mm512_set1_epi32(lanes)) == 0xffff) {
-        return _mm512_permutexvar_ps(places, load(from));
+    if (_mm512_cmplt_epu32_mask(places, _mm512_set1_epi32(lanes)) == every_lane) {
+        return _mm512_maskz_permutexvar_ps(every_lane, places, load(from));
     }
-    return _mm512_i32gather_ps(all, row, sizeof(float));
+    return _mm512_mask_i32gather_ps(repeated(0.0f), every_lane, all, row, sizeof(float));
 #else
     const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices));
     const __m256i places = _mm256_sub_epi32(all, _mm256_set1_epi32(indices[0]));
