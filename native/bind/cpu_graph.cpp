@@ -136,6 +136,19 @@ public:
         return result;
     }
 
+    std::vector<float> floats(const char* name) const {
+        PyObject* const tuple = find(name);
+        std::vector<float> result;
+        for (Py_ssize_t i = 0; i < length(tuple); ++i) {
+            const double number = PyFloat_AsDouble(item(tuple, i));
+            if (number == -1 && PyErr_Occurred()) {
+                fail();
+            }
+            result.push_back(static_cast<float>(number));
+        }
+        return result;
+    }
+
     std::vector<InstructionSpec> epilogue() const { return epilogue_; }
 
     void require_all_read(const std::string& where) const {
@@ -216,6 +229,25 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
                                       .mirrored = fields.flag("mirrored"),
                                       .backward = fields.flag("backward"),
                                       .epilogue = fields.epilogue()};
+     }},
+    {"resampling",
+     [](const Fields& fields) -> StepParameters {
+         return ResamplingParameters{.axes = fields.numbers("axes"),
+                                     .taps = fields.numbers("taps"),
+                                     .indices = fields.numbers("indices"),
+                                     .weights = fields.floats("weights"),
+                                     .epilogue = fields.epilogue()};
+     }},
+    {"pooling",
+     [](const Fields& fields) -> StepParameters {
+         return PoolingParameters{.is_maximum = fields.flag("is_maximum"),
+                                  .from_infinity = fields.flag("from_infinity"),
+                                  .power = fields.number("power"),
+                                  .taps = fields.numbers("taps"),
+                                  .strides = fields.numbers("strides"),
+                                  .dilations = fields.numbers("dilations"),
+                                  .padding = fields.numbers("padding"),
+                                  .epilogue = fields.epilogue()};
      }},
 }};
 

@@ -14,16 +14,12 @@ from .single import Evaluate, or_reference
 
 _FUNCTIONS: dict[str, Evaluate] = {
     "gemm": matrix.gemm,
-    **dict.fromkeys(("average_pooling", "average_pooling1"), pooling.average_pooling),
     "quantized_linear_average_pooling": pooling.quantized_linear_average_pooling,
-    **dict.fromkeys(("lp_pooling", "lp_pooling1"), pooling.lp_pooling),
-    **dict.fromkeys(("max_pooling", "max_pooling1", "max_pooling2"), pooling.max_pooling),
     "max_pooling_grad": pooling.max_pooling_grad,
     **dict.fromkeys(("multihead_attention", "multihead_attention1"), attention.attention),
     "rnn": recurrent.recurrent,
     "lstm": recurrent.recurrent,
     "gru": recurrent.recurrent,
-    **dict.fromkeys(("resample", "resample1", "resample2", "resample3", "upsample_2d"), resampling.resample),
     **dict.fromkeys(("resample_grad", "resample_grad1"), resampling.resample_gradient),
 }
 

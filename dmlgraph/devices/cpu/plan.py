@@ -12,7 +12,7 @@ counted.  The source of an absent input is −1.
 | constant | the bytes of the buffer |
 | view | for each output its affine map onto the first input, see dmlgraph.devices.cpu.movement |
 | move | the bytes of one element or None, and pieces, see dmlgraph.devices.cpu.movement |
-| native | name of the step, its parameters by name: the structs of native/cpu/steps; for products, instructions |
+| native | name of the step, its parameters by name: the structs of native/cpu/steps; for some, instructions |
 | python | a function of the inputs' and the outputs' arrays (None where absent), which writes into the latter |
 
 An operator may become several nodes: the functions of dmlgraph.devices.cpu.reduction return ("parts", parts).
@@ -33,6 +33,8 @@ from dmlgraph.devices.cpu.movement import MOVEMENTS
 from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.devices.cpu.products import PRODUCTS
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
+from dmlgraph.devices.cpu.resampling import RESAMPLINGS
+from dmlgraph.devices.cpu.windows import WINDOWS
 from dmlgraph.devices.executable import Array
 from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
@@ -69,6 +71,8 @@ WAYS: Mapping[type[Operator], Way] = {
     **PRODUCTS,
     **INTEGER_PRODUCTS,
     **REDUCTIONS,
+    **RESAMPLINGS,
+    **WINDOWS,
 }
 
 

@@ -1,4 +1,4 @@
-"""Pooling, one dimension after another: along the rows first, then along the columns of the result.
+"""Quantized pooling and gradients, one dimension after another: rows first, then the columns of the result.
 
 So a window of 3 × 3 costs 3 + 3 passes instead of 9, and no padding is written: a pass covers the windows in which a
 tap lies inside the tensor.
@@ -8,27 +8,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import along, centred
 from dmlgraph.operators.common.windows import Sizes, Windows
 from dmlgraph.operators.declaration.operator import Array
-from dmlgraph.operators.pooling import or_infinite
-from dmlgraph.tensor import DataType, TensorDesc
 
 from .matrix import clamped
-from .single import UnfitError, finite, single
+from .single import UnfitError, single
 
 _BLOCK = 1 << 18  # elements of a tensor that are pooled together: they and their results fit into the cache
-
-
-def average_pooling(operator: Any, x: Array) -> tuple[Array, ...]:
-    sums = finite(combined(np.add, single(x), operator.window, 0))
-    return (_averages(sums, operator, x),)
 
 
 def quantized_linear_average_pooling(
@@ -46,51 +38,9 @@ def _averages(sums: Array, operator: Any, x: Array) -> Array:
     sums = sums.astype(x.dtype, copy=False)
     divisors = np.array(operator.window.tap_count)
     if not operator.include_padding:
-        divisors = functools.reduce(np.multiply.outer, _inside_counts(operator.window, x.shape[2:]))
+        divisors = functools.reduce(np.multiply.outer, operator.window.inside_counts(x.shape[2:]))
     sums /= divisors.astype(x.dtype)
     return sums
-
-
-def _inside_counts(windows: Windows, sizes: Sizes) -> Iterator[Array]:
-    """Along each dimension, how many taps of every window lie inside the tensor."""
-    for dimension, (size, count) in enumerate(zip(sizes, windows.counts(sizes), strict=True)):
-        inside = np.zeros(count, np.int64)
-        for outputs, _ in _taps(windows, dimension, size):
-            inside[outputs] += 1
-        yield inside
-
-
-def lp_pooling(operator: Any, x: Array) -> tuple[Array, ...]:
-    powers = _POWERS.get(operator.p)
-    if powers is None:
-        sums = combined(np.add, np.abs(x.astype(np.float64)) ** operator.p, operator.window, 0)
-        return ((sums.astype(x.dtype).astype(np.float64) ** (1 / operator.p)).astype(x.dtype),)
-    power, root = powers
-    # Powers are positive: a sum overflows here exactly where the reference's, rounded to the tensor's type, does.
-    sums = single(combined(np.add, power(single(x)), operator.window, 0).astype(x.dtype, copy=False))
-    return (root(sums).astype(x.dtype, copy=False),)
-
-
-# p → the p-th power of a number's magnitude, and the p-th root.
-_POWERS: dict[int, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
-    1: (np.abs, np.asarray),
-    2: (np.square, np.sqrt),
-}
-
-
-def max_pooling(operator: Any, x: Array) -> tuple[Array, ...]:
-    dtype = DataType.parse(x.dtype)
-    asked: TensorDesc | None = operator.indices_desc
-    if asked is None:
-        if dtype.is_float and (x.view(f"i{x.itemsize}") == np.iinfo(f"i{x.itemsize}").min).any():
-            # Of zeros of different signs the first counts; fmax returns either.
-            return (maxima(x, operator.window)[0].astype(x.dtype, copy=False),)
-        # NumPy has no fast float16 arithmetic; a maximum is the same number in float32.
-        wide = single(x) if dtype.is_float else x
-        greatest = combined(_greater(wide), wide, operator.window, _least(x))
-        return (or_infinite(operator.window, x, _stored(greatest, operator.window, x)),)
-    greatest, indices = maxima(x, operator.window)
-    return _stored(greatest, operator.window, x), np.maximum(indices, 0).astype(asked.dtype.numpy)
 
 
 def max_pooling_grad(operator: Any, x: Array, gradient: Array) -> tuple[Array, ...]:
@@ -101,21 +51,9 @@ def max_pooling_grad(operator: Any, x: Array, gradient: Array) -> tuple[Array, .
     return (total.reshape(x.shape),)
 
 
-def _greater(x: Array) -> np.ufunc:
-    return np.fmax if x.dtype.kind == "f" else np.maximum  # fmax ignores NaN
-
-
 def _least(x: Array) -> Any:
     """The initial value of a maximum: the least finite number."""
     return np.finfo(x.dtype).min if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-
-
-def _stored(greatest: Array, windows: Windows, x: Array) -> Array:
-    """The maxima in x's type.  A window of only padding gives the least 32-bit number, stored as `convert` does."""
-    if x.dtype == np.int16:
-        inside = functools.reduce(np.multiply.outer, _inside_counts(windows, x.shape[2:]))
-        greatest = np.where(inside > 0, greatest, convert(np.array(np.iinfo(np.int32).min), DataType.INT16))
-    return greatest.astype(x.dtype, copy=False)
 
 
 def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:

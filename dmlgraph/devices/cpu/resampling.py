@@ -1,19 +1,23 @@
-"""Linear resampling as matrix products: along a dimension, each output element is a weighted sum of few input elements.
+"""Resampling as a native step, and its gradients as matrix products.
 
-While the dimension is short, a matrix of mostly zeros costs less than gathering.  Zero times infinity is NaN, so inputs
-that are not finite are left to the reference.
+A gradient's matrix has mostly zeros; while the dimension is short, it costs less than scattering.  Zero times infinity
+is NaN, so gradients that are not finite are left to the reference.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from dmlgraph.devices.cpu.element_wise import Code, Value
+from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.operators.common.numerics import convert
-from dmlgraph.operators.declaration.operator import Array
-from dmlgraph.operators.resampling import Taps
+from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.resampling import Resample, Resample1, Resample2, Resample3, Taps, Upsample2d
+from dmlgraph.tensor import DataType
 
 from .blas import multiply
 from .single import UnfitError, finite, product, single
@@ -21,19 +25,25 @@ from .single import UnfitError, finite, product, single
 _LONGEST = 512  # a dense matrix pays for up to so many elements along a dimension
 
 
-def resample(operator: Any, x: Array) -> tuple[Array, ...]:
-    along = list(operator.taps(x.shape, operator.output.sizes))
-    # Integers are truncated, so the smallest error would show.  Elements that are only copied have no weights.
-    weighed = [taps for _, taps in along if taps.weights.shape[1] > 1]
-    if not operator.output.dtype.is_float or not weighed or max(x.shape[axis] for axis, _ in along) > _LONGEST:
-        raise UnfitError
-    result = single(x)
-    for axis, taps in along:
-        if taps.weights.shape[1] == 1:
-            result = result.take(taps.indices[:, 0], axis)
-        else:
-            result = _multiplied(_dense(taps, result.shape[axis]), result, axis)
-    return (convert(finite(result), operator.output.dtype),)
+def _resample(operator: Any) -> tuple[str, Any]:
+    with np.errstate(all="ignore"):
+        along = list(operator.taps(operator.input.sizes, operator.output.sizes))
+        tables = [(taps.indices.T.ravel(), single(taps.weights.T.ravel())) for _, taps in along]
+    code = Code()
+    code.convert(Value(0, DataType.FLOAT32), operator.output.dtype)
+    parameters = {
+        "axes": tuple(axis for axis, _ in along),
+        "taps": tuple(taps.indices.shape[1] for _, taps in along),
+        "indices": tuple(int(each) for indices, _ in tables for each in indices),
+        "weights": tuple(float(each) for _, weights in tables for each in weights),
+    }
+    payload = ("resampling", parameters, code.finish())
+    return "parts", (Part("native", (0,), (operator.input,), operator.output, payload),)
+
+
+RESAMPLINGS: Mapping[type[Operator], Callable[[Any], tuple[str, Any]]] = dict.fromkeys(
+    (Resample, Resample1, Resample2, Resample3, Upsample2d), _resample
+)
 
 
 def resample_gradient(operator: Any, gradient: Array) -> tuple[Array, ...]:

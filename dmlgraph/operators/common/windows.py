@@ -43,6 +43,14 @@ class Windows:
         spans = zip(self.padded(sizes), self.extents, self.strides, strict=True)
         return tuple((padded - extent) // stride + 1 for padded, extent, stride in spans)
 
+    def inside_counts(self, sizes: Sizes) -> Iterator[Array]:
+        """Along each dimension, how many taps of every window are inside a tensor of these spatial sizes."""
+        fields = zip(sizes, self.counts(sizes), self.taps, self.strides, self.dilations, self.start, strict=True)
+        for size, count, taps, stride, dilation, start in fields:
+            first = np.arange(count) * stride - start
+            begin, end = (np.clip(-((first - bound) // dilation), 0, taps) for bound in (0, size))
+            yield end - begin
+
     def pad(self, x: Array, value: Any) -> Array:
         """x {N, C, sizes…} with `value` around it."""
         return np.pad(x, [(0, 0), (0, 0), *zip(self.start, self.end, strict=True)], constant_values=value)

@@ -135,7 +135,7 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
         for (std::int64_t r = 1; r < rows && width < band.pitch; ++r) {
             std::memmove(scratch.sums + r * width, scratch.sums + r * band.pitch, static_cast<std::size_t>(width) * sizeof(float));
         }
-        target.store(scratch.sums, place, each[2], top * width, rows * width, scratch.line);
+        target.correct_and_store(scratch.sums, place, each[2], top * width, rows * width, scratch.line);
     };
     const std::int64_t count = convolution.batch * convolution.groups * convolution.outputs * bands;
     const double work = static_cast<double>(count * band.rows * width) * static_cast<double>(windows.tap_count());

@@ -57,13 +57,10 @@ std::size_t Target::line_scratch(std::size_t operands, const Epilogue& epilogue,
     return (1 + operands) * item_bytes(width) + epilogue.scratch_bytes(width);
 }
 
-void Target::store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+void Target::store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                    std::byte* scratch) const {
     const auto item = static_cast<std::int64_t>(item_size(out.type));
     std::byte* const result = out.row_at(place, row);
-    if (correction != nullptr) {
-        correction->correct(sums, place, row, left, width);
-    }
     const auto* values = reinterpret_cast<const std::byte*>(sums);
     if (!epilogue->empty()) {
         std::array<Line, most_operands> lines;
@@ -79,6 +76,14 @@ void Target::store(float* sums, const Sizes& place, std::int64_t row, std::int64
     if (values != result + left * item || !out.is_packed()) {
         scatter(result, out.rank, out.sizes, out.strides, values, left, width, static_cast<int>(item));
     }
+}
+
+void Target::correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+                               std::byte* scratch) const {
+    if (correction != nullptr) {
+        correction->correct(sums, place, row, left, width);
+    }
+    store(sums, place, row, left, width, scratch);
 }
 
 }  // namespace dmlgraph::cpu

@@ -44,9 +44,12 @@ struct Target {
     std::size_t scratch_bytes(std::int64_t width) const { return line_scratch(operands.size(), *epilogue, width); }
     // Whether sums may be added up where the result is.
     bool takes_sums(DataType sums) const { return out.type == sums && out.is_packed(); }
-    // Stores `width` results of a row from the element `left` on. The sums may be where the results are, and may change.
-    void store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+    // Stores `width` results of a row from the element `left` on. The sums may be where the results are.
+    void store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                std::byte* scratch) const;
+    // Corrects sums, which change, and stores the results.
+    void correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+                           std::byte* scratch) const;
 
     // Scratch memory to store up to `width` results at a time.
     static std::size_t line_scratch(std::size_t operands, const Epilogue& epilogue, std::int64_t width);

@@ -230,7 +230,7 @@ private:
 
     void finish(std::int64_t row_panel, float* sums) const {
         for (std::int64_t r = 0; r < blocks_.rows.in(row_panel); ++r, sums += sums_step()) {
-            product_.target.store(sums, place_, blocks_.rows.first(row_panel) + r, left_, width_, scratch_.line);
+            product_.target.correct_and_store(sums, place_, blocks_.rows.first(row_panel) + r, left_, width_, scratch_.line);
         }
     }
 
@@ -261,7 +261,7 @@ void run_empty(RunContext& context, const Product& product) {
                 auto* const sums = reinterpret_cast<float*>(scratch);
                 std::fill_n(sums, width, 0.0f);
                 const std::int64_t row = i / across, left = i % across * width;
-                product.target.store(sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, left,
+                product.target.correct_and_store(sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, left,
                                      std::min(width, sizes.n - left), scratch + zeros_bytes);
             }
         }

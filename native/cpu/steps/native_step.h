@@ -2,7 +2,8 @@
 //
 // A step has a struct of parameters and a function that makes the step from them; bind/cpu_graph.cpp reads the
 // parameters by name from the plan of dmlgraph/devices/cpu. The tensors of most are packed: other arrays of the caller are
-// copied before. Those of products have any strides.
+// copied before. Those of products, pooling and resampling have any
+// strides.
 #pragma once
 
 #include <memory>
@@ -13,16 +14,20 @@
 #include "cpu/steps/convolution.h"
 #include "cpu/steps/gemm.h"
 #include "cpu/steps/indexed.h"
+#include "cpu/steps/pooling.h"
+#include "cpu/steps/resampling.h"
 #include "cpu/steps/scan.h"
 
 namespace dmlgraph::cpu {
 
 using StepParameters = std::variant<ScanParameters, GatherParameters, GatherElementsParameters, ScatterParameters,
-                                    ScatterElementsParameters, GemmParameters, ConvolutionParameters>;
+                                    ScatterElementsParameters, GemmParameters, ConvolutionParameters, PoolingParameters,
+                                    ResamplingParameters>;
 
 // Whether the step supports any strides.
 template <class Parameters>
-inline constexpr bool is_strided = std::is_same_v<Parameters, GemmParameters> || std::is_same_v<Parameters, ConvolutionParameters>;
+inline constexpr bool is_strided = std::is_same_v<Parameters, GemmParameters> || std::is_same_v<Parameters, ConvolutionParameters> ||
+                                   std::is_same_v<Parameters, PoolingParameters> || std::is_same_v<Parameters, ResamplingParameters>;
 
 // Throws std::invalid_argument for tensors of types that the step does not support.
 std::unique_ptr<Step> make_native_step(const StepTensors& tensors, const StepParameters& parameters);

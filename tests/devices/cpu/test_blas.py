@@ -78,13 +78,13 @@ def attention() -> Graph:
     return g, arrays
 
 
-def resampled() -> Graph:
+def resampling_gradient() -> Graph:
     return graph_of(
-        dg.resample,
-        numbers(1, 8, 60, 60),
+        dg.resample_grad,
+        numbers(1, 8, 180, 180),
         interpolation_mode="linear",
         scales=[1, 1, 3, 3],
-        output={"sizes": [1, 8, 180, 180]},
+        output_gradient={"sizes": [1, 8, 60, 60]},
     )
 
 
@@ -100,7 +100,7 @@ def recurrent() -> Graph:
     return g, arrays
 
 
-GRAPHS = [softmax, attention, resampled, recurrent]
+GRAPHS = [softmax, attention, resampling_gradient, recurrent]
 
 
 @pytest.mark.parametrize("build", GRAPHS, ids=lambda build: build.__name__)

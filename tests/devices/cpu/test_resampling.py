@@ -1,4 +1,4 @@
-"""Resampling of the CPU executor equals the reference's, in float32."""
+"""Resampling of the CPU executor equals the reference's, in float32; see test_windows.py for more of it."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ class TestResample:
     def test_what_is_not_finite_is_as_in_the_reference(self, special) -> None:
         operator = make("resample", input=desc((1, 1, 5, 6)), scales=(1, 1, 2, 2), interpolation_mode="linear")
         (x,) = filled(operator, 2)
+        magnitudes = np.full(operator.output.sizes, np.abs(x).max())
         x[0, 0, 2, 3] = special
-        check_exact(operator, [x])
+        check_near(operator, [x], 4, magnitudes)
 
     def test_large_ones(self) -> None:
-        for size in (100, 600):  # below and above the longest dimension for a matrix
+        for size in (100, 600):
             operator = make(
                 "resample", input=desc((1, 3, 40, size)), scales=(1, 1, 2, 1.5), interpolation_mode="linear"
             )

@@ -1,0 +1,104 @@
+// Parts of vectors of floats: some neighbouring lanes, every other lane; and the greater numbers of two vectors.
+#pragma once
+
+#include "cpu/kernels/vector.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace {
+
+// greater(a, b) is a where a > b, else b. even(a, b) is lanes 0, 2, … of a, then of b; odd(a, b) the other
+// ones; alternate(a, b) is the even lanes of a, then the odd ones of b.
+#if defined(__AVX512F__)
+
+// GCC 12 warns of the form without a mask, of its own header; the instruction is the same.
+constexpr __mmask16 every_lane = 0xffff;
+DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm512_maskz_max_ps(every_lane, a, b); }
+DMLGRAPH_INLINE Vector even(Vector a, Vector b) {
+    const __m512i places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, places, b);
+}
+DMLGRAPH_INLINE Vector odd(Vector a, Vector b) {
+    const __m512i places = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, places, b);
+}
+DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) {
+    const __m512i places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, places, b);
+}
+// The lanes first ≤ i < last.
+using Part = __mmask16;
+DMLGRAPH_INLINE Part part(int first, int last) { return static_cast<Part>((1u << last) - (1u << first)); }
+DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) { return _mm512_mask_loadu_ps(others, part, from); }
+DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) { _mm512_mask_storeu_ps(to, part, x); }
+
+#elif defined(__AVX2__)
+
+DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm256_max_ps(a, b); }
+template <int lanes_of_halves>
+DMLGRAPH_INLINE Vector of_both(Vector a, Vector b) {
+    const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, lanes_of_halves));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+}
+DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return of_both<0x88>(a, b); }
+DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return of_both<0xdd>(a, b); }
+DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) { return of_both<0xd8>(a, b); }
+using Part = __m256i;
+DMLGRAPH_INLINE Part part(int first, int last) {
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(first), lane), _mm256_cmpgt_epi32(_mm256_set1_epi32(last), lane));
+}
+DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) {
+    return _mm256_blendv_ps(others, _mm256_maskload_ps(from, part), _mm256_castsi256_ps(part));
+}
+DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) { _mm256_maskstore_ps(to, part, x); }
+
+#else
+
+#if defined(DMLGRAPH_X86)
+DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm_max_ps(a, b); }
+DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return _mm_shuffle_ps(a, b, 0x88); }
+DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return _mm_shuffle_ps(a, b, 0xdd); }
+DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) { return _mm_shuffle_ps(a, b, 0xd8); }
+#elif defined(__aarch64__) || defined(_M_ARM64)
+DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return vuzp1q_f32(a, b); }
+DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return vuzp2q_f32(a, b); }
+DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) {
+    return vcombine_f32(vget_low_f32(vuzp1q_f32(a, a)), vget_low_f32(vuzp2q_f32(b, b)));
+}
+#else
+DMLGRAPH_INLINE Vector greater(Vector a, Vector b) {
+    for (int i = 0; i < 4; ++i) {
+        b.lane[i] = a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i];
+    }
+    return b;
+}
+DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return {{a.lane[0], a.lane[2], b.lane[0], b.lane[2]}}; }
+DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return {{a.lane[1], a.lane[3], b.lane[1], b.lane[3]}}; }
+DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) { return {{a.lane[0], a.lane[2], b.lane[1], b.lane[3]}}; }
+#endif
+struct Part {
+    int first;
+    int last;
+};
+DMLGRAPH_INLINE Part part(int first, int last) { return {first, last}; }
+DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) {
+    float numbers[lanes];
+    store(numbers, others);
+    for (int i = part.first; i < part.last; ++i) {
+        numbers[i] = from[i];
+    }
+    return load(numbers);
+}
+DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) {
+    float numbers[lanes];
+    store(numbers, x);
+    for (int i = part.first; i < part.last; ++i) {
+        to[i] = numbers[i];
+    }
+}
+
+#endif
+
+}  // namespace
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

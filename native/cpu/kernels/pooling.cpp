@@ -1,0 +1,457 @@
+// Maxima and sums of the taps of windows.
+#include "cpu/kernels/pooling.h"
+
+#include "cpu/kernels/find_maxima.h"
+#include "cpu/kernels/part_vector.h"
+#include "cpu/kernels/pooling_tables.h"
+#include "cpu/kernels/types.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace pooling {
+namespace {
+
+struct Greater {
+    template <class T>
+    DMLGRAPH_INLINE T operator()(T total, T next) const {
+        return next > total ? next : total;
+    }
+    DMLGRAPH_INLINE Vector operator()(Vector total, Vector next) const { return greater(next, total); }
+};
+
+// Sums begin with 0: a sum of −0 is 0.
+struct Sum {
+    template <class T>
+    DMLGRAPH_INLINE T operator()(T total, T next) const {
+        return total + next;
+    }
+    DMLGRAPH_INLINE Vector operator()(Vector total, Vector next) const { return sum(total, next); }
+};
+
+// A result of a row whose taps do not all exist.
+template <class Function, class T>
+DMLGRAPH_ONCE T at_edge(const RowsCall& call, const T* in, std::int64_t i) {
+    const Function function;
+    T total = *static_cast<const T*>(call.start);
+    std::int64_t x = call.first + i * call.stride;
+    for (std::int64_t t = 0; t < call.taps; ++t, x += call.dilation) {
+        if (x >= 0 && x < call.size) {
+            total = function(total, in[x]);
+        }
+    }
+    return total;
+}
+
+constexpr int most_in_row = 3;  // taps that are combined in one pass along a row
+
+template <class Function, class T, int stride, int taps>
+DMLGRAPH_INLINE void plain_row(T* out, const T* in, std::int64_t dilation, std::int64_t count, T start, bool continues) {
+    const Function function;
+    const auto combined = [&](T total, std::int64_t i) {
+        DMLGRAPH_UNROLL
+        for (int t = 0; t < taps; ++t) {
+            total = function(total, in[i * stride + t * dilation]);
+        }
+        return total;
+    };
+    if (continues) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            out[i] = combined(out[i], i);
+        }
+    } else {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            out[i] = combined(start, i);
+        }
+    }
+}
+
+// The elements in[0], in[stride], … of as many results as a vector has.
+template <int stride>
+DMLGRAPH_INLINE Vector spaced(const float* in) {
+    if constexpr (stride == 1) {
+        return load(in);
+    } else {
+        return alternate(load(in), load(in + lanes - 1));
+    }
+}
+
+// A vector of results, of which not all exist, or not all of their taps.
+template <int stride, int taps>
+struct Edge {
+    std::int64_t first = 0;
+    Part loaded[taps][stride];
+    Part stored;
+
+    void set(const RowsCall& call, std::int64_t i, std::int64_t first_tap) {
+        first = i;
+        stored = clamped(0, call.count - i);
+        for (int t = 0; t < taps; ++t) {
+            for (int s = 0; s < stride; ++s) {
+                const std::int64_t x = call.first + i * stride + (first_tap + t) * call.dilation + s * (lanes - 1);
+                loaded[t][s] = clamped(-x, call.size - x);
+            }
+        }
+    }
+
+    DMLGRAPH_INLINE Vector load(int t, const float* in, Vector start) const {
+        if constexpr (stride == 1) {
+            return load_part(in, loaded[t][0], start);
+        } else {
+            return alternate(load_part(in, loaded[t][0], start), load_part(in + lanes - 1, loaded[t][1], start));
+        }
+    }
+
+private:
+    static Part clamped(std::int64_t begin, std::int64_t end) {
+        const int first_lane = static_cast<int>(begin < 0 ? 0 : begin < lanes ? begin : lanes);
+        const int last_lane = static_cast<int>(end < first_lane ? first_lane : end < lanes ? end : lanes);
+        return part(first_lane, last_lane);
+    }
+};
+
+constexpr int most_edges = 4;  // vectors of a row
+
+// Where a row's vectors without edges are; the other ones are before and after them.
+struct PlainVectors {
+    std::int64_t begin;
+    std::int64_t end;
+    std::int64_t edges;
+
+    explicit PlainVectors(const RowsCall& call) {
+        begin = (call.begin() + lanes - 1) / lanes * lanes;
+        begin = begin < call.count ? begin : (call.count + lanes - 1) / lanes * lanes;
+        end = call.end() > begin ? begin + (call.end() - begin) / lanes * lanes : begin;
+        edges = begin / lanes + (end < call.count ? (call.count - end + lanes - 1) / lanes : 0);
+    }
+};
+
+// The taps of a vector of results, one after the other.
+template <class Function, int stride, int taps>
+DMLGRAPH_INLINE Vector plain_vector(Vector total, const float* in, std::int64_t dilation, bool adjacent) {
+    const Function function;
+    int t = 0;
+    if constexpr (stride == 2 && taps > 1) {
+        if (adjacent) {  // the first two are in the same vectors
+            const Vector a = load(in), b = load(in + lanes);
+            total = function(function(total, even(a, b)), odd(a, b));
+            t = 2;
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (; t < taps; ++t) {
+        total = function(total, spaced<stride>(in + t * dilation));
+    }
+    return total;
+}
+
+template <class Function, int stride, int taps>
+DMLGRAPH_ONCE void vector_rows(const RowsCall& call, std::int64_t first_tap, const PlainVectors& plain) {
+    const Function function;
+    const Vector start = repeated(*static_cast<const float*>(call.start));
+    const bool continues = first_tap > 0;
+    Edge<stride, taps> edges[most_edges];
+    int edge_count = 0;
+    for (std::int64_t i = 0; i < call.count; i += lanes) {
+        i = i == plain.begin ? plain.end : i;
+        if (i < call.count) {
+            edges[edge_count++].set(call, i, first_tap);
+        }
+    }
+    const std::int64_t dilation = call.dilation;
+    for (std::int64_t r = 0; r < call.rows; ++r) {
+        float* const out = static_cast<float*>(call.out) + r * call.out_step;
+        const float* const in = reinterpret_cast<const float*>(call.in + r * call.in_step) + call.first + first_tap * dilation;
+        for (int e = 0; e < edge_count; ++e) {
+            const Edge<stride, taps>& edge = edges[e];
+            Vector total = continues ? load_part(out + edge.first, edge.stored, start) : start;
+            DMLGRAPH_UNROLL
+            for (int t = 0; t < taps; ++t) {
+                total = function(total, edge.load(t, in + edge.first * stride + t * dilation, start));
+            }
+            store_part(out + edge.first, total, edge.stored);
+        }
+        for (std::int64_t i = plain.begin; i < plain.end; i += lanes) {
+            const Vector total = continues ? load(out + i) : start;
+            store(out + i, plain_vector<Function, stride, taps>(total, in + i * stride, dilation, dilation == 1));
+        }
+    }
+}
+
+template <class Function, int stride>
+void vector_rows(const RowsCall& call, const PlainVectors& plain) {
+    for (std::int64_t first = 0; first < call.taps; first += most_in_row) {
+        switch (call.taps - first) {
+            case 1: vector_rows<Function, stride, 1>(call, first, plain); break;
+            case 2: vector_rows<Function, stride, 2>(call, first, plain); break;
+            default: vector_rows<Function, stride, 3>(call, first, plain);
+        }
+    }
+}
+
+template <class Function, class T, int stride, int taps>
+DMLGRAPH_ONCE void inner_rows(const RowsCall& call, std::int64_t first_tap) {
+    const std::int64_t begin = call.begin(), count = call.end() - begin, step = call.stride;
+    const T start = *static_cast<const T*>(call.start);
+    const bool continues = first_tap > 0;
+    for (std::int64_t r = 0; r < call.rows; ++r) {
+        T* const out = static_cast<T*>(call.out) + r * call.out_step + begin;
+        const T* const row = reinterpret_cast<const T*>(call.in + r * call.in_step);
+        const T* const in = row + call.first + begin * step + first_tap * call.dilation;
+        if constexpr (stride == 0) {
+            const Function function;
+            for (std::int64_t i = 0; i < count; ++i) {
+                T total = continues ? out[i] : start;
+                for (int t = 0; t < taps; ++t) {
+                    total = function(total, in[i * step + t * call.dilation]);
+                }
+                out[i] = total;
+            }
+        } else {
+            plain_row<Function, T, stride, taps>(out, in, call.dilation, count, start, continues);
+        }
+    }
+}
+
+template <class Function, class T, int stride>
+void inner_rows(const RowsCall& call) {
+    for (std::int64_t first = 0; first < call.taps; first += most_in_row) {
+        switch (call.taps - first) {
+            case 1: inner_rows<Function, T, stride, 1>(call, first); break;
+            case 2: inner_rows<Function, T, stride, 2>(call, first); break;
+            default: inner_rows<Function, T, stride, 3>(call, first);
+        }
+    }
+}
+
+template <class Function, class T>
+void rows(const RowsCall& call) noexcept {
+    if constexpr (is_same<T, float>) {
+        const PlainVectors plain(call);
+        if (call.stride <= 2 && plain.edges <= most_edges) {
+            return call.stride == 1 ? vector_rows<Function, 1>(call, plain) : vector_rows<Function, 2>(call, plain);
+        }
+    }
+    const std::int64_t begin = call.begin(), end = call.end();
+    for (std::int64_t r = 0; r < call.rows && end - begin < call.count; ++r) {
+        T* const out = static_cast<T*>(call.out) + r * call.out_step;
+        const T* const in = reinterpret_cast<const T*>(call.in + r * call.in_step);
+        for (std::int64_t i = 0; i < begin; ++i) {
+            out[i] = at_edge<Function, T>(call, in, i);
+        }
+        for (std::int64_t i = end; i < call.count; ++i) {
+            out[i] = at_edge<Function, T>(call, in, i);
+        }
+    }
+    switch (call.stride) {
+        case 1: return inner_rows<Function, T, 1>(call);
+        case 2: return inner_rows<Function, T, 2>(call);
+        default: return inner_rows<Function, T, 0>(call);
+    }
+}
+
+constexpr int most_at_once = 4;  // taps that are combined in one pass over several rows
+
+// out = start ∘ in[0] ∘ … ∘ in[taps − 1]; what is in `out` already is the start if it `continues`.
+template <class Function, class T, int taps, bool continues>
+DMLGRAPH_ONCE void pass(T* out, const T* const* in, std::int64_t count, T start) {
+    const Function function;
+    const T* lines[taps];
+    DMLGRAPH_UNROLL
+    for (int t = 0; t < taps; ++t) {
+        lines[t] = in[t];
+    }
+    DMLGRAPH_LOOP
+    for (std::int64_t i = 0; i < count; ++i) {
+        T total = continues ? out[i] : start;
+        DMLGRAPH_UNROLL
+        for (int t = 0; t < taps; ++t) {
+            total = function(total, lines[t][i]);
+        }
+        out[i] = total;
+    }
+}
+
+template <class Function, class T, bool continues>
+void pass(int taps, T* out, const T* const* in, std::int64_t count, T start) {
+    switch (taps) {
+        case 1: return pass<Function, T, 1, continues>(out, in, count, start);
+        case 2: return pass<Function, T, 2, continues>(out, in, count, start);
+        case 3: return pass<Function, T, 3, continues>(out, in, count, start);
+        default: return pass<Function, T, 4, continues>(out, in, count, start);
+    }
+}
+
+template <class Function, class T>
+void combine(const CombineCall& call) noexcept {
+    auto* const out = static_cast<T*>(call.out);
+    const auto* const in = static_cast<const T*>(call.in);
+    const T start = *static_cast<const T*>(call.start);
+    for (std::int64_t first = 0; first < call.taps; first += most_at_once) {
+        const std::int64_t rest = call.taps - first;
+        const int taps = rest < most_at_once ? static_cast<int>(rest) : most_at_once;
+        const T* lines[most_at_once];
+        for (int t = 0; t < taps; ++t) {
+            lines[t] = in + call.offsets[first + t];
+        }
+        if (first == 0) {
+            pass<Function, T, false>(taps, out, lines, call.count, start);
+        } else {
+            pass<Function, T, true>(taps, out, lines, call.count, start);
+        }
+    }
+}
+
+constexpr int totals_apart = 64;  // totals that are kept apart: enough for the vectors of every level
+
+template <class Function, class T>
+void reduce(void* result, const void* elements, std::int64_t count) noexcept {
+    const Function function;
+    const auto* const in = static_cast<const T*>(elements);
+    T total = *static_cast<T*>(result);
+    std::int64_t i = 0;
+    if (count >= totals_apart) {
+        T totals[totals_apart];
+        for (int j = 0; j < totals_apart; ++j) {
+            totals[j] = in[j];
+        }
+        for (i = totals_apart; i + totals_apart <= count; i += totals_apart) {
+            DMLGRAPH_LOOP
+            for (int j = 0; j < totals_apart; ++j) {
+                totals[j] = function(totals[j], in[i + j]);
+            }
+        }
+        for (int width = totals_apart / 2; width > 0; width /= 2) {
+            DMLGRAPH_LOOP
+            for (int j = 0; j < width; ++j) {
+                totals[j] = function(totals[j], totals[width + j]);
+            }
+        }
+        total = function(total, totals[0]);
+    }
+    constexpr int few = 8;
+    if (count - i >= few) {
+        T totals[few];
+        for (int j = 0; j < few; ++j) {
+            totals[j] = in[i + j];
+        }
+        for (i += few; i + few <= count; i += few) {
+            DMLGRAPH_UNROLL
+            for (int j = 0; j < few; ++j) {
+                totals[j] = function(totals[j], in[i + j]);
+            }
+        }
+        DMLGRAPH_UNROLL
+        for (int width = few / 2; width > 0; width /= 2) {
+            for (int j = 0; j < width; ++j) {
+                totals[j] = function(totals[j], totals[width + j]);
+            }
+        }
+        total = function(total, totals[0]);
+    }
+    for (; i < count; ++i) {
+        total = function(total, in[i]);
+    }
+    *static_cast<T*>(result) = total;
+}
+
+// Lanes do not compare numbers in their order, and a NaN that a lane begins with would stay in it: so lanes begin with
+// the total, and of zeros with different signs the first is searched.
+template <class T>
+void greatest(void* result, const void* elements, std::int64_t count) noexcept {
+    const Greater function;
+    const auto* const in = static_cast<const T*>(elements);
+    T total = *static_cast<T*>(result);
+    const T before = total;
+    constexpr int width = sizeof(T) < 4 ? 64 : 32;
+    T totals[width];
+    std::int64_t i = 0;
+    if (count >= width) {
+        for (int j = 0; j < width; ++j) {
+            totals[j] = before;
+        }
+        for (; i + width <= count; i += width) {
+            DMLGRAPH_LOOP
+            for (int j = 0; j < width; ++j) {
+                totals[j] = function(totals[j], in[i + j]);
+            }
+        }
+        for (int j = 0; j < width; ++j) {
+            total = function(total, totals[j]);
+        }
+    }
+    for (; i < count; ++i) {
+        total = function(total, in[i]);
+    }
+    if constexpr (is_float<T>) {
+        if (total == 0 && before < 0) {
+            for (i = 0; in[i] != 0; ++i) {
+            }
+            total = in[i];
+        }
+    }
+    *static_cast<T*>(result) = total;
+}
+
+template <class T>
+constexpr PoolingKernels maxima{rows<Greater, T>, combine<Greater, T>, greatest<T>, find_row<T>, find<T>};
+
+constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, reduce<Sum, float>, nullptr, nullptr};
+
+void magnitudes(float* x, std::int64_t count, std::uint32_t p) noexcept {
+    switch (p) {
+        case 1:
+            DMLGRAPH_LOOP
+            for (std::int64_t i = 0; i < count; ++i) {
+                x[i] = float_of(bits_of(x[i]) & 0x7fffffffu);
+            }
+            return;
+        case 2:
+            DMLGRAPH_LOOP
+            for (std::int64_t i = 0; i < count; ++i) {
+                x[i] *= x[i];
+            }
+            return;
+        default: {
+            std::uint32_t highest = 1u << 31;
+            while ((p & highest) == 0) {
+                highest >>= 1;
+            }
+            for (std::int64_t i = 0; i < count; ++i) {
+                const float magnitude = float_of(bits_of(x[i]) & 0x7fffffffu);
+                float power = magnitude;
+                for (std::uint32_t bit = highest >> 1; bit != 0; bit >>= 1) {  // no factor is beyond the result's range
+                    power *= power;
+                    power *= (p & bit) != 0 ? magnitude : 1.0f;
+                }
+                x[i] = power;
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace pooling
+
+const PoolingKernels* maximum_kernels(DataType type) {
+    using namespace pooling;
+    switch (type) {
+        case DataType::float32:
+        case DataType::float16: return &maxima<float>;
+        case DataType::int8: return &maxima<i8>;
+        case DataType::int16: return &maxima<i16>;
+        case DataType::int32: return &maxima<i32>;
+        case DataType::int64: return &maxima<i64>;
+        case DataType::uint8: return &maxima<u8>;
+        case DataType::uint16: return &maxima<u16>;
+        case DataType::uint32: return &maxima<u32>;
+        case DataType::uint64: return &maxima<u64>;
+        default: return nullptr;
+    }
+}
+
+const PoolingKernels& sum_kernels() { return pooling::sums; }
+
+MagnitudeKernel magnitude_kernel() { return pooling::magnitudes; }
+
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

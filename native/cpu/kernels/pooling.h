@@ -1,0 +1,76 @@
+// What a pooling does with lines of elements: it combines the taps of neighbouring windows.
+//
+// A maximum begins with `start` and is replaced by every greater number that follows: so NaN is ignored, and of equal
+// numbers the first is kept. Elements are float32, for float16 too, or integers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/kernels/kernel.h"
+
+namespace dmlgraph::cpu {
+
+// Windows along rows: tap t of result i of a row is the element first + i · stride + t · dilation of it, if that exists.
+struct RowsCall {
+    void* out;
+    std::int64_t out_step;  // from row to row, in elements
+    const std::byte* in;
+    std::int64_t in_step;  // in bytes
+    std::int64_t rows;
+    std::int64_t count;  // results of a row
+    std::int64_t size;   // elements of a row
+    std::int64_t first;
+    std::int64_t stride;
+    std::int64_t dilation;
+    std::int64_t taps;
+    const void* start;
+
+    // The results whose taps all exist are begin ≤ i < end.
+    std::int64_t begin() const;
+    std::int64_t end() const;
+};
+
+// out[i] = start ∘ in[offsets[0] + i] ∘ in[offsets[1] + i] ∘ …; `out` overlaps no tap.
+struct CombineCall {
+    void* out;
+    const void* in;
+    const std::int64_t* offsets;  // in elements
+    std::int64_t taps;            // at least 1
+    std::int64_t count;
+    const void* start;
+};
+
+inline constexpr std::uint32_t no_index = 0xffffffffu;
+
+// The maxima of maxima, and where they are: tap t is in[offsets[t] + i] with indices[offsets[t] + i], or outside the tensor
+// if that is `no_index`. The first tap inside counts, and every greater one after it.
+struct FindCall {
+    void* out;
+    std::uint32_t* where;
+    const void* in;
+    const std::uint32_t* indices;
+    const std::int64_t* offsets;
+    std::int64_t taps;
+    std::int64_t count;
+};
+
+struct PoolingKernels {
+    void (*rows)(const RowsCall& call) noexcept;
+    void (*combine)(const CombineCall& call) noexcept;
+    // total = total ∘ in[0] ∘ in[1] ∘ …; a sum in some order that depends on the count only.
+    void (*reduce)(void* total, const void* in, std::int64_t count) noexcept;
+    // Maxima with indices, null for sums: the place in a single row plus `base`, or `no_index`.
+    void (*find_row)(const RowsCall& call, std::uint32_t* where, std::uint32_t base) noexcept;
+    void (*find)(const FindCall& call) noexcept;
+};
+
+// Of maxima, and of sums in float32; float16 has those of float32. Null for other types.
+const PoolingKernels* maximum_kernels(DataType type, Level level) noexcept;
+const PoolingKernels& sum_kernels(Level level) noexcept;
+
+// x[i] = |x[i]|^p, for p ≥ 1.
+using MagnitudeKernel = void (*)(float* x, std::int64_t count, std::uint32_t p) noexcept;
+MagnitudeKernel magnitude_kernel(Level level) noexcept;
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,98 @@
+// Weighted means of rows of floats, and of elements of a row.
+#include "cpu/kernels/resampling.h"
+
+#include "cpu/kernels/part_vector.h"
+#include "cpu/kernels/resampling_tables.h"
+#include "cpu/kernels/types.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace resampling {
+namespace {
+
+void blend(float* out, const float* total, const float* first, const float* next, float weight, std::int64_t count) noexcept {
+    DMLGRAPH_LOOP
+    for (std::int64_t i = 0; i < count; ++i) {
+        out[i] = total[i] + weight * (next[i] - first[i]);
+    }
+}
+
+#if defined(__AVX2__)
+
+// The elements of a row at a vector of indices. Neighbouring results mostly have neighbouring elements, which are one
+// vector.
+DMLGRAPH_INLINE Vector picked(const float* row, const std::int32_t* indices) {
+    const float* const from = row + indices[0];
+#if defined(__AVX512F__)
+    const __m512i all = _mm512_loadu_si512(indices), places = _mm512_sub_epi32(all, _mm512_set1_epi32(indices[0]));
+    if (_mm512_cmplt_epu32_mask(places, _mm512_set1_epi32(lanes)) == every_lane) {
+        return _mm512_maskz_permutexvar_ps(every_lane, places, load(from));
+    }
+    return _mm512_mask_i32gather_ps(repeated(0.0f), every_lane, all, row, sizeof(float));
+#else
+    const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices));
+    const __m256i places = _mm256_sub_epi32(all, _mm256_set1_epi32(indices[0]));
+    const __m256i last = _mm256_set1_epi32(lanes - 1);
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(places, last), last)) == -1) {
+        return _mm256_permutevar8x32_ps(load(from), places);
+    }
+    return _mm256_i32gather_ps(row, all, sizeof(float));
+#endif
+}
+
+DMLGRAPH_INLINE Vector difference(Vector a, Vector b) {
+#if defined(__AVX512F__)
+    return _mm512_sub_ps(a, b);
+#else
+    return _mm256_sub_ps(a, b);
+#endif
+}
+
+DMLGRAPH_INLINE Vector product(Vector a, Vector b) {
+#if defined(__AVX512F__)
+    return _mm512_mul_ps(a, b);
+#else
+    return _mm256_mul_ps(a, b);
+#endif
+}
+
+void pick(const PickCall& call) noexcept {
+    for (std::int64_t i = 0; i < call.count; i += lanes) {
+        const Vector first = picked(call.row, call.indices + i);
+        Vector total = first;
+        for (std::int64_t t = 1; t < call.taps; ++t) {
+            const std::int64_t at = t * call.step + i;
+            // Rounded twice, as the reference does for integers, which are truncated afterwards.
+            total = sum(total, product(load(call.weights + at), difference(picked(call.row, call.indices + at), first)));
+        }
+        if (i + lanes <= call.count) {
+            store(call.out + i, total);
+        } else {
+            store_part(call.out + i, total, part(0, static_cast<int>(call.count - i)));
+        }
+    }
+}
+
+#else
+
+void pick(const PickCall& call) noexcept {
+    for (std::int64_t i = 0; i < call.count; ++i) {
+        const float first = call.row[call.indices[i]];
+        float total = first;
+        for (std::int64_t t = 1; t < call.taps; ++t) {
+            const std::int64_t at = t * call.step + i;
+            total += call.weights[at] * (call.row[call.indices[at]] - first);
+        }
+        call.out[i] = total;
+    }
+}
+
+#endif
+
+constexpr ResamplingKernels kernels{blend, pick};
+
+}  // namespace
+}  // namespace resampling
+
+const ResamplingKernels& resampling_table() { return resampling::kernels; }
+
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -1,0 +1,367 @@
+#include "cpu/steps/pooling.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "cpu/products/panels.h"
+#include "cpu/runtime/cache_line.h"
+#include "cpu/tensor/strided.h"
+#include "cpu/windows/pooling.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+constexpr int most_batch = 2;
+constexpr std::int64_t planes_at_once = 64;  // of a single window each
+
+template <class T>
+void set(std::array<std::byte, widest_item>& element, T number) {
+    std::memcpy(element.data(), &number, sizeof(T));
+}
+
+// The number with which a maximum of integers begins. DirectML begins with the least of 32 bits, and stores it as CAST
+// does: so a window without elements gives 0 in int16.
+void set_least(Pooling& pooling) {
+    const auto both = [&]<class T>(T least, T empty) {
+        set(pooling.start, least);
+        set(pooling.empty, empty);
+    };
+    switch (pooling.type) {
+        case DataType::int8: return both(std::numeric_limits<std::int8_t>::min(), std::numeric_limits<std::int8_t>::min());
+        case DataType::int16: return both(std::numeric_limits<std::int16_t>::min(), std::int16_t{0});
+        case DataType::int32: return both(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::min());
+        case DataType::int64: return both(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::min());
+        default: return both(std::uint64_t{0}, std::uint64_t{0});
+    }
+}
+
+void set_least_float(Pooling& pooling, bool from_infinity) {
+    constexpr float half_lowest = -65504.0f;
+    const float lowest = pooling.type == DataType::float16 ? half_lowest : std::numeric_limits<float>::lowest();
+    const float start = from_infinity ? -std::numeric_limits<float>::infinity() : lowest;
+    set(pooling.start, start);
+    set(pooling.empty, start);
+}
+
+// The result of a window without elements differs from that of a window with the least ones.
+bool has_own_empty(const Pooling& pooling) { return pooling.start != pooling.empty; }
+
+class PoolingStep final : public Step {
+public:
+    PoolingStep(const StepTensors& tensors, const PoolingParameters& parameters)
+        : input_(tensors.inputs.at(0)),
+          output_(tensors.outputs.at(0)),
+          where_(tensors.outputs.size() > 1 ? tensors.outputs[1] : View{}),
+          pooling_(describe(tensors, parameters)),
+          bands_(pooling_, where_.buffer != no_buffer),
+          epilogue_(parameters.epilogue, result_type(parameters), tensors.inputs.size()) {
+        if (parameters.epilogue.empty() == pooling_.is_float() && pooling_.type != DataType::float32) {
+            throw std::invalid_argument("instructions convert what is pooled to float16, and follow nothing else than floats");
+        }
+        for (std::size_t i = first_operand; i < tensors.inputs.size(); ++i) {
+            operands_.push_back(tensors.inputs[i]);
+        }
+        is_whole_ = where_.buffer == no_buffer && pooling_.windows.count() == 1;
+        if (has_own_empty(pooling_)) {
+            for (std::size_t d = 0; d < most_spatial; ++d) {
+                find_empty(d);
+            }
+        }
+    }
+
+    void run(RunContext& context) const override {
+        if (output_.buffer == no_buffer && where_.buffer == no_buffer) {
+            return;
+        }
+        if (is_whole_) {
+            return run_whole(context);
+        }
+        const Planes planes = planes_in(context.tensor(input_));
+        const std::int64_t count = batch_[0] * batch_[1] * bands_.count();
+        const bool in_place = may_compute_in_output(context);
+        const std::array<Target, 2> targets{target(context, batch_rank_), where_target(context)};
+        context.parallel(count, cost(), [&](int worker, Chunks& chunks) {
+            for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                for (std::int64_t i = first; i < last; ++i) {
+                    run_band(i, planes, targets, in_place, context.scratch(worker));
+                }
+            }
+        });
+    }
+
+    Kind kind() const override { return Kind::native; }
+    double cost() const override {
+        const double taps = static_cast<double>(pooling_.windows.taps[0] * pooling_.windows.taps[1] + pooling_.windows.taps[2]);
+        return static_cast<double>(input_.bytes()) + static_cast<double>(output_.element_count() * pooling_.item) * taps;
+    }
+    std::size_t scratch_bytes() const override {
+        const auto line = [&](std::int64_t width) {
+            return align_to_line(static_cast<std::size_t>(width) * widest_item) +
+                   Target::line_scratch(operands_.size(), epilogue_, width);
+        };
+        return is_whole_ ? align_to_line(whole_scratch()) + line(planes_at_once) : bands_.scratch_bytes() + line(bands_.most());
+    }
+    void visit(const Visitor& visitor) override {
+        visitor(input_, false);
+        for (View& view : operands_) {
+            visitor(view, false);
+        }
+        for (View* const view : {&output_, &where_}) {
+            if (view->buffer != no_buffer) {
+                visitor(*view, true);
+            }
+        }
+    }
+
+private:
+    DataType result_type(const PoolingParameters& parameters) const {
+        if (parameters.epilogue.empty()) {
+            return DataType::float32;
+        }
+        return output_.buffer == no_buffer ? parameters.epilogue.back().result : output_.type;
+    }
+
+    Pooling describe(const StepTensors& tensors, const PoolingParameters& parameters) {
+        const View& x = tensors.inputs.at(0);
+        const View& shape = tensors.outputs.at(0).rank > 0 ? tensors.outputs[0] : tensors.outputs.at(1);
+        const int spatial = static_cast<int>(parameters.taps.size());
+        batch_rank_ = x.rank - spatial;
+        if (spatial < 1 || spatial > most_spatial || batch_rank_ < 0 || batch_rank_ > most_batch || shape.rank != x.rank) {
+            throw std::invalid_argument("a pooling has one to three spatial dimensions, after at most two others");
+        }
+        for (const auto* const each : {&parameters.strides, &parameters.dilations, &parameters.padding}) {
+            if (each->size() != parameters.taps.size()) {
+                throw std::invalid_argument("a pooling needs one number for each spatial dimension");
+            }
+        }
+        std::copy_n(x.sizes.begin(), batch_rank_, batch_.begin() + most_batch - batch_rank_);
+        Pooling result;
+        // Trailing dimensions whose windows are their elements are one row.
+        const auto is_single = [&](int d) {
+            const auto at = static_cast<std::size_t>(d - batch_rank_);
+            return parameters.taps[at] == 1 && parameters.strides[at] == 1 && parameters.padding[at] == 0 &&
+                   shape.sizes[d] == x.sizes[d];
+        };
+        row_dimension_ = x.rank - 1;
+        while (row_dimension_ > batch_rank_ && is_single(row_dimension_) && is_single(row_dimension_ - 1)) {
+            --row_dimension_;
+        }
+        for (int d = batch_rank_; d < x.rank; ++d) {
+            const auto at = static_cast<std::size_t>(most_spatial - 1 - std::max(row_dimension_ - d, 0));
+            const auto from = static_cast<std::size_t>(d - batch_rank_);
+            result.sizes[at] *= x.sizes[d];
+            result.windows.counts[at] *= shape.sizes[d];
+            result.windows.taps[at] = parameters.taps[from];
+            result.windows.strides[at] = parameters.strides[from];
+            result.windows.dilations[at] = parameters.dilations[from];
+            result.windows.padding[at] = parameters.padding[from];
+        }
+        choose_kernels(result, x.type, parameters);
+        return result;
+    }
+
+    static void choose_kernels(Pooling& result, DataType type, const PoolingParameters& parameters) {
+        const Level level = chosen_level();
+        const bool is_float = type == DataType::float32 || type == DataType::float16;
+        result.type = type;
+        result.item = is_float ? static_cast<int>(sizeof(float)) : static_cast<int>(item_size(type));
+        if (is_float) {
+            result.line = type == DataType::float16 ? product_kernels(level).half_line : product_kernels(level).line;
+        }
+        result.power = static_cast<std::uint32_t>(parameters.power);
+        result.magnitudes = magnitude_kernel(level);
+        result.kernels = parameters.is_maximum ? maximum_kernels(type, level) : &sum_kernels(level);
+        if (result.kernels == nullptr || (!is_float && !parameters.is_maximum)) {
+            throw std::invalid_argument("there is no pooling of this data type");
+        }
+        if (parameters.is_maximum) {
+            is_float ? set_least_float(result, parameters.from_infinity) : set_least(result);
+        }
+    }
+
+    // Marks the windows that have no element along a dimension.
+    void find_empty(std::size_t d) {
+        const Windows& windows = pooling_.windows;
+        for (std::int64_t o = 0; o < windows.counts[d]; ++o) {
+            bool inside = false;
+            for (std::int64_t t = 0; t < windows.taps[d] && !inside; ++t) {
+                const std::int64_t at = o * windows.strides[d] + t * windows.dilations[d] - windows.padding[d];
+                inside = at >= 0 && at < pooling_.sizes[d];
+            }
+            empty_[d].push_back(!inside);
+        }
+    }
+
+    Planes planes_in(const Tensor& x) const {
+        Planes planes;
+        planes.data = x.data;
+        for (int d = 0; d < batch_rank_; ++d) {
+            planes.batch[static_cast<std::size_t>(most_batch - batch_rank_ + d)] = x.strides[d];
+        }
+        for (int d = batch_rank_; d < row_dimension_; ++d) {
+            planes.strides[static_cast<std::size_t>(most_spatial - 1 - (row_dimension_ - d))] = x.strides[d];
+        }
+        planes.row.type = x.type;
+        planes.row.rank = x.rank - row_dimension_;
+        std::copy_n(x.sizes.begin() + row_dimension_, planes.row.rank, planes.row.sizes.begin());
+        std::copy_n(x.strides.begin() + row_dimension_, planes.row.rank, planes.row.strides.begin());
+        planes.row.join_dimensions();
+        planes.strides[most_spatial - 1] = planes.row.strides[0];
+        return planes;
+    }
+
+    // A tensor of the output's sizes, whose first dimensions are a batch.
+    static MatrixTensor matrix(const Tensor& tensor, int batch) {
+        MatrixTensor result;
+        result.data = tensor.data;
+        result.type = tensor.type;
+        std::copy_n(tensor.strides.begin(), batch, result.batch.begin());
+        result.rank = tensor.rank - batch;
+        std::copy_n(tensor.sizes.begin() + batch, result.rank, result.sizes.begin());
+        std::copy_n(tensor.strides.begin() + batch, result.rank, result.strides.begin());
+        result.join_dimensions();
+        return result;
+    }
+
+    Target target(const RunContext& context, int batch) const {
+        Target result;
+        result.epilogue = &epilogue_;
+        if (output_.buffer != no_buffer) {
+            result.out = matrix(context.tensor(output_), batch);
+        }
+        for (const View& each : operands_) {
+            result.operands.push_back(matrix(context.tensor(each), batch));
+        }
+        return result;
+    }
+
+    Target where_target(const RunContext& context) const {
+        static const Epilogue none;
+        Target result;
+        result.epilogue = &none;
+        if (where_.buffer != no_buffer) {
+            result.out = matrix(context.tensor(where_), batch_rank_);
+        }
+        return result;
+    }
+
+    bool may_compute_in_output(const RunContext& context) const {
+        return epilogue_.empty() && output_.buffer != no_buffer && bands_.is_tight() && where_.buffer == no_buffer &&
+               !has_own_empty(pooling_) && matrix(context.tensor(output_), batch_rank_).is_packed();
+    }
+
+    void run_band(std::int64_t index, const Planes& planes, const std::array<Target, 2>& targets, bool in_place,
+                  std::byte* scratch) const {
+        const Windows& windows = pooling_.windows;
+        const BandPlace place = bands_.at(index % bands_.count());
+        const std::int64_t plane = index / bands_.count(), outer = plane / batch_[1], inner = plane % batch_[1];
+        Sizes batch{};
+        (batch_rank_ == most_batch ? batch[0] : batch[most_batch]) = outer;
+        (batch_rank_ == most_batch ? batch[1] : batch[0]) = inner;
+        const std::int64_t left = (place.depth * windows.counts[1] + place.top) * windows.counts[2] + place.left;
+        const MatrixTensor& out = targets[0].out;
+        std::byte* const direct = in_place ? out.row_at(batch, 0) + left * pooling_.item : nullptr;
+        const std::byte* const from = planes.data + outer * planes.batch[0] + inner * planes.batch[1];
+        const BandResult result = bands_.compute(place, planes, from, direct, scratch);
+        if (result.values == direct) {
+            return;
+        }
+        const auto pitch = bands_.pitch();
+        auto* const values = const_cast<std::byte*>(result.values);  // the scratch memory
+        if (has_own_empty(pooling_)) {
+            set_empty(place, values);
+        }
+        std::byte* const packed = scratch + bands_.scratch_bytes();
+        std::byte* const rest = packed + align_to_line(static_cast<std::size_t>(bands_.most()) * widest_item);
+        if (out.data != nullptr) {
+            store(targets[0], batch, left, place, values, pooling_.item, rest);
+        }
+        if (targets[1].out.data != nullptr) {
+            const auto first = static_cast<std::uint64_t>(plane * pooling_.sizes[0] * pooling_.sizes[1] * pooling_.sizes[2]);
+            const bool is_wide = where_.type == DataType::uint64;
+            for (std::int64_t r = 0; r < place.rows; ++r) {
+                for (std::int64_t c = 0; c < place.columns; ++c) {
+                    const std::uint32_t found = result.where[r * pitch + c];
+                    const std::uint64_t number = found == no_index ? 0 : first + found;
+                    if (is_wide) {
+                        reinterpret_cast<std::uint64_t*>(packed)[r * place.columns + c] = number;
+                    } else {
+                        reinterpret_cast<std::uint32_t*>(packed)[r * place.columns + c] = static_cast<std::uint32_t>(number);
+                    }
+                }
+            }
+            store_rows(targets[1], batch, left, place, packed, place.columns, static_cast<int>(item_size(where_.type)), rest);
+        }
+    }
+
+    void store(const Target& target, const Sizes& batch, std::int64_t left, const BandPlace& place, const std::byte* values,
+               int item, std::byte* scratch) const {
+        if (place.columns == bands_.pitch() && bands_.is_tight()) {  // the rows follow one another
+            return target.store(reinterpret_cast<const float*>(values), batch, 0, left, place.rows * place.columns, scratch);
+        }
+        store_rows(target, batch, left, place, values, bands_.pitch(), item, scratch);
+    }
+
+    void store_rows(const Target& target, const Sizes& batch, std::int64_t left, const BandPlace& place,
+                    const std::byte* values, std::int64_t pitch, int item, std::byte* scratch) const {
+        for (std::int64_t r = 0; r < place.rows; ++r) {
+            const std::int64_t at = left + r * pooling_.windows.counts[2];
+            target.store(reinterpret_cast<const float*>(values + r * pitch * item), batch, 0, at, place.columns, scratch);
+        }
+    }
+
+    void set_empty(const BandPlace& place, std::byte* values) const {
+        const std::int64_t item = pooling_.item;
+        for (std::int64_t r = 0; r < place.rows; ++r) {
+            for (std::int64_t c = 0; c < place.columns; ++c) {
+                if (empty_[0][static_cast<std::size_t>(place.depth)] || empty_[1][static_cast<std::size_t>(place.top + r)] ||
+                    empty_[2][static_cast<std::size_t>(place.left + c)]) {
+                    std::memcpy(values + (r * bands_.pitch() + c) * item, pooling_.empty.data(), static_cast<std::size_t>(item));
+                }
+            }
+        }
+    }
+
+    // Every plane has one window: the planes of a batch are a line of the output.
+    void run_whole(RunContext& context) const {
+        const Planes planes = planes_in(context.tensor(input_));
+        const Target to = target(context, std::max(batch_rank_ - 1, 0));
+        const std::int64_t parts = (batch_[1] + planes_at_once - 1) / planes_at_once;
+        context.parallel(batch_[0] * parts, cost(), [&](int worker, Chunks& chunks) {
+            std::byte* const scratch = context.scratch(worker);
+            std::byte* const results = scratch + align_to_line(whole_scratch());
+            std::byte* const rest = results + align_to_line(static_cast<std::size_t>(planes_at_once) * widest_item);
+            for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                for (std::int64_t i = first; i < last; ++i) {
+                    const std::int64_t plane = i % parts * planes_at_once, count = std::min(planes_at_once, batch_[1] - plane);
+                    const std::byte* const from = planes.data + i / parts * planes.batch[0] + plane * planes.batch[1];
+                    pool_whole(pooling_, planes, from, planes.batch[1], count, results, scratch);
+                    to.store(reinterpret_cast<const float*>(results), {i / parts}, 0, plane, count, rest);
+                }
+            }
+        });
+    }
+
+    View input_;
+    View output_;
+    View where_;
+    std::vector<View> operands_;  // of the epilogue
+    int batch_rank_ = 0;
+    int row_dimension_ = 0;  // of the input: from this one on a row
+    std::array<std::int64_t, most_batch> batch_{1, 1};
+    Pooling pooling_;
+    Bands bands_;
+    Epilogue epilogue_;
+    bool is_whole_ = false;
+    std::array<std::vector<bool>, most_spatial> empty_;  // windows without elements, if that makes a difference
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_step(const StepTensors& tensors, const PoolingParameters& parameters) {
+    return std::make_unique<PoolingStep>(tensors, parameters);
+}
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,230 @@
+#include "cpu/steps/resampling.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "cpu/kernels/resampling.h"
+#include "cpu/products/lines.h"
+#include "cpu/products/panels.h"
+#include "cpu/runtime/cache_line.h"
+#include "cpu/tensor/strided.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+// The taps of the results along an axis.
+struct Axis {
+    int dimension = 0;
+    std::int64_t taps = 1;
+    std::int64_t step = 0;  // from a tap's numbers to the next one's
+    std::vector<std::int32_t> indices;
+    std::vector<float> weights;
+};
+
+std::int64_t whole_vectors(std::int64_t count) { return (count + most_lanes - 1) / most_lanes * most_lanes; }
+
+class ResamplingStep final : public Step {
+public:
+    ResamplingStep(const StepTensors& tensors, const ResamplingParameters& parameters)
+        : input_(tensors.inputs.at(0)),
+          output_(tensors.outputs.at(0)),
+          epilogue_(parameters.epilogue, output_.type, 1),
+          kernels_(resampling_kernels(chosen_level())),
+          width_(input_.sizes[static_cast<std::size_t>(input_.rank - 1)]),
+          out_width_(output_.sizes[static_cast<std::size_t>(input_.rank - 1)]) {
+        if (input_.rank < 1 || output_.rank != input_.rank || parameters.axes.size() != parameters.taps.size()) {
+            throw std::invalid_argument("resampled tensors have the same number of dimensions");
+        }
+        if (input_.type != DataType::float32) {
+            convert_ = find_kernel(Opcode::CONVERT, input_.type, DataType::float32);
+            if (convert_ == nullptr) {
+                throw std::invalid_argument("there is no resampling of this data type");
+            }
+        }
+        std::size_t used = 0;
+        for (std::size_t i = 0; i < parameters.axes.size(); ++i) {
+            add_axis(parameters, i, used);
+        }
+        if (used != parameters.indices.size() || used != parameters.weights.size()) {
+            throw std::invalid_argument("resampling needs an index and a weight for each tap of a result");
+        }
+        for (int d = 0; d + 1 < output_.rank; ++d) {
+            rows_ *= output_.sizes[static_cast<std::size_t>(d)];
+        }
+    }
+
+    void run(RunContext& context) const override {
+        if (output_.buffer == no_buffer) {
+            return;
+        }
+        const Tensor x = context.tensor(input_);
+        Target target;
+        target.epilogue = &epilogue_;
+        target.out = rows_of(context.tensor(output_));
+        context.parallel(rows_, cost(), [&](int worker, Chunks& chunks) {
+            for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                for (std::int64_t i = first; i < last; ++i) {
+                    run_row(x, target, place_in(output_.sizes, output_.rank - 1, i), context.scratch(worker));
+                }
+            }
+        });
+    }
+
+    Kind kind() const override { return Kind::native; }
+    double cost() const override {
+        double each = 1;
+        for (const Axis& axis : axes_) {
+            each *= static_cast<double>(axis.taps);
+        }
+        return static_cast<double>(output_.element_count()) * sizeof(float) * (1 + each);
+    }
+    std::size_t scratch_bytes() const override {
+        return line_bytes() * (2 * axes_.size() + 3) + Target::line_scratch(0, epilogue_, out_width_);
+    }
+    void visit(const Visitor& visitor) override {
+        visitor(input_, false);
+        visitor(output_, true);
+    }
+
+private:
+    void add_axis(const ResamplingParameters& parameters, std::size_t i, std::size_t& used) {
+        const std::int64_t dimension = parameters.axes[i];
+        if (dimension < 0 || dimension >= input_.rank || (i > 0 && dimension <= parameters.axes[i - 1]) || parameters.taps[i] < 1) {
+            throw std::invalid_argument("the axes of resampling are not ascending dimensions");
+        }
+        Axis axis;
+        axis.dimension = static_cast<int>(dimension);
+        axis.taps = parameters.taps[i];
+        const std::int64_t size = input_.sizes[static_cast<std::size_t>(dimension)];
+        const std::int64_t count = output_.sizes[static_cast<std::size_t>(dimension)];
+        const std::size_t numbers = static_cast<std::size_t>(axis.taps * count);
+        if (parameters.indices.size() - used < numbers || parameters.weights.size() - used < numbers) {
+            throw std::invalid_argument("resampling needs an index and a weight for each tap of a result");
+        }
+        axis.step = whole_vectors(count);
+        axis.indices.resize(static_cast<std::size_t>(axis.taps * axis.step));
+        axis.weights.resize(axis.indices.size());
+        for (std::int64_t t = 0; t < axis.taps; ++t) {
+            for (std::int64_t o = 0; o < axis.step; ++o) {
+                const std::size_t from = used + static_cast<std::size_t>(t * count + std::min(o, count - 1));
+                const std::int64_t index = parameters.indices[from];
+                if (index < 0 || index >= size) {
+                    throw std::invalid_argument("an index of resampling is beyond the tensor");
+                }
+                axis.indices[static_cast<std::size_t>(t * axis.step + o)] = static_cast<std::int32_t>(index);
+                axis.weights[static_cast<std::size_t>(t * axis.step + o)] = parameters.weights[from];
+            }
+        }
+        used += numbers;
+        axes_.push_back(std::move(axis));
+    }
+
+    std::size_t line_bytes() const {
+        const std::int64_t longest = std::max(width_, out_width_) + most_lanes;
+        return align_to_line(static_cast<std::size_t>(longest) * sizeof(float));
+    }
+
+    static MatrixTensor rows_of(const Tensor& tensor) {
+        MatrixTensor result;
+        result.data = tensor.data;
+        result.type = tensor.type;
+        std::copy_n(tensor.strides.begin(), tensor.rank - 1, result.batch.begin());
+        result.sizes[0] = tensor.sizes[static_cast<std::size_t>(tensor.rank - 1)];
+        result.strides[0] = tensor.strides[static_cast<std::size_t>(tensor.rank - 1)];
+        return result;
+    }
+
+    // The axis along the rows, or null.
+    const Axis* last_axis() const {
+        return !axes_.empty() && axes_.back().dimension == input_.rank - 1 ? &axes_.back() : nullptr;
+    }
+
+    void run_row(const Tensor& x, const Target& target, const Sizes& place, std::byte* scratch) const {
+        const Axis* const along = last_axis();
+        const std::byte* first = x.data;
+        for (int d = 0; d + 1 < x.rank; ++d) {
+            const bool is_axis = std::ranges::any_of(axes_, [&](const Axis& axis) { return axis.dimension == d; });
+            first += is_axis ? 0 : place[static_cast<std::size_t>(d)] * x.strides[static_cast<std::size_t>(d)];
+        }
+        const auto line = [&](std::size_t number) { return reinterpret_cast<float*>(scratch + number * line_bytes()); };
+        const std::size_t outer = axes_.size() - (along == nullptr ? 0 : 1);
+        float* const row = line(0);
+        const float* results = mean(x, place, first, outer, row, scratch);
+        std::byte* const rest = scratch + line_bytes() * (2 * axes_.size() + 3);
+        if (along != nullptr) {
+            if (results != row) {
+                std::copy_n(results, width_, row);  // beyond a row of the tensor nothing can be read
+            }
+            const bool in_place = epilogue_.empty() && target.takes_sums(DataType::float32);
+            float* const out = in_place ? reinterpret_cast<float*>(target.out.row_at(place, 0)) : line(1);
+            kernels_.pick({out, row, along->indices.data(), along->weights.data(), along->step, along->taps, out_width_});
+            results = out;
+        }
+        target.store(results, place, 0, 0, out_width_, rest);
+    }
+
+    // The row after the first `count` axes; it may be in the tensor, else it is in `out`.
+    const float* mean(const Tensor& x, const Sizes& place, const std::byte* from, std::size_t count, float* out,
+                      std::byte* scratch) const {
+        if (count == 0) {
+            return load(x, from, out, scratch);
+        }
+        const Axis& axis = axes_[count - 1];
+        const auto dimension = static_cast<std::size_t>(axis.dimension);
+        const std::int64_t at = place[dimension], stride = x.strides[dimension];
+        const auto tap = [&](std::int64_t t, float* to) {
+            const std::int64_t index = axis.indices[static_cast<std::size_t>(t * axis.step + at)];
+            return mean(x, place, from + index * stride, count - 1, to, scratch);
+        };
+        if (axis.taps == 1) {
+            return tap(0, out);
+        }
+        const auto line = [&](std::size_t number) { return reinterpret_cast<float*>(scratch + number * line_bytes()); };
+        const float* const first = tap(0, line(2 * count + 1));
+        const float* total = first;
+        for (std::int64_t t = 1; t < axis.taps; ++t) {
+            const float* const next = tap(t, line(2 * count + 2));
+            kernels_.blend(out, total, first, next, axis.weights[static_cast<std::size_t>(t * axis.step + at)], width_);
+            total = out;
+        }
+        return out;
+    }
+
+    const float* load(const Tensor& x, const std::byte* from, float* out, std::byte* scratch) const {
+        const auto item = static_cast<std::int64_t>(item_size(x.type));
+        const std::int64_t stride = x.strides[static_cast<std::size_t>(x.rank - 1)];
+        if (convert_ == nullptr) {
+            if (stride == item) {
+                return reinterpret_cast<const float*>(from);
+            }
+            gather_line(reinterpret_cast<std::byte*>(out), from, stride, width_, static_cast<int>(item));
+            return out;
+        }
+        if (stride != item) {
+            std::byte* const packed = scratch + 2 * line_bytes();
+            gather_line(packed, from, stride, width_, static_cast<int>(item));
+            from = packed;
+        }
+        const Operand operand{from, false};
+        convert_({out, &operand, static_cast<std::size_t>(width_), nullptr, 0});
+        return out;
+    }
+
+    View input_;
+    View output_;
+    Epilogue epilogue_;
+    const ResamplingKernels& kernels_;
+    Kernel convert_ = nullptr;  // to float32
+    std::vector<Axis> axes_;
+    std::int64_t width_;  // elements of a row of the input
+    std::int64_t out_width_;
+    std::int64_t rows_ = 1;  // of the output
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_step(const StepTensors& tensors, const ResamplingParameters& parameters) {
+    return std::make_unique<ResamplingStep>(tensors, parameters);
+}
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,206 @@
+// Pooling and resampling at every instruction-set level, on memory of exactly the needed bytes.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "cpu/kernels/product.h"
+#include "cpu/kernels/resampling.h"
+#include "cpu/runtime/memory.h"
+#include "cpu/tests/random.h"
+#include "cpu/tests/sanitizers.h"
+#include "cpu/windows/pooling.h"
+
+namespace dmlgraph::cpu::tests {
+namespace {
+
+constexpr std::int64_t item = sizeof(float);
+
+// Numbers in a block of exactly their bytes.
+template <class T>
+class Exact {
+public:
+    explicit Exact(std::int64_t count) : numbers_(new T[static_cast<std::size_t>(count)]), count_(count) {}
+    T* get() const { return numbers_.get(); }
+    T& operator[](std::int64_t i) const { return numbers_[static_cast<std::size_t>(i)]; }
+    std::int64_t count() const { return count_; }
+    std::byte* bytes() const { return reinterpret_cast<std::byte*>(numbers_.get()); }
+
+private:
+    std::unique_ptr<T[]> numbers_;
+    std::int64_t count_;
+};
+
+struct Kind {
+    bool is_maximum;
+    std::uint32_t power;
+};
+
+// Small whole numbers, which sums do not round; of the greatest ones there are several.
+Exact<float> numbers(std::int64_t count, Random& random) {
+    Exact<float> result(count);
+    std::generate_n(result.get(), count, [&] { return static_cast<float>(random.between(-3, 3)); });
+    return result;
+}
+
+Pooling random_pooling(Random& random, Level level, const Kind& kind) {
+    Pooling pooling;
+    Windows& windows = pooling.windows;
+    for (std::size_t d = 0; d < most_spatial; ++d) {
+        const std::int64_t longest = d == 0 ? 3 : d == 2 && random.chance(10) ? 2500 : 40;
+        windows.taps[d] = random.between(1, d == 0 ? 2 : 5);
+        windows.strides[d] = random.between(1, 3);
+        windows.dilations[d] = random.between(1, 3);
+        windows.padding[d] = random.between(0, 3);
+        pooling.sizes[d] = random.between(1, longest);
+        windows.counts[d] = random.between(1, longest);  // more than fit: the others are all padding
+    }
+    pooling.type = DataType::float32;
+    pooling.item = sizeof(float);
+    pooling.power = kind.power;
+    pooling.magnitudes = magnitude_kernel(level);
+    pooling.line = product_kernels(level).line;
+    pooling.kernels = kind.is_maximum ? maximum_kernels(DataType::float32, level) : &sum_kernels(level);
+    const float start = kind.is_maximum ? -100.0f : 0.0f;
+    std::memcpy(pooling.start.data(), &start, sizeof(float));
+    pooling.empty = pooling.start;
+    return pooling;
+}
+
+struct Expected {
+    float value;
+    std::uint32_t where = no_index;
+};
+
+// The result of a window, tap by tap.
+Expected expected(const Pooling& pooling, const Exact<float>& x, const Spatial& window, const Kind& kind) {
+    Expected result{kind.is_maximum ? -100.0f : 0.0f};
+    for (std::int64_t t = 0; t < pooling.windows.tap_count(); ++t) {
+        const Spatial tap = pooling.windows.tap(t);
+        std::int64_t index = 0;
+        bool inside = true;
+        for (std::size_t d = 0; d < most_spatial; ++d) {
+            const std::int64_t at = window[d] * pooling.windows.strides[d] + tap[d] * pooling.windows.dilations[d] -
+                                    pooling.windows.padding[d];
+            inside = inside && at >= 0 && at < pooling.sizes[d];
+            index = index * pooling.sizes[d] + at;
+        }
+        if (!inside) {
+            continue;
+        }
+        const float number = x[index];
+        if (!kind.is_maximum) {
+            result.value += kind.power == 0 ? number : kind.power == 1 ? std::abs(number) : number * number;
+        } else if (number > result.value) {
+            result = {number, static_cast<std::uint32_t>(index)};
+        }
+    }
+    return result;
+}
+
+Planes planes_of(const Pooling& pooling) {
+    Planes planes;
+    planes.strides = {pooling.sizes[1] * pooling.sizes[2] * item, pooling.sizes[2] * item, item};
+    planes.row.type = DataType::float32;
+    return planes;
+}
+
+void check_bands(Random& random, Level level, const Kind& kind, bool finds) {
+    const Pooling pooling = random_pooling(random, level, kind);
+    const Windows& windows = pooling.windows;
+    const Exact<float> x = numbers(pooling.sizes[0] * pooling.sizes[1] * pooling.sizes[2], random);
+    const Planes planes = planes_of(pooling);
+    const Bands bands(pooling, finds);
+    const Memory scratch(bands.scratch_bytes());
+    bool right = true;
+    std::int64_t results = 0;
+    for (std::int64_t b = 0; b < bands.count(); ++b) {
+        const BandPlace place = bands.at(b);
+        const bool direct = bands.is_tight() && !finds && random.chance(50);
+        const Exact<float> out(direct ? place.rows * place.columns : 1);
+        const BandResult got = bands.compute(place, planes, x.bytes(), direct ? out.bytes() : nullptr, scratch.get());
+        for (std::int64_t r = 0; r < place.rows; ++r) {
+            for (std::int64_t c = 0; c < place.columns; ++c, ++results) {
+                const Expected wanted = expected(pooling, x, {place.depth, place.top + r, place.left + c}, kind);
+                const std::int64_t at = r * bands.pitch() + c;
+                right = right && reinterpret_cast<const float*>(got.values)[at] == wanted.value;
+                right = right && (!finds || got.where[at] == wanted.where);
+            }
+        }
+    }
+    CHECK_MESSAGE(right, "every number is that of its window");
+    CHECK(results == windows.count());
+}
+
+void check_whole(Random& random, Level level, const Kind& kind) {
+    Pooling pooling = random_pooling(random, level, kind);
+    pooling.windows.counts = {1, 1, 1};
+    pooling.windows.taps = {random.between(1, 2), random.between(1, 9), random.between(1, 3000)};
+    const std::int64_t plane = pooling.sizes[0] * pooling.sizes[1] * pooling.sizes[2], count = random.between(1, 3);
+    const Exact<float> x = numbers(plane * count, random);
+    const Exact<float> out(count);
+    const Memory scratch(whole_scratch());
+    pool_whole(pooling, planes_of(pooling), x.bytes(), plane * item, count, out.bytes(), scratch.get());
+    for (std::int64_t c = 0; c < count; ++c) {
+        Exact<float> one(plane);
+        std::copy_n(x.get() + c * plane, plane, one.get());
+        CHECK(out[c] == expected(pooling, one, {0, 0, 0}, kind).value);
+    }
+}
+
+void check_pick(Random& random, Level level) {
+    const std::int64_t size = random.between(1, 70), count = random.between(1, 90), taps = random.between(1, 3);
+    const std::int64_t step = (count + most_lanes - 1) / most_lanes * most_lanes;
+    const Exact<float> row = numbers(size + most_lanes - 1, random), out(count);
+    const Exact<float> weights = numbers(taps * step, random);
+    const Exact<std::int32_t> indices(taps * step);
+    const bool far = random.chance(30);
+    for (std::int64_t i = 0; i < taps * step; ++i) {
+        const std::int64_t near_by = std::min(i % step * size / step + random.between(0, 1), size - 1);
+        indices[i] = static_cast<std::int32_t>(far ? random.between(0, size - 1) : near_by);
+    }
+    resampling_kernels(level).pick({out.get(), row.get(), indices.get(), weights.get(), step, taps, count});
+    bool right = true;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const float first = row[indices[i]];
+        float wanted = first;
+        for (std::int64_t t = 1; t < taps; ++t) {
+            wanted += weights[t * step + i] * (row[indices[t * step + i]] - first);
+        }
+        right = right && out[i] == wanted;
+    }
+    CHECK_MESSAGE(right, "every number is the mean of its taps");
+}
+
+constexpr Kind kinds[] = {{true, 0}, {false, 0}, {false, 1}, {false, 2}};
+
+}  // namespace
+
+TEST_CASE("pooling at every level") {
+    Random random(6);
+    for (const Level level : levels()) {
+        INFO(level_name(level));
+        for (int i = 0; i < (watches_threads ? 5 : 40); ++i) {
+            for (const Kind& kind : kinds) {
+                check_bands(random, level, kind, false);
+                check_whole(random, level, kind);
+            }
+            check_bands(random, level, kinds[0], true);
+        }
+    }
+}
+
+TEST_CASE("resampling at every level") {
+    Random random(7);
+    for (const Level level : levels()) {
+        INFO(level_name(level));
+        for (int i = 0; i < 200; ++i) {
+            check_pick(random, level);
+        }
+    }
+}
+
+}  // namespace dmlgraph::cpu::tests

@@ -1,0 +1,258 @@
+#include "cpu/windows/pooling.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/runtime/cache_line.h"
+#include "cpu/tensor/strided.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+constexpr std::int64_t ample_band = 32 << 10;   // bytes of a band's elements
+constexpr std::int64_t ample_columns = 1 << 10;  // windows of a row
+constexpr std::int64_t whole_chunk = 2048;       // elements
+
+std::int64_t quotient_up(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
+
+// The taps of the only window that lie inside: their number, and the first one's place.
+struct Inside {
+    std::int64_t count;
+    std::int64_t first;
+
+    Inside(const Pooling& pooling, std::size_t axis) {
+        const Windows& windows = pooling.windows;
+        const std::int64_t dilation = windows.dilations[axis], padding = windows.padding[axis];
+        const std::int64_t begin = std::min(quotient_up(padding, dilation), windows.taps[axis]);
+        const std::int64_t end = std::min(quotient_up(padding + pooling.sizes[axis], dilation), windows.taps[axis]);
+        count = std::max(end - begin, std::int64_t{0});
+        first = begin * dilation - padding;
+    }
+};
+
+}  // namespace
+
+Phases::Phases(const Windows& windows, std::size_t axis) {
+    const std::int64_t stride = windows.strides[axis];
+    for (std::int64_t t = 0; t < windows.taps[axis]; ++t) {
+        const std::int64_t at = t * windows.dilations[axis], remainder = at % stride;
+        const auto found = std::ranges::find(remainders, remainder);
+        phase.push_back(found - remainders.begin());
+        if (found == remainders.end()) {
+            remainders.push_back(remainder);
+        }
+        index.push_back(at / stride);
+        reach = index.back();
+    }
+}
+
+// The memory of a worker.
+struct Bands::Memory {
+    std::byte* lines;
+    std::byte* results;
+    std::byte* row;     // converted
+    std::byte* packed;  // … before that
+    std::uint32_t* line_indices = nullptr;
+    std::uint32_t* where = nullptr;
+    std::size_t bytes;
+
+    Memory(std::byte* memory, const Bands& bands) {
+        std::size_t used = 0;
+        const auto take = [&]<class T>(T*& part, std::int64_t count, int item) {
+            part = reinterpret_cast<T*>(memory + used);
+            used += align_to_line(static_cast<std::size_t>(count * item));
+        };
+        const int item = bands.pooling_.item;
+        const std::int64_t lines_count = bands.pooling_.windows.taps[0] * bands.y_.count() * bands.height_ * bands.columns_;
+        take(lines, lines_count, item);
+        take(results, bands.rows_ * bands.columns_, item);
+        take(row, bands.width_, item);
+        take(packed, bands.width_, widest_item);
+        if (bands.finds_) {
+            take(line_indices, lines_count, sizeof(std::uint32_t));
+            take(where, bands.rows_ * bands.columns_, sizeof(std::uint32_t));
+        }
+        bytes = used;
+    }
+};
+
+Bands::Bands(const Pooling& pooling, bool finds) : pooling_(pooling), finds_(finds), y_(pooling.windows, 1) {
+    const Windows& windows = pooling.windows;
+    column_bands_ = quotient_up(windows.counts[2], ample_columns);
+    columns_ = quotient_up(windows.counts[2], column_bands_);
+    width_ = std::min(pooling.sizes[2], (columns_ - 1) * windows.strides[2] + (windows.taps[2] - 1) * windows.dilations[2] + 1);
+    const std::int64_t row = windows.taps[0] * y_.count() * columns_ * pooling.item;
+    rows_ = std::clamp(ample_band / row - y_.reach, std::int64_t{1}, windows.counts[1]);
+    row_bands_ = quotient_up(windows.counts[1], rows_);
+    rows_ = quotient_up(windows.counts[1], row_bands_);
+    height_ = rows_ + y_.reach;
+    for (std::int64_t z = 0; z < windows.taps[0]; ++z) {
+        for (std::size_t t = 0; t < y_.phase.size(); ++t) {
+            lines_.push_back(((z * y_.count() + y_.phase[t]) * height_ + y_.index[t]) * columns_);
+        }
+    }
+}
+
+BandPlace Bands::at(std::int64_t index) const {
+    const Windows& windows = pooling_.windows;
+    BandPlace place{};
+    place.left = index % column_bands_ * columns_;
+    place.top = index / column_bands_ % row_bands_ * rows_;
+    place.depth = index / column_bands_ / row_bands_;
+    place.rows = std::min(rows_, windows.counts[1] - place.top);
+    place.columns = std::min(columns_, windows.counts[2] - place.left);
+    return place;
+}
+
+std::size_t Bands::scratch_bytes() const { return Memory(nullptr, *this).bytes; }
+
+BandResult Bands::compute(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* out,
+                          std::byte* scratch) const {
+    const Memory memory(scratch, *this);
+    std::byte* const results = out == nullptr ? memory.results : out;
+    if (lines_.size() == 1 && !finds_) {
+        combine_rows(place, planes, plane, results, memory);
+        return {results, nullptr};
+    }
+    combine_rows(place, planes, plane, memory.lines, memory);
+    const std::int64_t count = (place.rows - 1) * columns_ + place.columns, taps = static_cast<std::int64_t>(lines_.size());
+    if (finds_) {
+        pooling_.kernels->find({results, memory.where, memory.lines, memory.line_indices, lines_.data(), taps, count});
+        return {results, memory.where};
+    }
+    pooling_.kernels->combine({results, memory.lines, lines_.data(), taps, count, pooling_.start.data()});
+    return {results, nullptr};
+}
+
+void Bands::combine_rows(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* lines,
+                         const Memory& memory) const {
+    const Windows& windows = pooling_.windows;
+    const std::int64_t height = place.rows + y_.reach, stride = windows.strides[1], item = pooling_.item;
+    const bool in_place = planes.strides[2] == item && item_size(pooling_.type) == static_cast<std::size_t>(item) &&
+                          planes.row.rank == 1 && pooling_.power == 0 && !finds_;
+    RowsCall call{nullptr, columns_, nullptr, stride * planes.strides[1], 1, place.columns, pooling_.sizes[2],
+                  place.left * windows.strides[2] - windows.padding[2], windows.strides[2], windows.dilations[2],
+                  windows.taps[2], pooling_.start.data()};
+    std::uint32_t* indices = memory.line_indices;
+    const auto skip = [&](std::int64_t begin, std::int64_t end) {  // rows beyond the tensor
+        fill_line(lines + begin * columns_ * item, pooling_.start.data(), (end - begin) * columns_, static_cast<int>(item));
+        if (finds_) {
+            std::fill_n(indices + begin * columns_, (end - begin) * columns_, no_index);
+        }
+    };
+    for (std::int64_t t = 0; t < windows.taps[0]; ++t) {
+        const std::int64_t z = place.depth * windows.strides[0] + t * windows.dilations[0] - windows.padding[0];
+        for (const std::int64_t remainder : y_.remainders) {
+            const std::int64_t top = place.top * stride + remainder - windows.padding[1];
+            const bool inside = z >= 0 && z < pooling_.sizes[0];
+            const std::int64_t begin = inside ? std::clamp(quotient_up(-top, stride), std::int64_t{0}, height) : height;
+            const std::int64_t end = inside ? std::clamp(quotient_up(pooling_.sizes[1] - top, stride), begin, height) : height;
+            skip(0, begin);
+            call.rows = in_place ? end - begin : 1;
+            for (std::int64_t i = begin; i < end; i += call.rows) {
+                const std::int64_t y = top + i * stride;
+                call.in = plane + z * planes.strides[0] + y * planes.strides[1];
+                call.out = lines + i * columns_ * item;
+                if (in_place) {
+                    pooling_.kernels->rows(call);
+                } else {
+                    const auto base = static_cast<std::uint32_t>((z * pooling_.sizes[1] + y) * pooling_.sizes[2]);
+                    combine_row(call, planes, base, finds_ ? indices + i * columns_ : nullptr, memory);
+                }
+            }
+            skip(end, height);
+            lines += height_ * columns_ * item;
+            indices += finds_ ? height_ * columns_ : 0;
+        }
+    }
+}
+
+// A row whose elements are converted first.
+void Bands::combine_row(const RowsCall& call, const Planes& planes, std::uint32_t base, std::uint32_t* where,
+                        const Memory& memory) const {
+    const std::int64_t last = call.first + (call.count - 1) * call.stride + (call.taps - 1) * call.dilation;
+    const std::int64_t begin = std::clamp(call.first, std::int64_t{0}, call.size);
+    const std::int64_t end = std::clamp(last + 1, begin, call.size);
+    const bool is_row = call.taps == 1 && call.stride == 1 && end - begin == call.count && lines_.size() > 1 && !finds_;
+    std::byte* const row = is_row ? static_cast<std::byte*>(call.out) : memory.row;
+    convert(row, call.in, begin, end - begin, planes, memory);
+    if (is_row) {
+        return;
+    }
+    RowsCall converted = call;
+    converted.in = row;
+    converted.first -= begin;
+    converted.size = end - begin;
+    if (finds_) {
+        pooling_.kernels->find_row(converted, where, base + static_cast<std::uint32_t>(begin));
+    } else {
+        pooling_.kernels->rows(converted);
+    }
+}
+
+void Bands::convert(std::byte* out, const std::byte* row, std::int64_t first, std::int64_t count, const Planes& planes,
+                    const Memory& memory) const {
+    const std::byte* from = row + first * planes.strides[2];
+    std::int64_t step = planes.strides[2];
+    if (planes.row.rank > 1) {
+        step = static_cast<std::int64_t>(item_size(pooling_.type));
+        gather(memory.packed, row, planes.row.rank, planes.row.sizes, planes.row.strides, first, count, static_cast<int>(step));
+        from = memory.packed;
+    }
+    if (!pooling_.is_float()) {
+        return gather_line(out, from, step, count, pooling_.item);
+    }
+    auto* const numbers = reinterpret_cast<float*>(out);
+    pooling_.line(numbers, from, step, count);
+    if (pooling_.power > 0) {
+        pooling_.magnitudes(numbers, count, pooling_.power);
+    }
+}
+
+std::size_t whole_scratch() { return whole_chunk * (widest_item + sizeof(float)); }
+
+void pool_whole(const Pooling& pooling, const Planes& planes, const std::byte* first, std::int64_t step, std::int64_t count,
+                std::byte* out, std::byte* scratch) {
+    const auto stored = static_cast<std::int64_t>(item_size(pooling.type));
+    const std::int64_t item = pooling.item;
+    MatrixTensor inside;
+    inside.type = pooling.type;
+    inside.rank = most_spatial;
+    std::int64_t elements = 1, offset = 0;
+    for (std::size_t d = 0; d < most_spatial; ++d) {
+        const Inside axis(pooling, d);
+        inside.sizes[d] = axis.count;
+        inside.strides[d] = planes.strides[d] * pooling.windows.dilations[d];
+        elements *= axis.count;
+        offset += axis.first * planes.strides[d];
+    }
+    if (elements == 0) {
+        return fill_line(out, pooling.empty.data(), count, static_cast<int>(item));
+    }
+    inside.join_dimensions();
+    const bool in_place = inside.is_packed() && stored == item && pooling.power == 0;
+    for (std::int64_t c = 0; c < count; ++c, out += item) {
+        const std::byte* const from = first + c * step + offset;
+        std::memcpy(out, pooling.start.data(), static_cast<std::size_t>(item));
+        if (in_place) {
+            pooling.kernels->reduce(out, from, elements);
+            continue;
+        }
+        for (std::int64_t i = 0; i < elements; i += whole_chunk) {
+            const std::int64_t some = std::min(whole_chunk, elements - i);
+            gather(scratch, from, inside.rank, inside.sizes, inside.strides, i, some, static_cast<int>(stored));
+            std::byte* chunk = scratch;
+            if (pooling.is_float()) {
+                auto* const numbers = reinterpret_cast<float*>(scratch + whole_chunk * widest_item);
+                pooling.line(numbers, scratch, stored, some);
+                if (pooling.power > 0) {
+                    pooling.magnitudes(numbers, some, pooling.power);
+                }
+                chunk = reinterpret_cast<std::byte*>(numbers);
+            }
+            pooling.kernels->reduce(out, chunk, some);
+        }
+    }
+}
+
+}  // namespace dmlgraph::cpu

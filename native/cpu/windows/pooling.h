@@ -1,0 +1,114 @@
+// Pooling: one number for each window of a plane, from the elements of the window that lie inside the tensor.
+//
+// Some rows and columns of windows, a band, are computed at a time: first the taps of every row of elements, which gives
+// lines with `start` for rows beyond the tensor, then the lines of each window. So of equal maxima the first one in
+// row-major order is kept. Lines are stored in phases: those whose places have the same remainder by the stride follow one
+// another, so that a tap's lines do, for all windows of the band.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpu/kernels/pooling.h"
+#include "cpu/kernels/product.h"
+#include "cpu/products/lines.h"
+#include "cpu/products/windows.h"
+#include "cpu/runtime/step.h"
+
+namespace dmlgraph::cpu {
+
+// What is done with the elements of windows. They are computed as float32 if the tensor is float16, else in its type.
+struct Pooling {
+    Windows windows;
+    Spatial sizes{1, 1, 1};
+    DataType type{};                        // of the tensor
+    int item = 0;                           // bytes of an element that is computed
+    std::uint32_t power = 0;                // of the elements' magnitudes; 0: the elements themselves
+    std::array<std::byte, widest_item> start{};  // the element beyond the tensor, with which each result begins
+    std::array<std::byte, widest_item> empty{};  // the result for a window that has no element in the tensor
+    const PoolingKernels* kernels = nullptr;
+    MagnitudeKernel magnitudes = nullptr;
+    LineKernel line = nullptr;  // of floats; null for integers
+
+    bool is_float() const { return line != nullptr; }
+};
+
+// The planes that are pooled; strides in bytes.
+struct Planes {
+    const std::byte* data = nullptr;
+    std::array<std::int64_t, 2> batch{};
+    Spatial strides{};
+    MatrixTensor row;  // the dimensions of a row, if it has several
+};
+
+// The phases of an axis that some tap reads, and where its taps are in them.
+struct Phases {
+    std::vector<std::int64_t> remainders;  // by phase
+    std::vector<std::int64_t> phase;       // by tap
+    std::vector<std::int64_t> index;       // by tap, of the first window
+    std::int64_t reach = 0;                // the greatest index
+
+    Phases(const Windows& windows, std::size_t axis);
+    std::int64_t count() const { return static_cast<std::int64_t>(remainders.size()); }
+};
+
+// The results of a band: `pitch` elements from row to row.
+struct BandResult {
+    const std::byte* values;
+    const std::uint32_t* where;  // row-major indices in the plane, or `no_index`
+};
+
+// Where a band is.
+struct BandPlace {
+    std::int64_t depth;  // the windows' coordinate along the first of three dimensions
+    std::int64_t top;
+    std::int64_t left;
+    std::int64_t rows;
+    std::int64_t columns;
+};
+
+class Bands {
+public:
+    Bands(const Pooling& pooling, bool finds);
+
+    std::int64_t count() const { return pooling_.windows.counts[0] * row_bands_ * column_bands_; }
+    BandPlace at(std::int64_t index) const;
+    std::int64_t pitch() const { return columns_; }
+    std::int64_t most() const { return rows_ * columns_; }
+    std::size_t scratch_bytes() const;
+
+    // The results may be computed in `out` where it is not null: then rows follow one another there.
+    BandResult compute(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* out,
+                       std::byte* scratch) const;
+    // Whether the rows of the results follow one another.
+    bool is_tight() const { return column_bands_ == 1; }
+
+private:
+    struct Memory;
+
+    void combine_rows(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* lines,
+                      const Memory& memory) const;
+    void combine_row(const RowsCall& call, const Planes& planes, std::uint32_t base, std::uint32_t* where,
+                     const Memory& memory) const;
+    // The elements of a row that the band's windows have, from `first` on, as they are computed.
+    void convert(std::byte* out, const std::byte* row, std::int64_t first, std::int64_t count, const Planes& planes,
+                 const Memory& memory) const;
+
+    const Pooling& pooling_;
+    bool finds_;
+    Phases y_;
+    std::int64_t rows_, columns_;  // of windows
+    std::int64_t row_bands_, column_bands_;
+    std::int64_t height_;  // of a phase
+    std::int64_t width_;   // the most elements of a row that a band reads
+    std::vector<std::int64_t> lines_;  // of a window: offsets
+};
+
+// The results of `count` planes that have one window each, packed; `scratch` of `whole_scratch` bytes.
+void pool_whole(const Pooling& pooling, const Planes& planes, const std::byte* first, std::int64_t step, std::int64_t count,
+                std::byte* out, std::byte* scratch);
+std::size_t whole_scratch();
+
+}  // namespace dmlgraph::cpu
