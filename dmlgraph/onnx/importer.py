@@ -67,7 +67,7 @@ class Importer:
             ModelError: everything that cannot be imported.
         """
         env = self._inputs()
-        missing = self.notes.problems
+        missing = list(self.notes.problems)
         if missing and {each.code for each in missing} != {UNDETERMINED}:
             self._settle()
         if missing:  # what else must be given is looked for with stand-ins, and nothing else
