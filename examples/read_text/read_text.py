@@ -7,8 +7,8 @@ The models are PP-OCRv4's, in a package that pip downloads.  A wheel is a zip fi
     python examples/read_text/read_text.py models/rapidocr_onnxruntime-1.4.4-py3-none-any.whl
 
     HarbourMuseum         0.99
-    Opendaily10:00-18:00  0.95
-    Last entry at 17:15   0.95
+    Opendaily10:00-18:00  0.97
+    Lastentry at 17:15    0.94
     Tickets:12.50         0.98
     FRAGILEGLASS          0.99
 
@@ -45,6 +45,7 @@ MODELS = {
     "says": "ch_PP-OCRv4_rec_infer.onnx",
 }
 HEIGHT = 48  # of a line in pixels, as the models for lines take it
+SMALLEST = 736  # the least width and height in pixels in which lines are looked for
 TEXT = 0.3  # the probability from which a pixel is text
 LINE = 0.5  # the mean probability from which text is a line
 GROWTH = 1.6  # the map shows the middle of a line: its edges lie so many times area / perimeter further outside
@@ -79,7 +80,8 @@ class Reader:
 
     def find(self, photo: Image.Image) -> list[np.ndarray]:
         """The corners [4, 2] of each line in the photo, clockwise from the top left, as x and y in pixels."""
-        sizes = [max(32, round(size / 32) * 32) for size in photo.size]
+        larger = max(1.0, SMALLEST / min(photo.size))
+        sizes = [max(32, round(size * larger / 32) * 32) for size in photo.size]
         (text,) = self.run("where", as_input(photo.resize(sizes))[None])[0]
         scale = np.array(photo.size) / sizes
         found = [rectangle(points) for points in regions(text > TEXT) if text[points[:, 1], points[:, 0]].mean() > LINE]
