@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import signal
 import sys
 from typing import Any
 
@@ -20,6 +21,10 @@ ROOT = pathlib.Path(__file__).parent.parent
 OPERATORS = [path.stem for path in (ROOT / "tests" / "operators").glob("*.py")]
 pytest.register_assert_rewrite(*(f"operators.{name}" for name in OPERATORS if not name.startswith(("test_", "__"))))
 REFERENCE = ROOT / "tests" / "reference"
+
+# A shell's background jobs ignore Ctrl-C, and so would the commands that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The time of an example depends on the load of the machine.  Continuous integration tries the same examples each time,
 # so that only the change is tested; other runs look for new ones.

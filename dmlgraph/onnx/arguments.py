@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from dmlgraph.errors import Problem, listing, suggestion
+from dmlgraph.onnx.names import as_text
 from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.tensors import Array, Tensor, parse_dtype, type_name
 
@@ -53,7 +54,7 @@ class Arguments:
 
     def unknown(self) -> Iterator[Problem]:
         """Problems: values for no input, and sizes for no dim."""
-        names = {each.name or "": each for each in self.graph.inputs}
+        names = {as_text(each.name): each for each in self.graph.inputs}
         for name in self.values.keys() - names.keys():
             yield Problem(
                 "is not an input of the model",
@@ -80,7 +81,7 @@ class Arguments:
         Raises:
             Refusal: it cannot be an input, or the given value does not fit.
         """
-        name = value.name or ""
+        name = as_text(value.name)
         if not isinstance(value.type, ir.TensorType) or value.dtype is None:
             kind = "no type" if value.type is None else type(value.type).__name__.removesuffix("Type").lower()
             raise Refusal("only tensors can be inputs", got=kind)
@@ -133,7 +134,7 @@ def _dims(value: ir.Value) -> list[int | OpenDim]:
         if isinstance(size, int) and size >= 0:
             found.append(size)
             continue
-        place, name = f"{value.name or ''}[{axis}]", None if isinstance(size, int) else size.value
+        place, name = f"{as_text(value.name)}[{axis}]", None if isinstance(size, int) else size.value
         found.append(OpenDim(place, place if name in (None, "", "?") else str(name)))
     return found
 

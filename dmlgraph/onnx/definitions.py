@@ -61,6 +61,9 @@ def default_attributes(domain: str, operator: str, opset: int) -> dict[str, ir.A
     return {name: ir.serde.deserialize_attribute(each) for name, each in given if each.type}
 
 
+_NONE = "ONNX has no definition of it for these inputs and attributes"
+
+
 def definition(
     domain: str,
     operator: str,
@@ -85,10 +88,13 @@ def definition(
         return ir.Function("", "", graph=ir.Graph([], [], nodes=[]), attributes=[])
     else:
         types = [_type_proto(each).SerializeToString() for each in inputs]
-        data = known.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
+        try:
+            data = known.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
+        except RuntimeError:  # ONNX could not read the text that it made of an attribute
+            raise Refusal(_NONE) from None
     made = onnx.FunctionProto.FromString(data)
     if not made.node:
-        raise Refusal("ONNX has no definition of it for these inputs and attributes")
+        raise Refusal(_NONE)
     if not made.opset_import:
         made.opset_import.add(domain="", version=version)
     written = {name for each in made.node for name in each.output} | set(made.input)

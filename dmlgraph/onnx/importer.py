@@ -17,7 +17,7 @@ from dmlgraph.onnx import folding, table
 from dmlgraph.onnx.arguments import Arguments, not_given
 from dmlgraph.onnx.checking import check, signature
 from dmlgraph.onnx.definitions import default_attributes, definition, output_types
-from dmlgraph.onnx.names import Names, as_label, printable
+from dmlgraph.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.noting import Notes
 from dmlgraph.onnx.refusals import AlreadyNotedError, ByDefinition, Refusal
@@ -95,10 +95,10 @@ class Importer:
         problems += self.arguments.unknown()
         told: set[str] = set()
         for each in self.arguments.inputs:
-            with self.notes.noting(each.name or "input"):
+            with self.notes.noting(as_text(each.name) or "input"):
                 tensor, missing = self.arguments.tensor(each)
                 if tensor.known is None:
-                    name = self.names.take(printable(each.name or "") or "input")
+                    name = self.names.take(printable(each.name) or "input")
                     tensor.made = self.graph.input(name, sizes=tensor.sizes, dtype=stored(tensor.dtype))
                 env[each] = tensor
                 new = [dim for dim in missing if dim not in told]
@@ -143,7 +143,7 @@ class Importer:
         for value in self.model.graph.outputs:
             if value in self.notes.broken:
                 continue
-            name = printable(value.name or "") or "output"
+            name = printable(value.name) or "output"
             with self.notes.noting(name):
                 tensor = env.get(value)
                 if tensor is None:

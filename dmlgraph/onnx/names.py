@@ -10,10 +10,14 @@ from dmlgraph.scopes import SEPARATOR
 LONGEST = 1000  # characters of a name; a longer one is cut in the middle
 
 
-def printable(text: str | bytes) -> str:
-    """The text as a name in a graph: printable, without spaces at its ends; maybe empty."""
-    if isinstance(text, bytes):  # protobuf's, for text that is not UTF-8
-        text = text.decode(errors="replace")
+def as_text(name: str | bytes | None) -> str:
+    """A name as text: where it is not UTF-8, protobuf has bytes."""
+    return name.decode(errors="replace") if isinstance(name, bytes) else name or ""
+
+
+def printable(name: str | bytes | None) -> str:
+    """A name as one in a graph: printable, without spaces at its ends; maybe empty."""
+    text = as_text(name)
     if not text.isprintable():
         text = "".join(each if each.isprintable() else "_" for each in text)
     text = text.strip()

@@ -13,10 +13,11 @@ import pytest
 from node_cases import cases
 
 import dmlgraph as dg
-from dmlgraph.onnx import checking, table
+from dmlgraph.onnx import checking, definitions, table
 from dmlgraph.onnx.importer import Importer
 from dmlgraph.onnx.model import parse, prepare
 from dmlgraph.onnx.node import Node, Result
+from dmlgraph.onnx.refusals import Refusal
 
 T = onnx.TensorProto
 SHAPES = {"x": (T.FLOAT, [1, 2, 4, 4]), "h": (T.FLOAT16, [1, 2, 4, 4]), "i": (T.INT64, [4]), "s": (T.STRING, [2])}
@@ -112,6 +113,31 @@ def test_the_name_of_an_operator_that_is_not_text_is_refused() -> None:
     data = model_of(make("Relu", "x")).SerializeToString().replace(b"Relu", b"Rel\xff")
     with pytest.raises(dg.ModelError, match="not UTF-8 text"):
         read_bytes(data)
+
+
+@pytest.mark.parametrize("sizes", [[2, 0], ["N", 2]], ids=["empty", "open"])
+def test_the_name_of_an_input_that_is_not_text_is_shown(sizes: list[Any]) -> None:
+    model = model_of(make("Relu", "x"))
+    model.graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("xQQx", T.FLOAT, sizes))
+    model.graph.node[0].input[0] = "xQQx"
+    data = model.SerializeToString().replace(b"xQQx", b"x\xff\xfex")
+    with pytest.raises(dg.ModelError, match="x\ufffd\ufffdx" if 0 in sizes else "dims"):
+        read_bytes(data)
+
+
+def test_a_definition_that_onnx_cannot_make_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> bytes:
+        raise RuntimeError("Error parsing node")
+
+    class Schema:
+        has_function, has_context_dependent_function = False, True
+        function_opset_versions: list[int] = []  # noqa: RUF012 - as in onnx
+        context_dependent_function_opset_versions = (1,)
+        get_context_dependent_function_with_opset_version = staticmethod(broken)
+
+    monkeypatch.setattr(definitions, "schema", lambda *_: Schema)
+    with pytest.raises(Refusal, match="no definition of it for these inputs"):
+        definitions.definition("", "Relu", 21, make("Relu", "x"))
 
 
 def test_an_attribute_of_an_operator_without_a_schema_may_have_any_type() -> None:
