@@ -323,6 +323,9 @@ class Draft:
             if new.desc.effective_strides != produced.effective_strides:
                 raise Declined("it is an output of the graph with another layout")
             is_old = new.source.node in self.nodes and new.source.node != node.name  # a new node may take the name
+            is_computed = is_old and self[new.source.node].operator is not None
+            if is_old and not is_computed and new.desc != self.produced(new):
+                raise Declined("it is an output of the graph, and would be an input or a constant read in another way")
             if is_old and self.produced(new).total_bytes != produced.total_bytes:
                 raise Declined("it is an output of the graph, and would be a part of a larger buffer")
 

@@ -250,3 +250,16 @@ def test_a_level_without_the_operator_keeps_floats() -> None:
     model = convolution()
     result = fuse(model.graph, level=dg.FeatureLevel.V2_0)
     assert "quantized_linear_convolution" not in operators(result)
+
+
+def test_an_input_that_lies_as_the_output_is_not_the_output() -> None:
+    """The input's memory is in the order of the output, but the input has other sizes."""
+    model = Model()
+    x = model.graph.input("q", sizes=[1, 2, 4, 4], dtype="uint8", strides=[40, 1, 8, 2])
+    turned = dg.transpose(model.dequantized(x, 0.5, 3), permutation=[0, 2, 3, 1])
+    model.output(turned, 0.5, 3)
+    q = np.arange(32, dtype=np.uint8).reshape(1, 2, 4, 4)
+    for device in ("reference", "cpu"):
+        for fuse in (True, False):
+            (result,) = model.graph.compile(device, fuse=fuse).run({"q": q}).values()
+            np.testing.assert_array_equal(result, q.transpose(0, 2, 3, 1), f"{device}, fuse={fuse}")
