@@ -260,6 +260,6 @@ def test_an_input_that_lies_as_the_output_is_not_the_output() -> None:
     model.output(turned, 0.5, 3)
     q = np.arange(32, dtype=np.uint8).reshape(1, 2, 4, 4)
     for device in ("reference", "cpu"):
-        for fuse in (True, False):
-            (result,) = model.graph.compile(device, fuse=fuse).run({"q": q}).values()
-            np.testing.assert_array_equal(result, q.transpose(0, 2, 3, 1), f"{device}, fuse={fuse}")
+        for fuses in (True, False):
+            (result,) = model.graph.compile(device, fuse=fuses).run({"q": q}).values()
+            np.testing.assert_array_equal(result, q.transpose(0, 2, 3, 1), f"{device}, fuse={fuses}")
