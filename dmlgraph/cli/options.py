@@ -161,15 +161,21 @@ class ArrayFile:
     array: Array
 
 
+def _pair(given: str, form: str) -> tuple[str, str]:
+    """What stands before and behind the first `=`; BadParameter, with the form it must have, if one is missing."""
+    name, _, text = given.partition("=")
+    if not name or not text:
+        raise click.BadParameter(f"'{given}' is not {form}")
+    return name, text
+
+
 def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, ArrayFile]:
     """`x=x.npy` pairs, loaded; `x=-` is standard input.  Never unpickles anything."""
     if not values:
         return {}
     arrays: dict[str, ArrayFile] = {}
     for value in values:
-        name, equals, file = value.partition("=")
-        if not name or not equals or not file:
-            raise click.BadParameter(f"'{value}' is not NAME=FILE.npy")
+        name, file = _pair(value, "NAME=FILE.npy")
         if name in arrays:
             raise click.BadParameter(f"'{name}' is given twice")
         with Within(field=f"input {name}"):
@@ -243,9 +249,7 @@ def _parse_values(context: click.Context, parameter: click.Parameter, given: tup
     """`sr=16000`, `shape=3,2` or `shape=shape.npy` pairs."""
     values: dict[str, Any] = {}
     for each in given:
-        name, equals, text = each.partition("=")
-        if not name or not equals or not text:
-            raise click.BadParameter(f"'{each}' is not NAME=NUMBER, NAME=NUMBER,NUMBER or NAME=FILE.npy")
+        name, text = _pair(each, "NAME=NUMBER, NAME=NUMBER,NUMBER or NAME=FILE.npy")
         if name in values:
             raise click.BadParameter(f"'{name}' is given twice")
         numbers = [_number(part) for part in text.split(",")]
@@ -272,9 +276,7 @@ def _parse_pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     """`double=float32` pairs."""
     pairs = {}
     for each in given:
-        name, equals, wanted = each.partition("=")
-        if not name or not equals or not wanted:
-            raise click.BadParameter(f"'{each}' is not TYPE=TYPE, such as double=float32")
+        name, wanted = _pair(each, "TYPE=TYPE, such as double=float32")
         pairs[name] = wanted
     return pairs
 

@@ -76,7 +76,7 @@ class Arguments:
     def tensor(self, value: ir.Value) -> tuple[Tensor, list[str]]:
         """An input as a tensor, and its dims whose sizes are not given: they have the size STAND_IN.
 
-        The tensor has the given value, if there is one; else it is no value of the graph yet.
+        The tensor has the given value, if one is given; otherwise it is not yet in the graph.
 
         Raises:
             Refusal: it cannot be an input, or the given value does not fit.

@@ -78,7 +78,7 @@ def signature(domain: str, operator: str, opset: int) -> Signature | None:
 
 
 def _types(names: Iterable[str]) -> frozenset[np.dtype[Any]] | None:
-    """The types of `tensor(float)` and the like; None where one is no tensor."""
+    """The types of `tensor(float)` and the like; None where one is not a tensor."""
     found = set()
     for name in names:
         inner = name.removeprefix("tensor(").removesuffix(")")

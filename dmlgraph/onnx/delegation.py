@@ -26,7 +26,7 @@ def own(node: Node, operator: str, *inputs: Tensor | None, opset: int = OPSET, *
         attributes: in place of the node's; None takes one away.
 
     Raises:
-        Refusal: by the rule, or there is no such operator in the opset.
+        Refusal: the rule refuses the node, or the opset does not have the operator.
     """
     row = find("", operator, opset)
     if row is None:

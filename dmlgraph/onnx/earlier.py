@@ -32,7 +32,8 @@ def _to_the_nearest(x: Value, fields: Fields) -> Fields | None:
     return rest | {"input_pixel_offsets": [each + 0.5 for each in fields["input_pixel_offsets"]]}
 
 
-# The newer function → the earlier one, and its fields for a tensor and the newer one's fields; None: there are none.
+# The newer function → the earlier one, and a function that makes its fields of a tensor and the newer one's fields, or
+# returns None where it would compute something else.
 _EARLIER: dict[str, tuple[str, Callable[[Value, Fields], Fields | None]]] = {
     "average_pooling1": ("average_pooling", _without_gaps),
     "clip1": ("clip", _same_for_floats),

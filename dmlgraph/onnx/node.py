@@ -108,7 +108,7 @@ class Node:
         return array.reshape(()).item()
 
     def ints(self, name: str, index: int | None = None, default: Sequence[int] | None = None) -> list[int] | None:
-        """Whole numbers, from an attribute or, if there is none, from a known input."""
+        """Whole numbers, from an attribute or, if that is missing, from a known input."""
         value = self.attribute(name)
         if value is None and index is not None and self.get(index) is not None:
             value = self.known(index)

@@ -14,11 +14,13 @@ Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 ERRORS = 3  # the severity from which it prints
 
 
-def session(path: str | os.PathLike[str]) -> Run:
-    """A function from inputs by name to outputs by name."""
+def session(model: str | os.PathLike[str] | bytes, *, optimized: bool = True) -> Run:
+    """A function from inputs by name to outputs by name, of a model in a file or in memory."""
     options = onnxruntime.SessionOptions()
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = ERRORS
-    made = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    made = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     names = [each.name for each in made.get_outputs()]
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:

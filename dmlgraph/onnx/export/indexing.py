@@ -1,4 +1,4 @@
-"""Gather and scatter, one-hot, the coordinates of what is not zero."""
+"""Gather and scatter, one-hot, the coordinates of elements other than zero."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _one_hot(node: Node) -> Tensor:
 
 @exports("nonzero_coordinates", how="TopK, Div, Mod, Where")
 def _nonzero(node: Node) -> list[Tensor]:
-    """The places of what is not zero come first, because equal elements keep their order."""
+    """The places of elements other than zero come first, because equal elements keep their order."""
     sizes = node.desc("input").sizes
     count, total = int(np.prod(sizes)), node.ints([0])
     flags = node.cast(node.reshape(node.truth(node["input"]), (count,)), INT64)
