@@ -1,32 +1,33 @@
-"""Layers of networks on the device `cpu`, beside ONNX Runtime and NumPy.
+"""Networks and layers of networks on the device `cpu`, beside ONNX Runtime; layers beside NumPy too.
 
-    python benchmarks/networks.py [--threads 1 2] [--layers gemm-1024 stem-7x7 …] [--rounds 15]
+    python benchmarks/networks.py [--threads 1 2] [--layers gemm-1024 …] [--networks resnet50 …] [--packaged magika …]
+                                  [--rounds 15] [--busy 2] [--json FILE]
 
-Each layer is a graph of one operator, with weights as constants, on one set of arrays.  A round calls every library,
-so that all of them meet the same disturbances; a time is the median of the rounds, and the number after ± half the
-distance between its quartiles, in percent.  A ratio is the device's time over the other's: at most 1 is
-wanted.  NumPy, which has its BLAS, computes products only.  ONNX Runtime takes part if it and onnx are installed.
+Each layer is a graph of one operator, with weights as constants, on one set of arrays.  Networks are ONNX models, see
+models.py: both libraries get the same one, and their outputs are compared before anything is timed.  beside.py tells
+how times are taken and what a line says.  NumPy, which has its BLAS, computes products only.  ONNX Runtime takes part
+in layers if it and onnx are installed; networks need them.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
+import functools
 import importlib.util
 import math
-import os
-import statistics
-import time
-from collections.abc import Callable, Mapping
+import pathlib
+import tempfile
+from collections.abc import Mapping
 from typing import Any
 
+import beside
 import numpy as np
-import threadpoolctl
+from beside import Call, Case
 
 import dmlgraph as dg
 
 Array = np.ndarray
-Call = Callable[[], object]
+AGREEMENT = 1e-4  # of the outputs of networks, as a part of the greatest number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +98,7 @@ LAYERS: dict[str, Layer] = {
     "resnet-56-1x1-up": _image(64, 56, 256, 1),
     "resnet-14-1x1-down": _image(1024, 14, 256, 1),
     "resnet-56-1x1-stride": _image(256, 56, 512, 1, 2),
+    "resnet-7-1x1-down": _image(2048, 7, 512, 1),
     "resnext-28-groups": _image(256, 28, 256, 3, groups=32),
     "densenet-28": _image(128, 28, 32, 3),
     "squeezenet-squeeze": _image(128, 55, 16, 1),
@@ -106,6 +108,9 @@ LAYERS: dict[str, Layer] = {
     "mobilenet-14-depthwise": _image(384, 14, 384, 3, groups=384),
     "mobilenet-28-depthwise-5x5": _image(240, 28, 240, 5, groups=240),
     "mobilenet-14-1x1": _image(384, 14, 96, 1),
+    "mobilenet-7-depthwise-5x5": _image(960, 7, 960, 5, groups=960),
+    "mobilenet-squeeze-excite": _image(960, 1, 240, 1),
+    "convnext-28-depthwise-7x7": _image(192, 28, 192, 7, groups=192),
     "unet-up-2x2": Layer((1, 256, 32, 32), (256, 128, 2, 2), 2, backward=True),
     "gan-up-4x4": Layer((1, 256, 16, 16), (256, 128, 4, 4), 2, 1, backward=True),
     "gan-first-4x4": Layer((1, 512, 1, 1), (512, 512, 4, 4), backward=True),
@@ -241,57 +246,53 @@ def numpy_call(layer: Layer, arrays: Mapping[str, Array], _: int) -> Call | None
     return lambda: np.matmul(arrays["x"], arrays["w"], out=out)
 
 
-LIBRARIES: dict[str, Callable[[Layer, Mapping[str, Array], int], Call | None]] = {
-    "cpu": device_call,
-    "onnxruntime": onnxruntime_call,
-    "numpy": numpy_call,
-}
+LIBRARIES = {"cpu": device_call, "onnxruntime": onnxruntime_call, "numpy": numpy_call}
 
 
-def measure(calls: Mapping[str, Call], rounds: int) -> dict[str, list[float]]:
-    """The seconds of every call by library, in interleaved rounds after one to warm up."""
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for number in range(rounds + 1):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            if number:
-                seconds[name].append(time.perf_counter() - start)
-    return seconds
+def layer_case(layer: Layer, threads: int) -> Case:
+    arrays = arrays_of(layer)
+    calls = {library: make(layer, arrays, threads) for library, make in LIBRARIES.items()}
+    return Case({library: call for library, call in calls.items() if call is not None}, layer.operations)
 
 
-def spread(seconds: list[float]) -> float:
-    """Half the distance between the quartiles, relative to the median."""
-    low, median, high = statistics.quantiles(seconds, n=4)
-    return (high - low) / 2 / median
+def network_case(make: Any, threads: int) -> Case:
+    """The calls of a network of models.py.
+
+    Raises:
+        AssertionError: the outputs of the two libraries differ by more than AGREEMENT.
+    """
+    import onnxruntime
+
+    network = make()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3  # errors
+    with tempfile.TemporaryDirectory() as folder:
+        path = network.file(pathlib.Path(folder))
+        graph = dg.load(path, dims=network.dims, values=network.values)
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    executable = graph.compile("cpu", threads=threads)
+    outputs = executable.run(network.inputs)
+    feed = network.inputs | {name: np.array(each) for name, each in network.values.items()}
+    names = [each.name for each in session.get_outputs()]
+    for name, wanted in zip(names, session.run(names, feed), strict=True):
+        difference = np.abs(outputs[name] - wanted).max() / np.abs(wanted).max()
+        if not difference <= AGREEMENT:
+            raise AssertionError(f"output '{name}' differs by {difference:.1e}")
+    bound = executable.bind(network.inputs, outputs)
+    return Case({"cpu": bound, "onnxruntime": lambda: session.run(names, feed)})
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, min(2, os.cpu_count() or 1)}))
-    parser.add_argument("--layers", nargs="+", choices=LAYERS, metavar="LAYER", help="by default all")
-    parser.add_argument("--rounds", type=int, default=15)
-    arguments = parser.parse_args()
-    for threads in arguments.threads:
-        print(f"\n{threads} threads, medians of {arguments.rounds} rounds")
-        print(f"{'':32}{'ms':>9}{'':7}{'GFLOP/s':>9}" + "".join(f"{name:>20}" for name in list(LIBRARIES)[1:]))
-        for name in arguments.layers or LAYERS:
-            layer = LAYERS[name]
-            arrays = arrays_of(layer)
-            made: dict[str, Any] = {library: make(layer, arrays, threads) for library, make in LIBRARIES.items()}
-            with threadpoolctl.threadpool_limits(threads, "blas"):
-                seconds = measure({library: call for library, call in made.items() if call}, arguments.rounds)
-            own = statistics.median(seconds["cpu"])
-            others = ""
-            for library in list(LIBRARIES)[1:]:
-                if library in seconds:
-                    ratio = own / statistics.median(seconds[library])
-                    others += f"{ratio:>13.2f} ±{100 * spread(seconds[library]):4.0f}%"
-                else:
-                    others += f"{'–':>20}"
-            speed = layer.operations / own / 1e9
-            print(f"{name:32}{1e3 * own:9.3f} ±{100 * spread(seconds['cpu']):4.0f}%{speed:9.1f}{others}", flush=True)
+def groups() -> dict[str, dict[str, beside.Make]]:
+    """The layers; and the networks, if onnx is installed."""
+    made = {"layers": {name: functools.partial(layer_case, layer) for name, layer in LAYERS.items()}}
+    if importlib.util.find_spec("onnx"):
+        from models import NETWORKS, PACKAGED
+
+        for group, networks in (("networks", NETWORKS), ("packaged", PACKAGED)):
+            made[group] = {name: functools.partial(network_case, each) for name, each in networks.items()}
+    return made
 
 
 if __name__ == "__main__":
-    main()
+    beside.main((__doc__ or "").splitlines()[0], groups(), tuple(LIBRARIES)[1:], 15)

@@ -1,9 +1,10 @@
-"""Quantized products on `cpu`: as floats between dequantization and quantization, as integers, and on ONNX Runtime.
+"""Quantized operators on `cpu`: as floats between dequantization and quantization, as integers, and on ONNX Runtime.
 
     python benchmarks/quantized.py [--repeats 9] [--threads 1]
 
-`cpu` keeps the floats: this shows what that is worth.  ONNX Runtime, if it is installed, runs QLinearConv and
-QLinearMatMul with its own integer kernels.  Times are medians of interleaved runs.
+`cpu` takes the integers of convolutions and products, and the floats of means and of products that are not
+quantized: this shows what that is worth.  ONNX Runtime, if it is installed, runs QLinearConv and QLinearMatMul with
+its own integer kernels.  Times are medians of interleaved runs.
 """
 
 from __future__ import annotations
@@ -17,45 +18,57 @@ from typing import Any
 import numpy as np
 
 import dmlgraph as dg
+from dmlgraph.passes import RULES
 
 CONVOLUTIONS = ((64, 64, 56, 3), (64, 256, 56, 1), (3, 32, 224, 3), (512, 512, 7, 3))  # channels, filters, size, window
+MEANS = ((64, 56, 3), (256, 28, 2))  # channels, size, window
 PRODUCTS = ((128, 768, 768), (1, 768, 768), (512, 512, 512))  # rows, inner, columns
 X_SCALE, W_SCALE, Y_SCALE, ZERO = np.float32(0.02), np.float32(0.01), np.float32(0.5), np.uint8(128)
 Array = np.ndarray[Any, Any]
 
 
-def _graph(x: Array, w: Array, *, floats: bool) -> dg.Graph:
-    """A convolution of 4 dimensions, or a product of 2, of dequantized tensors or of integers."""
+# No rule that replaces floats by integers.
+OF_FLOATS = [
+    name
+    for name, rule in RULES.items()
+    if rule.default and not name.startswith("quantized_") and name != "integers_to_float"
+]
+
+
+def _graph(kind: str, x: Array, w: Array, *, floats: bool) -> dg.Graph:
+    """A convolution or mean of 4 dimensions, or a product of 2, of dequantized tensors or of integers."""
     graph = dg.Graph("case")
     steps, weights = graph.input("x", sizes=x.shape, dtype="uint8"), graph.constant("w", w)
     scales = [
         graph.constant(f"scale{index}", each.reshape(1)) for index, each in enumerate((X_SCALE, W_SCALE, Y_SCALE))
     ]
     zero = graph.constant("zero", ZERO.reshape(1))
-    fields = {"start_padding": [w.shape[-1] // 2] * 2, "end_padding": [w.shape[-1] // 2] * 2} if w.ndim == 4 else {}
+    padding = [w.shape[-1] // 2] * 2
+    fields: dict[str, Any] = {"start_padding": padding, "end_padding": padding} if kind == "convolution" else {}
+    result = {"output_scale": scales[2], "output_zero_point": zero}
+    if kind == "mean":
+        fields = {"window_size": w.shape[2:], "strides": w.shape[2:]}
     if floats:
-        operator = dg.convolution if w.ndim == 4 else dg.gemm
-        made = operator(
-            dg.dequantize_linear(steps, scales[0], zero), dg.dequantize_linear(weights, scales[1]), **fields
-        )
-        made = dg.quantize_linear(made, scales[2], zero)
+        number = dg.dequantize_linear(steps, scales[0], zero)
+        if kind == "mean":
+            made: Any = dg.average_pooling(number, **fields)
+        else:
+            operator = dg.convolution if kind == "convolution" else dg.gemm
+            made = operator(number, dg.dequantize_linear(weights, scales[1]), **fields)
+        if kind != "product of floats":
+            made = dg.quantize_linear(made, scales[2], zero)
+    elif kind == "mean":
+        made = dg.quantized_linear_average_pooling(steps, scales[0], zero, **result, **fields)
+    elif kind == "product of floats":
+        made = dg.matrix_multiply_integer_to_float(steps, scales[0], zero, weights, scales[1])
     else:
-        integers = dg.quantized_linear_convolution if w.ndim == 4 else dg.quantized_linear_matrix_multiply
-        made = integers(
-            steps,
-            scales[0],
-            zero,
-            weights,
-            scales[1],
-            output_scale=scales[2],
-            output_zero_point=zero,
-            **fields,
-        )
+        integers = dg.quantized_linear_convolution if kind == "convolution" else dg.quantized_linear_matrix_multiply
+        made = integers(steps, scales[0], zero, weights, scales[1], **result, **fields)
     graph.output("y", made)
     return graph
 
 
-def _peer(x: Array, w: Array, threads: int) -> Callable[[], Any] | None:
+def _peer(kind: str, x: Array, w: Array, threads: int) -> Callable[[], Any] | None:
     """The same on ONNX Runtime."""
     try:
         import onnx
@@ -63,10 +76,12 @@ def _peer(x: Array, w: Array, threads: int) -> Callable[[], Any] | None:
         from onnx import helper, numpy_helper
     except ImportError:
         return None
+    if kind not in ("convolution", "product"):
+        return None
     numbers = {"xs": X_SCALE, "z": ZERO, "w": w, "ws": W_SCALE, "wz": np.int8(0), "ys": Y_SCALE}
     attributes = {"pads": [w.shape[-1] // 2] * 4} if w.ndim == 4 else {}
-    kind = "QLinearConv" if w.ndim == 4 else "QLinearMatMul"
-    node = helper.make_node(kind, ["x", "xs", "z", "w", "ws", "wz", "ys", "z"], ["y"], **attributes)
+    name = "QLinearConv" if w.ndim == 4 else "QLinearMatMul"
+    node = helper.make_node(name, ["x", "xs", "z", "w", "ws", "wz", "ys", "z"], ["y"], **attributes)
     uint8 = onnx.TensorProto.UINT8
     graph = helper.make_graph(
         [node],
@@ -100,20 +115,24 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     asked = parser.parse_args()
     rng = np.random.default_rng(0)
-    cases: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
-        (f"convolution {c}→{f}, {s}×{s}, window {k}", (1, c, s, s), (f, c, k, k)) for c, f, s, k in CONVOLUTIONS
+    cases: list[tuple[str, str, tuple[int, ...], tuple[int, ...]]] = [
+        ("convolution", f"{c}→{f}, {s}×{s}, window {k}", (1, c, s, s), (f, c, k, k)) for c, f, s, k in CONVOLUTIONS
     ]
-    cases += [(f"product {m}×{k}×{n}", (m, k), (k, n)) for m, k, n in PRODUCTS]
-    print(f"{'':34}{'floats':>10}{'integers':>10}{'ORT':>10}  ms")
-    for name, x_shape, w_shape in cases:
+    cases += [("mean", f"{c}, {s}×{s}, window {k}", (1, c, s, s), (1, 1, k, k)) for c, s, k in MEANS]
+    for kind in ("product", "product of floats"):
+        cases += [(kind, f"{m}×{k}×{n}", (m, k), (k, n)) for m, k, n in PRODUCTS]
+    print(f"{'':40}{'floats':>10}{'integers':>10}{'ORT':>10}  ms")
+    for kind, sizes, x_shape, w_shape in cases:
         x = rng.integers(0, 256, x_shape).astype(np.uint8)
-        w = rng.integers(-128, 128, w_shape).astype(np.int8)
+        w = rng.integers(-128, 128, w_shape).astype(np.uint8 if kind == "product of floats" else np.int8)
         runs: list[Callable[[], Any] | None] = []
         for floats in (True, False):
-            executable = _graph(x, w, floats=floats).compile(device="cpu", threads=asked.threads)
+            graph = _graph(kind, x, w, floats=floats)
+            executable = graph.compile(device="cpu", threads=asked.threads, fuse=OF_FLOATS)
             runs.append(lambda executable=executable, x=x: executable.run({"x": x}))
-        times = _median([*runs, _peer(x, w, asked.threads)], asked.repeats)
-        print(f"{name:34}", *("         –" if each is None else f"{each * 1e3:10.2f}" for each in times), sep="")
+        times = _median([*runs, _peer(kind, x, w, asked.threads)], asked.repeats)
+        name = f"{kind} {sizes}"
+        print(f"{name:40}", *("         –" if each is None else f"{each * 1e3:10.2f}" for each in times), sep="")
 
 
 if __name__ == "__main__":

@@ -266,6 +266,7 @@ class CpuExecutable:
         outputs: values.
         input_names, output_names: in slot order.
         constants: by input the array it always is, or None.
+        owned: by input whether it is kept from run to run, until another array is given.
         threads: how many share a run at most.
 
     Raises:
@@ -281,6 +282,7 @@ class CpuExecutable:
         input_names: Sequence[str],
         output_names: Sequence[str],
         constants: Sequence[np.ndarray[Any, Any] | None],
+        owned: Sequence[bool],
         threads: int,
     ) -> None: ...
     def run(self, inputs: object, out: object) -> dict[str, np.ndarray[Any, Any]] | None:
@@ -310,16 +312,6 @@ def cpu_default_threads() -> int:
 
 def cpu_keep_helpers_off(on: bool) -> None:
     """Whether a thread that is woken is kept off the processor of the one that wakes it: for a benchmark."""
-
-def cpu_multiply(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], result: np.ndarray[Any, Any], threads: int) -> None:
-    """result {…, M, N} = a {…, M, K} · b {…, K, N}, all float32 or all float64, on up to so many threads.
-
-    Batches of a and b broadcast to the result's, which must not share memory with them.  Each block is multiplied by
-    NumPy's own loop, on BLAS; the numbers do not depend on how many threads there are.
-
-    Raises:
-        ValueError: data types or sizes do not agree.
-    """
 
 def cpu_roof(threads: int) -> tuple[float, float]:
     """Multiplications and additions a second, and bytes read and written a second, that the processor can do."""

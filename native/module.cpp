@@ -8,5 +8,4 @@ PYBIND11_MODULE(_native, module) {
     dmlgraph::init_directml(module);
     dmlgraph::init_cpu(module);
     dmlgraph::init_cpu_kernels(module);
-    dmlgraph::init_cpu_products(module);
 }

@@ -85,12 +85,15 @@ class Pad(Operator):
             inside = (slice(start, start + size) for start, size in zip(self.start_padding, x.shape, strict=True))
             result[tuple(inside)] = x
             return (result,)
+        return (x[np.ix_(*self.sources())],)
+
+    def sources(self) -> list[Array]:
+        """The indices, in the input, of the output's elements along each axis, unless they are constant."""
         source = _SOURCE[self.padding_mode]
-        indices = (
+        return [
             source(np.arange(-start, size + end), size)
-            for start, size, end in zip(self.start_padding, x.shape, self.end_padding, strict=True)
-        )
-        return (x[np.ix_(*indices)],)
+            for start, size, end in zip(self.start_padding, self.input.sizes, self.end_padding, strict=True)
+        ]
 
     def constant(self) -> Any:
         """The padding value as a NumPy scalar of the tensor's type."""

@@ -88,6 +88,11 @@ class Recurrent(Operator):
             RecurrentNetworkDirection.BIDIRECTIONAL: (False, True),
         }[self.direction]
 
+    @property
+    def bound(self) -> float | None:
+        """± what the arguments of f and g are clipped to; a bound that is NaN has no effect, like None."""
+        return math.inf if self.input.dtype is DataType.FLOAT16 else float(np.finfo(np.float32).max)
+
     def infer(self, given: Given) -> Outcome:
         for field in ("input", "weight", "recurrence"):
             if getattr(self, field).rank < 4:
@@ -221,14 +226,9 @@ class Recurrent(Operator):
         raise NotImplementedError
 
 
-def _clipped(function: Function, bound: float) -> Function:
-    """The function of a number clipped to ±bound; NaN becomes −bound.  A bound that is NaN has no effect."""
-    return lambda x: function(np.fmin(np.fmax(x, -bound), bound))
-
-
-def _largest(dtype: DataType) -> float:
-    """The greatest float32 in a data type."""
-    return math.inf if dtype is DataType.FLOAT16 else float(np.finfo(np.float32).max)
+def _clipped(function: Function, bound: float | None) -> Function:
+    """The function of a number clipped to ±bound; NaN becomes −bound."""
+    return function if bound is None else lambda x: function(np.fmin(np.fmax(x, -bound), bound))
 
 
 def _is_function(operator: type[Operator]) -> bool:
@@ -277,7 +277,7 @@ class Rnn(Recurrent, dml="RNN"):
     def _step(self, given: Mapping[str, Any], direction: int) -> Step:
         (weights,), (bias,) = self._recurrence(given, direction)
         (function,) = self._functions(direction)
-        f = _clipped(function, _largest(self.input.dtype))
+        f = _clipped(function, self.bound)
         return lambda inputs, state: (f(inputs[0] + state[0] @ weights + bias),)
 
 
@@ -345,10 +345,13 @@ class Lstm(Recurrent, dml="LSTM"):
         directions, front = len(self.backward), (1,) * (self.input.rank - 3)
         return super()._sizes() | {"peephole": (*front, 1, directions, 3 * self.recurrence.sizes[-1])}
 
+    @property
+    def bound(self) -> float | None:
+        return self.clip_threshold if self.use_clip_threshold else super().bound
+
     def _functions(self, direction: int) -> list[Function]:
-        bound = self.clip_threshold if self.use_clip_threshold else _largest(self.input.dtype)
         f, g, h = super()._functions(direction)
-        return [_clipped(f, bound), _clipped(g, bound), h]
+        return [_clipped(f, self.bound), _clipped(g, self.bound), h]
 
     def _step(self, given: Mapping[str, Any], direction: int) -> Step:
         weights, biases = self._recurrence(given, direction)
@@ -408,6 +411,10 @@ class Gru(Recurrent, dml="GRU"):
     activation_descs: Annotated[Activations, Count("ActivationDescCount")]
     direction: RecurrentNetworkDirection = RecurrentNetworkDirection.FORWARD
     linear_before_reset: Bool = False
+
+    @property
+    def bound(self) -> None:
+        return None
 
     def _step(self, given: Mapping[str, Any], direction: int) -> Step:
         (update_weights, reset_weights, new_weights), (update_bias, reset_bias, new_bias) = self._recurrence(

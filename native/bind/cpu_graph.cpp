@@ -67,6 +67,17 @@ public:
     bool strided() const override {
         return std::visit([](const auto& each) { return is_strided<std::decay_t<decltype(each)>>; }, parameters_);
     }
+    std::vector<InstructionSpec>* epilogue() override {
+        return std::visit(
+            [](auto& each) -> std::vector<InstructionSpec>* {
+                if constexpr (takes_followers<std::decay_t<decltype(each)>>) {
+                    return &each.epilogue;
+                } else {
+                    return nullptr;
+                }
+            },
+            parameters_);
+    }
 
 private:
     StepParameters parameters_;
@@ -238,6 +249,14 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
                                      .weights = fields.floats("weights"),
                                      .epilogue = fields.epilogue()};
      }},
+    {"resampling_gradient",
+     [](const Fields& fields) -> StepParameters {
+         return ResamplingGradientParameters{.axes = fields.numbers("axes"),
+                                             .counts = fields.numbers("counts"),
+                                             .indices = fields.numbers("indices"),
+                                             .weights = fields.floats("weights"),
+                                             .epilogue = fields.epilogue()};
+     }},
     {"pooling",
      [](const Fields& fields) -> StepParameters {
          return PoolingParameters{.is_maximum = fields.flag("is_maximum"),
@@ -248,6 +267,37 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
                                   .dilations = fields.numbers("dilations"),
                                   .padding = fields.numbers("padding"),
                                   .epilogue = fields.epilogue()};
+     }},
+    {"attention",
+     [](const Fields& fields) -> StepParameters {
+         return AttentionParameters{.query = fields.numbers("query"),
+                                    .key = fields.numbers("key"),
+                                    .value = fields.numbers("value"),
+                                    .bias = fields.number("bias"),
+                                    .mask = fields.number("mask"),
+                                    .positions = fields.number("positions"),
+                                    .past_key = fields.number("past_key"),
+                                    .past_value = fields.number("past_value"),
+                                    .past_lengths = fields.number("past_lengths"),
+                                    .query_heads = fields.number("query_heads"),
+                                    .key_heads = fields.number("key_heads"),
+                                    .mask_type = fields.number("mask_type"),
+                                    .factors = fields.floats("factors")};
+     }},
+    {"recurrent",
+     [](const Fields& fields) -> StepParameters {
+         return RecurrentParameters{.gates = fields.number("gates"),
+                                    .backward = fields.numbers("backward"),
+                                    .bound = fields.floats("bound"),
+                                    .couples_input_forget = fields.flag("couples_input_forget"),
+                                    .resets_after_product = fields.flag("resets_after_product"),
+                                    .activations = fields.epilogue()};
+     }},
+    {"top",
+     [](const Fields& fields) -> StepParameters {
+         return TopParameters{.axis = fields.number("axis"),
+                              .count = fields.number("count"),
+                              .descending = fields.flag("descending")};
      }},
 }};
 

@@ -25,6 +25,7 @@ namespace {
 using cpu::Array;
 using cpu::Binding;
 using cpu::Executable;
+using cpu::Kept;
 using cpu::Step;
 namespace py = pybind11;
 
@@ -46,16 +47,18 @@ class Runner : public std::enable_shared_from_this<Runner> {
 public:
     Runner(std::string name, const py::sequence& inputs, const py::sequence& nodes, const py::sequence& outputs,
            std::vector<py::str> input_names, std::vector<py::str> output_names, const py::sequence& constants,
-           int threads)
+           std::vector<bool> is_owned, int threads)
         : name_(std::move(name)),
           executable_(cpu::plan(cpu::read_graph(inputs, nodes, outputs)), std::max(1, threads)),
           input_names_(std::move(input_names)),
           output_names_(std::move(output_names)),
+          is_owned_(std::move(is_owned)),
           base_(program().inputs.size(), program().outputs.size()),
           inputs_(program().inputs.size()) {
         if (input_names_.size() != inputs_.size() || output_names_.size() != program().outputs.size() ||
-            constants.size() != inputs_.size()) {
-            throw py::value_error("expected a name for each input and output and a constant or None for each input");
+            constants.size() != inputs_.size() || is_owned_.size() != inputs_.size()) {
+            throw py::value_error("expected a name for each input and output and a constant or None for each input, and "
+                                  "whether it is owned");
         }
         for (std::size_t slot = 0; slot < inputs_.size(); ++slot) {
             PyUnicode_InternInPlace(&input_names_[slot].ptr());
@@ -149,6 +152,34 @@ public:
         return result;
     }
 
+    // The owned arrays of a binding, and what the steps have made of them.
+    struct Owned {
+        std::vector<py::object> arrays;  // by slot; null: not owned
+        Kept kept;
+    };
+
+    // What the last runs had for these owned arrays, or what the steps make of them now. An array that another one
+    // replaces is a new object. Null: no input is owned.
+    std::shared_ptr<const Owned> owned(const py::sequence& arrays, const Binding& binding) {
+        if (std::ranges::find(is_owned_, true) == is_owned_.end()) {
+            return nullptr;
+        }
+        std::vector<py::object> given(is_owned_.size());
+        for (std::size_t slot = 0; slot < given.size(); ++slot) {
+            if (is_owned_[slot]) {
+                given[slot] = arrays[slot];
+            }
+        }
+        const auto is_same = [](const py::object& one, const py::object& other) { return one.is(other); };
+        if (!owned_ || !std::ranges::equal(owned_->arrays, given, is_same)) {
+            auto made = std::make_shared<Owned>();
+            made->kept = executable_.keep(binding, is_owned_);
+            made->arrays = std::move(given);
+            owned_ = std::move(made);
+        }
+        return owned_;
+    }
+
     // Sets the arrays of a binding.
     void read(const py::sequence& arrays, const py::sequence& outputs, Binding& binding, Targets& targets) const {
         if (arrays.size() != inputs_.size() || outputs.size() != targets.size()) {
@@ -173,8 +204,10 @@ public:
     }
 
     // `arrays`: the arrays that the binding points into.
-    py::object run_bound(const Binding& binding, const Targets& targets, const py::object& arrays) {
+    py::object run_bound(const Binding& binding, const Targets& targets, const py::object& arrays,
+                         const std::shared_ptr<const Owned>& owned) {
         Use use(*this);
+        use.owned() = owned;
         use.binding() = binding;
         use.targets() = targets;
         use.hold(arrays.ptr());
@@ -191,6 +224,7 @@ public:
         spares_.clear();
         executable_.trim();
         inputs_.assign(inputs_.size(), py::object());
+        owned_.reset();
         base_ = Binding(inputs_.size(), program().outputs.size());
     }
 
@@ -222,6 +256,7 @@ private:
         Binding binding;
         Targets targets;
         std::vector<py::object> held;
+        std::shared_ptr<const Owned> owned;
     };
 
     class Use {
@@ -231,7 +266,7 @@ private:
                 raise_device_error("the executable is closed and cannot run any more", "closed");
             }
             if (runner.spares_.empty()) {
-                spare_ = std::make_unique<Spare>(Spare{nullptr, runner.base_, {}, {}});
+                spare_ = std::make_unique<Spare>(Spare{nullptr, runner.base_, {}, {}, nullptr});
                 try {
                     spare_->context = &runner.executable_.acquire();
                 } catch (const std::bad_alloc&) {
@@ -253,6 +288,7 @@ private:
             }
             spare_->targets.clear();
             spare_->held.clear();
+            spare_->owned.reset();
             if (runner_.closed_) {
                 runner_.executable_.release(*spare_->context);
                 runner_.executable_.trim();
@@ -264,6 +300,7 @@ private:
         Executable::Context& context() { return *spare_->context; }
         Binding& binding() { return spare_->binding; }
         Targets& targets() { return spare_->targets; }
+        std::shared_ptr<const Owned>& owned() { return spare_->owned; }
         void hold(PyObject* object) { spare_->held.push_back(py::reinterpret_borrow<py::object>(object)); }
 
     private:
@@ -319,6 +356,7 @@ private:
     Use checked(const py::sequence& arrays, const py::sequence& outputs) {
         Use use(*this);
         read(arrays, outputs, use.binding(), use.targets());
+        use.owned() = owned(arrays, use.binding());
         for (const py::handle array : arrays) {
             use.hold(array.ptr());
         }
@@ -387,7 +425,8 @@ private:
     void run_steps(Use& use, std::vector<double>* step_seconds) {
         using Clock = std::chrono::steady_clock;
         const auto start = Clock::now();
-        const auto run = [&] { executable_.run(use.context(), use.binding(), step_seconds); };
+        const Kept* const kept = use.owned() ? &use.owned()->kept : nullptr;
+        const auto run = [&] { executable_.run(use.context(), use.binding(), step_seconds, kept); };
         releases_ ? released(run) : run();
         seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
         may_last_ = can_last_ && seconds_ > worth_watching;
@@ -401,6 +440,8 @@ private:
     Executable executable_;
     std::vector<py::str> input_names_;
     std::vector<py::str> output_names_;
+    std::vector<bool> is_owned_;      // by slot: an input that is given once, then kept until another one is given
+    std::shared_ptr<const Owned> owned_;  // of the last run that had owned arrays
     Binding base_;                    // the constants
     std::vector<py::object> inputs_;  // by slot: the constants
     std::size_t given_ = 0;           // inputs that are not constants
@@ -419,15 +460,17 @@ public:
     BoundRun(std::shared_ptr<Runner> runner, const py::sequence& arrays, const py::sequence& outputs)
         : runner_(std::move(runner)), binding_(runner_->base()), targets_(binding_.outputs.size()), arrays_(arrays) {
         runner_->read(arrays, outputs, binding_, targets_);
+        owned_ = runner_->owned(arrays, binding_);
     }
 
-    py::object operator()() const { return runner_->run_bound(binding_, targets_, arrays_); }
+    py::object operator()() const { return runner_->run_bound(binding_, targets_, arrays_, owned_); }
 
 private:
     std::shared_ptr<Runner> runner_;
     Binding binding_;
     Targets targets_;
     py::list arrays_;
+    std::shared_ptr<const Runner::Owned> owned_;
 };
 
 }  // namespace
@@ -435,9 +478,9 @@ private:
 void init_cpu(py::module_& module) {
     py::class_<Runner, std::shared_ptr<Runner>>(module, "CpuExecutable", "A graph planned for the CPU executor.")
         .def(py::init<std::string, const py::sequence&, const py::sequence&, const py::sequence&, std::vector<py::str>,
-                      std::vector<py::str>, const py::sequence&, int>(),
+                      std::vector<py::str>, const py::sequence&, std::vector<bool>, int>(),
              py::arg("name"), py::arg("inputs"), py::arg("nodes"), py::arg("outputs"), py::arg("input_names"),
-             py::arg("output_names"), py::arg("constants"), py::arg("threads"))
+             py::arg("output_names"), py::arg("constants"), py::arg("owned"), py::arg("threads"))
         .def("run", &Runner::run, py::arg("inputs"), py::arg("out"))
         .def("execute", &Runner::execute, py::arg("arrays"), py::arg("outputs"))
         .def(

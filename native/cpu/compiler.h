@@ -83,18 +83,18 @@ struct CpuidRegisters {
 };
 
 // What CPUID says; zeros for a leaf that this processor does not have.
-static DMLGRAPH_INLINE CpuidRegisters cpuid(std::uint32_t leaf) {
+static DMLGRAPH_INLINE CpuidRegisters cpuid(std::uint32_t leaf, std::uint32_t subleaf = 0) {
     CpuidRegisters r;
 #if defined(_MSC_VER)
     int out[4];
     __cpuid(out, static_cast<int>(leaf & 0x80000000u));  // the last leaf of this kind
     if (static_cast<std::uint32_t>(out[0]) >= leaf) {
-        __cpuidex(out, static_cast<int>(leaf), 0);
+        __cpuidex(out, static_cast<int>(leaf), static_cast<int>(subleaf));
         r = {static_cast<std::uint32_t>(out[0]), static_cast<std::uint32_t>(out[1]),
              static_cast<std::uint32_t>(out[2]), static_cast<std::uint32_t>(out[3])};
     }
 #else
-    __get_cpuid_count(leaf, 0, &r.eax, &r.ebx, &r.ecx, &r.edx);
+    __get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx);
 #endif
     return r;
 }

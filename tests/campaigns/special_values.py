@@ -40,6 +40,10 @@ _APPROXIMATED = Allowed(near=4e-6, beyond=1e15)  # formulas in float32: near zer
 _OVERFLOWS = Allowed(near=1e-6, beyond=100.0, special=True)  # sums and squares of the tensor's type, or float32
 _INTERPOLATES = Allowed(beyond=1e15, special=True)  # 0 · infinity
 _POLYNOMIAL = Allowed(near=1e-4, special=True)
+_INFINITELY_STEEP = Allowed(near=4e-6, beyond=1e15, special=True)  # ∞ / ∞
+
+_AVERAGES = ("average_pooling", "average_pooling1", "average_pooling_grad")
+_RESAMPLING = ("resample", "resample1", "resample2", "resample_grad", "resample_grad1", "upsample_2d")
 
 ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
     "directml:software": {
@@ -61,29 +65,33 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
             ),
             _OVERFLOWS,
         ),
-        "batch_normalization_training": Allowed(near=2e-4, beyond=100.0, special=True),  # mean · factor cancels
+        "batch_normalization_training": Allowed(near=1e-3, beyond=100.0, special=True),  # mean · factor cancels
         "multihead_attention": Allowed(near=1e-3, beyond=100.0, special=True),  # −10000 is added to masked scores
         "adam_optimizer": Allowed(near=1e-3, beyond=100.0, special=True),  # 1 − beta^T cancels
         **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-5, beyond=1e4, special=True)),
-        **dict.fromkeys(
-            ("resample", "resample1", "resample2", "resample_grad", "resample_grad1", "upsample_2d"), _INTERPOLATES
-        ),
+        **dict.fromkeys(_RESAMPLING, _INTERPOLATES),
         **dict.fromkeys(("top_k", "top_k1"), Allowed(special=True)),
         **dict.fromkeys(("activation_log_softmax", "activation_log_softmax1"), _OVERFLOWS),
         **dict.fromkeys(("clip", "clip_grad", "padding"), Allowed(special=True)),  # integers and NaN
         **dict.fromkeys(("roi_align", "roi_align1", "roi_align_grad"), _INTERPOLATES),
-        **dict.fromkeys(("average_pooling", "average_pooling1", "average_pooling_grad"), Allowed(beyond=1e15)),
+        **dict.fromkeys(_AVERAGES, Allowed(beyond=1e4)),  # a sum has the tensor's type
+        "dynamic_quantize_linear": Allowed(special=True),
+        "reduce": Allowed(beyond=1e15),
+        "activation_softplus": _INFINITELY_STEEP,
         **dict.fromkeys(("pow", "constant_pow"), Allowed(beyond=1e9)),
         "activation_celu": Allowed(near=4e-6, beyond=100.0),  # of a large alpha, e^(x / alpha) − 1 keeps few digits
     },
     "cpu": {
+        "activation_softplus": _INFINITELY_STEEP,
         "activation_gelu": Allowed(near=1e-9),  # far below zero it is nearer to the true value
-        **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-6)),
-        "multihead_attention": Allowed(near=1e-3),
         **dict.fromkeys(
             ("activation_log_softmax", "activation_log_softmax1", "batch_normalization"), Allowed(beyond=1e15)
         ),
-        **dict.fromkeys(("gemm", "convolution"), Allowed(beyond=1e15)),  # sums that overflow in float32 on the way
+        # Sums and differences that overflow in float32 on the way.
+        **dict.fromkeys(("gemm", "convolution", *_RESAMPLING), Allowed(beyond=1e15)),
+        **dict.fromkeys(_AVERAGES, Allowed(near=1e-6, beyond=1e15)),
+        **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-6, beyond=1e15)),
+        "multihead_attention": Allowed(near=1e-3, beyond=1e15),
     },
 }
 

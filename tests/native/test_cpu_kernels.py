@@ -256,6 +256,8 @@ def immediates_of(opcode: str, dtype: DataType) -> list[int | float]:
         "SEQUENCE": [3, 2],
         "AFFINE": [1.0, -1.0],
         "AFFINE_ABOVE": [-1.0, 1.0, 0.5],
+        "AFFINE_BETWEEN": [-1.0, 1.0, -0.5, 0.5],
+        "AFFINE_SEQUENCE_BETWEEN": [1.0, -1.0, -0.5, 0.5, bits(2.0), bits(-0.125)],
         "AFFINE_SEQUENCE": [-1.0, -1.0, bits(2.0), bits(-0.125)],
         "AFFINE_SEQUENCE_ABOVE": [1.0, -1.0, 0.5, bits(2.0), bits(-0.125)],
     }

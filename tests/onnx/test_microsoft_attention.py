@@ -82,7 +82,7 @@ def _q_attention(chance: Chance) -> Case:
     many = chance.flag()
     inputs = [
         chance.whole(np.uint8, batch, queries, 5),
-        chance.whole(kind, 5, columns),
+        chance.weights(kind, 5, columns),
         chance.floats(columns),
         chance.positive(),
         chance.positive(columns, most=0.02) if many else chance.positive(most=0.02),

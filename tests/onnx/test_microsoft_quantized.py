@@ -142,7 +142,7 @@ def _conv(chance: Chance) -> Case:
     x = chance.whole(dtype, *((2, 6, 5, 4) if last else (2, 4, 6, 5)))
     weight_scale = chance.positive(6) if many else scale(chance)
     weight_zero = np.zeros(6, filters) if many else np.array(0 if filters is np.int8 else 120, filters)
-    inputs = [x, *pair(chance, dtype), chance.whole(filters, 6, 4 // group, 3, 2), weight_scale, weight_zero]
+    inputs = [x, *pair(chance, dtype), chance.weights(filters, 6, 4 // group, 3, 2), weight_scale, weight_zero]
     inputs += [np.array(0.9, np.float32), zero(chance, dtype), chance.maybe(chance.below(2000, 6) - 1000)]
     fields = {"channels_last": last, "group": group, "pads": [1, 0, 1, 1], "strides": [1, chance.size(1, 2)]}
     return Case("QLinearConv", inputs, fields, known=(3, 4, 5), steps=1)
@@ -154,7 +154,7 @@ def _gemm(chance: Chance) -> Case:
     weights = np.int8 if dtype is np.int8 else kind(chance)
     turn_a, turn_b = chance.flag(), chance.flag()
     a = chance.whole(dtype, *((8, 5) if turn_a else (5, 8)))
-    b = chance.whole(weights, *((6, 8) if turn_b else (8, 6)))
+    b = chance.weights(weights, *((6, 8) if turn_b else (8, 6)))
     b_pair = [chance.positive(6), chance.whole(weights, 6)] if many else pair(chance, weights)
     c = chance.one(None, *(chance.below(9999, *sizes) - 5000 for sizes in ((6,), (5, 1), (5, 6), (1,))))
     inputs = [a, *pair(chance, dtype), b, *b_pair, c]
@@ -165,7 +165,7 @@ def _gemm(chance: Chance) -> Case:
 
 def _b(chance: Chance, dtype: Any, batch: tuple[int, ...] = ()) -> tuple[Array, Array, Array | None]:
     """A right factor with its scale and zero point, for each column or for all."""
-    b = chance.whole(dtype, *batch, 8, 6)
+    b = chance.weights(dtype, *batch, 8, 6)
     if chance.flag():
         return b, chance.positive(6), chance.maybe(chance.whole(dtype, 6))
     return b, scale(chance), chance.maybe(zero(chance, dtype))

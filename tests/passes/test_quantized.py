@@ -239,11 +239,22 @@ def test_every_integer_comes_back() -> None:
     np.testing.assert_array_equal(model.graph.compile("reference").run(model.inputs)["y"], whole)
 
 
-def test_cpu_keeps_products_of_floats_which_are_faster() -> None:
+def test_cpu_computes_products_with_integers() -> None:
     for model in (convolution(), product()):
-        record = model.graph.compile("cpu").fusion
-        assert not [entry for entry in record if entry.applied and entry.rule in PRODUCTS]
-        assert [entry for entry in record if entry.rule in PRODUCTS and "NumPy" in entry.why]
+        executable = model.graph.compile("cpu")
+        assert [entry for entry in executable.fusion if entry.applied and entry.rule in PRODUCTS]
+        assert not executable.stats["python"]
+
+
+def test_cpu_keeps_means_of_floats_which_are_faster() -> None:
+    model = Model()
+    x = dg.average_pooling(model.dequantized(model.input(X), X_SCALE, 120), window_size=[2, 2])
+    model.output(x, X_SCALE, 120)
+    executable = model.graph.compile("cpu")
+    (entry,) = (entry for entry in executable.fusion if entry.rule == "quantized_mean")
+    assert not entry.applied
+    assert entry.why == "on 'cpu' quantized_linear_average_pooling is not faster than the same of floats"
+    assert not executable.stats["python"]
 
 
 def test_a_level_without_the_operator_keeps_floats() -> None:

@@ -22,7 +22,7 @@ class CpuDevice(Device):
     """
 
     name = "cpu"
-    description = "runs element-wise chains fused and threaded, natively; other operators in NumPy"
+    description = "runs networks natively, fused, on several threads; rare operators in NumPy"
     level = NEWEST
 
     def __init__(self, threads: int | None = None) -> None:

@@ -31,7 +31,7 @@ class CpuExecutable(Executable):
         graph = with_plain_copies(graph)
         super().__init__(graph, device, reason)
         threads = threads or _native.cpu_default_threads()
-        plan = make_plan(graph, threads)
+        plan = make_plan(graph)
         self._native = _native.CpuExecutable(
             described(graph),
             plan.inputs,
@@ -40,6 +40,7 @@ class CpuExecutable(Executable):
             [slot.name for slot in graph.inputs],
             [slot.name for slot in graph.outputs],
             [None if slot.data is None else _ready(slot.data, slot.desc) for slot in graph.inputs],
+            [slot.desc.owned and slot.data is None and slot.desc.dtype.bits > 4 for slot in graph.inputs],
             threads,
         )
         # A native step's payload begins with its name.

@@ -1,4 +1,4 @@
-"""Gather and scatter of packed tensors as native steps; `evaluate` runs for tensors with strides."""
+"""Gather, scatter and the first elements in order as native steps, and one-hot tensors as parts."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dmlgraph.devices.cpu.element_wise import Code
+from dmlgraph.devices.cpu.parts import Parts, Tensor, operands, packed_step
 from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.directml_enums import AxisDirection
 from dmlgraph.operators.indexing import (
     Gather,
     GatherElements,
     GatherNd,
     GatherNd1,
     GatherTuples,
+    OneHot,
     ScatterElements,
     ScatterNd,
 )
-from dmlgraph.tensor import TensorDesc
+from dmlgraph.operators.selection import TopK, TopK1
+from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
 
 
 def _native(step: str, operator: Operator, **parameters: int | tuple[int, ...]) -> Payload | None:
-    """The step; None unless every tensor is packed and has elements of whole bytes.
-
-    The parameters are those of the step's struct in native/cpu/steps/indexed.h.
-    """
-    descs = (*operator.input_descs, *operator.output_descs)
-    packed = all(desc is not None and desc.strides is None and desc.dtype.bits > 4 for desc in descs)
-    return ("native", (step, parameters)) if packed else None
+    """The step; its parameters are those of its struct in native/cpu/steps/indexed.h."""
+    return packed_step(step, operator, parameters)
 
 
 def _around(desc: TensorDesc, axis: int) -> tuple[int, int]:
@@ -71,11 +71,44 @@ def _scatter_elements(operator: ScatterElements) -> Payload | None:
     return _native("scatter_elements", operator, outer=outer, inner=inner, size=size, given=given)
 
 
+def _one_hot(operator: OneHot) -> Payload | None:
+    output, values, axis = operator.output, operator.values, operator.axis
+    if output.dtype.bits <= 4:
+        return None
+    rank, depth = output.rank, output.sizes[axis]
+    parts, code = Parts(), Code()
+    places = parts.sequence(tuple(depth if each == axis else 1 for each in range(rank)))
+    off, on = (parts.element(Tensor(1, values), (*(0,) * (values.rank - 1), index), rank) for index in (0, 1))
+    tensors = [Tensor(0, operator.indices), places, off, on]
+    index, place, *_ = given = operands(*tensors)
+    if operator.indices.dtype.is_signed:
+        tensors += [parts.number(number, DataType.INT64, rank) for number in (0, depth)]
+        zero, size = operands(*tensors)[len(given) :]
+        index = code.convert(index, DataType.INT64)
+        index = code.add(
+            "IF", code.add("LESS", index, zero, result=DataType.UINT8), code.add("ADD", index, size), index
+        )
+    is_there = code.add("EQUAL", index, code.convert(place, index.dtype), result=DataType.UINT8)
+    code.add("IF", is_there, given[3], given[2])
+    parts.compute(code, *tensors, output=output)
+    return parts.finish()
+
+
+def _top(operator: TopK | TopK1) -> Payload | None:
+    descending = operator.axis_direction is AxisDirection.DECREASING
+    if operator.input.dtype.bits <= 4 or operator.input.dtype is DataType.FLOAT64:
+        return None
+    return "native", ("top", {"axis": operator.axis, "count": operator.k, "descending": descending})
+
+
 INDEXING: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
     Gather: _gather,
     GatherElements: _gather_elements,
     GatherNd: _gather_tuples,
     GatherNd1: _gather_tuples,
+    OneHot: _one_hot,
     ScatterElements: _scatter_elements,
     ScatterNd: _scatter_tuples,
+    TopK: _top,
+    TopK1: _top,
 }

@@ -11,8 +11,9 @@ A piece is copied: (input port, or −1 for the node's one element; sizes; affin
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from dmlgraph.tensor import MAX_RANK, TensorDesc
 Map = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 Piece = tuple[int, tuple[int, ...], Map | None, Map]
 Movement = tuple[str, Any]
+
+MOST_PIECES = 256  # of a padding that repeats its input: more take longer than an index for every element
 
 
 def _part(origin: Sequence[int], steps: Sequence[int] | None = None) -> Map:
@@ -104,10 +107,48 @@ def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[i
 
 
 def _pad(operator: Padding | Padding1) -> Movement | None:
-    if operator.padding_mode is not PaddingMode.CONSTANT or not _whole_bytes(operator.input):
+    if not _whole_bytes(operator.input):
         return None
+    if operator.padding_mode is not PaddingMode.CONSTANT:
+        return _continued([indices.tolist() for indices in operator.sources()])
     constant = np.asarray(operator.constant(), operator.input.dtype.numpy)
     return surrounded(operator.start_padding, operator.input.sizes, operator.output.sizes, constant.tobytes())
+
+
+def _continued(sources: list[list[int]]) -> Movement | None:
+    """Elements of the input: `sources` has their indices along each axis."""
+    along = [_runs(indices) for indices in sources]
+    if math.prod(map(len, along)) > MOST_PIECES:
+        return None
+    pieces = []
+    for runs in itertools.product(*along):
+        axes = tuple([axis if run.step else -1 for axis, run in enumerate(runs)])
+        origin = tuple([run.first for run in runs])
+        source = (axes, tuple([run.step for run in runs]), origin)
+        pieces.append((0, tuple([run.length for run in runs]), source, _part([run.at for run in runs])))
+    return "move", (None, tuple(pieces))
+
+
+class _Run(NamedTuple):
+    """`length` indices first, first + step, …, of which the first is at `at`; the step is -1, 0 or 1."""
+
+    at: int
+    length: int
+    first: int
+    step: int
+
+
+def _runs(indices: list[int]) -> list[_Run]:
+    runs: list[_Run] = []
+    for at, index in enumerate(indices):
+        if runs:
+            last = runs[-1]
+            step = index - last.first if last.length == 1 else last.step
+            if abs(step) <= 1 and index == last.first + last.length * step:
+                runs[-1] = last._replace(length=last.length + 1, step=step)
+                continue
+        runs.append(_Run(at, 1, index, 1))
+    return runs
 
 
 def surrounded(start: Sequence[int], sizes: tuple[int, ...], whole: tuple[int, ...], element: bytes) -> Movement:

@@ -6,10 +6,14 @@ float16 values are float32, and a row's reduction may be float64, so that the op
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
 from dmlgraph.operators.common.axes import reduced_sizes
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import DataType, TensorDesc, packed_strides
 
 
@@ -59,8 +63,23 @@ class Parts:
 
     def zero(self, dtype: DataType) -> Tensor:
         """Adds one zero of the type."""
-        desc = TensorDesc(dtype=dtype, sizes=(1,))
-        return self._add(Part("fill", (), (), desc, bytes(dtype.bits // 8)))
+        return self.number(0, dtype)
+
+    def number(self, number: float, dtype: DataType, rank: int = 1) -> Tensor:
+        """Adds one number of the type."""
+        desc = TensorDesc(dtype=dtype, sizes=(1,) * rank)
+        return self._add(Part("fill", (), (), desc, np.array(number, dtype.numpy).tobytes()))
+
+    def element(self, x: Tensor, index: tuple[int, ...], rank: int) -> Tensor:
+        """Adds the element of x at an index, as a tensor of `rank` dimensions."""
+        nowhere = (-1,) * rank, (0,) * rank, index  # no dimension goes along one of x
+        return self._add(
+            Part("view", (x.source,), (x.desc,), TensorDesc(dtype=x.desc.dtype, sizes=(1,) * rank), (nowhere,))
+        )
+
+    def copy(self, x: Tensor, output: TensorDesc) -> Tensor:
+        """Adds the same elements, in an output of the node."""
+        return self._add(Part("element_wise", (x.source,), (x.desc,), output, ()))
 
     def single(self, x: Tensor) -> Tensor:
         """A float tensor converted to float32."""
@@ -72,7 +91,7 @@ class Parts:
         return self.compute(code, x, output=TensorDesc(dtype=dtype, sizes=x.desc.sizes))
 
     def finish(self) -> tuple[str, tuple[Part, ...]]:
-        """The payload of a node whose output is the last part's."""
+        """The payload of a node whose outputs are those of the last parts."""
         return "parts", tuple(self._made)
 
     def _add(self, part: Part) -> Tensor:
@@ -92,3 +111,31 @@ def _repeated(desc: TensorDesc, sizes: tuple[int, ...]) -> TensorDesc:
     strides = desc.strides or packed_strides(desc.sizes)
     steps = tuple([0 if size == 1 else stride for size, stride in zip(desc.sizes, strides, strict=True)])
     return TensorDesc(dtype=desc.dtype, sizes=sizes, strides=steps)
+
+
+def packed_step(step: str, operator: Operator, parameters: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """A native step that takes packed tensors; others are copied, if it has one output.
+
+    Returns None where a tensor is absent, or its elements are parts of bytes.
+    """
+    descs = (*operator.input_descs, *operator.output_descs)
+    if any(desc is None or desc.dtype.bits <= 4 for desc in descs):
+        return None
+    payload = (step, parameters)
+    if all(desc is None or desc.strides is None for desc in descs):
+        return "native", payload
+    if len(operator.output_descs) > 1:
+        return None
+    parts: list[Part] = []
+    sources, inputs, output = [], [], operator.first_output
+    for port, desc in enumerate(operator.input_descs):
+        if desc is None or desc.strides is None:
+            sources.append(port)
+        else:
+            sources.append(~len(parts))
+            parts.append(Part("element_wise", (port,), (desc,), desc.like(), ()))
+        inputs.append(desc and desc.like())
+    parts.append(Part("native", tuple(sources), tuple(inputs), output.like(), payload))
+    if output.strides is not None:
+        parts.append(Part("element_wise", (~(len(parts) - 1),), (output.like(),), output, ()))
+    return "parts", tuple(parts)

@@ -24,14 +24,15 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dmlgraph.devices.cpu import blas
-from dmlgraph.devices.cpu.element_wise import Code, Value, activate, instructions
+from dmlgraph.devices.cpu.attention import ATTENTIONS
+from dmlgraph.devices.cpu.element_wise import instructions
 from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.integer_products import INTEGER_PRODUCTS
 from dmlgraph.devices.cpu.library import FAST
 from dmlgraph.devices.cpu.movement import MOVEMENTS
-from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.devices.cpu.products import PRODUCTS
+from dmlgraph.devices.cpu.quantized import QUANTIZED
+from dmlgraph.devices.cpu.recurrent import RECURRENT
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
 from dmlgraph.devices.cpu.resampling import RESAMPLINGS
 from dmlgraph.devices.cpu.windows import WINDOWS
@@ -41,7 +42,7 @@ from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphOutput, Operator
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.fill import FillValueConstant
-from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.tensor import TensorDesc
 
 Payload = tuple[str, Any]  # kind, payload
 Way = Callable[[Any], Payload | None]  # takes an operator; returns None if the operator cannot run in this way
@@ -68,8 +69,11 @@ WAYS: Mapping[type[Operator], Way] = {
     FillValueConstant: _fill,
     **MOVEMENTS,
     **INDEXING,
+    **ATTENTIONS,
     **PRODUCTS,
+    **QUANTIZED,
     **INTEGER_PRODUCTS,
+    **RECURRENT,
     **REDUCTIONS,
     **RESAMPLINGS,
     **WINDOWS,
@@ -93,8 +97,8 @@ def with_plain_copies(graph: GraphDesc) -> GraphDesc:
     return dataclasses.replace(graph, nodes=tuple(nodes), outputs=tuple(outputs))
 
 
-def make_plan(graph: GraphDesc, threads: int = 1) -> Plan:
-    """The graph for the native module; at most `threads` threads share the products of NumPy's BLAS."""
+def make_plan(graph: GraphDesc) -> Plan:
+    """The graph for the native module."""
     inputs = [slot.desc for slot in graph.inputs]
     nodes: list[Node] = []
     values = list(range(len(inputs)))  # by input slot
@@ -112,12 +116,12 @@ def make_plan(graph: GraphDesc, threads: int = 1) -> Plan:
         if isinstance(node, ConstantDescNode):
             way: Payload = ("constant", node.data)
         else:
-            way = payload_of(node.operator, node.name, threads)
+            way = payload_of(node.operator, node.name)
         ways.append(way)
-        if way[0] == "parts":
-            count += len(way[1]) - 1  # the last part's output is the node's
-        first_value.append(count)
         descs = _descs(node)
+        if way[0] == "parts":
+            count += len(way[1]) - len(descs[1])  # the outputs of the last parts are the node's
+        first_value.append(count)
         sources.append([-1] * len(descs[0]))
         count += len(descs[1])
     for edge in graph.input_edges:
@@ -126,7 +130,7 @@ def make_plan(graph: GraphDesc, threads: int = 1) -> Plan:
         sources[inner.to_node][inner.to_port] = first_value[inner.from_node] + inner.from_port
     for node, (kind, payload), read, value in zip(graph.nodes, ways, sources, first_value, strict=True):
         if kind == "parts":
-            first = value - len(payload) + 1
+            first = value - len(payload) + len(_descs(node)[1])
             for part in payload:
                 found = tuple([read[source] if source >= 0 else first + ~source for source in part.sources])
                 nodes.append((part.kind, node.name, found, part.inputs, (part.output,), part.payload))
@@ -156,7 +160,7 @@ def _descs(
     return node.operator.input_descs, node.operator.output_descs
 
 
-def payload_of(operator: Operator, name: str = "", threads: int = 1) -> Payload:
+def payload_of(operator: Operator, name: str = "") -> Payload:
     """How an operator runs; errors of its run name the node `name`."""
     way = WAYS.get(type(operator))
     if way is not None:
@@ -167,33 +171,10 @@ def payload_of(operator: Operator, name: str = "", threads: int = 1) -> Payload:
         code = instructions(operator)
         if code is not None:
             return "element_wise", code
-    return _with_activation_apart(operator, name, threads) or ("python", _evaluation(operator, name, threads))
+    return "python", _evaluation(operator, name)
 
 
-def _with_activation_apart(operator: Operator, name: str, threads: int) -> Payload | None:
-    """The operator without its fused activation, in float32 by NumPy, then the activation as instructions.
-
-    The instructions can join the region that follows.  Returns None if the operator has no fused activation, or one
-    without instructions.
-    """
-    activation = operator.__dict__.get("fused_activation")
-    if activation is None or type(operator) not in FAST:
-        return None
-    code, output = Code(), operator.first_output
-    activated = activate(code, activation, Value(0, DataType.FLOAT32), output.dtype)
-    if activated is None:  # a softmax fused into GEMM: `evaluate` computes it
-        return None
-    code.convert(activated, output.dtype)
-    before = TensorDesc(dtype=DataType.FLOAT32, sizes=output.sizes)
-    plain = operator.model_copy(update={"fused_activation": None, "output": before})
-    evaluation = _evaluation(plain, name, threads)
-    first = Part("python", tuple(range(len(operator.input_descs))), operator.input_descs, before, evaluation)
-    return "parts", (first, Part("element_wise", (~0,), (before,), output, code.finish()))
-
-
-def _evaluation(
-    operator: Operator, name: str, threads: int
-) -> Callable[[list[Array | None], list[Array | None]], None]:
+def _evaluation(operator: Operator, name: str) -> Callable[[list[Array | None], list[Array | None]], None]:
     """Runs the operator's function in FAST, or `evaluate`, on arrays; 4-bit tensors are bytes of their buffers."""
     fast = FAST.get(type(operator))
     unpacked = [(port, desc) for port, desc in enumerate(operator.input_descs) if desc and desc.dtype.bits == 4]
@@ -205,8 +186,7 @@ def _evaluation(
             if buffer is not None:
                 inputs[port] = desc.unpack(buffer)
         try:
-            with blas.step(threads):
-                values = operator.evaluate(*inputs) if fast is None else fast(operator, *inputs)
+            values = operator.evaluate(*inputs) if fast is None else fast(operator, *inputs)
         except DmlGraphError as error:
             raise error.at(name) from None
         except MemoryError:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.operators.common.scales import along, centred
+from dmlgraph.operators.common.scales import along, centred, clamp_steps
 from dmlgraph.operators.common.windows import Sizes, Windows
 from dmlgraph.operators.declaration.operator import Array
+from dmlgraph.tensor import DataType
 
-from .matrix import clamped
 from .single import UnfitError, single
 
 _BLOCK = 1 << 18  # elements of a tensor that are pooled together: they and their results fit into the cache
@@ -30,7 +30,22 @@ def quantized_linear_average_pooling(
     # In float64, where sums of such numbers are exact: whether a mean is above or below a half decides the result.
     sums = combined(np.add, numbers.astype(np.float64), operator.window, 0)
     means = _averages(sums, operator, numbers)
-    return (clamped(operator.steps(means, scale, zero), along(zero, 1, x.ndim), operator.output.dtype),)
+    return (_clamped(operator.steps(means, scale, zero), along(zero, 1, x.ndim), operator.output.dtype),)
+
+
+def _clamped(steps: Array, zero_point: Array, dtype: DataType) -> Array:
+    """clamp(round(steps) + zero_point), halves to even; NaN gives the least number.  `steps` is overwritten.
+
+    float32 is enough for 8 bits: a sum that it cannot hold exactly is out of range, and so is the exact sum.
+    """
+    if steps.dtype != np.float32 or dtype.bits > 8:
+        return clamp_steps(steps, zero_point, dtype)
+    least, greatest = dtype.range
+    np.rint(steps, out=steps)
+    steps += single(zero_point)
+    np.fmax(steps, np.float32(least), out=steps)
+    np.fmin(steps, np.float32(greatest), out=steps)
+    return steps.astype(dtype.numpy)
 
 
 def _averages(sums: Array, operator: Any, x: Array) -> Array:

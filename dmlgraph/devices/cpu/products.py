@@ -6,12 +6,14 @@ is the sums, in float32, and operand k from 2 on is the step's input k.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate
 from dmlgraph.devices.cpu.movement import surrounded
 from dmlgraph.devices.cpu.parts import Part
+from dmlgraph.devices.cpu.reduction import REDUCTIONS
 from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode, MatrixTransform
@@ -22,13 +24,12 @@ Payload = tuple[str, Any]
 
 _SUMS = Value(0, DataType.FLOAT32)
 _ADDEND = 2  # its port
-THIN = 2  # rows or columns
-LARGE = 1 << 19  # elements of a matrix; smaller ones are in the cache
 
 
 def _gemm(operator: Gemm) -> Payload | None:
-    if _is_thin(operator):
-        return None
+    activation = operator.fused_activation
+    if activation is not None and type(activation) in REDUCTIONS:
+        return _followed(operator, activation)
     code = Code()
     result = _scaled(code, _SUMS, operator.alpha)
     if operator.c is not None:
@@ -44,18 +45,19 @@ def _gemm(operator: Gemm) -> Payload | None:
     )
 
 
-def _is_thin(operator: Gemm) -> bool:
-    """Whether a row or a column meets a large matrix across its memory, which BLAS does in a fraction of the time.
+def _followed(operator: Gemm, activation: Operator) -> Payload | None:
+    """The product in float32, then the parts of the activation, a softmax or hardmax."""
+    sums = TensorDesc(dtype=DataType.FLOAT32, sizes=operator.output.sizes)
+    first = _gemm(operator.model_copy(update={"output": sums, "fused_activation": None}))
+    then = REDUCTIONS[type(activation)](activation.model_copy(update={"input": sums, "output": operator.output}))
+    if first is None or then is None:
+        return None
+    return "parts", (*first[1], *(_moved(part, len(first[1])) for part in then[1]))
 
-    A large matrix whose lines lie side by side is multiplied as it is read; of another one, panels would be packed.
-    """
-    rows, columns = operator.output.sizes[-2:]
-    transposed_a, transposed_b = (each is MatrixTransform.TRANSPOSE for each in (operator.trans_a, operator.trans_b))
-    inner = operator.a.sizes[-2 if transposed_a else -1]
-    if min(rows, columns) >= THIN or max(rows, columns) * inner <= LARGE:
-        return False
-    large, lines = (operator.b, -2 if transposed_b else -1) if rows < THIN else (operator.a, -1 if transposed_a else -2)
-    return large.effective_strides[lines] != 1
+
+def _moved(part: Part, places: int) -> Part:
+    """The part behind so many others, the last of which gives its operator's input."""
+    return part._replace(sources=tuple(~(places - 1) if each >= 0 else each - places for each in part.sources))
 
 
 def _scaled(code: Code, x: Value, factor: float) -> Value:
@@ -66,7 +68,7 @@ def _convolution(operator: Convolution) -> Payload | None:
     """The convolution, then its output's padding, which is zeros that are activated too."""
     more, output = operator.output_padding, operator.output
     if not any(more):
-        return _unpadded(operator)
+        return _of_single_elements(operator) or _unpadded(operator)
     activation = operator.fused_activation
     spatial = (size - each for size, each in zip(output.sizes[2:], more, strict=True))
     dtype = output.dtype if activation is None else DataType.FLOAT32
@@ -84,6 +86,48 @@ def _convolution(operator: Convolution) -> Payload | None:
             return None
         parts.append(Part("element_wise", (~1,), (whole,), output, instructions))
     return "parts", tuple(parts)
+
+
+def _of_single_elements(operator: Convolution) -> Payload | None:
+    """A backward convolution of one element a channel, whose output is the filters, weighted and added up.
+
+    That is a product {N, C} · {C, outputs · taps}.  Returns None for other convolutions.
+    """
+    x, filters, output = operator.input, operator.filter, operator.output
+    is_one = (
+        operator.direction is ConvolutionDirection.BACKWARD
+        and operator.mode is ConvolutionMode.CROSS_CORRELATION
+        and operator.group_count == 1
+        and math.prod(x.sizes[2:]) == 1
+        and output.sizes[2:] == filters.sizes[2:]
+        and not any(operator.window.start)
+        and all(each == 1 for each in operator.window.dilations)
+        and all(each.strides is None for each in (x, filters, output))
+    )
+    if not is_one:
+        return None
+    count, channels = x.sizes[:2]
+    columns = filters.element_count // channels
+    code = Code()
+    epilogue = code.finish()
+    sums = TensorDesc(dtype=DataType.FLOAT32, sizes=(count, columns))
+    given = (x.like(sizes=(count, channels)), filters.like(sizes=(channels, columns)))
+    payload = ("gemm", {"transposes_a": False, "transposes_b": False}, epilogue)
+    sources, descs, then = [~0], [TensorDesc(dtype=DataType.FLOAT32, sizes=output.sizes)], Code()
+    result = Value(0, DataType.FLOAT32)
+    if operator.bias is not None:
+        bias = operator.bias.broadcast_to(output.sizes)
+        sources.append(2)
+        descs.append(bias)
+        result = then.add("ADD", result, then.convert(Value(1, bias.dtype), DataType.FLOAT32))
+    finished = _finished(then, result, operator)
+    instructions = None if finished is None else finished.finish()
+    if instructions is None:
+        return None
+    return "parts", (
+        Part("native", (0, 1), given, sums, payload),
+        Part("element_wise", tuple(sources), tuple(descs), output, instructions),
+    )
 
 
 def _unpadded(operator: Convolution) -> Payload | None:

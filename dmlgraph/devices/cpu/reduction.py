@@ -1,7 +1,8 @@
 """Reductions, softmax and normalizations as parts, see dmlgraph.devices.cpu.parts; running totals.
 
-Sums are accumulated in float64.  Compared with `evaluate`, which computes everything in float64, a float32 result
-differs by a few units in the last place: tests/devices/cpu states by how many.
+Sums are accumulated in float64; the powers of softmax, which are positive, are added in fours before.  Compared with
+`evaluate`, which computes everything in float64, a float32 result differs by a few units in the last place:
+tests/devices/cpu states by how many.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate
-from dmlgraph.devices.cpu.parts import Parts, Tensor, operands
+from dmlgraph.devices.cpu.parts import Parts, Tensor, operands, packed_step
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import AxisDirection, ReduceFunction
 from dmlgraph.operators.normalization import (
@@ -94,19 +95,21 @@ def _extreme(name: str) -> Callable[[Any], Payload | None]:
 # Softmax and its variants.
 
 
-def _powers(parts: Parts, operator: AlongAxes, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """x, its maxima along the axes, e^(x − max), and the sums of these in float64."""
+def _powers(
+    parts: Parts, operator: AlongAxes, axes: tuple[int, ...], function: str
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """x, its maxima along the axes, e^(x − max), and the sums of these in float64, by a reduction."""
     x = parts.single(Tensor(0, operator.input))
     greatest = parts.reduce("MAX", x, axes, SINGLE)
     code = Code()
     code.add("EXP_BELOW", *operands(x, greatest))
     powers = parts.compute(code, x, greatest, output=TensorDesc(dtype=SINGLE, sizes=x.desc.sizes))
-    return x, greatest, powers, parts.reduce("SUM", powers, axes, DOUBLE)
+    return x, greatest, powers, parts.reduce(function, powers, axes, DOUBLE)
 
 
 def _softmax(operator: AlongAxes) -> Payload | None:
     parts, axes = Parts(), operator.over(operator.input.rank)
-    _, _, powers, total = _powers(parts, operator, axes)
+    _, _, powers, total = _powers(parts, operator, axes, "SUM_ALIKE")
     code = Code()
     code.convert(code.add("RECIP", *operands(total)), SINGLE)
     factor = parts.compute(code, total, output=total.desc.like(dtype=SINGLE))
@@ -119,7 +122,7 @@ def _softmax(operator: AlongAxes) -> Payload | None:
 def _log_softmax(operator: AlongAxes) -> Payload | None:
     """x − (max + ln Σ), the latter in float64."""
     parts, axes = Parts(), operator.over(operator.input.rank)
-    x, greatest, _, total = _powers(parts, operator, axes)
+    x, greatest, _, total = _powers(parts, operator, axes, "SUM")
     code = Code()
     of_total, of_greatest = operands(total, greatest)
     code.add("ADD", code.add("LOG", of_total), code.convert(of_greatest, DOUBLE))
@@ -234,8 +237,6 @@ def _lp_normalization(operator: LpNormalization) -> Payload | None:
 
 
 def _scan(operator: CumulativeSummation | CumulativeProduct) -> Payload | None:
-    if operator.input.strides is not None or operator.output.strides is not None:
-        return None
     if isinstance(operator, CumulativeProduct):
         is_product, is_exclusive = True, operator.has_exclusive_product
     else:
@@ -247,7 +248,7 @@ def _scan(operator: CumulativeSummation | CumulativeProduct) -> Payload | None:
         "is_exclusive": is_exclusive,
         "is_product": is_product,
     }
-    return "native", ("scan", parameters)
+    return packed_step("scan", operator, parameters)
 
 
 REDUCTIONS: Mapping[type[Operator], Callable[[Any], Payload | None]] = {

@@ -104,8 +104,10 @@ struct ParametricSoftplus : Attributes {
         const float steep = second * x;
         // In double the product does not overflow.
         const double line = static_cast<double>(first) * (static_cast<double>(second) * static_cast<double>(x));
-        const float rest = first * softplus_rest(steep, error_that_counts(second, x, steep));
-        return (steep > 0.0f ? static_cast<float>(line) : 0.0f) + rest;
+        const float rest = softplus_rest(steep, error_that_counts(second, x, steep));
+        // An infinite alpha · 0 counts below zero only.
+        const float curved = steep > 0.0f && rest == 0.0f ? 0.0f : first * rest;
+        return (steep > 0.0f ? static_cast<float>(line) : 0.0f) + curved;
     }
 };
 
@@ -133,10 +135,7 @@ struct Swish : Attribute {
 
 struct HardSwish : Attributes {
     using Attributes::Attributes;
-    float operator()(float x) const {
-        const double wide = x;
-        return static_cast<float>(wide * unit(static_cast<double>(first) * wide + static_cast<double>(second)));
-    }
+    float operator()(float x) const { return x * unit(fused(first, x, second)); }
 };
 
 // Functions of float16 that DirectML computes differently are in half_functions.cpp.

@@ -1,4 +1,4 @@
-// Several operators in one pass: (x + b) · m + a, and a lower bound. Each result is rounded as in the separate operator.
+// Several operators in one pass: (x + b) · m + a, and a lower bound or two bounds. Each result is rounded as in the separate operator.
 #include "cpu/kernels/sequence.h"
 #include "cpu/kernels/tables.h"
 
@@ -23,12 +23,34 @@ struct Subtracted {
     float operator()(std::size_t i) const { return -data[i]; }
 };
 
-template <bool bounded, class B, class M, class A>
-void loop(const float* x, B b, M m, A a, float low, float* out, std::size_t count) {
+struct Unbounded {
+    explicit Unbounded(const Immediate*) {}
+    float operator()(float x) const { return x; }
+    static constexpr std::size_t immediates = 0;
+};
+
+struct Above {
+    float low;
+    explicit Above(const Immediate* given) : low(static_cast<float>(given[0].f)) {}
+    float operator()(float x) const { return x > low ? x : low; }
+    static constexpr std::size_t immediates = 1;
+};
+
+struct Between {
+    float low, high;
+    explicit Between(const Immediate* given) : low(static_cast<float>(given[0].f)), high(static_cast<float>(given[1].f)) {}
+    float operator()(float x) const {
+        const float below = x < high ? x : high;
+        return below >= low ? below : low;
+    }
+    static constexpr std::size_t immediates = 2;
+};
+
+template <class Bounds, class B, class M, class A>
+void loop(const float* x, B b, M m, A a, Bounds bounds, float* out, std::size_t count) {
     DMLGRAPH_LOOP
     for (std::size_t i = 0; i < count; ++i) {
-        const float result = (x[i] + b(i)) * m(i) + a(i);
-        out[i] = !bounded || result > low ? result : low;
+        out[i] = bounds((x[i] + b(i)) * m(i) + a(i));
     }
 }
 
@@ -67,21 +89,21 @@ void spread_x(const Call& call, std::size_t operands, Kernel kernel) {
 }
 
 // The operands x, b, m, a; or x, b, a and the immediates of a sequence m.
-template <bool bounded, bool has_sequence>
+template <class Bounds, bool has_sequence>
 void affine(const Call& call) noexcept {
     constexpr std::size_t operands = has_sequence ? 3 : 4;
     if (call.in[0].scalar) {
-        return spread_x(call, operands, affine<bounded, has_sequence>);
+        return spread_x(call, operands, affine<Bounds, has_sequence>);
     }
     const Immediate* const immediates = call.immediates;
-    const float low = bounded ? static_cast<float>(immediates[2].f) : 0.0f;
+    const Bounds bounds(immediates + 2);
     const auto* const x = static_cast<const float*>(call.in[0].data);
     auto* const out = static_cast<float*>(call.out);
     with_term(call.in[1], immediates[0].f < 0, [&](auto b) {
         with_term(call.in[operands - 1], immediates[1].f < 0, [&](auto a) {
-            const auto run = [&](auto m) { loop<bounded>(x, b, m, a, low, out, call.count); };
+            const auto run = [&](auto m) { loop(x, b, m, a, bounds, out, call.count); };
             if constexpr (has_sequence) {
-                with_sequence(immediates + (bounded ? 3 : 2), call.first, call.count, run);
+                with_sequence(immediates + 2 + Bounds::immediates, call.first, call.count, run);
             } else {
                 with_factor(call.in[2], run);
             }
@@ -92,10 +114,12 @@ void affine(const Call& call) noexcept {
 constexpr DataType f32 = DataType::float32;
 
 const Entry entries[] = {
-    {Opcode::AFFINE, f32, f32, affine<false, false>},
-    {Opcode::AFFINE_ABOVE, f32, f32, affine<true, false>},
-    {Opcode::AFFINE_SEQUENCE, f32, f32, affine<false, true>},
-    {Opcode::AFFINE_SEQUENCE_ABOVE, f32, f32, affine<true, true>},
+    {Opcode::AFFINE, f32, f32, affine<Unbounded, false>},
+    {Opcode::AFFINE_ABOVE, f32, f32, affine<Above, false>},
+    {Opcode::AFFINE_BETWEEN, f32, f32, affine<Between, false>},
+    {Opcode::AFFINE_SEQUENCE, f32, f32, affine<Unbounded, true>},
+    {Opcode::AFFINE_SEQUENCE_ABOVE, f32, f32, affine<Above, true>},
+    {Opcode::AFFINE_SEQUENCE_BETWEEN, f32, f32, affine<Between, true>},
 };
 
 }  // namespace

@@ -16,20 +16,31 @@ ProductKernels with(ProductKernels kernels, const IntegerKernels& integers) {
 }
 
 #ifdef DMLGRAPH_X86_LEVELS
-bool has_vnni() {
-    constexpr std::uint32_t extended_features = 7, vnni = 1u << 11;  // leaf; ecx
-    return (cpuid(extended_features).ecx & vnni) != 0;
+constexpr std::uint32_t extended_features = 7;  // leaf
+
+const IntegerKernels& best_of_avx512() {
+    constexpr std::uint32_t vnni_bit = 1u << 11;  // ecx
+    return (cpuid(extended_features).ecx & vnni_bit) != 0 ? vnni::integer_products() : avx512::integer_products();
+}
+
+const IntegerKernels& best_of_avx2() {
+#ifdef DMLGRAPH_AVX_VNNI
+    constexpr std::uint32_t more = 1, vnni_bit = 1u << 4;  // subleaf; eax
+    if ((cpuid(extended_features, more).eax & vnni_bit) != 0) {
+        return avx_vnni::integer_products();
+    }
+#endif
+    return avx2::integer_products();
 }
 #endif
 
 ProductKernels make(Level level) {
-    const IntegerKernels& integers = common_integer_kernels(level);
     switch (level) {
 #ifdef DMLGRAPH_X86_LEVELS
-        case Level::avx512: return with(avx512::products(), has_vnni() ? vnni::integer_products() : integers);
-        case Level::avx2: return with(avx2::products(), integers);
+        case Level::avx512: return with(avx512::products(), best_of_avx512());
+        case Level::avx2: return with(avx2::products(), best_of_avx2());
 #endif
-        default: return with(baseline::products(), integers);
+        default: return with(baseline::products(), baseline::integer_products());
     }
 }
 

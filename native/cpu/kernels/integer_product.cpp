@@ -1,4 +1,4 @@
-// Products of 8-bit integers: two depths at a time, as 16-bit numbers in one word, and sums of 32 bits, which wrap.
+// Products of 8-bit integers: two or four depths at a time, in the numbers of a word, and sums of 32 bits, which wrap.
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/product_tables.h"
 #include "cpu/kernels/tile.h"
@@ -9,47 +9,174 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace integer_product {
 namespace {
 
-template <class T>
-DMLGRAPH_INLINE u32 centred(const T* x, i16 zero) {
-    return static_cast<u16>(static_cast<i16>(*x) - zero);
+constexpr int bits = 32 / depths_of_word;  // of a number
+constexpr u32 every = bits == 8 ? 0xff : 0xffff;
+constexpr u32 ones = bits == 8 ? 0x01010101 : 0x00010001;
+
+// A number of a word.
+DMLGRAPH_INLINE u32 number(u8 x) { return bits == 8 ? x : static_cast<u16>(static_cast<i8>(x)); }
+
+DMLGRAPH_INLINE u32 word(u32 a, u32 b, u32 c, u32 d) {
+    return depths_of_word == 2 ? a | b << bits : (a | b << 8) | (c << 16 | d << 24);
 }
 
 // Elements that are `step` bytes apart, if that is known when this is compiled.
-template <class T, int step>
-DMLGRAPH_INLINE void apart(const PairsCall& call) {
-    const auto* const first = reinterpret_cast<const T*>(call.first);
-    const auto* const second = reinterpret_cast<const T*>(call.second);
+template <int step>
+DMLGRAPH_INLINE void apart(const WordsCall& call) {
+    const u8* in[most_depths_of_word];
+    u32 there = 0;
+    for (int k = 0; k < most_depths_of_word; ++k) {
+        in[k] = reinterpret_cast<const u8*>(call.in[k < call.depths ? k : 0]);
+        there |= k < call.depths ? every << (k * bits & 31) : 0;
+    }
+    const u8 *const a = in[0], *const b = in[1], *const c = in[2], *const d = in[3];
     u32* const out = call.out;
-    const i16* const zeros = call.zeros;
-    if (second == nullptr) {
-        DMLGRAPH_LOOP
-        for (std::int64_t i = 0; i < call.count; ++i) {
-            out[i] = centred(first + step * i, zeros[i]);
+    const u8 flip = call.flip;
+    const std::int64_t count = call.count, apart = step == 0 ? call.step : step;
+    if (step == 0) {
+        for (std::int64_t i = 0; i < count; ++i) {
+            const std::int64_t at = i * apart;
+            out[i] = there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
         }
         return;
     }
     DMLGRAPH_LOOP
-    for (std::int64_t i = 0; i < call.count; ++i) {
-        out[i] = centred(first + step * i, zeros[i]) | centred(second + step * i, zeros[i]) << 16;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t at = i * apart;
+        out[i] = there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
     }
 }
 
-template <class T>
-void pairs(const PairsCall& call) noexcept {
+void words(const WordsCall& call) noexcept {
     switch (call.step) {
-        case 1: return apart<T, 1>(call);
-        case 2: return apart<T, 2>(call);
-        default:
-            for (std::int64_t i = 0; i < call.count; ++i) {
-                const u32 high = call.second == nullptr
-                                     ? 0
-                                     : centred(reinterpret_cast<const T*>(call.second + i * call.step), call.zeros[i]);
-                call.out[i] = centred(reinterpret_cast<const T*>(call.first + i * call.step), call.zeros[i]) | high << 16;
-            }
+        case 1: return apart<1>(call);
+        case 2: return apart<2>(call);
+        default: return apart<0>(call);
     }
 }
 
-constexpr IntegerKernels kernels{tiles_of<Pairs>(), pairs<i8>, pairs<u8>};
+void line_of_words(const LineOfWordsCall& call) noexcept {
+    const auto* const in = reinterpret_cast<const u8*>(call.in);
+    const std::int64_t whole = call.bytes / depths_of_word;
+    if constexpr (bits == 8) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < whole; ++i) {
+            call.out[i] = word(in[4 * i], in[4 * i + 1], in[4 * i + 2], in[4 * i + 3]) ^ call.flip * ones;
+        }
+    } else {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < whole; ++i) {
+            call.out[i] = word(number(in[2 * i] ^ call.flip), number(in[2 * i + 1] ^ call.flip), 0, 0);
+        }
+    }
+    const std::int64_t rest = call.bytes - whole * depths_of_word;
+    if (rest > 0) {
+        WordsCall last{call.out + whole, {}, static_cast<int>(rest), 0, 1, call.flip};
+        for (std::int64_t k = 0; k < rest; ++k) {
+            last.in[k] = call.in + whole * depths_of_word + k;
+        }
+        words(last);
+    }
+}
+
+template <int vectors>
+DMLGRAPH_INLINE void sum_taps(const WordTapsCall& call, std::int64_t first) {
+    Words sums[vectors];
+    DMLGRAPH_UNROLL
+    for (int j = 0; j < vectors; ++j) {
+        sums[j] = repeated_word(call.initial);
+    }
+    for (std::int64_t t = 0; t < call.taps; ++t) {
+        const auto* const in = reinterpret_cast<const float*>(call.in + call.offsets[t] + first);
+        const Words weight = repeated_word(static_cast<int>(call.weights[t]));
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            sums[j] = product_sum(weight, load_words(in + j * lanes), sums[j]);
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (int j = 0; j < vectors; ++j) {
+        store(reinterpret_cast<float*>(call.out + first + j * lanes), sums[j]);
+    }
+}
+
+void taps(const WordTapsCall& call) noexcept {
+    constexpr int many = 8, several = 4;
+    std::int64_t first = 0;
+    for (; first + many * lanes <= call.count; first += many * lanes) {
+        sum_taps<many>(call, first);
+    }
+    for (; first + several * lanes <= call.count; first += several * lanes) {
+        sum_taps<several>(call, first);
+    }
+    for (; first < call.count; first += lanes) {
+        sum_taps<1>(call, first);
+    }
+}
+
+template <bool is_signed>
+DMLGRAPH_INLINE i32 numbers_of(u32 word) {
+    i32 result = 0;
+    DMLGRAPH_UNROLL
+    for (int k = 0; k < depths_of_word; ++k) {
+        const u32 part = word >> k * bits;
+        if constexpr (bits == 16) {
+            result += static_cast<i16>(part);
+        } else {
+            result += is_signed ? static_cast<i32>(static_cast<i8>(part)) : static_cast<i32>(static_cast<u8>(part));
+        }
+    }
+    return result;
+}
+
+template <bool is_signed>
+i32 total(const u32* words, std::int64_t count) noexcept {
+    u32 result = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        result += static_cast<u32>(numbers_of<is_signed>(words[i]));
+    }
+    return static_cast<i32>(result);
+}
+
+template <bool is_signed>
+void add(i32* sums, const u32* words, std::int64_t count) noexcept {
+    DMLGRAPH_LOOP
+    for (std::int64_t i = 0; i < count; ++i) {
+        sums[i] = static_cast<i32>(static_cast<u32>(sums[i]) + static_cast<u32>(numbers_of<is_signed>(words[i])));
+    }
+}
+
+void take_zero_points(const ZeroPointsCall& call) noexcept {
+    auto* const sums = reinterpret_cast<u32*>(call.sums);
+    const auto *const column_sums = reinterpret_cast<const u32*>(call.column_sums);
+    const auto *const column_zeros = reinterpret_cast<const u32*>(call.column_zeros);
+    const auto constant = static_cast<u32>(call.constant), zero = static_cast<u32>(call.row_zero), sum = static_cast<u32>(call.row_sum);
+    const std::int64_t count = call.count;
+    if (column_sums == nullptr && column_zeros == nullptr) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            sums[i] += constant;
+        }
+    } else if (column_zeros == nullptr) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            sums[i] += constant - zero * column_sums[i];
+        }
+    } else if (column_sums == nullptr) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            sums[i] += constant - sum * column_zeros[i];
+        }
+    } else {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            sums[i] += constant - zero * column_sums[i] - sum * column_zeros[i];
+        }
+    }
+}
+
+constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, ones, tiles_of<Integers>(), words, line_of_words, taps,
+                                 {total<true>, add<true>}, {total<!unsigned_columns>, add<!unsigned_columns>}, take_zero_points};
 
 }  // namespace
 }  // namespace integer_product

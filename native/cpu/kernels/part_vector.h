@@ -1,4 +1,4 @@
-// Parts of vectors of floats: some neighbouring lanes, every other lane; and the greater numbers of two vectors.
+// Parts of vectors of floats: some neighbouring lanes, every other lane; and the greater or lesser numbers of two vectors.
 #pragma once
 
 #include "cpu/kernels/vector.h"
@@ -6,13 +6,14 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-// greater(a, b) is a where a > b, else b. even(a, b) is lanes 0, 2, … of a, then of b; odd(a, b) the other
+// greater(a, b) is a where a > b, else b; lesser(a, b) is a where a < b, else b. even(a, b) is lanes 0, 2, … of a, then of b; odd(a, b) the other
 // ones; alternate(a, b) is the even lanes of a, then the odd ones of b.
 #if defined(__AVX512F__)
 
 // GCC 12 warns of the form without a mask, of its own header; the instruction is the same.
 constexpr __mmask16 every_lane = 0xffff;
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm512_maskz_max_ps(every_lane, a, b); }
+DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return _mm512_maskz_min_ps(every_lane, a, b); }
 DMLGRAPH_INLINE Vector even(Vector a, Vector b) {
     const __m512i places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     return _mm512_permutex2var_ps(a, places, b);
@@ -25,15 +26,17 @@ DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) {
     const __m512i places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
     return _mm512_permutex2var_ps(a, places, b);
 }
-// The lanes first ≤ i < last.
+// The lanes first ≤ i < last; other lanes are not read. Without `others` they become 0.
 using Part = __mmask16;
 DMLGRAPH_INLINE Part part(int first, int last) { return static_cast<Part>((1u << last) - (1u << first)); }
 DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) { return _mm512_mask_loadu_ps(others, part, from); }
+DMLGRAPH_INLINE Vector load_part(const float* from, Part part) { return _mm512_maskz_loadu_ps(part, from); }
 DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) { _mm512_mask_storeu_ps(to, part, x); }
 
 #elif defined(__AVX2__)
 
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm256_max_ps(a, b); }
+DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return _mm256_min_ps(a, b); }
 template <int lanes_of_halves>
 DMLGRAPH_INLINE Vector of_both(Vector a, Vector b) {
     const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, lanes_of_halves));
@@ -50,17 +53,20 @@ DMLGRAPH_INLINE Part part(int first, int last) {
 DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) {
     return _mm256_blendv_ps(others, _mm256_maskload_ps(from, part), _mm256_castsi256_ps(part));
 }
+DMLGRAPH_INLINE Vector load_part(const float* from, Part part) { return _mm256_maskload_ps(from, part); }
 DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) { _mm256_maskstore_ps(to, part, x); }
 
 #else
 
 #if defined(DMLGRAPH_X86)
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm_max_ps(a, b); }
+DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return _mm_min_ps(a, b); }
 DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return _mm_shuffle_ps(a, b, 0x88); }
 DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return _mm_shuffle_ps(a, b, 0xdd); }
 DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) { return _mm_shuffle_ps(a, b, 0xd8); }
 #elif defined(__aarch64__) || defined(_M_ARM64)
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return vuzp1q_f32(a, b); }
 DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return vuzp2q_f32(a, b); }
 DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) {
@@ -70,6 +76,12 @@ DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) {
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) {
     for (int i = 0; i < 4; ++i) {
         b.lane[i] = a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i];
+    }
+    return b;
+}
+DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) {
+    for (int i = 0; i < 4; ++i) {
+        b.lane[i] = a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i];
     }
     return b;
 }
@@ -90,6 +102,7 @@ DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) {
     }
     return load(numbers);
 }
+DMLGRAPH_INLINE Vector load_part(const float* from, Part part) { return load_part(from, part, repeated(0.0f)); }
 DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) {
     float numbers[lanes];
     store(numbers, x);

@@ -169,7 +169,13 @@ DMLGRAPH_ONCE void vector_rows(const RowsCall& call, std::int64_t first_tap, con
             for (int t = 0; t < taps; ++t) {
                 total = function(total, edge.load(t, in + edge.first * stride + t * dilation, start));
             }
-            store_part(out + edge.first, total, edge.stored);
+            // What is written beyond a row is written again with the next rows, unless these have their first taps already.
+            const std::int64_t room = (call.rows - 1 - r) * call.out_step + call.count - edge.first;
+            if (room >= lanes && !continues) {
+                store(out + edge.first, total);
+            } else {
+                store_part(out + edge.first, total, edge.stored);
+            }
         }
         for (std::int64_t i = plain.begin; i < plain.end; i += lanes) {
             const Vector total = continues ? load(out + i) : start;

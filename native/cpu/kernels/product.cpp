@@ -1,9 +1,12 @@
-// Products of floats: tiles, the packing of panels, and sums over taps.
+// Products of floats: tiles, and the packing of panels.
 #include "cpu/kernels/product.h"
 
 #include "cpu/kernels/half.h"
+#include "cpu/kernels/narrow_tile.h"
+#include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/product_tables.h"
 #include "cpu/kernels/tile.h"
+#include "cpu/kernels/transpose.h"
 #include "cpu/kernels/vector.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -14,18 +17,11 @@ constexpr std::int64_t ahead = 12;  // depths
 
 DMLGRAPH_INLINE float number(const float* x) { return *x; }
 DMLGRAPH_INLINE float number(const Half* x) { return single_of(*x); }
-DMLGRAPH_INLINE float number(const i8* x) { return static_cast<float>(*x); }
-DMLGRAPH_INLINE float number(const u8* x) { return static_cast<float>(*x); }
 
 template <class T>
 DMLGRAPH_INLINE void copied(float* out, const T* in, std::int64_t count) {
     if constexpr (is_same<T, Half>) {
         to_single(in, out, static_cast<std::size_t>(count));
-    } else if constexpr (sizeof(T) == 1) {
-        DMLGRAPH_LOOP
-        for (std::int64_t i = 0; i < count; ++i) {
-            out[i] = number(in + i);
-        }
     } else {
         std::int64_t i = 0;
         for (; i + lanes <= count; i += lanes) {
@@ -65,64 +61,117 @@ void line(float* out, const std::byte* in, std::int64_t step, std::int64_t count
     }
 }
 
+DMLGRAPH_INLINE Vector numbers(const float* from) { return load(from); }
+DMLGRAPH_INLINE Vector numbers(const Half* from) {
+#if defined(__AVX512F__)
+    return _mm512_maskz_cvtph_ps(every_lane, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+#elif defined(__AVX2__)
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#else
+    float singles[lanes];
+    for (int i = 0; i < lanes; ++i) {
+        singles[i] = number(from + i);
+    }
+    return load(singles);
+#endif
+}
+
+// The first `count` numbers, then zeros.
+DMLGRAPH_INLINE Vector some_numbers(const float* from, int count) { return load_part(from, part(0, count), repeated(0.0f)); }
+DMLGRAPH_INLINE Vector some_numbers(const Half* from, int count) {
+    float singles[lanes] = {};
+    for (int i = 0; i < count; ++i) {
+        singles[i] = number(from + i);
+    }
+    return load(singles);
+}
+
+// Stores a vector of a panel, which may reach into the next depth, whose numbers are stored later, but not beyond the end.
+DMLGRAPH_INLINE void store_before(float* end, float* to, Vector x) {
+    if (to + lanes <= end) {
+        store(to, x);
+    } else {
+        store_part(to, x, part(0, static_cast<int>(end - to)));
+    }
+}
+
+// Lines whose numbers lie one after the other.
+template <class T>
+DMLGRAPH_INLINE void pack_along(const PanelCall& call) {
+    const std::int64_t width = call.width;
+    float* const end = call.out + call.depth * width;
+    for (std::int64_t k = 0; k < call.depth; k += lanes) {
+        const int depths = static_cast<int>(call.depth - k < lanes ? call.depth - k : lanes);
+        for (std::int64_t first = (width - 1) / lanes * lanes; first >= 0; first -= lanes) {
+            Vector square[lanes];
+            DMLGRAPH_UNROLL
+            for (int i = 0; i < lanes; ++i) {
+                const auto* const from = reinterpret_cast<const T*>(call.in + (first + i) * call.line_step) + k;
+                square[i] = first + i >= call.lines ? repeated(0.0f) : depths == lanes ? numbers(from) : some_numbers(from, depths);
+            }
+            transpose(square);
+            float* to = call.out + k * width + first;
+            if (depths == lanes && to + (lanes - 1) * width + lanes <= end) {
+                DMLGRAPH_UNROLL
+                for (int j = 0; j < lanes; ++j) {
+                    store(to + j * width, square[j]);
+                }
+                continue;
+            }
+            for (int j = 0; j < depths; ++j) {
+                store_before(end, to + j * width, square[j]);
+            }
+        }
+    }
+}
+
+// Lines whose numbers at one depth lie side by side.
+template <class T>
+DMLGRAPH_INLINE void pack_across(const PanelCall& call) {
+    const std::int64_t width = call.width, whole = call.lines / lanes * lanes;
+    float* const end = call.out + call.depth * width;
+    float* to = call.out;
+    const std::byte* in = call.in;
+    for (std::int64_t k = 0; k < call.depth; ++k, in += call.depth_step, to += width) {
+        const auto* const from = reinterpret_cast<const T*>(in);
+        if (k + ahead < call.depth) {  // the processor does not foresee lines that are in pages of their own
+            const std::byte* const next = in + ahead * call.depth_step;
+            prefetch(next);
+            prefetch(next + (call.lines - 1) * std::int64_t{sizeof(T)});
+        }
+        std::int64_t i = 0;
+        for (; i < whole; i += lanes) {
+            store(to + i, numbers(from + i));
+        }
+        if (i < call.lines) {
+            store_before(end, to + i, some_numbers(from + i, static_cast<int>(call.lines - i)));
+            i += lanes;
+        }
+        for (; i < width; i += lanes) {
+            store_before(end, to + i, repeated(0.0f));
+        }
+    }
+}
+
 template <class T>
 void pack(const PanelCall& call) noexcept {
-    float* const out = call.out;
-    const std::int64_t lines = call.lines, width = call.width;
-    if (call.depth_step == sizeof(T) && call.line_step != sizeof(T)) {
-        for (std::int64_t i = 0; i < lines; ++i) {
-            const auto* const from = reinterpret_cast<const T*>(call.in + i * call.line_step);
-            for (std::int64_t k = 0; k < call.depth; ++k) {
-                out[k * width + i] = number(from + k);
-            }
+    constexpr std::int64_t item = sizeof(T);
+    if (call.width == 1) {
+        return line<T>(call.out, call.in, call.depth_step, call.depth);
+    }
+    if (call.line_step == item || call.lines == 1) {
+        return pack_across<T>(call);
+    }
+    if (call.depth_step == item) {
+        return pack_along<T>(call);
+    }
+    const std::byte* from = call.in;
+    for (std::int64_t k = 0; k < call.depth; ++k, from += call.depth_step) {
+        float* const to = call.out + k * call.width;
+        line<T>(to, from, call.line_step, call.lines);
+        for (std::int64_t i = call.lines; i < call.width; ++i) {
+            to[i] = 0.0f;
         }
-    } else {
-        const std::byte* from = call.in;
-        for (std::int64_t k = 0; k < call.depth; ++k, from += call.depth_step) {
-            if (k + ahead < call.depth) {  // the processor does not foresee lines that are in pages of their own
-                const std::byte* const next = from + ahead * call.depth_step;
-                prefetch(next);
-                prefetch(next + (lines - 1) * call.line_step);
-            }
-            line<T>(out + k * width, from, call.line_step, lines);
-        }
-    }
-    for (std::int64_t k = 0; lines < width && k < call.depth; ++k) {
-        for (std::int64_t i = lines; i < width; ++i) {
-            out[k * width + i] = 0.0f;
-        }
-    }
-}
-
-template <int vectors>
-DMLGRAPH_INLINE void sum_taps(const TapsCall& call, std::int64_t first) {
-    Vector sums[vectors];
-    DMLGRAPH_UNROLL
-    for (int j = 0; j < vectors; ++j) {
-        sums[j] = repeated(0.0f);
-    }
-    for (std::int64_t t = 0; t < call.taps; ++t) {
-        const float* const in = call.in + call.offsets[t] + first;
-        const Vector weight = repeated(call.weights[t]);
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            sums[j] = product_sum(weight, load(in + j * lanes), sums[j]);
-        }
-    }
-    DMLGRAPH_UNROLL
-    for (int j = 0; j < vectors; ++j) {
-        store(call.out + first + j * lanes, sums[j]);
-    }
-}
-
-void taps(const TapsCall& call) noexcept {
-    constexpr int several = 4;
-    std::int64_t first = 0;
-    for (; first + several * lanes <= call.count; first += several * lanes) {
-        sum_taps<several>(call, first);
-    }
-    for (; first < call.count; first += lanes) {
-        sum_taps<1>(call, first);
     }
 }
 
@@ -182,8 +231,109 @@ void stream(const StreamCall& call) noexcept {
     }
 }
 
+constexpr int interleaved = 16;  // sums of a line
+constexpr int vectors_of_line = interleaved / lanes;
+
+// Adds the sums of a line, always in the same order.
+DMLGRAPH_INLINE float total(const Vector (&sums)[vectors_of_line]) {
+    float four[4];
+#if defined(__AVX512F__)
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(sums[0]), _mm512_extractf32x8_ps(sums[0], 1));
+    _mm_storeu_ps(four, _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1)));
+#elif defined(__AVX2__)
+    const __m256 eight = sum(sums[0], sums[1]);
+    _mm_storeu_ps(four, _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1)));
+#else
+    store(four, sum(sum(sums[0], sums[2]), sum(sums[1], sums[3])));
+#endif
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+// Each sum is a chain of instructions, and several run at a time.
+template <class T, int rows, int columns>
+DMLGRAPH_INLINE void sum_lines(const LinesCall& call, std::int64_t first) {
+    const T* from[columns];
+    Vector sums[columns][rows][vectors_of_line];
+    DMLGRAPH_UNROLL
+    for (int c = 0; c < columns; ++c) {
+        from[c] = reinterpret_cast<const T*>(call.b + (first + c) * call.line_step);
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            DMLGRAPH_UNROLL
+            for (int v = 0; v < vectors_of_line; ++v) {
+                sums[c][r][v] = repeated(0.0f);
+            }
+        }
+    }
+    const std::int64_t whole = call.depth / interleaved * interleaved;
+    for (std::int64_t k = 0; k < whole; k += interleaved) {
+        DMLGRAPH_UNROLL
+        for (int v = 0; v < vectors_of_line; ++v) {
+            Vector row[rows];
+            DMLGRAPH_UNROLL
+            for (int r = 0; r < rows; ++r) {
+                row[r] = load(call.a + r * call.a_step + k + v * lanes);
+            }
+            DMLGRAPH_UNROLL
+            for (int c = 0; c < columns; ++c) {
+                const Vector column = numbers(from[c] + k + v * lanes);
+                DMLGRAPH_UNROLL
+                for (int r = 0; r < rows; ++r) {
+                    sums[c][r][v] = product_sum(row[r], column, sums[c][r][v]);
+                }
+            }
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (int v = 0; v < vectors_of_line; ++v) {
+        const std::int64_t at = whole + v * lanes;
+        if (at < call.depth) {
+            const int count = static_cast<int>(call.depth - at < lanes ? call.depth - at : lanes);
+            DMLGRAPH_UNROLL
+            for (int c = 0; c < columns; ++c) {
+                const Vector column = some_numbers(from[c] + at, count);
+                DMLGRAPH_UNROLL
+                for (int r = 0; r < rows; ++r) {
+                    const Vector row = some_numbers(call.a + r * call.a_step + at, count);
+                    sums[c][r][v] = product_sum(row, column, sums[c][r][v]);
+                }
+            }
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (int c = 0; c < columns; ++c) {
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            float* const to = call.c + r * call.c_step + first + c;
+            *to = call.adds ? *to + total(sums[c][r]) : total(sums[c][r]);
+        }
+    }
+}
+
+template <class T, int rows>
+void stream_lines_of(const LinesCall& call) {
+    constexpr int most = lanes >= 8 ? 4 : 2, several = most > rows ? most / rows : 1;
+    std::int64_t first = 0;
+    for (; first + several <= call.columns; first += several) {
+        sum_lines<T, rows, several>(call, first);
+    }
+    for (; first < call.columns; ++first) {
+        sum_lines<T, rows, 1>(call, first);
+    }
+}
+
+template <class T>
+void stream_lines(const LinesCall& call) noexcept {
+    switch (call.rows) {
+        case 1: return stream_lines_of<T, 1>(call);
+        case 2: return stream_lines_of<T, 2>(call);
+        case 3: return stream_lines_of<T, 3>(call);
+        default: return stream_lines_of<T, 4>(call);
+    }
+}
+
 // What the level has for integers is put in when the kernels are chosen.
-constexpr ProductKernels kernels{tiles_of<Singles>(), pack<float>, pack<Half>, line<float>, line<Half>, line<i8>, line<u8>, taps, stream, {}};
+constexpr ProductKernels kernels{tiles_of<Singles>(narrow_tiles_of_level), pack<float>, pack<Half>, line<float>, line<Half>, stream, stream_lines<float>, stream_lines<Half>, {}};
 
 }  // namespace
 }  // namespace product

@@ -4,30 +4,33 @@
 // at one depth side by side. Sums are accumulated in float32, in the order of the depth: fused multiply-adds at every
 // level that has them.
 //
-// 8-bit integers are multiplied in the same way. A number of a panel is then a word: the integers at two depths, less
-// their zero point, in 16 bits each; the sums are integers of 32 bits, modulo 2^32. Where this header says float, such
-// words lie in the floats' memory.
+// 8-bit integers are multiplied in the same way. A number of a panel is then a word of 32 bits: the integers at two or
+// four depths, as the level multiplies them; the sums are integers of 32 bits, modulo 2^32. Where this header says float,
+// such words lie in the floats' memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "cpu/kernels/kernel.h"
+#include "cpu/kernels/sum_ending.h"
 
 namespace dmlgraph::cpu {
 
-// c = a · b, or c += a · b, of a panel of rows and a panel of columns; steps in floats.
+// sums = a · b, or sums += a · b, of a panel of rows and a panel of columns; steps in floats.
 struct TileCall {
     const float* a;  // a panel with exactly the rows of the tile
     const float* b;
     std::int64_t b_step;  // from depth to depth
     std::int64_t depth;
-    float* c;
-    std::int64_t c_step;  // from row to row
+    float* sums;
+    std::int64_t step;  // from row to row
     bool adds;
+    const float* next = nullptr;  // a panel that is read soon, as large as `a`: it comes into the caches
+    SumEnding ending{};  // of sums in float32
 };
 
-// The same for few rows and many columns, whole vectors, which are read row by row from where they lie.
+// c = a · b, or c += a · b, for few rows and many columns, whole vectors, which are read row by row from where they lie.
 struct StreamCall {
     const float* a;  // a panel with exactly these rows
     int rows;        // at most `most_streamed_rows`
@@ -39,6 +42,23 @@ struct StreamCall {
     std::int64_t columns;  // at most `most_streamed_columns`
     bool adds;
 };
+
+// The same for columns whose numbers lie one after the other, each at some place. Sum s of 16 takes the depths s, s + 16, …;
+// these sums are then added: s + 8 to s, s + 4, s + 2 and s + 1.
+struct LinesCall {
+    const float* a;  // row by row
+    std::int64_t a_step;
+    int rows;            // at most `most_streamed_rows`
+    const std::byte* b;
+    std::int64_t line_step;  // from column to column, in bytes
+    std::int64_t depth;
+    float* c;
+    std::int64_t c_step;
+    std::int64_t columns;
+    bool adds;
+};
+
+using LinesKernel = void (*)(const LinesCall& call) noexcept;
 
 inline constexpr int most_streamed_rows = 4;
 inline constexpr std::int64_t most_streamed_columns = 512;
@@ -59,15 +79,12 @@ struct PanelCall {
 // Elements that lie some bytes apart, packed one after the other as floats.
 using LineKernel = void (*)(float* out, const std::byte* in, std::int64_t step, std::int64_t count) noexcept;
 
-// out[i] = the sum over the taps t of weights[t] · in[offsets[t] + i], in the order of the taps. Reads and writes beyond
-// `count` up to a whole vector.
-struct TapsCall {
-    float* out;
-    const float* in;
-    const std::int64_t* offsets;
-    const float* weights;
-    std::int64_t taps;
-    std::int64_t count;
+// Of up to `lanes` rows and few columns.
+using NarrowTileKernel = void (*)(const TileCall& call, int rows) noexcept;
+
+struct NarrowTiles {
+    int columns = 0;  // the most
+    const NarrowTileKernel* kernels = nullptr;  // kernels[columns − 1]
 };
 
 struct Tiles {
@@ -75,26 +92,74 @@ struct Tiles {
     int rows;     // the most of a tile
     int vectors;  // the most of a row of a tile
     const TileKernel* kernels;  // kernels[(rows − 1) · vectors + vectors of a row − 1]
+    NarrowTiles narrow{};
 
     TileKernel tile(int height, int width) const { return kernels[(height - 1) * vectors + width - 1]; }
 };
 
-// Words of the integers `first[i · step]` and `second[i · step]`, less zeros[i]. Without `second` their upper halves are 0.
-struct PairsCall {
+inline constexpr int most_depths_of_word = 4;
+
+// out[i] = the word of the bytes in[k][i · step] for k < depths, each with the bits of `flip` inverted; its other numbers
+// are 0.
+struct WordsCall {
     std::uint32_t* out;
-    const std::byte* first;
-    const std::byte* second;
-    std::int64_t step;
+    const std::byte* in[most_depths_of_word];
+    int depths;         // of `in`
+    std::int64_t step;  // in bytes
     std::int64_t count;
-    const std::int16_t* zeros;
+    std::uint8_t flip;
 };
 
-using PairsKernel = void (*)(const PairsCall& call) noexcept;
+// The same for bytes that follow one another: out[i] = the word of the bytes from in[i · depths of a word] on.
+struct LineOfWordsCall {
+    std::uint32_t* out;
+    const std::byte* in;
+    std::int64_t bytes;
+    std::uint8_t flip;
+};
 
+// out[i] = initial + the sum over the taps t of weights[t] · in[offsets[t] + i], words with words. Reads and writes beyond
+// `count` up to a whole vector.
+struct WordTapsCall {
+    std::int32_t* out;
+    const std::uint32_t* in;
+    const std::int64_t* offsets;
+    const std::uint32_t* weights;
+    std::int64_t taps;
+    std::int64_t count;
+    std::int32_t initial;
+};
+
+// sums[i] += constant − row_zero · column_sums[i] − row_sum · column_zeros[i]; what is null does not count.
+struct ZeroPointsCall {
+    std::int32_t* sums;
+    std::int64_t count;
+    std::int32_t constant;
+    std::int32_t row_zero;
+    const std::int32_t* column_sums;
+    std::int32_t row_sum;
+    const std::int32_t* column_zeros;
+};
+
+// Sums of the numbers of words.
+struct WordSums {
+    std::int32_t (*total)(const std::uint32_t* words, std::int64_t count) noexcept;
+    // sums[i] += the numbers of words[i].
+    void (*add)(std::int32_t* sums, const std::uint32_t* words, std::int64_t count) noexcept;
+};
+
+// Products of words: the numbers of a row are signed, those of a column may be unsigned.
 struct IntegerKernels {
+    int depths;             // of a word
+    bool unsigned_columns;  // else signed
+    std::uint32_t ones;     // the word of ones
     Tiles tiles;
-    PairsKernel pairs;           // of int8
-    PairsKernel unsigned_pairs;  // of uint8
+    void (*words)(const WordsCall& call) noexcept;
+    void (*line_of_words)(const LineOfWordsCall& call) noexcept;
+    void (*taps)(const WordTapsCall& call) noexcept;  // the weights are a row
+    WordSums rows;
+    WordSums columns;
+    void (*take_zero_points)(const ZeroPointsCall& call) noexcept;
 };
 
 struct ProductKernels : Tiles {
@@ -102,20 +167,12 @@ struct ProductKernels : Tiles {
     void (*pack_half)(const PanelCall& call) noexcept;  // float16
     LineKernel line;       // of float32
     LineKernel half_line;  // of float16
-    LineKernel byte_line;  // of int8
-    LineKernel unsigned_byte_line;
-    void (*taps)(const TapsCall& call) noexcept;
     void (*stream)(const StreamCall& call) noexcept;
+    LinesKernel stream_lines;       // of float32
+    LinesKernel stream_half_lines;  // of float16
     IntegerKernels integers;
 
-    LineKernel line_of(DataType type) const {
-        switch (type) {
-            case DataType::float16: return half_line;
-            case DataType::int8: return byte_line;
-            case DataType::uint8: return unsigned_byte_line;
-            default: return line;
-        }
-    }
+    LineKernel line_of(DataType type) const { return type == DataType::float16 ? half_line : line; }
 };
 
 const ProductKernels& product_kernels(Level level) noexcept;

@@ -17,7 +17,10 @@ namespace avx512 {
 const ProductKernels& products();
 const IntegerKernels& integer_products();
 }
-namespace vnni {  // of avx512, for processors that multiply and add 16-bit integers in one instruction
+namespace vnni {  // of avx512, for processors that multiply and add four 8-bit integers in one instruction
+const IntegerKernels& integer_products();
+}
+namespace avx_vnni {  // the same of avx2
 const IntegerKernels& integer_products();
 }
 

@@ -31,6 +31,31 @@ struct Requantize {
     }
 };
 
+// With one zero point, as almost always, and one factor for all numbers or one for each.
+template <class Out, class In>
+void requantize(const Call& call) noexcept {
+    if (call.in[0].scalar || !call.in[2].scalar) {
+        return ternary<Requantize<Out>, Out, In, float, Out>(call);
+    }
+    const auto* x = static_cast<const In*>(call.in[0].data);
+    const auto* factors = static_cast<const float*>(call.in[1].data);
+    auto* out = static_cast<Out*>(call.out);
+    const Out zero_point = *static_cast<const Out*>(call.in[2].data);
+    const std::size_t count = call.count;
+    if (call.in[1].scalar) {
+        const float factor = factors[0];
+        DMLGRAPH_LOOP
+        for (std::size_t i = 0; i < count; ++i) {
+            out[i] = Requantize<Out>()(x[i], factor, zero_point);
+        }
+        return;
+    }
+    DMLGRAPH_LOOP
+    for (std::size_t i = 0; i < count; ++i) {
+        out[i] = Requantize<Out>()(x[i], factors[i], zero_point);
+    }
+}
+
 struct AddToFloat {
     float operator()(i32 a, i32 b) const { return static_cast<float>(static_cast<double>(a) + static_cast<double>(b)); }
 };
@@ -51,8 +76,8 @@ struct Dequantize {
     {Opcode::QUANTIZE, DataType::float32, data_type<type>, binary<Quantize<type>, type, float>},                 \
     {Opcode::QUANTIZE_FROM, DataType::float32, data_type<type>, ternary<Quantize<type>, type, float, float, type>},
 #define REQUANTIZE(type)                                                                                         \
-    {Opcode::REQUANTIZE, DataType::float32, data_type<type>, ternary<Requantize<type>, type, float, float, type>}, \
-    {Opcode::REQUANTIZE, DataType::int32, data_type<type>, ternary<Requantize<type>, type, i32, float, type>},
+    {Opcode::REQUANTIZE, DataType::float32, data_type<type>, requantize<type, float>},                     \
+    {Opcode::REQUANTIZE, DataType::int32, data_type<type>, requantize<type, i32>},
 #define DEQUANTIZE(type)                                                                                         \
     {Opcode::DEQUANTIZE, data_type<type>, DataType::float32, binary<Dequantize, float, type, float>},            \
     {Opcode::DEQUANTIZE_FROM, data_type<type>, DataType::float32, ternary<Dequantize, float, type, float, type>},

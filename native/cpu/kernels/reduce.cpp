@@ -30,6 +30,15 @@ struct Sum : Adding<Wide> {
     static DMLGRAPH_INLINE Wide term(In x) { return static_cast<Wide>(x); }
 };
 
+// Converting to double takes longer than adding: so it is done for four elements at once.
+template <class In, class Wide>
+struct SumAlike : Sum<In, Wide> {
+    static constexpr std::size_t group = 4;
+    static DMLGRAPH_INLINE Wide terms(const In* x, std::size_t apart) {
+        return static_cast<Wide>((x[0] + x[apart]) + (x[2 * apart] + x[3 * apart]));
+    }
+};
+
 template <class In, class Wide>
 struct SumAbs : Sum<In, Wide> {
     static DMLGRAPH_INLINE Wide term(In x) {
@@ -111,11 +120,23 @@ DMLGRAPH_INLINE State fold(State* lane) {
     }
 }
 
-// Lanes are combined in the same order at every level.
+// Joins as many whole groups of lanes as there are, and returns the first element after them.
+template <class Function, std::size_t lanes, class In>
+DMLGRAPH_INLINE std::size_t join_lanes(typename Function::State* lane, const In* x, std::size_t i, std::size_t length) {
+    for (; i + lanes <= length; i += lanes) {
+        DMLGRAPH_LOOP
+        for (std::size_t j = 0; j < lanes; ++j) {
+            lane[j] = Function::join(lane[j], Function::term(x[i + j]));
+        }
+    }
+    return i;
+}
+
+// Lanes are combined in the same order at every level: many, then, for what is left, few.
 template <class Function, class In>
 typename Function::State row(const In* x, std::size_t length) {
     using State = typename Function::State;
-    constexpr std::size_t lanes = lanes_of<State>;
+    constexpr std::size_t lanes = lanes_of<State>, few = lanes / 8;
     State sum = Function::start;
     std::size_t i = 0;
     if (length >= 2 * lanes) {
@@ -123,13 +144,26 @@ typename Function::State row(const In* x, std::size_t length) {
         for (std::size_t j = 0; j < lanes; ++j) {
             lane[j] = Function::join(Function::start, Function::term(x[j]));
         }
-        for (i = lanes; i + lanes <= length; i += lanes) {
-            DMLGRAPH_LOOP
-            for (std::size_t j = 0; j < lanes; ++j) {
-                lane[j] = Function::join(lane[j], Function::term(x[i + j]));
+        i = lanes;
+        if constexpr (requires { Function::group; }) {
+            constexpr std::size_t step = Function::group * lanes;
+            for (; i + step <= length; i += step) {
+                DMLGRAPH_LOOP
+                for (std::size_t j = 0; j < lanes; ++j) {
+                    lane[j] = Function::join(lane[j], Function::terms(x + i + j, lanes));
+                }
             }
         }
+        i = join_lanes<Function, lanes>(lane, x, i, length);
         sum = fold<Function, lanes>(lane);
+    }
+    if (length - i >= 2 * few) {
+        State lane[few];
+        for (std::size_t j = 0; j < few; ++j) {
+            lane[j] = Function::join(Function::start, Function::term(x[i + j]));
+        }
+        i = join_lanes<Function, few>(lane, x, i + few, length);
+        sum = Function::join(sum, fold<Function, few>(lane));
     }
     for (; i < length; ++i) {
         sum = Function::join(sum, Function::term(x[i]));
@@ -376,6 +410,7 @@ constexpr Reduction places() {
 const ReductionEntry entries[] = {
     OF_FLOATS(SUM, Sum) OF_INTEGERS(SUM, Sum)
     OF_FLOATS(AVERAGE, Sum, COMMA_TRUE)
+    LINE(SUM_ALIKE, float, double, values<SumAlike<float, double>, float, double>())
     OF_FLOATS(MULTIPLY, Multiply) OF_INTEGERS(MULTIPLY, Multiply)
     OF_FLOATS(SUM_ABS, SumAbs) OF_INTEGERS(SUM_ABS, SumAbs)
     OF_FLOATS(SUM_SQUARE, SumSquare) OF_INTEGERS(SUM_SQUARE, SumSquare)

@@ -2,7 +2,8 @@
 //
 // A reduction keeps a state for each result: it is started, accumulates elements, may be merged with the state of later
 // elements, and is finished. Floats are summed and multiplied in double, so that a float32 result is almost only rounded
-// once, in any order; how a row is divided into lanes does not depend on the level.
+// once, in any order; SUM_ALIKE errs by up to 2^-23 of its result. How a row is divided into lanes does not depend on the
+// level.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,7 @@ namespace dmlgraph::cpu {
 // clang-format off
 #define DMLGRAPH_REDUCTIONS(X) \
     X(SUM) X(AVERAGE) X(MULTIPLY)  /* integers wrap */ \
+    X(SUM_ALIKE)                   /* of floats of one sign: each four of a row are added in float32 first */ \
     X(SUM_ABS)                     /* the least integer stays */ \
     X(SUM_SQUARE)                  /* each square a float32, which may be infinite */ \
     X(SUM_SQUARE_WIDE)             /* each square a double */ \

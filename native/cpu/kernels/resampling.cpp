@@ -16,6 +16,13 @@ void blend(float* out, const float* total, const float* first, const float* next
     }
 }
 
+void add(float* out, const float* row, float weight, std::int64_t count) noexcept {
+    DMLGRAPH_LOOP
+    for (std::int64_t i = 0; i < count; ++i) {
+        out[i] += weight * row[i];
+    }
+}
+
 #if defined(__AVX2__)
 
 // The elements of a row at a vector of indices. Neighbouring results mostly have neighbouring elements, which are one
@@ -39,20 +46,12 @@ DMLGRAPH_INLINE Vector picked(const float* row, const std::int32_t* indices) {
 #endif
 }
 
-DMLGRAPH_INLINE Vector difference(Vector a, Vector b) {
-#if defined(__AVX512F__)
-    return _mm512_sub_ps(a, b);
-#else
-    return _mm256_sub_ps(a, b);
-#endif
-}
-
-DMLGRAPH_INLINE Vector product(Vector a, Vector b) {
-#if defined(__AVX512F__)
-    return _mm512_mul_ps(a, b);
-#else
-    return _mm256_mul_ps(a, b);
-#endif
+DMLGRAPH_INLINE void store_results(const PickCall& call, std::int64_t i, Vector results) {
+    if (i + lanes <= call.count) {
+        store(call.out + i, results);
+    } else {
+        store_part(call.out + i, results, part(0, static_cast<int>(call.count - i)));
+    }
 }
 
 void pick(const PickCall& call) noexcept {
@@ -62,13 +61,20 @@ void pick(const PickCall& call) noexcept {
         for (std::int64_t t = 1; t < call.taps; ++t) {
             const std::int64_t at = t * call.step + i;
             // Rounded twice, as the reference does for integers, which are truncated afterwards.
-            total = sum(total, product(load(call.weights + at), difference(picked(call.row, call.indices + at), first)));
+            total = sum(total, times(load(call.weights + at), difference(picked(call.row, call.indices + at), first)));
         }
-        if (i + lanes <= call.count) {
-            store(call.out + i, total);
-        } else {
-            store_part(call.out + i, total, part(0, static_cast<int>(call.count - i)));
+        store_results(call, i, total);
+    }
+}
+
+void add_up(const PickCall& call) noexcept {
+    for (std::int64_t i = 0; i < call.count; i += lanes) {
+        Vector total = repeated(0.0f);
+        for (std::int64_t t = 0; t < call.taps; ++t) {
+            const std::int64_t at = t * call.step + i;
+            total = product_sum(load(call.weights + at), picked(call.row, call.indices + at), total);
         }
+        store_results(call, i, total);
     }
 }
 
@@ -86,9 +92,20 @@ void pick(const PickCall& call) noexcept {
     }
 }
 
+void add_up(const PickCall& call) noexcept {
+    for (std::int64_t i = 0; i < call.count; ++i) {
+        float total = 0;
+        for (std::int64_t t = 0; t < call.taps; ++t) {
+            const std::int64_t at = t * call.step + i;
+            total += call.weights[at] * call.row[call.indices[at]];
+        }
+        call.out[i] = total;
+    }
+}
+
 #endif
 
-constexpr ResamplingKernels kernels{blend, pick};
+constexpr ResamplingKernels kernels{add, blend, pick, add_up};
 
 }  // namespace
 }  // namespace resampling

@@ -23,9 +23,13 @@ struct PickCall {
 };
 
 struct ResamplingKernels {
+    // out += weight · row
+    void (*add)(float* out, const float* row, float weight, std::int64_t count) noexcept;
     // out = total + weight · (next − first), which may be `total`.
     void (*blend)(float* out, const float* total, const float* first, const float* next, float weight, std::int64_t count) noexcept;
     void (*pick)(const PickCall& call) noexcept;
+    // As `pick`, but out[i] = Σ over all t of weights[t · step + i] · x_t.
+    void (*add_up)(const PickCall& call) noexcept;
 };
 
 const ResamplingKernels& resampling_kernels(Level level) noexcept;

@@ -3,6 +3,8 @@
 
 #include "cpu/compiler.h"
 #include "cpu/kernels/product.h"
+#include "cpu/kernels/tile_ending.h"
+#include "cpu/kernels/types.h"
 #include "cpu/kernels/vector.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -17,7 +19,7 @@ constexpr int most_rows = 6, most_vectors = 2;
 constexpr int most_rows = 12, most_vectors = 2;
 #endif
 
-// Numbers: Singles or Pairs.
+// Numbers: Singles or Integers.
 template <class Numbers, int rows, int vectors>
 void tile(const TileCall& call) noexcept {
     using V = typename Numbers::V;
@@ -31,8 +33,10 @@ void tile(const TileCall& call) noexcept {
     }
     const float* a = call.a;
     const float* b = call.b;
-    const std::int64_t b_step = call.b_step;
-    for (std::int64_t k = call.depth; k > 0; --k) {
+    const std::int64_t b_step = call.b_step, step_of_next = call.next == nullptr ? 0 : rows;
+    const float* next = call.next == nullptr ? call.a : call.next;
+    for (std::int64_t k = call.depth; k > 0; --k, next += step_of_next) {
+        prefetch(next);
         V column[vectors];
         DMLGRAPH_UNROLL
         for (int j = 0; j < vectors; ++j) {
@@ -49,16 +53,7 @@ void tile(const TileCall& call) noexcept {
         a += rows;
         b += b_step;
     }
-    float* c = call.c;
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < rows; ++i) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            float* const to = c + j * lanes;
-            store(to, call.adds ? sum(Numbers::load(to), sums[i][j]) : sums[i][j]);
-        }
-        c += call.c_step;
-    }
+    store_tile<Numbers, rows, vectors>(sums, call);
 }
 
 #define WIDTHS(rows) tile<Numbers, rows, 1>, tile<Numbers, rows, 2>
@@ -75,9 +70,9 @@ constexpr TileKernel tile_kernels[] = {
 #undef WIDTHS
 
 template <class Numbers>
-constexpr Tiles tiles_of() {
+constexpr Tiles tiles_of(const NarrowTiles& narrow = {}) {
     static_assert(sizeof(tile_kernels<Numbers>) / sizeof(tile_kernels<Numbers>[0]) == most_rows * most_vectors);
-    return {lanes, most_rows, most_vectors, tile_kernels<Numbers>};
+    return {lanes, most_rows, most_vectors, tile_kernels<Numbers>, narrow};
 }
 
 }  // namespace

@@ -24,16 +24,18 @@ DMLGRAPH_INLINE Vector load(const float* from) { return _mm512_loadu_ps(from); }
 DMLGRAPH_INLINE void store(float* to, Vector x) { _mm512_storeu_ps(to, x); }
 DMLGRAPH_INLINE Vector repeated(float x) { return _mm512_set1_ps(x); }
 DMLGRAPH_INLINE Vector sum(Vector a, Vector b) { return _mm512_add_ps(a, b); }
+DMLGRAPH_INLINE Vector difference(Vector a, Vector b) { return _mm512_sub_ps(a, b); }
+DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
 
-// Of words: pairs of 16-bit integers, and sums of 32 bits.
+// Of words, and sums of 32 bits: a is a row, b a column.
 using Words = __m512i;
 DMLGRAPH_INLINE Words load_words(const float* from) { return _mm512_loadu_si512(from); }
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm512_storeu_si512(to, x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm512_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm512_add_epi32(a, b); }
 #if defined(__AVX512VNNI__)
-DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_dpwssd_epi32(c, a, b); }
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_dpbusd_epi32(c, b, a); }
 #else
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_add_epi32(_mm512_madd_epi16(a, b), c); }
 #endif
@@ -45,6 +47,8 @@ DMLGRAPH_INLINE Vector load(const float* from) { return _mm256_loadu_ps(from); }
 DMLGRAPH_INLINE void store(float* to, Vector x) { _mm256_storeu_ps(to, x); }
 DMLGRAPH_INLINE Vector repeated(float x) { return _mm256_set1_ps(x); }
 DMLGRAPH_INLINE Vector sum(Vector a, Vector b) { return _mm256_add_ps(a, b); }
+DMLGRAPH_INLINE Vector difference(Vector a, Vector b) { return _mm256_sub_ps(a, b); }
+DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
 
 using Words = __m256i;
@@ -52,7 +56,11 @@ DMLGRAPH_INLINE Words load_words(const float* from) { return _mm256_loadu_si256(
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm256_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm256_add_epi32(a, b); }
+#if defined(__AVXVNNI__)
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_dpbusd_avx_epi32(c, b, a); }
+#else
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_add_epi32(_mm256_madd_epi16(a, b), c); }
+#endif
 
 #elif defined(DMLGRAPH_X86)
 
@@ -61,6 +69,8 @@ DMLGRAPH_INLINE Vector load(const float* from) { return _mm_loadu_ps(from); }
 DMLGRAPH_INLINE void store(float* to, Vector x) { _mm_storeu_ps(to, x); }
 DMLGRAPH_INLINE Vector repeated(float x) { return _mm_set1_ps(x); }
 DMLGRAPH_INLINE Vector sum(Vector a, Vector b) { return _mm_add_ps(a, b); }
+DMLGRAPH_INLINE Vector difference(Vector a, Vector b) { return _mm_sub_ps(a, b); }
+DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return _mm_mul_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
 
 using Words = __m128i;
@@ -77,6 +87,8 @@ DMLGRAPH_INLINE Vector load(const float* from) { return vld1q_f32(from); }
 DMLGRAPH_INLINE void store(float* to, Vector x) { vst1q_f32(to, x); }
 DMLGRAPH_INLINE Vector repeated(float x) { return vdupq_n_f32(x); }
 DMLGRAPH_INLINE Vector sum(Vector a, Vector b) { return vaddq_f32(a, b); }
+DMLGRAPH_INLINE Vector difference(Vector a, Vector b) { return vsubq_f32(a, b); }
+DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return vmulq_f32(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return vfmaq_f32(c, a, b); }
 
 using Words = int32x4_t;
@@ -84,11 +96,17 @@ DMLGRAPH_INLINE Words load_words(const float* from) { return vreinterpretq_s32_f
 DMLGRAPH_INLINE void store(float* to, Words x) { vst1q_f32(to, vreinterpretq_f32_s32(x)); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return vdupq_n_s32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return vaddq_s32(a, b); }
+#if defined(__ARM_FEATURE_DOTPROD)
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
+    return vdotq_s32(c, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
+}
+#else
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
     const int16x8_t left = vreinterpretq_s16_s32(a), right = vreinterpretq_s16_s32(b);
     const int32x4_t low = vmull_s16(vget_low_s16(left), vget_low_s16(right));
     return vaddq_s32(c, vpaddq_s32(low, vmull_high_s16(left, right)));
 }
+#endif
 
 #else
 
@@ -105,6 +123,18 @@ DMLGRAPH_INLINE Vector repeated(float x) { return {{x, x, x, x}}; }
 DMLGRAPH_INLINE Vector sum(Vector a, Vector b) {
     for (int i = 0; i < 4; ++i) {
         a.lane[i] += b.lane[i];
+    }
+    return a;
+}
+DMLGRAPH_INLINE Vector difference(Vector a, Vector b) {
+    for (int i = 0; i < 4; ++i) {
+        a.lane[i] -= b.lane[i];
+    }
+    return a;
+}
+DMLGRAPH_INLINE Vector times(Vector a, Vector b) {
+    for (int i = 0; i < 4; ++i) {
+        a.lane[i] *= b.lane[i];
     }
     return a;
 }
@@ -154,13 +184,27 @@ DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
 
 inline constexpr int lanes = sizeof(Vector) / sizeof(float);
 
+// What a word consists of: four 8-bit integers, of columns unsigned or signed, or two of 16 bits.
+#if defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && !defined(__AVX512F__))
+inline constexpr int depths_of_word = 4;
+inline constexpr bool unsigned_columns = true;
+#elif defined(__ARM_FEATURE_DOTPROD)
+inline constexpr int depths_of_word = 4;
+inline constexpr bool unsigned_columns = false;
+#else
+inline constexpr int depths_of_word = 2;
+inline constexpr bool unsigned_columns = false;
+#endif
+
 // What a tile consists of.
 struct Singles {
+    static constexpr bool are_floats = true;
     using V = Vector;
     static DMLGRAPH_INLINE V load(const float* from) { return DMLGRAPH_LEVEL::load(from); }
     static DMLGRAPH_INLINE V repeated(float x) { return DMLGRAPH_LEVEL::repeated(x); }
 };
-struct Pairs {
+struct Integers {
+    static constexpr bool are_floats = false;
     using V = Words;
     static DMLGRAPH_INLINE V load(const float* from) { return load_words(from); }
     static DMLGRAPH_INLINE V repeated(float x) { return repeated_word(__builtin_bit_cast(int, x)); }

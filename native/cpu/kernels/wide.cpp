@@ -1,7 +1,6 @@
 // Double precision for the reductions of a row (means, deviations, norms), and conversions back to single precision.
-#include "cpu/kernels/exponential.h"
-
 #include "cpu/kernels/tables.h"
+#include "cpu/kernels/vector_exp.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace wide {
@@ -56,19 +55,65 @@ struct SubtractWide {
     float operator()(float a, double b) const { return static_cast<float>(static_cast<double>(a) - b); }
 };
 
-// As `exp`, but for results up to 1: large results need no care. It multiplies by 2^n in two steps, the second of which
-// makes small results subnormal.
-struct ExpBelow {
-    float operator()(float a, float b) const {
-        constexpr float whole = 0x1.8p23f + 191.0f;  // 127 + 64: the exponent's bits of 2^(n + 64)
-        const float x = a - b < -104.0f ? -104.0f : a - b;
-        const float shifted = multiply_add(x, log2_e, whole);
-        const float n = shifted - whole;
-        const float r = multiply_add(n, -ln2_low, multiply_add(n, -ln2_high, x));
-        const float e = multiply_add(r, multiply_add(r, exp_rest(r), 1.0f), 1.0f);
-        return e * float_of(bits_of(shifted) << 23) * 0x1p-64f;
-    }
+// An operand of vectors: packed, or one number repeated.
+struct Packed {
+    const float* x;
+    DMLGRAPH_INLINE Vector at(std::size_t i) const { return load(x + i); }
+    DMLGRAPH_INLINE Vector part_at(std::size_t i, Part part) const { return load_part(x + i, part, repeated(0.0f)); }
 };
+struct Repeated {
+    Vector x;
+    DMLGRAPH_INLINE Vector at(std::size_t) const { return x; }
+    DMLGRAPH_INLINE Vector part_at(std::size_t, Part) const { return x; }
+};
+
+// As `exp`, but for results up to 1.
+template <class A, class B>
+void exp_differences(float* out, const A& a, const B& b, std::size_t count) {
+    constexpr int together = 4;
+    std::size_t i = 0;
+    for (; i + together * lanes <= count; i += together * lanes) {
+        Vector x[together];
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < together; ++k) {
+            x[k] = difference(a.at(i + k * lanes), b.at(i + k * lanes));
+        }
+        exp_below_zero(x);
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < together; ++k) {
+            store(out + i + k * lanes, x[k]);
+        }
+    }
+    for (; i + lanes <= count; i += lanes) {
+        Vector x[1] = {difference(a.at(i), b.at(i))};
+        exp_below_zero(x);
+        store(out + i, x[0]);
+    }
+    if (i < count) {
+        const Part rest = part(0, static_cast<int>(count - i));
+        Vector x[1] = {difference(a.part_at(i, rest), b.part_at(i, rest))};
+        exp_below_zero(x);
+        store_part(out + i, x[0], rest);
+    }
+}
+
+void exp_below(const Call& call) noexcept {
+    const auto* a = static_cast<const float*>(call.in[0].data);
+    const auto* b = static_cast<const float*>(call.in[1].data);
+    auto* out = static_cast<float*>(call.out);
+    const auto with = [&](const auto& left) {
+        if (call.in[1].scalar) {
+            exp_differences(out, left, Repeated{repeated(*b)}, call.count);
+        } else {
+            exp_differences(out, left, Packed{b}, call.count);
+        }
+    };
+    if (call.in[0].scalar) {
+        with(Repeated{repeated(*a)});
+    } else {
+        with(Packed{a});
+    }
+}
 
 const Entry entries[] = {
     DMLGRAPH_BINARY(double, ADD, Add)
@@ -79,7 +124,7 @@ const Entry entries[] = {
     DMLGRAPH_UNARY(double, LOG, Log)
     DMLGRAPH_UNARY(double, SCALE_BIAS, ScaleBias)
     {Opcode::SUBTRACT_WIDE, DataType::float64, DataType::float32, binary<SubtractWide, float, float, double>},
-    DMLGRAPH_BINARY(float, EXP_BELOW, ExpBelow)
+    {Opcode::EXP_BELOW, DataType::float32, DataType::float32, exp_below},
 };
 
 }  // namespace

@@ -27,6 +27,11 @@ void allocate_inputs_and_constants(Plan& plan) {
         each.allocated = each.raw = true;
     }
     const auto buffer = static_cast<BufferId>(plan.program.inputs.size() + plan.outputs.size());
+    std::size_t bytes = 0;
+    for (const Node& each : plan.nodes) {
+        bytes += align_to_line(each.spec.data.size());
+    }
+    plan.program.constants.reserve(bytes + cache_line);  // large weights are not copied again as it grows
     for (Node& each : plan.nodes) {
         if (each.spec.data.empty()) {
             continue;
@@ -44,6 +49,7 @@ void allocate_inputs_and_constants(Plan& plan) {
         made.view = whole(buffer, made.desc, false);
         made.view.offset = static_cast<std::int64_t>(offset);
         made.allocated = made.raw = true;
+        each.spec.data = {};  // nothing else reads it
     }
     plan.program.needs_packed.resize(plan.program.inputs.size() + plan.outputs.size());
 }

@@ -41,6 +41,9 @@ public:
     virtual std::unique_ptr<Step> make(StepTensors tensors) const = 0;
     // Whether the step supports any strides; otherwise a tensor that is described as packed is packed.
     virtual bool strided() const { return true; }
+    // The instructions on the step's sums before they are stored, to which the planner adds others, see
+    // products/epilogue.h; null if the step takes none.
+    virtual std::vector<InstructionSpec>* epilogue() { return nullptr; }
 };
 
 // A rectangular piece of an input that is copied into the output.
@@ -54,6 +57,7 @@ struct Piece {
 
 struct NodeSpec {
     std::string name;
+    std::vector<std::string> also;  // the names of other nodes that it computes
     NodeKind kind{};
     std::vector<std::int32_t> sources;  // by input: a value, or -1 if it is absent
     std::vector<TensorDesc> inputs;

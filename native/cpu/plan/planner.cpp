@@ -1,4 +1,5 @@
 // The planner: a list of passes over a plan.
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -6,7 +7,25 @@
 
 namespace dmlgraph::cpu {
 
+static void check(const GraphSpec& graph) {
+    auto known = static_cast<std::int32_t>(graph.inputs.size());
+    for (const NodeSpec& each : graph.nodes) {
+        if (each.sources.size() != each.inputs.size()) {
+            throw std::invalid_argument("node '" + each.name + "' needs one source for each input");
+        }
+        if (std::ranges::any_of(each.sources, [&](std::int32_t source) { return source >= known; })) {
+            throw std::invalid_argument("node '" + each.name + "' reads a value that is not computed before it");
+        }
+        known += static_cast<std::int32_t>(each.outputs.size());
+    }
+    if (std::ranges::any_of(graph.outputs, [&](std::int32_t output) { return output < 0 || output >= known; })) {
+        throw std::invalid_argument("an output is not a value of the graph");
+    }
+}
+
 Program plan(GraphSpec graph) {
+    check(graph);
+    absorb_followers(graph);
     Plan plan = number_values(std::move(graph));
     allocate_inputs_and_constants(plan);
     connect(plan);
@@ -50,9 +69,6 @@ Plan number_values(GraphSpec graph) {
 
 static void connect_outputs(Plan& plan) {
     for (std::size_t slot = 0; slot < plan.outputs.size(); ++slot) {
-        if (plan.outputs[slot] < 0 || plan.outputs[slot] >= static_cast<std::int32_t>(plan.values.size())) {
-            throw std::invalid_argument("an output is not a value of the graph");
-        }
         plan.value(plan.outputs[slot]).slots.push_back(static_cast<std::int32_t>(slot));
         TensorDesc desc = plan.value(plan.outputs[slot]).desc;
         std::int64_t unit = 1;
@@ -69,16 +85,10 @@ static void connect_outputs(Plan& plan) {
 void connect(Plan& plan) {
     for (std::int32_t n = 0; n < static_cast<std::int32_t>(plan.nodes.size()); ++n) {
         const NodeSpec& spec = plan.node(n).spec;
-        if (spec.sources.size() != spec.inputs.size()) {
-            throw std::invalid_argument("node '" + spec.name + "' needs one source for each input");
-        }
         for (std::int32_t port = 0; port < static_cast<std::int32_t>(spec.sources.size()); ++port) {
             const std::int32_t source = spec.sources[port];
             if (source < 0) {
                 continue;
-            }
-            if (source >= plan.node(n).first_value) {
-                throw std::invalid_argument("node '" + spec.name + "' reads a value that is not computed before it");
             }
             plan.value(source).readers.push_back({n, port});
         }

@@ -78,6 +78,9 @@ struct Plan {
     const RowDomain& domain(const Node& of) const { return domains[static_cast<std::size_t>(of.domain)]; }
 };
 
+// epilogues.cpp: nodes that follow a product become part of it.
+void absorb_followers(GraphSpec& graph);
+
 // planner.cpp: the numbers of values, their producers and their readers.
 Plan number_values(GraphSpec graph);
 void connect(Plan& plan);

@@ -114,8 +114,21 @@ void emit_moves(Plan& plan, std::int32_t node_id) {
     }
 }
 
+// Whether somebody reads one of its results.
+bool is_read(const Plan& plan, const Node& node) {
+    for (std::size_t port = 0; port < node.spec.outputs.size(); ++port) {
+        if (plan.value(node.first_value + static_cast<std::int32_t>(port)).allocated) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void emit_step(Plan& plan, std::int32_t node_id) {
     Node& each = plan.node(node_id);
+    if (!is_read(plan, each)) {
+        return;
+    }
     StepTensors tensors;
     const bool strided = each.spec.make_step->strided();
     for (std::size_t port = 0; port < each.spec.sources.size(); ++port) {
@@ -134,7 +147,9 @@ void emit_step(Plan& plan, std::int32_t node_id) {
             require_packed(plan, tensors.outputs.back().buffer);
         }
     }
-    add_step(plan, each.spec.make_step->make(std::move(tensors)), {each.spec.name});
+    std::vector<std::string> names{each.spec.name};
+    names.insert(names.end(), each.spec.also.begin(), each.spec.also.end());
+    add_step(plan, each.spec.make_step->make(std::move(tensors)), std::move(names));
     for (std::size_t port = 0; port < each.spec.outputs.size(); ++port) {
         const Value& made = plan.value(plan.result(node_id, static_cast<std::int32_t>(port)));
         for (const View& copy : made.copies) {

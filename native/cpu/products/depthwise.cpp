@@ -1,103 +1,127 @@
 #include "cpu/products/depthwise.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <vector>
 
 #include "cpu/runtime/cache_line.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::int64_t ample_plane = 16 << 10;  // floats
+constexpr std::int64_t ample_plane = 6 << 10;  // floats
+constexpr std::int64_t most_at_once = 8;       // channels
+constexpr std::int64_t items_each = 4;         // for each of several workers
 
 std::int64_t quotient_up(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
 
-// Rows of windows that are computed at a time, and the plane of their elements.
+// Rows of windows that are computed at a time, and the planes of their elements.
 struct Band {
-    std::int64_t rows;      // of windows
-    std::int64_t pitch;     // elements of a row of a phase, and sums of a row of windows
-    std::int64_t height;    // rows of a phase
-    std::int64_t vector;    // elements that are read and written beyond the last
+    std::int64_t rows;                  // of windows
+    std::int64_t height;                // rows of a plane
+    std::int64_t pitch;                 // elements of a row of a plane
+    std::int64_t beyond;                // elements that are read and written beyond the last
+    std::vector<std::int64_t> columns;  // by plane: its first column in the tensor, from that of the first window on
+    std::vector<std::int64_t> places;   // by place of a tap along a row: its elements in the planes
 
-    Band(const Windows& windows, const ProductKernels& kernels) : vector(4 * kernels.lanes) {
-        const auto reach = [&](std::size_t d) { return (windows.taps[d] - 1) * windows.dilations[d] / windows.strides[d]; };
-        pitch = windows.counts[2] + reach(2);
-        const std::int64_t ample = ample_plane / (pitch * windows.strides[1] * windows.strides[2]) - reach(1);
-        rows = std::clamp(ample, std::int64_t{1}, windows.counts[1]);
+    Band(const Windows& windows, const ConvolutionKernels& kernels) : beyond(kernels.lanes) {
+        const std::int64_t stride = windows.strides[2];
+        const auto reach = [&](std::size_t d) { return (windows.taps[d] - 1) * windows.dilations[d]; };
+        pitch = windows.counts[2] + reach(2) / stride;
+        const auto remainder = [&](std::int64_t tap) { return tap * windows.dilations[2] % stride; };
+        for (std::int64_t x = 0; x < windows.taps[2]; ++x) {
+            if (std::ranges::find(columns, remainder(x)) == columns.end()) {
+                columns.push_back(remainder(x));
+            }
+        }
+        const std::int64_t row = pitch * static_cast<std::int64_t>(columns.size());
+        rows = std::clamp((ample_plane / row - reach(1)) / windows.strides[1], std::int64_t{1}, windows.counts[1]);
         rows = quotient_up(windows.counts[1], quotient_up(windows.counts[1], rows));
-        height = rows + reach(1);
+        height = (rows - 1) * windows.strides[1] + reach(1) + 1;
+        for (std::int64_t x = 0; x < windows.taps[2]; ++x) {
+            const std::int64_t at = std::ranges::find(columns, remainder(x)) - columns.begin();
+            places.push_back(at * plane() + x * windows.dilations[2] / stride);
+        }
     }
 
-    std::int64_t phase() const { return height * pitch; }
+    std::int64_t plane() const { return height * pitch; }
+    std::int64_t floats() const { return static_cast<std::int64_t>(columns.size()) * plane(); }
+    // Channels that are copied before they are computed: what was stored just before is not read as fast.
+    std::int64_t channels() const { return std::clamp(ample_plane / floats(), std::int64_t{1}, most_at_once); }
 };
 
 // The memory of a worker.
 struct BandMemory {
-    float* plane;
-    float* sums;
-    float* weights;
-    std::int64_t* offsets;
+    float* planes;
+    float* sums;     // if they cannot be where the results are
+    float* weights;  // of an output
     std::byte* line;
     std::size_t bytes;
 
     BandMemory(std::byte* memory, const Windows& windows, const Band& band, std::size_t operands, const Epilogue& epilogue) {
         std::size_t used = 0;
-        const auto take = [&]<class T>(T*& part, std::int64_t count) {
-            part = reinterpret_cast<T*>(memory + used);
-            used += align_to_line(static_cast<std::size_t>(count) * sizeof(T));
+        const auto take = [&](std::int64_t count) {
+            auto* const taken = reinterpret_cast<float*>(memory + used);
+            used += align_to_line(static_cast<std::size_t>(count) * sizeof(float));
+            return taken;
         };
-        take(plane, windows.strides[1] * windows.strides[2] * band.phase() + band.vector);
-        take(sums, band.rows * band.pitch + band.vector);
-        take(weights, windows.tap_count());
-        take(offsets, windows.tap_count());
+        planes = take(band.channels() * band.floats() + band.beyond);
+        sums = take(band.rows * windows.counts[2]);
+        weights = take(windows.tap_count());
         line = memory + used;
         bytes = used + Target::line_scratch(operands, epilogue, band.rows * windows.counts[2]);
     }
 };
 
-// Where each tap of the first window is in the plane.
-void set_offsets(const Windows& windows, const Band& band, std::int64_t* offsets) {
-    for (std::int64_t t = 0; t < windows.tap_count(); ++t) {
-        const Spatial tap = windows.tap(t);
-        const std::int64_t y = tap[1] * windows.dilations[1], x = tap[2] * windows.dilations[2];
-        const std::int64_t phase = y % windows.strides[1] * windows.strides[2] + x % windows.strides[2];
-        offsets[t] = phase * band.phase() + y / windows.strides[1] * band.pitch + x / windows.strides[2];
-    }
-}
-
-// A row of a phase: the elements x, x + stride, … of a row of the tensor, and zeros beyond it.
-void fill_row(float* out, const std::byte* row, std::int64_t x, const Band& band, const WindowPanels& from,
-              LineKernel line) {
-    const std::int64_t stride = from.windows().strides[2], size = from.sizes()[2];
-    const std::int64_t begin = row == nullptr ? band.pitch : std::clamp((-x + stride - 1) / stride, std::int64_t{0}, band.pitch);
-    const std::int64_t end = std::clamp((size - x + stride - 1) / stride, begin, band.pitch);
-    std::fill_n(out, begin, 0.0f);
-    if (end > begin) {
-        line(out + begin, row + (x + begin * stride) * from.strides[2], stride * from.strides[2], end - begin);
-        const float zero = is_byte(from.type()) ? *from.zeros.at(0) : 0.0f;
-        for (std::int64_t i = begin; zero != 0 && i < end; ++i) {
-            out[i] -= zero;
-        }
-    }
-    std::fill_n(out + end, band.pitch - end, 0.0f);
-}
-
-// The elements of the windows from the row `top` on.
-void fill_plane(float* plane, const std::byte* channel, std::int64_t top, std::int64_t rows, const Band& band,
-                const WindowPanels& from, const ProductKernels& kernels) {
+// The elements of `rows` rows of windows, from the row `top` on.
+void fill_planes(float* out, const std::byte* channel, std::int64_t top, std::int64_t rows, const Band& band,
+                 const Depthwise& convolution) {
+    const WindowPanels& from = *convolution.windows;
     const Windows& windows = from.windows();
-    const LineKernel line = kernels.line_of(from.type());
-    const std::int64_t height = band.height - band.rows + rows;
-    for (std::int64_t i = 0; i < height * windows.strides[1]; ++i) {
-        const std::int64_t y = top * windows.strides[1] + i - windows.padding[1];
-        const std::byte* const row = y < 0 || y >= from.sizes()[1] ? nullptr : channel + y * from.strides[1];
-        for (std::int64_t p = 0; p < windows.strides[2]; ++p) {
-            const std::int64_t phase = i % windows.strides[1] * windows.strides[2] + p;
-            float* const out = plane + phase * band.phase() + i / windows.strides[1] * band.pitch;
-            fill_row(out, row, p - windows.padding[2], band, from, line);
+    const std::int64_t stride = windows.strides[2], y = top * windows.strides[1] - windows.padding[1];
+    const std::int64_t height = band.height - (band.rows - rows) * windows.strides[1];
+    const std::int64_t first = std::clamp(-y, std::int64_t{0}, height), last = std::clamp(from.sizes()[1] - y, first, height);
+    for (const std::int64_t column : band.columns) {
+        const std::int64_t x = column - windows.padding[2];
+        const std::int64_t begin = std::min(x < 0 ? (stride - 1 - x) / stride : 0, band.pitch);
+        const std::int64_t end = std::clamp(x < from.sizes()[2] ? (from.sizes()[2] - 1 - x) / stride + 1 : 0, begin, band.pitch);
+        std::fill_n(out, first * band.pitch, 0.0f);
+        const PlaneCall call{out + first * band.pitch, band.pitch, channel + (y + first) * from.strides[1] + (x + begin * stride) * from.strides[2],
+                             from.strides[1], stride * from.strides[2], last - first, band.pitch, begin, end};
+        if (call.rows > 0) {
+            (from.type() == DataType::float16 ? convolution.planes->half_plane : convolution.planes->plane)(call);
         }
+        std::fill_n(out + last * band.pitch, (height - last) * band.pitch, 0.0f);
+        out += band.plane();
     }
+}
+
+// The weights of an output, in the order of the tensor.
+const float* weights_of(const Depthwise& convolution, const Sizes& place, std::int64_t output, float* memory) {
+    const Windows& windows = convolution.windows->windows();
+    const std::int64_t taps = windows.tap_count();
+    const float* weights = memory;
+    if (convolution.panels != nullptr) {
+        weights = convolution.panels->at(place, output, 0);
+    } else {
+        convolution.filters->pack({place, output, 1, 0, taps, 1}, memory, *convolution.kernels);
+    }
+    if (windows.mirrored && weights == memory) {
+        std::reverse(memory, memory + taps);
+    } else if (windows.mirrored) {
+        std::reverse_copy(weights, weights + taps, memory);
+        weights = memory;
+    }
+    return weights;
+}
+
+// Whether channels are read where they lie.
+bool reads_pictures(const Depthwise& convolution) {
+    const WindowPanels& from = *convolution.windows;
+    const Windows& windows = from.windows();
+    const std::int64_t taps = windows.taps[1], stride = windows.strides[1];
+    const bool square = windows.taps[2] == taps && windows.strides[2] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
+    const bool small = taps == 3 ? stride <= 2 : taps == 5 && stride == 2;
+    return convolution.planes->picture != nullptr && square && small && from.type() == DataType::float32 && from.strides[2] == std::int64_t{sizeof(float)};
 }
 
 }  // namespace
@@ -107,44 +131,60 @@ bool is_flat(const Windows& windows, const Spatial& sizes) {
 }
 
 std::size_t depthwise_scratch(const Windows& windows, std::size_t operands, const Epilogue& epilogue,
-                              const ProductKernels& kernels) {
+                              const ConvolutionKernels& kernels) {
     return BandMemory(nullptr, windows, Band(windows, kernels), operands, epilogue).bytes;
-}
-
-void WholeSums::correct(float* sums, const Sizes&, std::int64_t, std::int64_t, std::int64_t width) const {
-    for (std::int64_t i = 0; i < width; ++i) {
-        sums[i] = std::bit_cast<float>(static_cast<std::int32_t>(sums[i]));
-    }
 }
 
 void run_depthwise(RunContext& context, const Depthwise& convolution) {
     const WindowPanels& from = *convolution.windows;
     const Windows& windows = from.windows();
-    const ProductKernels& kernels = *convolution.kernels;
     const Target& target = convolution.target;
-    const Band band(windows, kernels);
+    const Band band(windows, *convolution.planes);
     const std::int64_t bands = quotient_up(windows.counts[1], band.rows), width = windows.counts[2];
-    const Sizes order{convolution.batch, convolution.groups, convolution.outputs, bands};
-    const auto compute = [&](const Sizes& each, const BandMemory& scratch) {
-        const Sizes place{each[0], each[1]};
-        const std::int64_t top = each[3] * band.rows, rows = std::min(band.rows, windows.counts[1] - top);
-        fill_plane(scratch.plane, from.data + place[0] * from.batch[0] + place[1] * from.batch[1], top, rows, band, from, kernels);
-        convolution.filters->pack({place, each[2], 1, 0, windows.tap_count(), 1}, scratch.weights, kernels);
-        kernels.taps({scratch.sums, scratch.plane, scratch.offsets, scratch.weights, windows.tap_count(),
-                      (rows - 1) * band.pitch + width});
-        for (std::int64_t r = 1; r < rows && width < band.pitch; ++r) {
-            std::memmove(scratch.sums + r * width, scratch.sums + r * band.pitch, static_cast<std::size_t>(width) * sizeof(float));
+    const bool in_place = target.takes_sums(DataType::float32);
+    const std::optional<Ending> ending = target.ending();
+    const std::int64_t all = convolution.batch * convolution.groups * bands, items = context.workers > 1 ? context.workers * items_each : 1;
+    const std::int64_t at_once = std::clamp(all / items, std::int64_t{1}, band.channels());
+    const std::int64_t parts = quotient_up(convolution.groups, at_once);
+    const bool pictures = reads_pictures(convolution);
+    const auto channel_at = [&](std::int64_t n, std::int64_t c) { return from.data + n * from.batch[0] + c * from.batch[1]; };
+    // In `planes`, unless it is read where it lies.
+    const auto compute_channel = [&](const Sizes& place, std::int64_t top, std::int64_t rows, const float* planes, const BandMemory& scratch) {
+        for (std::int64_t o = 0; o < convolution.outputs; ++o) {
+            const float* const weights = weights_of(convolution, place, o, scratch.weights);
+            float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, o)) + top * width : scratch.sums;
+            float number = 0;
+            const SumEnding after = ending ? ending->at(place, o, top * width, std::span(&number, 1)) : SumEnding{};
+            if (pictures) {
+                convolution.planes->picture({sums, rows, width, channel_at(place[0], place[1]), from.strides[1], from.sizes()[1], from.sizes()[2],
+                                             top * windows.strides[1] - windows.padding[1], -windows.padding[2], windows.strides[1], windows.taps[1], weights, after});
+            } else {
+                convolution.planes->taps({sums, rows, width, planes, band.pitch, windows.strides[1], windows.dilations[1],
+                                          windows.taps[1], windows.taps[2], band.places.data(), weights, after});
+            }
+            if (!ending) {
+                target.correct_and_store(sums, place, o, top * width, rows * width, scratch.line);
+            }
         }
-        target.correct_and_store(scratch.sums, place, each[2], top * width, rows * width, scratch.line);
     };
-    const std::int64_t count = convolution.batch * convolution.groups * convolution.outputs * bands;
-    const double work = static_cast<double>(count * band.rows * width) * static_cast<double>(windows.tap_count());
-    context.parallel(count, work + static_cast<double>(count * band.rows * width) * sizeof(float), [&](int worker, Chunks& chunks) {
+    const auto compute = [&](std::int64_t index, const BandMemory& scratch) {
+        const std::int64_t top = index % bands * band.rows, rows = std::min(band.rows, windows.counts[1] - top);
+        const std::int64_t n = index / bands / parts, first = index / bands % parts * at_once;
+        const std::int64_t last = std::min(first + at_once, convolution.groups);
+        for (std::int64_t c = first; c < last && !pictures; ++c) {
+            fill_planes(scratch.planes + (c - first) * band.floats(), channel_at(n, c), top, rows, band, convolution);
+        }
+        for (std::int64_t c = first; c < last; ++c) {
+            compute_channel({n, c}, top, rows, scratch.planes + (c - first) * band.floats(), scratch);
+        }
+    };
+    const std::int64_t count = convolution.batch * parts * bands;
+    const auto sums = static_cast<double>(convolution.batch * convolution.groups * convolution.outputs * windows.count());
+    context.parallel(count, sums * (static_cast<double>(windows.tap_count()) + sizeof(float)), [&](int worker, Chunks& chunks) {
         const BandMemory scratch(context.scratch(worker), windows, band, target.operands.size(), *target.epilogue);
-        set_offsets(windows, band, scratch.offsets);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
-                compute(place_in(order, 4, i), scratch);
+                compute(i, scratch);
             }
         }
     });

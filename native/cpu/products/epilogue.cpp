@@ -2,16 +2,98 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 
+#include "cpu/region/chains.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
+// The code with sums, products and bounds in a row as one instruction. It may take numbers, which are operands from
+// `first_number` on.
+std::vector<InstructionSpec> with_chains(const std::vector<InstructionSpec>& code, std::vector<float>& numbers,
+                                         std::size_t first_number) {
+    Region region;
+    for (const InstructionSpec& each : code) {
+        RegionInstruction made;
+        made.opcode = each.opcode;
+        made.operand = each.operand;
+        made.result = each.result;
+        made.kernel = each.kernel;
+        made.first_operand = static_cast<std::int32_t>(region.operands.size());
+        made.operand_count = static_cast<std::int32_t>(each.operands.size());
+        made.first_immediate = static_cast<std::int32_t>(region.immediates.size());
+        for (const std::int16_t operand : each.operands) {
+            region.operands.push_back({operand >= 0, operand >= 0 ? operand : ~operand});
+        }
+        region.immediates.insert(region.immediates.end(), each.immediates.begin(), each.immediates.end());
+        region.instructions.push_back(made);
+    }
+    region.stores.push_back({{}, {false, static_cast<std::int32_t>(code.size()) - 1}});
+    join_chains(region, [&](float number) {
+        numbers.push_back(number);
+        return Reference{true, static_cast<std::int32_t>(first_number + numbers.size() - 1)};
+    });
+    std::vector<InstructionSpec> joined;
+    for (const RegionInstruction& each : region.instructions) {
+        InstructionSpec& made = joined.emplace_back(InstructionSpec{each.opcode, each.operand, each.result, each.kernel, {}, {}});
+        for (std::int32_t k = 0; k < each.operand_count; ++k) {
+            const Reference& from = region.operands[static_cast<std::size_t>(each.first_operand + k)];
+            made.operands.push_back(static_cast<std::int16_t>(from.load ? from.index : ~from.index));
+        }
+        const auto first = region.immediates.begin() + each.first_immediate;
+        made.immediates.assign(first, first + static_cast<std::ptrdiff_t>(immediate_count(each.opcode)));
+    }
+    return joined;
+}
+
+// What an instruction does with a sum; nothing if kernels cannot do it.
+std::optional<SumFunction> function_of(const InstructionSpec& instruction) {
+    using Kind = SumFunction::Kind;
+    const auto immediate = [&](std::size_t k) { return static_cast<float>(instruction.immediates[k].f); };
+    SumFunction function;
+    switch (instruction.opcode) {
+        case Opcode::RELU: function = {Kind::threshold, 0.0f, 0.0f}; break;
+        case Opcode::THRESHOLD: function = {Kind::threshold, immediate(0), 0.0f}; break;
+        case Opcode::CLIP: function = {Kind::clip, immediate(0), immediate(1)}; break;
+        case Opcode::LEAKY_RELU: function = {Kind::leaky_relu, immediate(0), 0.0f}; break;
+        case Opcode::HARD_SIGMOID: function = {Kind::hard_sigmoid, immediate(0), immediate(1)}; break;
+        case Opcode::HARD_SWISH: function = {Kind::hard_swish, immediate(0), immediate(1)}; break;
+        default: return std::nullopt;
+    }
+    const bool numbers = !std::isnan(function.first) && !std::isnan(function.second);
+    const bool flatter = function.kind != Kind::leaky_relu || (function.first > 0.0f && function.first <= 1.0f);
+    return numbers && flatter ? std::optional(function) : std::nullopt;
+}
+
+std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) {
+    Epilogue::Sums sums;
+    for (std::size_t i = 0; i < code.size(); ++i) {
+        const InstructionSpec& each = code[i];
+        const auto last = static_cast<std::int16_t>(-static_cast<int>(i));  // the sums, or the result before
+        if (each.operand != DataType::float32 || each.result != DataType::float32 || sums.function.kind != SumFunction::Kind::none) {
+            return std::nullopt;
+        }
+        if (each.opcode == Opcode::ADD) {
+            const std::size_t from = each.operands[0] == last ? 0 : 1;
+            const std::int16_t other = each.operands[1 - from];
+            if (each.operands[from] != last || other < static_cast<std::int16_t>(first_operand)) {
+                return std::nullopt;
+            }
+            sums.summands.push_back(static_cast<std::size_t>(other) - first_operand);
+        } else if (const std::optional<SumFunction> function = function_of(each); function && each.operands[0] == last) {
+            sums.function = *function;
+        } else {
+            return std::nullopt;
+        }
+    }
+    return sums;
+}
 
 std::size_t line_bytes(std::int64_t count) { return align_to_line(static_cast<std::size_t>(count) * widest_item); }
 
@@ -35,6 +117,10 @@ Epilogue::Epilogue(std::vector<InstructionSpec> code, DataType result, std::size
     if (result != (code_.empty() ? sums : code_.back().result)) {
         throw std::invalid_argument("the instructions after a product do not give the output's data type");
     }
+    sums_ = sums_of(code_);
+    if (!code_.empty()) {
+        code_ = with_chains(code_, numbers_, first_operand + operands_);
+    }
 }
 
 std::size_t Epilogue::scratch_bytes(std::int64_t count) const {
@@ -53,6 +139,9 @@ void Epilogue::run(const float* sums, std::span<const Line> operands, std::byte*
             return {sums, false};
         }
         const std::size_t index = static_cast<std::size_t>(number) - first_operand;
+        if (index >= operands_) {
+            return {&numbers_[index - operands_], true};
+        }
         const Line& given = operands[index];
         const auto item = static_cast<std::int64_t>(item_size(given.type));
         if (given.step == 0 || given.step == item) {
@@ -64,7 +153,7 @@ void Epilogue::run(const float* sums, std::span<const Line> operands, std::byte*
     };
     for (std::size_t i = 0; i < code_.size(); ++i) {
         const InstructionSpec& instruction = code_[i];
-        std::array<Operand, most_operands> in{};
+        std::array<Operand, most_operands> in;
         for (std::size_t k = 0; k < instruction.operands.size(); ++k) {
             in[k] = operand(instruction.operands[k]);
         }

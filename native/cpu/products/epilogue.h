@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "cpu/kernels/sum_ending.h"
 #include "cpu/plan/plan.h"
 
 namespace dmlgraph::cpu {
@@ -16,13 +18,19 @@ inline constexpr std::size_t most_operands = 8;  // of an epilogue, and of an in
 
 // A line of a tensor's elements, some bytes apart.
 struct Line {
-    const std::byte* data = nullptr;
-    std::int64_t step = 0;
-    DataType type{};
+    const std::byte* data;
+    std::int64_t step;
+    DataType type;
 };
 
 class Epilogue {
 public:
+    // Operands that are added, the first one first, then a function, all in float32.
+    struct Sums {
+        std::vector<std::size_t> summands;  // from 0 on
+        SumFunction function;
+    };
+
     Epilogue() = default;
     // Operand 0 is the sums; operands from 2 on are the inputs of the step that come after the product's two. The last
     // instruction gives the result; without instructions that is the sums, of the type `sums`. Throws std::invalid_argument
@@ -30,6 +38,8 @@ public:
     Epilogue(std::vector<InstructionSpec> code, DataType result, std::size_t inputs, DataType sums = DataType::float32);
 
     bool empty() const { return code_.empty(); }
+    // Nothing if it is more than sums, then such a function.
+    const std::optional<Sums>& sums() const { return sums_; }
     // Of memory for lines of up to `count` elements.
     std::size_t scratch_bytes(std::int64_t count) const;
     // Computes `count` results from as many sums, in `out`, which may be where the sums are. `operands`: a line of every
@@ -39,7 +49,9 @@ public:
 
 private:
     std::vector<InstructionSpec> code_;
+    std::optional<Sums> sums_;
     std::size_t operands_ = 0;  // inputs after the product's two
+    std::vector<float> numbers_;  // operands behind the inputs: they are the same for all elements
 };
 
 }  // namespace dmlgraph::cpu

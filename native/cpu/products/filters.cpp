@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <vector>
 
 #include "cpu/tensor/strided.h"
 
@@ -29,41 +27,11 @@ FilterPanels::FilterPanels(const Tensor& filters, std::int64_t groups, bool back
         rows_.sizes[d] = phase.windows.taps[along];
         rows_.strides[d] = phase.tap_step[along] * filters.strides[d + 1];
     }
-    channels_ = rows_.sizes[0];
-    outputs_ = backward ? filters.sizes[1] : filters.sizes[0] / groups;
-    taps_ = phase.windows.tap_count();
     rows_.join_dimensions();
 }
 
-// Two channels of a filter at a time.
-void FilterPanels::pack_words(const PanelPart& part, float* out, const ProductKernels& kernels) const {
-    const PairsKernel pairs = pairs_of(rows_.type, kernels);
-    std::vector<std::byte> numbers(static_cast<std::size_t>(depths_of_word * taps_));
-    std::vector<std::uint32_t> words(static_cast<std::size_t>(taps_));
-    const std::vector<std::int16_t>::size_type count = words.size();
-    const std::int64_t last = part.first_depth + part.depth;
-    for (std::int64_t i = 0; i < part.lines; ++i) {
-        const std::int64_t line = part.first + i;
-        const std::byte* const row = rows_.row_at({0, part.batch[1]}, line);
-        const std::vector<std::int16_t> zero(count, *zeros.at(part.batch[1] * outputs_ + line));
-        for (std::int64_t pair = part.first_depth / taps_; pair * taps_ < last; ++pair) {
-            const std::int64_t channel = pair * depths_of_word, channels = std::min(depths_of_word, channels_ - channel);
-            gather(numbers.data(), row, rows_.rank, rows_.sizes, rows_.strides, channel * taps_, channels * taps_, 1);
-            pairs({words.data(), numbers.data(), channels > 1 ? numbers.data() + taps_ : nullptr, 1, taps_, zero.data()});
-            const std::int64_t begin = std::max(part.first_depth, pair * taps_), end = std::min(last, (pair + 1) * taps_);
-            for (std::int64_t k = begin; k < end; ++k) {
-                std::memcpy(out + (k - part.first_depth) * part.width + i, &words[static_cast<std::size_t>(k - pair * taps_)], sizeof(float));
-            }
-        }
-    }
-}
-
 void FilterPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
-    if (as_words) {
-        return pack_words(part, out, kernels);
-    }
-    const bool integers = is_byte(rows_.type);
-    if (rows_.rank == 1 && !integers) {
+    if (rows_.rank == 1) {
         return MatrixPanels(rows_.data, rows_.type, rows_.batch, rows_.row, rows_.strides[0]).pack(part, out, kernels);
     }
     const auto item = static_cast<std::int64_t>(item_size(rows_.type));
@@ -82,9 +50,8 @@ void FilterPanels::pack(const PanelPart& part, float* out, const ProductKernels&
             const std::int64_t count = std::min(at_a_time, part.depth - done);
             gather(gathered.data(), row, rows_.rank, rows_.sizes, rows_.strides, part.first_depth + done, count, static_cast<int>(item));
             line(numbers.data(), gathered.data(), item, count);
-            const float zero = integers ? *zeros.at(part.batch[1] * outputs_ + part.first + i) : 0.0f;
             for (std::int64_t k = 0; k < count; ++k) {
-                out[(done + k) * part.width + i] = numbers[static_cast<std::size_t>(k)] - zero;
+                out[(done + k) * part.width + i] = numbers[static_cast<std::size_t>(k)];
             }
         }
     }

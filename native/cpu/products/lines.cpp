@@ -53,6 +53,37 @@ std::byte* MatrixTensor::row_at(const Sizes& place, std::int64_t index) const {
     return result;
 }
 
+SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, std::span<float> of_rows) const {
+    for (std::size_t i = 0; i < of_rows.size(); ++i) {
+        const auto index = row + static_cast<std::int64_t>(i);
+        of_rows[i] = numbers == nullptr ? -0.0f : *reinterpret_cast<const float*>(numbers->row_at(place, index));
+    }
+    SumEnding ending{of_rows.data(), nullptr, 0, function};
+    if (lines != nullptr) {
+        ending.lines = reinterpret_cast<const float*>(lines->row_at(place, row)) + left;
+        ending.step = lines->row / std::int64_t{sizeof(float)};
+    }
+    return ending;
+}
+
+std::optional<Ending> Target::ending() const {
+    if (correction != nullptr || !takes_sums(DataType::float32) || !epilogue->sums()) {
+        return {};
+    }
+    Ending ending;
+    ending.function = epilogue->sums()->function;
+    for (const std::size_t summand : epilogue->sums()->summands) {
+        const MatrixTensor& added = operands.at(summand);
+        const bool repeats = added.rank == 1 && added.strides[0] == 0;
+        const MatrixTensor*& taken = repeats ? ending.numbers : ending.lines;
+        if (taken != nullptr || ending.lines != nullptr || added.type != DataType::float32 || !(repeats || added.is_packed())) {
+            return {};
+        }
+        taken = &added;
+    }
+    return ending;
+}
+
 std::size_t Target::line_scratch(std::size_t operands, const Epilogue& epilogue, std::int64_t width) {
     return (1 + operands) * item_bytes(width) + epilogue.scratch_bytes(width);
 }

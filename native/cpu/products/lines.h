@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "cpu/products/epilogue.h"
@@ -34,6 +36,18 @@ public:
     virtual void correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width) const = 0;
 };
 
+// What kernels of products and convolutions can make themselves while they have the sums: a number for each row is added, then an
+// element for each sum, then a function is applied. In float32.
+struct Ending {
+    const MatrixTensor* numbers = nullptr;  // one element for each row; null: nothing is added
+    const MatrixTensor* lines = nullptr;    // packed; null: nothing is added
+    SumFunction function{};
+
+    // What follows the sums of some rows from a place on. Their numbers are stored in `of_rows`: −0, which changes
+    // nothing, if there are none.
+    SumEnding at(const Sizes& place, std::int64_t row, std::int64_t left, std::span<float> of_rows) const;
+};
+
 // The output, and what is done before results are stored there.
 struct Target {
     MatrixTensor out;
@@ -44,6 +58,8 @@ struct Target {
     std::size_t scratch_bytes(std::int64_t width) const { return line_scratch(operands.size(), *epilogue, width); }
     // Whether sums may be added up where the result is.
     bool takes_sums(DataType sums) const { return out.type == sums && out.is_packed(); }
+    // What follows the sums, if that is all, and if they are added up where the result is.
+    std::optional<Ending> ending() const;
     // Stores `width` results of a row from the element `left` on. The sums may be where the results are.
     void store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                std::byte* scratch) const;

@@ -2,18 +2,7 @@
 
 #include <algorithm>
 
-#include "cpu/tensor/strided.h"
-
 namespace dmlgraph::cpu {
-
-Sizes place_in(const Sizes& batch, int rank, std::int64_t index) {
-    Sizes place{};
-    for (int d = rank - 1; d >= 0; --d) {
-        place[d] = index % batch[d];
-        index /= batch[d];
-    }
-    return place;
-}
 
 const std::byte* MatrixPanels::matrix(const Sizes& place) const {
     const std::byte* result = data;
@@ -23,27 +12,11 @@ const std::byte* MatrixPanels::matrix(const Sizes& place) const {
     return result;
 }
 
-void MatrixPanels::pack_words(const PanelPart& part, const std::byte* first, std::uint32_t* out, PairsKernel pairs) const {
-    for (std::int64_t k = 0; k < part.depth; ++k) {
-        const std::int64_t at = (part.first_depth + k) * depths_of_word;
-        const std::byte* const low = first + at * depth;
-        pairs({out, low, at + 1 < depths ? low + depth : nullptr, line, part.lines, zeros.at(part.first)});
-        std::fill(out + part.lines, out + part.width, 0);
-        out += part.width;
-    }
-}
-
 void MatrixPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
-    if (is_byte(type)) {
-        return pack_words(part, matrix(part.batch) + part.first * line, reinterpret_cast<std::uint32_t*>(out), pairs_of(type, kernels));
-    }
     const std::byte* const first = matrix(part.batch) + part.first * line + part.first_depth * depth;
     const PanelCall call{out, part.width, first, line, depth, part.lines, part.depth};
     if (type == DataType::float16) {
         kernels.pack_half(call);
-    } else if (depth == sizeof(float) && line != sizeof(float) && part.lines == part.width) {
-        gather_tile(reinterpret_cast<std::byte*>(out),
-                    {const_cast<std::byte*>(first), depth, line, part.depth, part.lines}, sizeof(float));
     } else {
         kernels.pack(call);
     }

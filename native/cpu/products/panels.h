@@ -5,11 +5,12 @@
 #include <cstdint>
 
 #include "cpu/kernels/product.h"
-#include "cpu/products/zero_points.h"
 #include "cpu/runtime/memory.h"
 #include "cpu/tensor/layout.h"
 
 namespace dmlgraph::cpu {
+
+inline constexpr std::int64_t widest_panel = 64;  // lines
 
 // Some numbers of a panel: those of `lines` lines, from `first` on, at the depths first_depth … first_depth + depth − 1
 // of the product with these places in the batch.
@@ -22,15 +23,12 @@ struct PanelPart {
     std::int64_t width;  // of the panel: lines that do not exist are zero
 };
 
-// Where the numbers of an operand come from. Of 8-bit integers a depth of the product is two of the operand's, of which the
-// last may have none.
+// Where the numbers of an operand come from.
 class PanelSource {
 public:
     virtual ~PanelSource() = default;
     virtual void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const = 0;
 };
-
-inline constexpr std::int64_t depths_of_word = 2;
 
 // Matrices in memory, with steps in bytes from matrix to matrix, from line to line and along a line.
 class MatrixPanels final : public PanelSource {
@@ -41,18 +39,14 @@ public:
 
     void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
     const std::byte* matrix(const Sizes& place) const;
+    // Whether the numbers of a line lie side by side.
+    bool lies_along() const { return depth == static_cast<std::int64_t>(item_size(type)); }
 
     const std::byte* data = nullptr;
     DataType type{};
     Sizes batch{};
     std::int64_t line = 0;
     std::int64_t depth = 0;
-    // Of 8-bit integers.
-    std::int64_t depths = 0;  // of a line
-    ZeroPoints zeros;
-
-private:
-    void pack_words(const PanelPart& part, const std::byte* first, std::uint32_t* out, PairsKernel pairs) const;
 };
 
 // How lines are divided into panels: all of the same width, except that the last one has the lines that are left.
@@ -79,6 +73,10 @@ public:
     bool present() const { return memory_.get() != nullptr; }
     // The numbers of a panel from a depth on.
     const float* at(const Sizes& place, std::int64_t panel, std::int64_t depth) const;
+    // The same of the panel after another one; null if that is the last. Tiles fetch it beforehand: weights lie in memory.
+    const float* after(const Sizes& place, std::int64_t panel, std::int64_t depth) const {
+        return panel + 1 < division_.count() ? at(place, panel + 1, depth) : nullptr;
+    }
 
 private:
     std::int64_t panel_width(std::int64_t panel) const { return padded_ ? division_.width : division_.in(panel); }
@@ -89,8 +87,5 @@ private:
     Division division_;
     bool padded_ = false;
 };
-
-// Goes through the places of a batch in row-major order.
-Sizes place_in(const Sizes& batch, int rank, std::int64_t index);
 
 }  // namespace dmlgraph::cpu

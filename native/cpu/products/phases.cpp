@@ -42,12 +42,20 @@ void set_phase(Phase& phase, const Windows& windows, std::size_t d, std::int64_t
     phase.windows.mirrored = false;
 }
 
+// The distance between the outputs of a phase. What a single element is multiplied with is a tap for each output: they are
+// phases of their own, unless they are too many.
+std::int64_t stride_of_phases(const Windows& windows, std::size_t d, std::int64_t input) {
+    constexpr std::int64_t most_outputs = 8;
+    const std::int64_t reached = (windows.taps[d] - 1) * windows.dilations[d] + 1;
+    return input > 1 ? windows.strides[d] : reached <= most_outputs ? reached : 1;
+}
+
 }  // namespace
 
 std::vector<Phase> backward_phases(const Windows& windows, const Spatial& input) {
     std::vector<Phase> phases(1);
     for (std::size_t d = 0; d < most_spatial; ++d) {
-        const std::int64_t stride = input[d] == 1 ? 1 : windows.strides[d];  // of a single element it is of no account
+        const std::int64_t stride = stride_of_phases(windows, d, input[d]);
         const std::vector<Taps> taps = taps_by_remainder(windows, d, stride);
         std::vector<Phase> finer;
         for (const Phase& phase : phases) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
+#include <optional>
+#include <span>
 
+#include "cpu/products/part_of_tile.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/runtime/processors.h"
 #include "cpu/tensor/strided.h"
@@ -14,15 +16,16 @@ namespace {
 
 // The numbers of a line that are multiplied at a time. Sums depend on it, so it is the same on every processor.
 constexpr std::int64_t most_depth = 320;
+constexpr std::int64_t depth_unit = 16;
+static_assert(most_depth % depth_unit == 0);
 
-constexpr std::int64_t most_rows = 256;         // of a block: the columns are packed again for each block
-constexpr std::int64_t most_packed_rows = 512;  // … and if the rows are packed already
+constexpr std::int64_t most_rows = 1024;        // of a block: the columns are packed again for each block
 constexpr std::int64_t most_columns = 512;
 constexpr std::int64_t blocks_each = 4;         // for each of several workers
 constexpr double least_work = 1 << 20;          // multiply-adds of a block, if it is split to have more of them
-constexpr std::int64_t direct_panels = 2;       // of rows: for so few, packing columns takes longer than it saves
+constexpr std::int64_t line_depth = 4096;       // if columns are read one after the other; sums depend on it, too
+constexpr std::int64_t direct_rows = 32;        // for so few, packing columns takes longer than it saves
 static_assert(most_columns <= most_streamed_columns);
-constexpr int widest_tile = 16 * 32;            // floats
 
 constexpr std::size_t zeros_bytes = most_columns * sizeof(float);  // a multiple of cache lines
 
@@ -51,11 +54,11 @@ std::int64_t panels_in(const Division& division, std::int64_t most) {
 
 Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const Tiles& tiles, int workers) {
     Blocks blocks{rows_of(sizes, tiles), columns_of(sizes, tiles), 0, 1, 1};
-    blocks.depth = quotient(sizes.k, quotient(sizes.k, most_depth));
+    blocks.depth = quotient(quotient(sizes.k, quotient(sizes.k, most_depth)), depth_unit) * depth_unit;
     // Half of the second cache, for the panels of columns.
     const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / (most_depth * sizeof(float)));
     blocks.column_panels = panels_in(blocks.columns, std::min(most_columns, cached));
-    blocks.row_panels = panels_in(blocks.rows, packed_rows ? most_packed_rows : most_rows);
+    blocks.row_panels = panels_in(blocks.rows, most_rows);
     while (workers > 1 && sizes.count() * blocks.down() * blocks.across() < workers * blocks_each) {
         const std::int64_t height = blocks.height(), width = blocks.width();
         if (static_cast<double>(height) * static_cast<double>(width) * static_cast<double>(sizes.k) < 2 * least_work) {
@@ -91,7 +94,7 @@ struct BlockMemory {
         };
         const auto floats = [&](std::int64_t count) { return reinterpret_cast<float*>(take(count, sizeof(float))); };
         columns = floats(blocks.width() * blocks.depth);
-        rows = floats(blocks.rows.width * blocks.depth);
+        rows = floats(std::max(blocks.rows.width * blocks.depth, std::min(blocks.rows.lines, std::int64_t{most_streamed_rows}) * line_depth));
         sums = floats(blocks.height() * blocks.width());
         line = memory + used;
         bytes = used + Target::line_scratch(operands, epilogue, blocks.width());
@@ -116,52 +119,133 @@ public:
         direct_ = product.target.takes_sums(product.sums);
         const MatrixPanels* const matrix = product.b.matrix;
         reads_columns_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float) &&
-                         blocks.rows.count() <= direct_panels;
-        streams_ = reads_columns_ && product.b.panels == nullptr && product.sizes.m <= most_streamed_rows;
+                         blocks.rows.lines <= direct_rows;
+        const bool few_rows = product.sums == DataType::float32 && product.b.panels == nullptr && product.sizes.m <= most_streamed_rows;
+        streams_ = few_rows && reads_columns_;
+        // Of matrices only: the sums of a convolution do not depend on whether its filters are packed.
+        const bool matrices = product.a.panels == nullptr && product.a.matrix != nullptr && matrix != nullptr;
+        streams_lines_ = few_rows && matrices && matrix->lies_along();
+        if (!streams_ && !streams_lines_ && !product.target.epilogue->empty()) {
+            ending_ = product.target.ending();
+        }
     }
 
     void compute() const {
-        const std::int64_t k = product_.sizes.k;
-        for (std::int64_t from = 0; from < k; from += blocks_.depth) {
-            const std::int64_t depth = std::min(blocks_.depth, k - from);
-            std::array<Columns, most_columns> columns;
-            const std::int64_t first_left = streams_ ? stream(from, depth) : first_column_panel_;
-            for (std::int64_t p = first_left; p < last_column_panel_; ++p) {
-                columns[static_cast<std::size_t>(p - first_column_panel_)] = columns_of_panel(p, from, depth);
-            }
-            for (std::int64_t p = first_row_panel_; p < last_row_panel_; ++p) {
-                const float* const rows = rows_of_panel(p, from, depth);
-                float* const sums = sums_of(p);
-                for (std::int64_t c = first_left; c < last_column_panel_; ++c) {
-                    tile(rows, p, columns[static_cast<std::size_t>(c - first_column_panel_)], c, depth, sums, from > 0);
-                }
-                if (from + depth == k) {
-                    finish(p, sums);
-                }
-            }
+        if (streams_lines_) {
+            stream_lines();
+            return finish(first_row_panel_, sums_of(first_row_panel_));
+        }
+        const std::int64_t first = streams_ ? stream() : first_column_panel_;
+        if (last_row_panel_ - first_row_panel_ == 1) {
+            compute_row_panel(first);
+        } else {
+            compute_panels(first);
         }
     }
 
 private:
+    // Every depth of a panel of columns before the next panel: it is read once, and meets the rows while it is near.
+    void compute_row_panel(std::int64_t first) const {
+        Rows rows(*this, first_row_panel_);
+        for (std::int64_t c = first; c < last_column_panel_; ++c) {
+            each_depth([&](std::int64_t from, std::int64_t depth) {
+                const Columns columns = columns_of_panel(c, from, depth, scratch_.columns);
+                rows.numbers = rows_of_panel(first_row_panel_, from, depth);
+                tile(rows, columns, c, from, depth);
+            });
+        }
+        if (!ending_) {
+            finish(first_row_panel_, rows.sums);
+        }
+    }
+
+    void compute_panels(std::int64_t first) const {
+        each_depth([&](std::int64_t from, std::int64_t depth) {
+            std::array<Columns, most_columns> columns;
+            for (std::int64_t c = first; c < last_column_panel_; ++c) {
+                const std::int64_t index = c - first_column_panel_;
+                float* const packed = scratch_.columns + index * blocks_.columns.width * blocks_.depth;
+                columns[static_cast<std::size_t>(index)] = columns_of_panel(c, from, depth, packed);
+            }
+            for (std::int64_t p = first_row_panel_; p < last_row_panel_; ++p) {
+                Rows rows(*this, p);
+                rows.numbers = rows_of_panel(p, from, depth);
+                for (std::int64_t c = first; c < last_column_panel_; ++c) {
+                    tile(rows, columns[static_cast<std::size_t>(c - first_column_panel_)], c, from, depth);
+                }
+                if (!ending_ && from + depth == product_.sizes.k) {
+                    finish(p, rows.sums);
+                }
+            }
+        });
+    }
+
+    // Calls function(first, count) for the depths that are multiplied at a time.
+    template <class Function>
+    void each_depth(const Function& function) const {
+        const std::int64_t k = product_.sizes.k;
+        for (std::int64_t from = 0; from < k; from += blocks_.depth) {
+            function(from, std::min(blocks_.depth, k - from));
+        }
+    }
+
     // Multiplies the panels whose columns are whole vectors, and returns the first of the others.
-    std::int64_t stream(std::int64_t from, std::int64_t depth) const {
+    std::int64_t stream() const {
         const MatrixPanels& matrix = *product_.b.matrix;
-        const std::byte* const data = matrix.matrix(place_) + left_ * matrix.line + from * matrix.depth;
+        const std::byte* const data = matrix.matrix(place_) + left_ * matrix.line;
         const std::int64_t columns = width_ / blocks_.columns.width * blocks_.columns.width;
-        const std::int64_t height = blocks_.rows.lines;
+        const std::int64_t step = matrix.depth / std::int64_t{sizeof(float)};
         if (columns > 0) {
-            product_.kernels->stream({rows_of_panel(0, from, depth), static_cast<int>(height), reinterpret_cast<const float*>(data),
-                                      matrix.depth / std::int64_t{sizeof(float)}, depth, sums_of(0), sums_step(), columns, from > 0});
+            each_depth([&](std::int64_t from, std::int64_t depth) {
+                const auto* const b = reinterpret_cast<const float*>(data + from * matrix.depth);
+                product_.kernels->stream({rows_of_panel(0, from, depth), static_cast<int>(blocks_.rows.lines), b, step, depth,
+                                          sums_of(0), sums_step(), columns, from > 0});
+            });
         }
         return first_column_panel_ + columns / blocks_.columns.width;
     }
+
+    // Columns whose numbers lie one after the other.
+    void stream_lines() const {
+        const MatrixPanels& matrix = *product_.b.matrix;
+        const LinesKernel kernel = matrix.type == DataType::float16 ? product_.kernels->stream_half_lines : product_.kernels->stream_lines;
+        const std::int64_t k = product_.sizes.k, height = blocks_.rows.lines;
+        for (std::int64_t from = 0; from < k; from += line_depth) {
+            const std::int64_t depth = std::min(line_depth, k - from);
+            for (std::int64_t r = 0; r < height; ++r) {
+                product_.a.source->pack({place_, r, 1, from, depth, 1}, scratch_.rows + r * depth, *product_.kernels);
+            }
+            const std::byte* const data = matrix.matrix(place_) + left_ * matrix.line + from * matrix.depth;
+            kernel({scratch_.rows, depth, static_cast<int>(height), data, matrix.line, depth, sums_of(0), sums_step(), width_, from > 0});
+        }
+    }
+
+    // A panel of rows, where its sums are, and what tiles do with them in the end.
+    struct Rows {
+        std::int64_t panel;
+        std::int64_t height;
+        float* sums;
+        const float* numbers = nullptr;  // of some depths
+        std::array<float, most_rows_of_tile> summands;
+        SumEnding ending;
+
+        Rows(const Block& block, std::int64_t panel) : panel(panel), height(block.blocks_.rows.in(panel)), sums(block.sums_of(panel)) {
+            if (block.ending_) {
+                const auto of_rows = std::span(summands).first(static_cast<std::size_t>(height));
+                ending = block.ending_->at(block.place_, block.blocks_.rows.first(panel), block.left_, of_rows);
+            }
+        }
+        Rows(const Rows&) = delete;  // the ending has the address of the summands
+        Rows& operator=(const Rows&) = delete;
+    };
 
     struct Columns {
         const float* first;
         std::int64_t step;
     };
 
-    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth) const {
+    // In `packed` if they are packed now.
+    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
         const std::int64_t width = blocks_.columns.width, lines = blocks_.columns.in(panel);
         const std::int64_t first = blocks_.columns.first(panel);
         if (product_.b.panels != nullptr) {
@@ -172,7 +256,6 @@ private:
             const std::byte* const data = matrix.matrix(place_) + first * matrix.line + from * matrix.depth;
             return {reinterpret_cast<const float*>(data), matrix.depth / std::int64_t{sizeof(float)}};
         }
-        float* const packed = scratch_.columns + (panel - first_column_panel_) * width * blocks_.depth;
         product_.b.source->pack({place_, first, lines, from, depth, width}, packed, *product_.kernels);
         return {packed, width};
     }
@@ -199,33 +282,32 @@ private:
         return scratch_.sums + (row - blocks_.rows.first(first_row_panel_)) * blocks_.width();
     }
 
-    void tile(const float* rows, std::int64_t row_panel, const Columns& columns, std::int64_t column_panel,
-              std::int64_t depth, float* sums, bool adds) const {
+    // The depths from `from` on. What follows the sums comes with the last ones.
+    void tile(const Rows& rows, const Columns& columns, std::int64_t panel, std::int64_t from, std::int64_t depth) const {
         const Tiles& tiles = product_.tiles();
-        const std::int64_t height = blocks_.rows.in(row_panel), width = blocks_.columns.in(column_panel);
-        const std::int64_t vectors = quotient(width, tiles.lanes);
-        const TileKernel kernel = tiles.tile(static_cast<int>(height), static_cast<int>(vectors));
-        float* const c = sums + blocks_.columns.first(column_panel) - left_;
-        if (!direct_ || width == vectors * tiles.lanes) {
-            return kernel({rows, columns.first, columns.step, depth, c, sums_step(), adds});
+        const std::int64_t width = blocks_.columns.in(panel), first = blocks_.columns.first(panel) - left_;
+        TileCall call{rows.numbers, columns.first, columns.step, depth, rows.sums + first, sums_step(), from > 0};
+        if (from + depth == product_.sizes.k) {
+            call.ending = rows.ending.from(first);
         }
-        // The vectors reach beyond the columns.
-        alignas(cache_line) float whole[widest_tile];
-        const std::int64_t step = vectors * tiles.lanes;
-        kernel({rows, columns.first, columns.step, depth, whole, step, false});
-        for (std::int64_t r = 0; r < height; ++r) {
-            float* const to = c + r * sums_step();
-            const float* const line = whole + r * step;
-            for (std::int64_t i = 0; i < width; ++i) {
-                to[i] = adds ? sum(to[i], line[i]) : line[i];
+        if (product_.a.panels != nullptr && panel == first_column_panel_) {
+            call.next = product_.a.panels->after(place_, rows.panel, from);
+        }
+        const std::int64_t rest = width % tiles.lanes, whole = width - rest;
+        const auto kernel = [&](std::int64_t vectors) { return tiles.tile(static_cast<int>(rows.height), static_cast<int>(vectors)); };
+        if (rest > 0 && rest < rows.height && rest <= tiles.narrow.columns) {
+            if (whole > 0) {
+                kernel(whole / tiles.lanes)(call);
             }
+            call.b += whole, call.sums += whole;
+            call.ending = call.ending.from(whole);
+            tiles.narrow.kernels[rest - 1](call, static_cast<int>(rows.height));
+        } else if (rest > 0 && direct_) {
+            const std::int64_t vectors = whole / tiles.lanes + 1;
+            run_part(kernel(vectors), call, rows.height, width, vectors * tiles.lanes);
+        } else {
+            kernel(quotient(width, tiles.lanes))(call);
         }
-    }
-
-    float sum(float a, float b) const {
-        return product_.sums == DataType::int32
-                   ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(a) + std::bit_cast<std::uint32_t>(b))
-                   : a + b;
     }
 
     void finish(std::int64_t row_panel, float* sums) const {
@@ -247,6 +329,8 @@ private:
     bool direct_;         // whether sums are added up where the result is
     bool reads_columns_;  // whether columns are read where they are
     bool streams_;        // … row by row
+    bool streams_lines_;  // … each along its depth
+    std::optional<Ending> ending_;  // that tiles make themselves
 };
 
 // Stores the results of sums without terms.

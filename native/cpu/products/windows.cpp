@@ -103,15 +103,13 @@ bool WindowPanels::is_inside(std::int64_t window, std::int64_t tap) const {
 }
 
 void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
-    const bool words = is_byte(type_);
     const LineKernel line = kernels.line_of(type_);
-    const PairsKernel pairs = pairs_of(type_, kernels);
     const std::byte* const first = data + part.batch[0] * batch[0] + part.batch[1] * batch[1];
     const Runs runs(windows_, part.first, part.lines);
     const std::int64_t taps = windows_.tap_count(), last = part.first_depth + part.depth;
     const std::int64_t step = strides[2] * windows_.strides[2];
     for (std::int64_t t = 0; t < taps; ++t) {
-        std::int64_t index = (part.first_depth - t + taps - 1) / taps;  // of the first channel, or word, with this tap
+        std::int64_t index = (part.first_depth - t + taps - 1) / taps;  // of the first channel with this tap
         if (index * taps + t >= last) {
             continue;
         }
@@ -124,11 +122,7 @@ void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels&
             float* const to = out + (index * taps + t - part.first_depth) * part.width;
             for (const Copy& copy : copies) {
                 if (copy.zero) {
-                    std::fill_n(to + copy.to, copy.count, 0.0f);
-                } else if (words) {
-                    const std::byte* const low = first + index * depths_of_word * channel + copy.from;
-                    const std::byte* const high = index * depths_of_word + 1 < channels ? low + channel : nullptr;
-                    pairs({reinterpret_cast<std::uint32_t*>(to + copy.to), low, high, step, copy.count, zeros.at(0)});
+                    std::fill_n(to + copy.to, copy.count, border);
                 } else {
                     line(to + copy.to, first + index * channel + copy.from, step, copy.count);
                 }

@@ -1,5 +1,5 @@
 // The windows of a convolution as the columns of a product: column o consists of the elements of window o, channel by
-// channel, and tap by tap within each. Of 8-bit integers a word has the same tap of two channels.
+// channel, and tap by tap within each.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct Windows {
     bool is_element(const Spatial& sizes) const;
 };
 
-// The batch is {N, groups}. Elements beyond the tensor are zero. Strides in bytes.
+// The batch is {N, groups}. Elements beyond the tensor are `border`. Strides in bytes.
 class WindowPanels final : public PanelSource {
 public:
     WindowPanels(const Windows& windows, const Spatial& sizes, DataType type) : windows_(windows), sizes_(sizes), type_(type) {}
@@ -49,7 +49,7 @@ public:
     std::int64_t channels = 1;  // of a group
     std::int64_t channel = 0;   // from channel to channel
     Spatial strides{};
-    ZeroPoints zeros;  // of 8-bit integers: one for all
+    float border = 0;
 
 private:
     Windows windows_;

@@ -1,35 +1,75 @@
-// The zero points of an operand of 8-bit integers.
+// The zero points of operands of 8-bit integers, and how they are taken from sums.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "cpu/kernels/product.h"
+#include "cpu/products/lines.h"
 #include "cpu/tensor/layout.h"
 
 namespace dmlgraph::cpu {
 
-inline constexpr std::int64_t widest_panel = 64;  // lines
-
 constexpr bool is_byte(DataType type) { return type == DataType::int8 || type == DataType::uint8; }
 
-// One for each line of the operand, or one for all.
+// The rows or the columns of a product.
+enum class Lines : std::uint8_t { rows, columns };
+
+// How integers are stored in words: less `shift`, which gives them the signedness of their side.
+struct Form {
+    std::uint8_t flip;  // the bits of a byte that are inverted for that
+    std::int32_t shift;
+};
+
+Form form_of(DataType type, Lines side, const IntegerKernels& kernels);
+
+// One for each line of the operand, or one for all; less the shift of the operand's form.
 class ZeroPoints {
 public:
-    ZeroPoints() = default;  // of floats
     // `count` integers that are `step` bytes apart; null: zeros.
-    ZeroPoints(const std::byte* data, DataType type, std::int64_t step, std::int64_t count);
+    ZeroPoints(const std::byte* data, DataType type, std::int64_t step, std::int64_t count, std::int32_t shift);
 
     bool varies() const { return varies_; }
-    // Those of the lines from `line` on, for as many as a panel has.
-    const std::int16_t* at(std::int64_t line) const { return values_.data() + (varies_ ? line : 0); }
+    bool all_zero() const;
+    std::int32_t of(std::int64_t line) const { return values_[varies_ ? static_cast<std::size_t>(line) : 0]; }
+    // Those of the lines from `line` on, if they vary.
+    const std::int32_t* at(std::int64_t line) const { return values_.data() + line; }
 
 private:
     bool varies_ = false;
-    std::vector<std::int16_t> values_;
+    std::vector<std::int32_t> values_;
 };
 
-// The kernel that pairs integers of this type.
-PairsKernel pairs_of(DataType type, const ProductKernels& kernels);
+// Sums of the numbers of lines, for each place of a batch.
+struct LineSums {
+    std::vector<std::int32_t> numbers;
+    Sizes batch{};  // elements from place to place
+
+    bool present() const { return !numbers.empty(); }
+    const std::int32_t* at(const Sizes& place, std::int64_t line) const;
+};
+
+// Σ (a − za) · (b − zb) = Σ a · b − za · Σ b − zb · (Σ a − terms · za), all modulo 2^32.
+class ZeroPointTerms final : public Correction {
+public:
+    // An operand's zero points, and the sums of its lines, which the other's zero points need if they are not all zero.
+    // Line i of group g, place[1] of the batch, has the zero point g · `group` + i.
+    struct Side {
+        const ZeroPoints& zeros;
+        const LineSums* sums = nullptr;
+        std::int64_t group = 0;
+    };
+
+    ZeroPointTerms(const Side& rows, const Side& columns, std::int64_t terms, const IntegerKernels& kernels)
+        : rows_(rows), columns_(columns), terms_(static_cast<std::int32_t>(terms)), kernels_(kernels) {}
+
+    void correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width) const override;
+
+private:
+    Side rows_;
+    Side columns_;
+    std::int32_t terms_;
+    const IntegerKernels& kernels_;
+};
 
 }  // namespace dmlgraph::cpu

@@ -1,5 +1,6 @@
 #include "cpu/region/chains.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -8,7 +9,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// Positions in (x ± b) · m ± a, in the order they are computed in; then the bound.
+// Positions in (x ± b) · m ± a, in the order they are computed in; then the bounds.
 enum Position : std::size_t { B, M, A, bound };
 
 // A number or the result of something else.
@@ -23,11 +24,11 @@ struct Chain {
     std::array<std::optional<Term>, 3> terms{};  // by position; without one: −0, 1, −0, which change nothing
     std::array<bool, 3> minus{};
     bool counts = false;  // whether m is a sequence of the chain's own
-    std::optional<double> low;
+    std::vector<double> bounds;  // none; the lower one; or both
     std::vector<std::int32_t> inside;  // instructions that are in it, but for the last one
 
     bool is_free(Position position) const {  // nothing has been computed there or behind
-        bool result = !low;
+        bool result = bounds.empty();
         for (std::size_t p = position; p < terms.size(); ++p) {
             result = result && !terms[p];
         }
@@ -98,7 +99,7 @@ private:
         }
         const Chain& chain = *chains_[index(taken)];
         return region_.instructions[index(taken)].narrow == instruction.narrow &&
-               (position == bound ? !chain.low : chain.is_free(position));
+               (position == bound ? chain.bounds.empty() : chain.is_free(position));
     }
 
     // Whether an operand is a sequence that nobody else takes.
@@ -130,8 +131,9 @@ private:
                 chain.put(M, {{}, -1.0f});
                 return chain;
             }
-            case Opcode::RELU: return bounded(instruction, 0.0);
-            case Opcode::THRESHOLD: return bounded(instruction, immediate(instruction, 0));
+            case Opcode::RELU: return bounded(instruction, {0.0});
+            case Opcode::THRESHOLD: return bounded(instruction, {immediate(instruction, 0)});
+            case Opcode::CLIP: return bounded(instruction, {immediate(instruction, 0), immediate(instruction, 1)});
             default: return std::nullopt;
         }
     }
@@ -171,12 +173,12 @@ private:
         return chain;
     }
 
-    std::optional<Chain> bounded(const RegionInstruction& instruction, double low) const {
-        if (low != low) {
-            return std::nullopt;  // then nothing is bounded
+    std::optional<Chain> bounded(const RegionInstruction& instruction, std::vector<double> bounds) const {
+        if (std::ranges::any_of(bounds, [](double each) { return each != each; })) {
+            return std::nullopt;  // such a bound is ignored
         }
         Chain chain = begin(instruction, 0, bound);
-        chain.low = low;
+        chain.bounds = std::move(bounds);
         return chain;
     }
 
@@ -231,15 +233,15 @@ private:
     // Makes an instruction the whole chain; its operands.
     std::vector<Reference> become(RegionInstruction& instruction, const Chain& chain) {
         constexpr std::array<float, 3> nothing{-0.0f, 1.0f, -0.0f};
-        const Opcode plain = chain.counts ? Opcode::AFFINE_SEQUENCE : Opcode::AFFINE;
-        const Opcode bounded = chain.counts ? Opcode::AFFINE_SEQUENCE_ABOVE : Opcode::AFFINE_ABOVE;
+        constexpr std::array plain{Opcode::AFFINE, Opcode::AFFINE_ABOVE, Opcode::AFFINE_BETWEEN};  // by number of bounds
+        constexpr std::array counting{Opcode::AFFINE_SEQUENCE, Opcode::AFFINE_SEQUENCE_ABOVE, Opcode::AFFINE_SEQUENCE_BETWEEN};
         std::vector<Immediate>& immediates = region_.immediates;
         const auto first = immediates.size();
         for (const Position position : {B, A}) {
             immediates.push_back({.f = chain.minus[position] ? -1.0 : 1.0});
         }
-        if (chain.low) {
-            immediates.push_back({.f = *chain.low});
+        for (const double each : chain.bounds) {
+            immediates.push_back({.f = each});
         }
         if (chain.counts) {
             const RegionInstruction& sequence = region_.instructions[index(chain.terms[M]->reference)];
@@ -247,7 +249,7 @@ private:
                 immediates.push_back(Immediate(immediates[static_cast<std::size_t>(sequence.first_immediate) + k]));
             }
         }
-        instruction.opcode = chain.low ? bounded : plain;
+        instruction.opcode = (chain.counts ? counting : plain)[chain.bounds.size()];
         instruction.operand = DataType::float32;
         instruction.kernel = find_kernel(instruction.opcode, DataType::float32, DataType::float32);
         instruction.counts = chain.counts;

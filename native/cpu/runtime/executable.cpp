@@ -59,14 +59,16 @@ Executable::Executable(Program program, int threads) : program_(std::move(progra
 
 Executable::~Executable() = default;
 
-void Executable::prepare(const Binding& constants) {
+template <class Function>
+void Executable::with_fixed(const Binding& binding, const std::vector<bool>* only, const Function& function) const {
     std::vector<std::byte*> base(program_.buffer_count());
     std::vector<const Sizes*> custom(program_.buffer_count());
-    base[static_cast<std::size_t>(program_.constants_buffer())] = program_.constants.data();
+    base[static_cast<std::size_t>(program_.constants_buffer())] = const_cast<std::byte*>(program_.constants.data());
     RunContext fixed;
     for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
-        const Array& array = constants.inputs[i];
-        if (array.packed || !program_.needs_packed[i]) {  // else every run has its own packed copy
+        const Array& array = binding.inputs[i];
+        const bool chosen = only == nullptr || (*only)[i];
+        if (chosen && (array.packed || !program_.needs_packed[i])) {  // else every run has its own packed copy
             base[i] = array.data;
             custom[i] = array.packed ? nullptr : &array.strides;
             fixed.any_custom = fixed.any_custom || !array.packed;
@@ -74,9 +76,25 @@ void Executable::prepare(const Binding& constants) {
     }
     fixed.bases = base.data();
     fixed.custom = custom.data();
-    for (const auto& step : program_.steps) {
-        step->prepare(fixed);
-    }
+    function(fixed);
+}
+
+void Executable::prepare(const Binding& constants) {
+    with_fixed(constants, nullptr, [&](const RunContext& fixed) {
+        for (const auto& step : program_.steps) {
+            step->prepare(fixed);
+        }
+    });
+}
+
+Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept) const {
+    Kept result;
+    with_fixed(binding, &is_kept, [&](const RunContext& kept) {
+        for (const auto& step : program_.steps) {
+            result.push_back(step->keep(kept));
+        }
+    });
+    return result;
 }
 
 Executable::Context& Executable::acquire() {
@@ -159,21 +177,19 @@ void Executable::bind_arrays(Context& context, const Binding& binding) const {
     }
 }
 
-void Executable::run(Context& context, const Binding& binding, std::vector<double>* step_seconds) const {
+void Executable::run(Context& context, const Binding& binding, std::vector<double>* step_seconds, const Kept* kept) const {
+    using Clock = std::chrono::steady_clock;
     bind_arrays(context, binding);
     if (step_seconds != nullptr) {
-        using Clock = std::chrono::steady_clock;
         step_seconds->clear();
-        for (const auto& step : program_.steps) {
-            const auto start = Clock::now();
-            step->run(context);
-            context.throw_if_cancelled();
+    }
+    for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+        const auto start = step_seconds == nullptr ? Clock::time_point() : Clock::now();
+        context.state = kept == nullptr ? nullptr : (*kept)[s].get();
+        program_.steps[s]->run(context);
+        context.throw_if_cancelled();
+        if (step_seconds != nullptr) {
             step_seconds->push_back(std::chrono::duration<double>(Clock::now() - start).count());
-        }
-    } else {
-        for (const auto& step : program_.steps) {
-            step->run(context);
-            context.throw_if_cancelled();
         }
     }
     const std::size_t inputs = program_.inputs.size();

@@ -30,6 +30,9 @@ public:
     bool may_overlap = false;  // whether outputs may share memory with inputs
 };
 
+// What the steps have made of inputs that are kept from run to run.
+using Kept = std::vector<std::unique_ptr<const Step::State>>;  // by step
+
 // Several threads may run it at the same time; every run has its own arena.
 class Executable {
 public:
@@ -40,6 +43,10 @@ public:
     // called before the first one.
     void prepare(const Binding& constants);
 
+    // Lets the steps prepare for these inputs, which stay the same until others are given: `is_kept` tells which they are.
+    // Throws std::bad_alloc.
+    Kept keep(const Binding& binding, const std::vector<bool>& is_kept) const;
+
     // Memory for a run. Two threads must not call it, or the functions below, at the same time.
     class Context;
     Context& acquire();
@@ -48,12 +55,16 @@ public:
     void trim();
 
     // Throws what steps throw, std::bad_alloc, and Cancelled. With `step_seconds`, measures how long each step takes.
-    void run(Context& context, const Binding& binding, std::vector<double>* step_seconds = nullptr) const;
+    // `kept`: of this binding's inputs, or null.
+    void run(Context& context, const Binding& binding, std::vector<double>* step_seconds = nullptr, const Kept* kept = nullptr) const;
 
     const Program& program() const { return program_; }
     int threads() const { return threads_; }
 
 private:
+    // Calls function(context) with the memory of the constants and of some inputs.
+    template <class Function>
+    void with_fixed(const Binding& binding, const std::vector<bool>* only, const Function& function) const;
     void bind_arrays(Context& context, const Binding& binding) const;
     bool may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const;
 

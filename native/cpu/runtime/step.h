@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,16 @@ public:
     // Called once before all runs, with the memory of what is the same in each: of constants, and of inputs that were
     // given before.
     virtual void prepare(const RunContext& fixed) { static_cast<void>(fixed); }
+    // What a step makes of inputs that stay the same for several runs, until others are given: `kept` has their memory,
+    // and that of what is the same in all runs. Those runs have it as `RunContext::state`. Null: nothing.
+    class State {
+    public:
+        virtual ~State() = default;
+    };
+    virtual std::unique_ptr<const State> keep(const RunContext& kept) const {
+        static_cast<void>(kept);
+        return nullptr;
+    }
     virtual void run(RunContext& context) const = 0;
     virtual Kind kind() const = 0;
 
@@ -96,6 +107,7 @@ public:
         });
     }
 
+    const Step::State* state = nullptr;  // of the step that runs
     std::byte** bases = nullptr;        // by buffer
     const Sizes* const* custom = nullptr;  // by buffer: the strides in bytes of a caller's array, null: standard
     bool any_custom = false;

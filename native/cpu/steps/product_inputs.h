@@ -23,7 +23,8 @@ public:
 
     // Whether an operand and its zero point are known.
     bool known(const RunContext& context, std::size_t operand) const;
-    ZeroPoints zero_points(const RunContext& context, std::size_t operand) const;
+    // Of an operand of integers, less the shift.
+    ZeroPoints zero_points(const RunContext& context, std::size_t operand, std::int32_t shift) const;
     void visit(const Step::Visitor& visitor);
 
 private:

@@ -4,10 +4,8 @@
 #include <stdexcept>
 
 #include "cpu/kernels/resampling.h"
-#include "cpu/products/lines.h"
-#include "cpu/products/panels.h"
 #include "cpu/runtime/cache_line.h"
-#include "cpu/tensor/strided.h"
+#include "cpu/steps/float_rows.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -30,16 +28,11 @@ public:
           output_(tensors.outputs.at(0)),
           epilogue_(parameters.epilogue, output_.type, 1),
           kernels_(resampling_kernels(chosen_level())),
-          width_(input_.sizes[static_cast<std::size_t>(input_.rank - 1)]),
+          reader_(input_),
+          width_(reader_.width()),
           out_width_(output_.sizes[static_cast<std::size_t>(input_.rank - 1)]) {
-        if (input_.rank < 1 || output_.rank != input_.rank || parameters.axes.size() != parameters.taps.size()) {
+        if (output_.rank != input_.rank || parameters.axes.size() != parameters.taps.size()) {
             throw std::invalid_argument("resampled tensors have the same number of dimensions");
-        }
-        if (input_.type != DataType::float32) {
-            convert_ = find_kernel(Opcode::CONVERT, input_.type, DataType::float32);
-            if (convert_ == nullptr) {
-                throw std::invalid_argument("there is no resampling of this data type");
-            }
         }
         std::size_t used = 0;
         for (std::size_t i = 0; i < parameters.axes.size(); ++i) {
@@ -47,9 +40,6 @@ public:
         }
         if (used != parameters.indices.size() || used != parameters.weights.size()) {
             throw std::invalid_argument("resampling needs an index and a weight for each tap of a result");
-        }
-        for (int d = 0; d + 1 < output_.rank; ++d) {
-            rows_ *= output_.sizes[static_cast<std::size_t>(d)];
         }
     }
 
@@ -61,13 +51,7 @@ public:
         Target target;
         target.epilogue = &epilogue_;
         target.out = rows_of(context.tensor(output_));
-        context.parallel(rows_, cost(), [&](int worker, Chunks& chunks) {
-            for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-                for (std::int64_t i = first; i < last; ++i) {
-                    run_row(x, target, place_in(output_.sizes, output_.rank - 1, i), context.scratch(worker));
-                }
-            }
-        });
+        each_row(context, output_, cost(), [&](const Sizes& place, std::byte* scratch) { run_row(x, target, place, scratch); });
     }
 
     Kind kind() const override { return Kind::native; }
@@ -124,16 +108,6 @@ private:
         return align_to_line(static_cast<std::size_t>(longest) * sizeof(float));
     }
 
-    static MatrixTensor rows_of(const Tensor& tensor) {
-        MatrixTensor result;
-        result.data = tensor.data;
-        result.type = tensor.type;
-        std::copy_n(tensor.strides.begin(), tensor.rank - 1, result.batch.begin());
-        result.sizes[0] = tensor.sizes[static_cast<std::size_t>(tensor.rank - 1)];
-        result.strides[0] = tensor.strides[static_cast<std::size_t>(tensor.rank - 1)];
-        return result;
-    }
-
     // The axis along the rows, or null.
     const Axis* last_axis() const {
         return !axes_.empty() && axes_.back().dimension == input_.rank - 1 ? &axes_.back() : nullptr;
@@ -141,11 +115,7 @@ private:
 
     void run_row(const Tensor& x, const Target& target, const Sizes& place, std::byte* scratch) const {
         const Axis* const along = last_axis();
-        const std::byte* first = x.data;
-        for (int d = 0; d + 1 < x.rank; ++d) {
-            const bool is_axis = std::ranges::any_of(axes_, [&](const Axis& axis) { return axis.dimension == d; });
-            first += is_axis ? 0 : place[static_cast<std::size_t>(d)] * x.strides[static_cast<std::size_t>(d)];
-        }
+        const std::byte* const first = row_at(x, place, axes_);
         const auto line = [&](std::size_t number) { return reinterpret_cast<float*>(scratch + number * line_bytes()); };
         const std::size_t outer = axes_.size() - (along == nullptr ? 0 : 1);
         float* const row = line(0);
@@ -167,7 +137,7 @@ private:
     const float* mean(const Tensor& x, const Sizes& place, const std::byte* from, std::size_t count, float* out,
                       std::byte* scratch) const {
         if (count == 0) {
-            return load(x, from, out, scratch);
+            return reader_.load(x, from, out, scratch + 2 * line_bytes());
         }
         const Axis& axis = axes_[count - 1];
         const auto dimension = static_cast<std::size_t>(axis.dimension);
@@ -190,35 +160,14 @@ private:
         return out;
     }
 
-    const float* load(const Tensor& x, const std::byte* from, float* out, std::byte* scratch) const {
-        const auto item = static_cast<std::int64_t>(item_size(x.type));
-        const std::int64_t stride = x.strides[static_cast<std::size_t>(x.rank - 1)];
-        if (convert_ == nullptr) {
-            if (stride == item) {
-                return reinterpret_cast<const float*>(from);
-            }
-            gather_line(reinterpret_cast<std::byte*>(out), from, stride, width_, static_cast<int>(item));
-            return out;
-        }
-        if (stride != item) {
-            std::byte* const packed = scratch + 2 * line_bytes();
-            gather_line(packed, from, stride, width_, static_cast<int>(item));
-            from = packed;
-        }
-        const Operand operand{from, false};
-        convert_({out, &operand, static_cast<std::size_t>(width_), nullptr, 0});
-        return out;
-    }
-
     View input_;
     View output_;
     Epilogue epilogue_;
     const ResamplingKernels& kernels_;
-    Kernel convert_ = nullptr;  // to float32
+    FloatRows reader_;
     std::vector<Axis> axes_;
     std::int64_t width_;  // elements of a row of the input
     std::int64_t out_width_;
-    std::int64_t rows_ = 1;  // of the output
 };
 
 }  // namespace

@@ -37,6 +37,15 @@ bool each_dimension(const TensorDesc& one, const TensorDesc& other, const Same& 
 
 }  // namespace
 
+Sizes place_in(const Sizes& sizes, int rank, std::int64_t index) {
+    Sizes place{};
+    for (int d = rank - 1; d >= 0; --d) {
+        place[d] = index % sizes[d];
+        index /= sizes[d];
+    }
+    return place;
+}
+
 std::int64_t TensorDesc::element_count() const {
     return product(sizes, rank);
 }

@@ -14,6 +14,9 @@ inline constexpr int max_rank = 8;
 
 using Sizes = std::array<std::int64_t, max_rank>;
 
+// The place with this number among those of `rank` dimensions, in row-major order.
+Sizes place_in(const Sizes& sizes, int rank, std::int64_t index);
+
 // A DML_BUFFER_TENSOR_DESC: sizes and strides in elements; rank 0 means that the tensor is absent.
 struct TensorDesc {
     DataType type{};

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "cpu/steps/gemm.h"
 #include "cpu/tests/random.h"
 
 namespace dmlgraph::cpu::tests {
@@ -134,6 +135,15 @@ public:
 
 private:
     bool takes_strides_;
+};
+
+class ProductFactory final : public StepFactory {
+public:
+    std::unique_ptr<Step> make(StepTensors tensors) const override { return make_step(tensors, parameters_); }
+    std::vector<InstructionSpec>* epilogue() override { return &parameters_.epilogue; }
+
+private:
+    GemmParameters parameters_{};
 };
 
 std::vector<std::byte> bytes_of(DataType type, double number) {
@@ -401,6 +411,26 @@ int Graph::reduce(std::string_view name, const Operand& operand, const std::vect
             const Buffer& found = folding.gives_place ? places : states;
             std::ranges::transform(found.numbers, outputs[0].numbers.begin(),
                                    [&](double number) { return rounded(type, number); });
+        });
+}
+
+int Graph::product(const Operand& a, const Operand& b) {
+    const int row = a.desc.rank - 2, column = a.desc.rank - 1;
+    Shape sizes = sizes_of(a.desc);
+    sizes.back() = b.desc.sizes[column];
+    const TensorDesc result = packed(DataType::float32, sizes);
+    return node(
+        spec_of(NodeKind::step, [](NodeSpec& spec) { spec.make_step = std::make_unique<ProductFactory>(); }), {a, b}, {result},
+        [=](const Buffers& inputs, Buffers& outputs) {
+            each_coordinate(result, [&](const Sizes& at) {
+                double sum = 0;
+                for (std::int64_t k = 0; k < inputs[0].desc.sizes[column]; ++k) {
+                    Sizes left = at, right = at;
+                    left[column] = right[row] = k;
+                    sum += inputs[0].at(left) * inputs[1].at(right);
+                }
+                outputs[0].at(at) = sum;
+            });
         });
 }
 

@@ -46,6 +46,8 @@ public:
     int pad(const Operand& operand, const Shape& before, const Shape& after, double number);
     int tile(const Operand& operand, const Shape& repeats);
     int reduce(std::string_view name, const Operand& operand, const std::vector<int>& axes, DataType type);
+    // The product of matrices of float32, {…, M, K} · {…, K, N}; other nodes may join its step.
+    int product(const Operand& a, const Operand& b);
     // A native step that adds 1: one that supports any strides, or one that needs packed tensors.
     int step(const Operand& operand, bool takes_strides);
 

@@ -185,7 +185,7 @@ private:
 };
 
 std::vector<Immediate> immediates_of(const Signature& signature, int variant) {
-    constexpr double numbers[][5] = {{0.75, 1.5, 0.5, 2, 1}, {-2, 3, -1, 0, 4}, {0, 0, 0, 0, 0}};
+    constexpr double numbers[][6] = {{0.75, 1.5, 0.5, 2, 1, 3}, {-2, 3, -1, 0, 4, 1}, {0, 0, 0, 0, 0, 0}};
     std::vector<Immediate> result;
     for (std::size_t k = 0; k < immediate_count(signature.opcode); ++k) {
         const double number = numbers[variant][k];

@@ -1,5 +1,6 @@
 // Products at every instruction-set level, on memory of exactly the needed bytes: any sizes, strides and workers.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -8,9 +9,13 @@
 #include <doctest/doctest.h>
 
 #include "cpu/products/depthwise.h"
+#include "cpu/products/direct.h"
+#include "cpu/products/integer_depthwise.h"
 #include "cpu/products/phases.h"
 #include "cpu/products/product.h"
 #include "cpu/products/windows.h"
+#include "cpu/products/words.h"
+#include "cpu/products/zero_points.h"
 #include "cpu/tests/random.h"
 #include "cpu/tests/sanitizers.h"
 
@@ -101,6 +106,8 @@ void check_product(std::int64_t m, std::int64_t k, std::int64_t n, Random& rando
     }
 }
 
+constexpr std::array<std::uint8_t, 4> extremes{0, 255, 128, 127};
+
 // 8-bit integers with steps in elements, in a block of exactly their span.
 struct Bytes {
     DataType type;
@@ -117,28 +124,42 @@ struct Bytes {
         const auto size = static_cast<std::size_t>((lines - 1) * line + (depths - 1) * depth + 1);
         numbers.reset(new std::uint8_t[size]);
         std::generate_n(numbers.get(), size, [&] { return static_cast<std::uint8_t>(random.between(0, 255)); });
-        std::ranges::generate(zeros, [&] { return static_cast<std::uint8_t>(random.between(0, 255)); });
+        const bool extreme = random.chance(50);  // 0, 255, −128, 127
+        std::ranges::generate(zeros, [&] { return extreme ? extremes[static_cast<std::size_t>(random.between(0, 3))] : static_cast<std::uint8_t>(random.between(0, 255)); });
     }
     std::int64_t number(std::uint8_t bits) const { return type == DataType::int8 ? static_cast<std::int8_t>(bits) : bits; }
     std::int64_t centred(std::int64_t i, std::int64_t k) const {
         const std::uint8_t zero = zeros[zeros.size() == 1 ? 0 : static_cast<std::size_t>(i)];
         return number(numbers[static_cast<std::size_t>(i * line + k * depth)]) - number(zero);
     }
-    MatrixPanels panels(std::int64_t depths) const {
-        MatrixPanels result(reinterpret_cast<const std::byte*>(numbers.get()), type, {}, line, depth);
-        result.depths = depths;
-        result.zeros = ZeroPoints(reinterpret_cast<const std::byte*>(zeros.data()), type, 1, static_cast<std::int64_t>(zeros.size()));
-        return result;
+    WordMatrices words(std::int64_t lines, std::int64_t depths, Lines side, const IntegerKernels& kernels, RunContext* context) const {
+        const MatrixPanels panels(reinterpret_cast<const std::byte*>(numbers.get()), type, {}, line, depth);
+        return {panels, 0, {}, lines, depths, side, kernels, context};
+    }
+    ZeroPoints zero_points(Lines side, const IntegerKernels& kernels) const {
+        const auto* const data = reinterpret_cast<const std::byte*>(zeros.data());
+        return {data, type, 1, static_cast<std::int64_t>(zeros.size()), form_of(type, side, kernels).shift};
     }
 };
 
 void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& random, const ProductKernels& kernels) {
     const Bytes a(m, k, random), b(n, k, random);
-    const MatrixPanels rows = a.panels(k), columns = b.panels(k);
+    const IntegerKernels& integers = kernels.integers;
+    const int workers = static_cast<int>(random.between(1, 3));
+    Context converting(0, workers);
+    RunContext* const shared = random.chance(50) ? &converting.get() : nullptr;
+    const WordMatrices row_words = a.words(m, k, Lines::rows, integers, shared);
+    const WordMatrices column_words = b.words(n, k, Lines::columns, integers, shared);
+    const MatrixPanels &rows = row_words.panels(), &columns = column_words.panels();
+    const ZeroPoints row_zeros = a.zero_points(Lines::rows, integers), column_zeros = b.zero_points(Lines::columns, integers);
+    const LineSums row_sums = row_words.sums(), column_sums = column_words.sums();
+    const ZeroPointTerms terms({row_zeros, column_zeros.all_zero() ? nullptr : &row_sums},
+                               {column_zeros, row_zeros.all_zero() ? nullptr : &column_sums}, k, integers);
     const Epilogue epilogue({}, DataType::int32, 2, DataType::int32);
     Product product;
     product.sums = DataType::int32;
-    product.sizes.m = m, product.sizes.n = n, product.sizes.k = (k + 1) / 2;
+    product.sizes.m = m, product.sizes.n = n, product.sizes.k = (k + integers.depths - 1) / integers.depths;
+    product.target.correction = &terms;
     product.target.epilogue = &epilogue;
     product.kernels = &kernels;
     const Panels packed_rows(rows, 0, {}, product.sizes.k, rows_of(product.sizes, product.tiles()), false, kernels);
@@ -151,7 +172,6 @@ void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& rand
     product.target.out.row = n * item;
     product.target.out.sizes[0] = n;
     product.target.out.strides[0] = item;
-    const int workers = static_cast<int>(random.between(1, 3));
     Context context(product_scratch(product.sizes, 0, epilogue, product.tiles()), workers);
     run_product(context.get(), product);
     bool right = true;
@@ -165,14 +185,14 @@ void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& rand
     CHECK_MESSAGE(right, "every number is the sum of centred integers");
 }
 
-// The element of a window at a tap, or zero.
+// The element of a window at a tap, or what is beyond the tensor.
 float element(const std::vector<float>& x, const Spatial& sizes, const Windows& windows, std::int64_t channel,
-              const Spatial& window, const Spatial& tap) {
+              const Spatial& window, const Spatial& tap, float border = 0) {
     std::int64_t index = channel;
     for (std::size_t d = 0; d < most_spatial; ++d) {
         const std::int64_t at = window[d] * windows.strides[d] + tap[d] * windows.dilations[d] - windows.padding[d];
         if (at < 0 || at >= sizes[d]) {
-            return 0;
+            return border;
         }
         index = index * sizes[d] + at;
     }
@@ -203,6 +223,7 @@ void check_windows(Random& random, const ProductKernels& kernels) {
     const std::unique_ptr<float[]> exact(new float[x.size()]);
     std::memcpy(exact.get(), x.data(), x.size() * sizeof(float));
     WindowPanels panels(windows, sizes, DataType::float32);
+    panels.border = random.chance(50) ? 0.0f : 7.0f;
     panels.data = reinterpret_cast<const std::byte*>(exact.get());
     panels.strides = {sizes[1] * sizes[2] * item, sizes[2] * item, item};
     panels.channel = sizes[0] * panels.strides[0];
@@ -218,8 +239,8 @@ void check_windows(Random& random, const ProductKernels& kernels) {
             const Spatial tap = place(windows.mirrored ? taps - 1 - t : t, windows.taps);
             for (std::int64_t i = 0; i < width; ++i) {
                 const float expected =
-                    i < lines ? element(x, sizes, windows, channel, place(first + i, windows.counts), tap) : 0.0f;
-                right = right && out[static_cast<std::size_t>(k * width + i)] == expected;
+                    i < lines ? element(x, sizes, windows, channel, place(first + i, windows.counts), tap, panels.border) : 0.0f;
+                right = right && (i >= lines || out[static_cast<std::size_t>(k * width + i)] == expected);
             }
         }
         CHECK_MESSAGE(right, "a panel has the elements of its windows");
@@ -245,7 +266,7 @@ std::vector<float> whole_numbers(std::int64_t count, Random& random) {
     return result;
 }
 
-void check_depthwise(Random& random, const ProductKernels& kernels) {
+void check_depthwise(Random& random, const ProductKernels& kernels, const ConvolutionKernels& planes) {
     Windows windows;
     Spatial sizes{1, 1, 1};
     for (std::size_t d = 1; d < most_spatial; ++d) {
@@ -270,7 +291,7 @@ void check_depthwise(Random& random, const ProductKernels& kernels) {
     const Epilogue epilogue;
     const std::int64_t count = windows.count();
     const std::unique_ptr<float[]> out(new float[static_cast<std::size_t>(groups * outputs * count)]);
-    Depthwise convolution{1, groups, outputs, &panels, &filters, {{}, {}, &epilogue, nullptr}, &kernels};
+    Depthwise convolution{1, groups, outputs, &panels, nullptr, &filters, {{}, {}, &epilogue, nullptr}, &kernels, &planes};
     MatrixTensor& result = convolution.target.out;
     result.data = reinterpret_cast<std::byte*>(out.get());
     result.type = DataType::float32;
@@ -279,7 +300,7 @@ void check_depthwise(Random& random, const ProductKernels& kernels) {
     result.sizes[0] = count;
     result.strides[0] = item;
     const int workers = static_cast<int>(random.between(1, 3));
-    Context context(depthwise_scratch(windows, 0, epilogue, kernels), workers);
+    Context context(depthwise_scratch(windows, 0, epilogue, planes), workers);
     run_depthwise(context.get(), convolution);
     bool right = true;
     for (std::int64_t i = 0; i < groups * outputs * count; ++i) {
@@ -290,6 +311,239 @@ void check_depthwise(Random& random, const ProductKernels& kernels) {
                    element(x, sizes, windows, i / count / outputs, window, windows.tap(t));
         }
         right = right && out[static_cast<std::size_t>(i)] == sum;
+    }
+    CHECK_MESSAGE(right, "every number is the sum over the taps");
+}
+
+// Windows over elements of these sizes, in one to three dimensions.
+Windows any_windows(Spatial& sizes, Random& random) {
+    Windows windows;
+    const bool long_rows = random.chance(15);
+    for (std::size_t d = random.chance(30) ? 0 : 1; d < most_spatial; ++d) {
+        const std::int64_t most = d == 0 ? 3 : long_rows ? (d == 2 ? 2500 : 3) : 30;
+        windows.taps[d] = random.between(1, 4);
+        windows.strides[d] = random.between(1, 4);
+        windows.dilations[d] = random.chance(20) ? random.between(1, 9) : 1;
+        windows.padding[d] = random.between(0, 6);
+        sizes[d] = random.between(1, most);
+        windows.counts[d] = random.between(1, most);
+    }
+    windows.mirrored = random.chance(30);
+    return windows;
+}
+
+// A function of a sum as an instruction, and what it gives. The attributes are such that results of whole numbers are exact.
+struct Last {
+    Opcode opcode;
+    std::vector<Immediate> immediates;
+    float (*of)(float x);
+};
+
+float unit(float x) { return std::clamp(x, 0.0f, 1.0f); }
+
+const std::vector<Last> lasts{
+    {Opcode::RELU, {}, [](float x) { return std::max(x, 0.0f); }},
+    {Opcode::THRESHOLD, {{.f = -2.0}}, [](float x) { return std::max(x, -2.0f); }},
+    {Opcode::CLIP, {{.f = -3.0}, {.f = 6.0}}, [](float x) { return std::clamp(x, -3.0f, 6.0f); }},
+    {Opcode::LEAKY_RELU, {{.f = 0.25}}, [](float x) { return x < 0 ? x / 4 : x; }},
+    {Opcode::LEAKY_RELU, {{.f = 2.0}}, [](float x) { return x < 0 ? x * 2 : x; }},
+    {Opcode::HARD_SIGMOID, {{.f = 0.125}, {.f = 0.5}}, [](float x) { return unit(x / 8 + 0.5f); }},
+    {Opcode::HARD_SWISH, {{.f = 0.125}, {.f = 0.5}}, [](float x) { return x * unit(x / 8 + 0.5f); }},
+    {Opcode::NEGATE, {}, [](float x) { return -x; }},
+};
+
+// What follows the sums: a bias, which is operand 2, a tensor, which is operand 3, a function, and something else.
+struct Following {
+    bool adds;
+    bool adds_others;
+    const Last* last;
+    bool later;
+
+    explicit Following(Random& random)
+        : adds(random.chance(60)),
+          adds_others(random.chance(50)),
+          last(random.chance(70) ? &lasts[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(lasts.size()) - 1))] : nullptr),
+          later(random.chance(20)) {}
+
+    std::vector<InstructionSpec> code() const {
+        std::vector<InstructionSpec> result;
+        const auto before = [&] { return static_cast<std::int16_t>(result.empty() ? 0 : ~static_cast<int>(result.size() - 1)); };
+        const auto follow = [&](bool is_there, Opcode opcode, std::vector<std::int16_t> operands, std::vector<Immediate> immediates = {}) {
+            if (is_there) {
+                const Kernel kernel = find_kernel(opcode, DataType::float32, DataType::float32);
+                result.push_back({opcode, DataType::float32, DataType::float32, kernel, std::move(operands), std::move(immediates)});
+            }
+        };
+        follow(adds, Opcode::ADD, {0, 2});
+        follow(adds_others, Opcode::ADD, {before(), 3});
+        if (last != nullptr) {
+            follow(true, last->opcode, {before()}, last->immediates);
+        }
+        follow(later, Opcode::NEGATE, {before()});
+        return result;
+    }
+
+    float of(float sum, float bias, float other) const {
+        sum += adds ? bias : 0.0f;
+        sum += adds_others ? other : 0.0f;
+        sum = last == nullptr ? sum : last->of(sum);
+        return later ? -sum : sum;
+    }
+};
+
+// A tensor of rows with `count` elements; steps in bytes.
+MatrixTensor rows_at(const float* data, std::int64_t count, std::int64_t item_step, std::int64_t row, std::array<std::int64_t, 2> batch) {
+    MatrixTensor result;
+    result.data = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data));
+    result.type = DataType::float32;
+    result.row = row;
+    result.batch = {batch[0], batch[1]};
+    result.sizes[0] = count;
+    result.strides[0] = item_step;
+    return result;
+}
+
+// A convolution of whole numbers, whose sums are exact: in place or elsewhere, with and without an ending, for filters that
+// are packed before all runs or during each.
+void check_direct(Random& random, const ProductKernels& packing, const ConvolutionKernels& kernels) {
+    Spatial sizes{1, 1, 1};
+    const Windows windows = any_windows(sizes, random);
+    const std::int64_t batch = random.between(1, 2), groups = random.between(1, 2), taps = windows.tap_count();
+    const std::int64_t channels = random.between(1, random.chance(20) ? 60 : 5);
+    const std::int64_t outputs = random.between(1, random.chance(30) ? 70 : 12);
+    const std::int64_t elements = sizes[0] * sizes[1] * sizes[2], count = windows.count();
+    const std::vector<float> x = whole_numbers(batch * groups * channels * elements, random);
+    const std::unique_ptr<float[]> exact(new float[x.size()]);
+    std::memcpy(exact.get(), x.data(), x.size() * sizeof(float));
+    WindowPanels panels(windows, sizes, DataType::float32);
+    panels.data = reinterpret_cast<const std::byte*>(exact.get());
+    panels.strides = {sizes[1] * sizes[2] * item, sizes[2] * item, item};
+    panels.channels = channels;
+    panels.channel = elements * item;
+    panels.batch = {groups * channels * elements * item, channels * elements * item};
+    const std::vector<float> numbers = whole_numbers(groups * outputs * channels * taps, random);
+    const MatrixPanels filters(reinterpret_cast<const std::byte*>(numbers.data()), DataType::float32,
+                               {0, outputs * channels * taps * item}, channels * taps * item, item);
+    const DirectShape shape(windows, channels, outputs, kernels);
+    const Panels packed(filters, 2, {1, groups}, channels * taps, shape.filters, shape.along, packing);
+
+    const std::vector<float> bias = whole_numbers(groups * outputs, random);
+    const std::vector<float> others = whole_numbers(batch * groups * outputs * count, random);
+    const Following following(random);
+    const Epilogue epilogue(following.code(), DataType::float32, 4);
+    const std::int64_t step = random.chance(30) ? 2 : 1;  // 2: the results do not lie side by side
+    std::vector<float> out(static_cast<std::size_t>(batch * groups * outputs * count * step), 1000.0f);
+    const auto matrix = [&](const float* data, std::int64_t item_step, std::int64_t row, std::int64_t first) {
+        return rows_at(data, count, item_step, row, {first * groups, outputs * row});
+    };
+    const std::int64_t row = count * step * item;
+    const Direct convolution{batch, groups, &shape, &panels, random.chance(50) ? &packed : nullptr, &filters,
+                             {matrix(out.data(), step * item, row, outputs * row),
+                              {matrix(bias.data(), 0, item, 0), matrix(others.data(), item, count * item, outputs * count * item)},
+                              &epilogue, nullptr},
+                             &kernels, &packing};
+    Context context(direct_scratch(windows, shape, 2, epilogue, kernels), static_cast<int>(random.between(1, 3)));
+    run_direct(context.get(), convolution, 1e9);
+    bool right = true;
+    for (std::int64_t i = 0; i < batch * groups * outputs * count; ++i) {
+        const std::int64_t output = i / count % (groups * outputs), group = output / outputs, of = i / count / (groups * outputs);
+        float sum = 0;
+        for (std::int64_t k = 0; k < channels * taps; ++k) {
+            const std::int64_t channel = (of * groups + group) * channels + k / taps;
+            sum += numbers[static_cast<std::size_t>(output * channels * taps + k)] *
+                   element(x, sizes, windows, channel, place(i % count, windows.counts), windows.tap(k % taps));
+        }
+        const float added = following.of(sum, bias[static_cast<std::size_t>(output)], others[static_cast<std::size_t>(i)]);
+        right = right && out[static_cast<std::size_t>(i * step)] == added;
+    }
+    CHECK_MESSAGE(right, "every number is the sum over the channels and taps");
+    for (std::size_t i = 1; step == 2 && i < out.size(); i += 2) {
+        right = right && out[i] == 1000.0f;
+    }
+    CHECK_MESSAGE(right, "nothing between the results is written");
+}
+
+// Rows of elements that lie any number of bytes apart, with zeros beside them.
+void check_planes(Random& random, const ConvolutionKernels& kernels) {
+    const std::int64_t count = random.between(1, 70), begin = random.between(0, count), end = random.between(begin, count);
+    const std::int64_t rows = random.between(1, 4), step = random.between(1, 5), pitch = count + random.between(0, 3);
+    const std::int64_t row = std::max<std::int64_t>(1, (end - begin - 1) * step + 1);
+    const std::vector<float> x = whole_numbers(rows * row, random);
+    const std::unique_ptr<float[]> exact(new float[x.size()]);
+    const std::unique_ptr<std::uint16_t[]> halves(new std::uint16_t[x.size()]);
+    std::memcpy(exact.get(), x.data(), x.size() * sizeof(float));
+    const bool half = random.chance(40);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        halves[i] = static_cast<std::uint16_t>(0x3c00 + 16 * (x[i] + 9));  // 1 + (x + 9) / 64
+    }
+    const std::int64_t bytes = half ? 2 : item;
+    std::vector<float> out(static_cast<std::size_t>(rows * pitch + kernels.lanes), 1000.0f);
+    const std::byte* const in = half ? reinterpret_cast<const std::byte*>(halves.get()) : reinterpret_cast<const std::byte*>(exact.get());
+    (half ? kernels.half_plane : kernels.plane)({out.data(), pitch, in, row * bytes, step * bytes, rows, count, begin, end});
+    bool right = true;
+    for (std::int64_t i = 0; i < rows * count; ++i) {
+        const std::int64_t at = i % count;
+        float expected = 0;
+        if (at >= begin && at < end) {
+            expected = x[static_cast<std::size_t>(i / count * row + (at - begin) * step)];
+            expected = half ? 1 + (expected + 9) / 64 : expected;
+        }
+        right = right && out[static_cast<std::size_t>(i / count * pitch + at)] == expected;
+    }
+    CHECK_MESSAGE(right, "a row has its elements, and zeros beside them");
+}
+
+void check_integer_depthwise(Random& random, const ProductKernels& kernels) {
+    Windows windows;
+    Spatial sizes{1, 1, 1};
+    const bool same = random.chance(50);  // as many windows as elements, up to the stride
+    for (std::size_t d = 1; d < most_spatial; ++d) {
+        windows.taps[d] = random.between(1, 9);
+        windows.strides[d] = random.between(1, 3);
+        windows.dilations[d] = random.between(1, 3);
+        windows.padding[d] = random.between(0, 5);
+        windows.counts[d] = random.between(1, d == 2 && random.chance(20) ? 900 : 40);
+        sizes[d] = same ? windows.counts[d] * windows.strides[d] : random.between(1, 40);
+    }
+    windows.mirrored = random.chance(30);
+    const std::int64_t groups = random.between(1, 3), outputs = random.between(1, 2), taps = windows.tap_count();
+    const Bytes x(groups * sizes[1], sizes[2], random), weights(groups * outputs, taps, random);
+    const IntegerKernels& integers = kernels.integers;
+    const Form form = form_of(x.type, Lines::columns, integers), filter_form = form_of(weights.type, Lines::rows, integers);
+    WindowPanels panels(windows, sizes, x.type);
+    panels.data = reinterpret_cast<const std::byte*>(x.numbers.get());
+    panels.strides = {0, x.line, x.depth};
+    panels.batch = {0, sizes[1] * x.line};
+    Tensor filters{reinterpret_cast<std::byte*>(weights.numbers.get()), weights.type, 3, {groups * outputs, 1, taps}, {weights.line, 0, weights.depth}};
+    const ZeroPoints zeros = weights.zero_points(Lines::rows, integers);
+    const WordFilters words(filters, windows, zeros, filter_form.shift, integers);
+    const Epilogue epilogue({}, DataType::int32, 2, DataType::int32);
+    const std::int64_t count = windows.count();
+    const std::unique_ptr<std::int32_t[]> out(new std::int32_t[static_cast<std::size_t>(groups * outputs * count)]);
+    const std::int64_t zero = x.number(x.zeros[0]);
+    IntegerDepthwise convolution{1, groups, outputs, &panels, form, static_cast<std::int32_t>(zero) - form.shift, &words, {{}, {}, &epilogue, nullptr}, &kernels};
+    MatrixTensor& result = convolution.target.out;
+    result.data = reinterpret_cast<std::byte*>(out.get());
+    result.type = DataType::int32;
+    result.row = count * item;
+    result.batch = {0, outputs * count * item};
+    result.sizes[0] = count;
+    result.strides[0] = item;
+    Context context(integer_depthwise_scratch(windows, 0, epilogue, kernels), static_cast<int>(random.between(1, 3)));
+    run_integer_depthwise(context.get(), convolution);
+    std::vector<float> numbers;
+    for (std::int64_t i = 0; i < groups * sizes[1] * sizes[2]; ++i) {
+        const std::uint8_t byte = x.numbers[static_cast<std::size_t>(i / sizes[2] * x.line + i % sizes[2] * x.depth)];
+        numbers.push_back(static_cast<float>(x.number(byte) - zero));
+    }
+    bool right = true;
+    for (std::int64_t i = 0; i < groups * outputs * count; ++i) {
+        std::int64_t sum = 0;
+        for (std::int64_t t = 0; t < taps; ++t) {
+            const float number = element(numbers, sizes, windows, i / count / outputs, place(i % count, windows.counts), windows.tap(t));
+            sum += weights.centred(i / count, t) * static_cast<std::int64_t>(number);
+        }
+        right = right && out[static_cast<std::size_t>(i)] == static_cast<std::int32_t>(sum);
     }
     CHECK_MESSAGE(right, "every number is the sum over the taps");
 }
@@ -414,11 +668,15 @@ TEST_CASE("products of integers at every level") {
             for (int rows = 1; rows <= kernels->rows + 1; ++rows) {
                 check_integers(rows, random.between(1, 9), random.between(1, 70), random, *kernels);
             }
-            for (const std::int64_t k : {639, 640, 641, 1300}) {
+            for (const std::int64_t k : {639, 640, 641, 1279, 1280, 1281, 2601}) {
                 check_integers(random.between(1, 30), k, random.between(1, 40), random, *kernels);
             }
             for (int i = 0; i < (watches_threads ? 5 : 20); ++i) {
                 check_integers(random.between(1, 200), random.between(1, 20), random.between(1, 200), random, *kernels);
+                check_integers(random.between(1, 30), random.between(1, 600), random.between(1, 30), random, *kernels);
+            }
+            for (int i = 0; i < (watches_threads ? 10 : 60); ++i) {
+                check_integer_depthwise(random, *kernels);
             }
         }
     }
@@ -429,7 +687,18 @@ TEST_CASE("depthwise convolutions at every level") {
     for (const Level level : levels()) {
         INFO(level_name(level));
         for (int i = 0; i < (watches_threads ? 10 : 60); ++i) {
-            check_depthwise(random, product_kernels(level));
+            check_depthwise(random, product_kernels(level), convolution_kernels(level));
+        }
+    }
+}
+
+TEST_CASE("convolutions from planes at every level") {
+    Random random(8);
+    for (const Level level : levels()) {
+        INFO(level_name(level));
+        for (int i = 0; i < (watches_threads ? 15 : 120); ++i) {
+            check_direct(random, product_kernels(level), convolution_kernels(level));
+            check_planes(random, convolution_kernels(level));
         }
     }
 }

@@ -175,6 +175,45 @@ void check_pick(Random& random, Level level) {
     CHECK_MESSAGE(right, "every number is the mean of its taps");
 }
 
+// Rows of the table end anywhere in the row, which ends with a zero.
+void check_add_up(Random& random, Level level) {
+    const std::int64_t size = random.between(1, 70), count = random.between(1, most_lanes), taps = random.between(0, 5);
+    const Exact<float> row = numbers(size + most_lanes, random), out(count), weights = numbers(taps * most_lanes, random);
+    row[size] = 0;
+    const Exact<std::int32_t> indices(taps * most_lanes);
+    const bool far = random.chance(50);
+    const std::int64_t from = random.between(0, size);
+    for (std::int64_t i = 0; i < taps * most_lanes; ++i) {
+        indices[i] = static_cast<std::int32_t>(far ? random.between(0, size) : std::min(from + i % most_lanes, size));
+    }
+    resampling_kernels(level).add_up({out.get(), row.get(), indices.get(), weights.get(), most_lanes, taps, count});
+    bool right = true;
+    for (std::int64_t i = 0; i < count; ++i) {
+        double wanted = 0, magnitude = 0;
+        for (std::int64_t t = 0; t < taps; ++t) {
+            const double term = static_cast<double>(weights[t * most_lanes + i]) * row[indices[t * most_lanes + i]];
+            wanted += term;
+            magnitude += std::abs(term);
+        }
+        right = right && std::abs(out[i] - wanted) <= magnitude * 1e-6;
+    }
+    CHECK_MESSAGE(right, "every number is the sum of its terms");
+}
+
+void check_add(Random& random, Level level) {
+    const std::int64_t count = random.between(1, 70);
+    const Exact<float> row = numbers(count, random), before = numbers(count, random), out(count);
+    std::copy_n(before.get(), count, out.get());
+    const float weight = numbers(1, random)[0];
+    resampling_kernels(level).add(out.get(), row.get(), weight, count);
+    bool right = true;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const double term = static_cast<double>(weight) * row[i];
+        right = right && std::abs(out[i] - (before[i] + term)) <= (std::abs(term) + std::abs(before[i])) * 1e-6;
+    }
+    CHECK_MESSAGE(right, "the weighted row is added");
+}
+
 constexpr Kind kinds[] = {{true, 0}, {false, 0}, {false, 1}, {false, 2}};
 
 }  // namespace
@@ -199,6 +238,8 @@ TEST_CASE("resampling at every level") {
         INFO(level_name(level));
         for (int i = 0; i < 200; ++i) {
             check_pick(random, level);
+            check_add_up(random, level);
+            check_add(random, level);
         }
     }
 }

@@ -115,7 +115,7 @@ private:
         if (x.bound > greatest_number) {
             return;
         }
-        switch (random_.between(0, 12)) {
+        switch (random_.between(0, 14)) {
             case 0:
             case 1:
             case 2: return combine(x);
@@ -128,8 +128,23 @@ private:
             case 9: return tile(x);
             case 10: return reduce(x);
             case 11: return keep(graph.step(graph.read(x.id), random_.chance(50)), x.bound + 1);
-            default: return reread(x);
+            case 12: return reread(x);
+            default: return multiply(x);
         }
+    }
+
+    // A product with a square matrix.
+    void multiply(const Known& x) {
+        Shape sizes = shape(x);
+        const std::int64_t depth = sizes.back();
+        const double bound = x.bound * 4 * static_cast<double>(depth);
+        if (type_ != DataType::float32 || sizes.size() < 2 || bound > greatest_number) {
+            return combine(x);
+        }
+        Shape square(sizes.size(), 1);
+        square[square.size() - 2] = square.back() = sizes[sizes.size() - 2] = depth;
+        const int matrix = graph.constant(type_, square, random_.bits());
+        keep(graph.product(graph.read(x.id), graph.spread(matrix, sizes)), bound);
     }
 
     void combine(const Known& x) {

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from near import desc, filled, layouts, make, run, seeds
+from near import compiled, desc, filled, layouts, make, run, seeds
 
-from dmlgraph.devices.cpu import attention
+from dmlgraph._native import cpu_kernels
 
 floats = st.sampled_from(["float32", "float16"])
 counts = st.integers(1, 4)
@@ -91,20 +95,125 @@ class TestAttention:
         arrays[operator.input_fields.index("past_sequence_lengths")] = np.array([1, 3], np.int32)
         check(operator, arrays, 100)
 
-    @pytest.mark.parametrize("block", [1, 7, 20, 40, 1000])
-    def test_blocks_of_any_size_give_the_same(self, block, monkeypatch) -> None:
-        operator = made(2, 4, 5, 3, relative_position_bias=desc((2, 3, 4, 5)))
-        monkeypatch.setattr(attention, "_BLOCK", block)
-        check(operator, filled(operator, 3), 100)
+    @pytest.mark.parametrize("stack", ["query_key", "key_value", "query_key_value"])
+    @pytest.mark.parametrize("dtype", ["float32", "float16"])
+    def test_stacks(self, stack, dtype) -> None:
+        parts = stack.split("_")
+        rest = {role: desc((2, 9, 24), dtype) for role in ("query", "key", "value") if role not in parts}
+        roles = dict.fromkeys(("query", "key", "value")) | rest
+        operator = make(
+            "multihead_attention",
+            **roles,
+            **{f"stacked_{stack}": desc((2, 9, 3, len(parts), 8), dtype)},
+            bias=desc((72,), dtype),
+            scale=0.25,
+        )
+        check(operator, filled(operator, 6), 100)
 
-    @pytest.mark.parametrize("value", [np.nan, np.inf])
-    def test_what_is_not_finite_is_as_in_the_reference(self, value) -> None:
-        operator = made(1, 2, 3, 1)
-        arrays = filled(operator, 4)
-        arrays[2][0, 1, 2] = value
-        for got, expected in zip(run(operator, *arrays), operator.evaluate(*arrays), strict=True):
-            np.testing.assert_array_equal(got, expected)
+    @given(counts, st.integers(1, 300), st.integers(1, 300), st.integers(1, 40), st.integers(1, 40), floats, seeds)
+    @settings(max_examples=25, deadline=None)
+    def test_sizes_of_several_blocks(self, heads, queries, keys, size, value_size, dtype, seed) -> None:
+        operator = make(
+            "multihead_attention",
+            query=desc((1, queries, heads * size), dtype),
+            key=desc((1, keys, heads * size), dtype),
+            value=desc((1, keys, heads * value_size), dtype),
+            relative_position_bias=desc((1, 1, queries, keys), dtype),
+            scale=0.1,
+            head_count=heads,
+        )
+        check(operator, filled(operator, seed), 300)
 
-    def test_a_large_one(self) -> None:
-        operator = made(1, 512, 700, 4)
-        check(operator, filled(operator, 5), 100)
+    @pytest.mark.parametrize("heads", [1, 2, 8])
+    @pytest.mark.parametrize("queries", [1, 3, 30])
+    def test_only_past_keys(self, heads, queries) -> None:
+        operator = make(
+            "multihead_attention1",
+            query=desc((2, queries, 8 * 8)),
+            past_key=desc((2, heads, 200, 8)),
+            past_value=desc((2, heads, 200, 12)),
+            relative_position_bias=desc((2, 8, queries, 200)),
+            scale=0.3,
+            query_head_count=8,
+            key_value_head_count=heads,
+        )
+        check(operator, filled(operator, 7), 100)
+
+    @pytest.mark.parametrize("queries", [2, 40])
+    @pytest.mark.parametrize("filter_value", [-np.inf, float(np.finfo(np.float32).min), -1e9, 0])
+    def test_a_mask_that_hides_every_key(self, filter_value, queries) -> None:
+        """Keys that are all hidden alike have the weights that they have without a mask, or none."""
+        operator = made(
+            2,
+            queries,
+            150,
+            2,
+            mask=desc((2, 2, queries, 150), "int32"),
+            mask_type="boolean",
+            mask_filter_value=filter_value,
+            relative_position_bias=desc((2, 2, queries, 150)),
+        )
+        arrays = filled(operator, 8)
+        arrays[operator.input_fields.index("query")] *= 0
+        arrays[operator.input_fields.index("relative_position_bias")] *= 0
+        mask = np.ones((2, 2, queries, 150), np.int32)
+        mask[0, 0] = 0  # all of a head
+        mask[0, 1, :, :140] = 0  # a whole block, and some of the next one
+        mask[1, 0, 1] = 0  # all of a query
+        arrays[operator.input_fields.index("mask")] = mask
+        (got,), (expected,) = run(operator, *arrays), operator.evaluate(*arrays)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+        assert np.isnan(expected).any() == np.isinf(filter_value)
+
+    @pytest.mark.parametrize("queries", [1, 2, 40])
+    @pytest.mark.parametrize("place", [0, 149])
+    @pytest.mark.parametrize("role", ["query", "key", "value"])
+    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+    def test_what_is_not_finite_is_where_it_is_in_the_reference(self, value, role, place, queries) -> None:
+        operator = made(1, queries, 150, 1)
+        arrays = [None if each is None else each * np.float32(0.1) for each in filled(operator, 4)]
+        array = arrays[operator.input_fields.index(role)]
+        array[0, min(place, array.shape[1] - 1), 2] = value
+        (got,), (expected,) = run(operator, *arrays), operator.evaluate(*arrays)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+    def test_great_scores(self) -> None:
+        """Weights are powers of differences to the greatest score: they do not overflow."""
+        operator = made(1, 20, 300, 2, scale=100.0)
+        arrays = filled(operator, 9)
+        (got,) = run(operator, *arrays)
+        (expected,) = operator.evaluate(*arrays)
+        np.testing.assert_allclose(got, expected, rtol=0.02, atol=0.02)
+
+    @pytest.mark.parametrize(("queries", "keys"), [(1, 1000), (3, 70), (77, 77), (600, 40), (300, 513)])
+    @pytest.mark.parametrize("dtype", ["float32", "float16"])
+    def test_any_number_of_threads_gives_the_same(self, queries, keys, dtype) -> None:
+        operator = made(2, queries, keys, 3, dtype, bias=desc((3 * 22,), dtype))
+        arrays = filled(operator, 5)
+        (one,), *others = (run(operator, *arrays, threads=threads) for threads in (1, 2, 3))
+        for (each,) in others:
+            np.testing.assert_array_equal(one, each)
+        check(operator, arrays, 600)
+
+    def test_it_is_native(self) -> None:
+        with compiled(made(1, 4, 5, 2)) as executable:
+            assert executable.stats["python"] == []
+
+
+def check_levels() -> None:
+    """Few queries and many, sizes that are no multiples of blocks, a mask; a process for each level runs this."""
+    for queries, keys in (1, 200), (4, 9), (5, 130), (70, 300):
+        operator = made(2, queries, keys, 3, mask=desc((1, 2), "int32"), mask_type="key_sequence_length")
+        arrays = filled(operator, queries)
+        arrays[operator.input_fields.index("mask")] = np.array([[keys - 1, 0]], np.int32)
+        check(operator, arrays, 1000)
+
+
+@pytest.mark.parametrize("level", cpu_kernels.levels())
+def test_every_instruction_set(level: str) -> None:
+    environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parent)}
+    code = "import test_attention; test_attention.check_levels()"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -48,6 +48,9 @@ STEPS = {
     "-x": lambda x, o: dg.negate(x),
     "relu": lambda x, o: dg.activation_relu(x),
     "threshold": lambda x, o: dg.threshold(x, min=0.25),
+    "clip": lambda x, o: dg.clip(x, min=-0.5, max=1.25),
+    "clip at zero": lambda x, o: dg.clip(x, min=0.0, max=6.0),
+    "clip without bounds": lambda x, o: dg.clip(x, min=-np.inf, max=np.inf),
     "scale and bias": lambda x, o: dg.identity(x, scale_bias={"scale": -1.5, "bias": 0.3}),
     "bias": lambda x, o: dg.identity(x, scale_bias={"scale": 1.0, "bias": -0.0}),
     "sqrt": lambda x, o: dg.sqrt(x),  # ends a chain

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from near import check_exact, check_near, desc, filled, layouts, make, run, seeds
+from near import check_exact, check_near, compare, compiled, desc, filled, layouts, make, run, seeds
 
 from dmlgraph.errors import OperatorError
 
@@ -37,6 +37,29 @@ def windows(draw: st.DrawFn, backward: bool = False) -> dict[str, Any]:
     }
 
 
+@st.composite
+def wide_windows(draw: st.DrawFn, backward: bool = False) -> dict[str, Any]:
+    """Sizes and fields of a legal convolution with rows longer than vectors and padding larger than its window."""
+    spatial = draw(st.integers(1, 3))
+
+    def each(low: int, high: int) -> tuple[int, ...]:
+        return tuple(draw(st.integers(low, high)) for _ in range(spatial))
+
+    groups = draw(st.sampled_from([1, 1, 2, 5]))
+    inner, outer = draw(st.sampled_from([(1, 1), (1, 2), (3, 20), (8, 8), (40, 9)]))
+    longest = {1: 200, 2: 30, 3: 9}[spatial]
+    return {
+        "sizes": (draw(st.integers(1, 2)), groups * inner, *each(1, longest)),
+        "filter_sizes": (groups * inner, outer, *each(1, 5)) if backward else (groups * outer, inner, *each(1, 5)),
+        "outputs": groups * outer,
+        "strides": each(1, 3),
+        "dilations": each(1, 3),
+        "start_padding": each(0, 7),
+        "end_padding": each(0, 7),
+        "group_count": groups,
+    }
+
+
 def made(name: str, fields: dict[str, Any], **more: Any) -> Any:
     try:
         return make(name, **{key: each for key, each in fields.items() if key not in NOT_FIELDS}, **more)
@@ -47,25 +70,49 @@ def made(name: str, fields: dict[str, Any], **more: Any) -> Any:
 NOT_FIELDS = ("sizes", "filter_sizes", "outputs")
 
 
+def convolution(window: tuple[bool, dict[str, Any]], dtype: str, bias: bool, mirrored: bool, **more: Any) -> Any:
+    backward, fields = window
+    return made(
+        "convolution",
+        fields,
+        input=desc(fields["sizes"], dtype),
+        filter=desc(fields["filter_sizes"], dtype),
+        bias=desc((fields["outputs"],), dtype) if bias else None,
+        direction="backward" if backward else "forward",
+        mode="convolution" if mirrored else "cross_correlation",
+        **more,
+    )
+
+
 class TestConvolution:
     @given(
         st.booleans().flatmap(lambda back: windows(back).map(lambda fields: (back, fields))),
         st.sampled_from(["float32", "float16"]), st.booleans(), st.booleans(), st.integers(0, 2), layouts, seeds,
     )  # fmt: skip
     def test_is_near_the_reference(self, window, dtype, bias, mirrored, more, layout, seed) -> None:
-        backward, fields = window
-        operator = made(
-            "convolution",
-            fields,
-            input=desc(fields["sizes"], dtype),
-            filter=desc(fields["filter_sizes"], dtype),
-            bias=desc((fields["outputs"],), dtype) if bias else None,
-            direction="backward" if backward else "forward",
-            mode="convolution" if mirrored else "cross_correlation",
-            output_padding=(more,) * len(fields["strides"]),
-        )
+        _, fields = window
+        operator = convolution(window, dtype, bias, mirrored, output_padding=(more,) * len(fields["strides"]))
         terms = math.prod(fields["filter_sizes"][2:]) * fields["sizes"][1] + 1
         check_near(operator, filled(operator, seed, layout), terms)
+
+    @given(
+        st.booleans().flatmap(lambda back: wide_windows(back).map(lambda fields: (back, fields))),
+        st.sampled_from(["float32", "float16"]), st.booleans(), st.booleans(), st.booleans(), seeds,
+    )  # fmt: skip
+    def test_wide_ones_with_any_number_of_threads(self, window, dtype, bias, relu, mirrored, seed) -> None:
+        _, fields = window
+        activation = "activation_relu" if relu else None
+        operator = convolution(window, dtype, bias, mirrored, fused_activation=activation)
+        arrays = filled(operator, seed)
+        results = []
+        for threads in (1, 2, 3):
+            with compiled(operator, {1: arrays[1]}, threads) as executable:
+                given = {f"x{port}": each for port, each in enumerate(arrays) if each is not None and port != 1}
+                results.append(executable.run(given)["y0"])
+        terms = math.prod(fields["filter_sizes"][2:]) * fields["sizes"][1] // fields["group_count"] + 1
+        compare(results[0], operator, arrays, terms)
+        for other in results[1:]:
+            np.testing.assert_array_equal(other, results[0])
 
     @pytest.mark.parametrize(
         ("sizes", "filters", "fields"),
@@ -74,8 +121,25 @@ class TestConvolution:
             ((1, 96, 40, 40), (96, 1, 3, 3), {"group_count": 96, "strides": (2, 2)}),
             ((2, 64, 30, 30), (32, 64, 1, 1), {}),
             ((1, 32, 28, 28), (32, 16, 4, 4), {"direction": "backward", "strides": (2, 2)}),
+            ((1, 200, 7, 7), (100, 200, 3, 3), {"start_padding": (1, 1), "end_padding": (1, 1)}),
+            ((1, 3, 60, 60), (40, 3, 7, 7), {"strides": (2, 2), "start_padding": (9, 9), "end_padding": (9, 9)}),
+            ((1, 4, 3000), (20, 4, 9), {"dilations": (100,), "start_padding": (400,)}),
+            ((1, 1, 2000), (3, 1, 1100), {}),
+            ((1, 8, 6, 9, 20), (16, 4, 3, 3, 3), {"group_count": 2, "start_padding": (1, 1, 1)}),
+            ((1, 96, 40, 40), (96, 1, 5, 5), {"group_count": 96, "start_padding": (2, 2), "end_padding": (2, 2)}),
         ],
-        ids=["3x3", "by channel", "1x1", "transposed"],
+        ids=[
+            "3x3",
+            "by channel",
+            "1x1",
+            "transposed",
+            "small planes",
+            "padding",
+            "a long row",
+            "many taps",
+            "groups in 3-D",
+            "5x5",
+        ],
     )
     def test_large_ones(self, sizes, filters, fields) -> None:
         operator = make("convolution", input=desc(sizes), filter=desc(filters), **fields)

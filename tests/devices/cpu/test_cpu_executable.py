@@ -130,14 +130,18 @@ def test_a_run_into_given_arrays_allocates_nothing() -> None:
     data, out = np.ones(1 << 16, np.float32), np.empty(1 << 16, np.float32)
     bound = executable.bind({"x": data}, {"y": out})
     bound()
-    tracemalloc.start()
-    try:
-        for _ in range(3):
-            bound()
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 4096  # a dictionary, but no array
+
+    def peak() -> int:
+        tracemalloc.start()
+        try:
+            for _ in range(3):
+                bound()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    # A dictionary, but no array, which would be 256 KiB each time. Other threads of this process may allocate, too.
+    assert min(peak() for _ in range(5)) < 4096
 
 
 # Statistics.

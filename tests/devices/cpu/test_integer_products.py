@@ -61,6 +61,15 @@ def scales(operator: Any, arrays: list[Array | None], seed: int) -> None:
             array[...] = numbers
 
 
+def extreme(random: np.random.Generator, sizes: tuple[int, ...], dtype: str) -> Array:
+    """Random integers, all in the range or all at its ends and about its middle."""
+    info = np.iinfo(dtype)
+    ends = [info.min, info.min + 1, (info.min + info.max + 1) // 2, info.max - 1, info.max]
+    if random.integers(2):
+        return random.choice(ends, sizes).astype(dtype)
+    return random.integers(info.min, info.max + 1, sizes).astype(dtype)
+
+
 class TestMatrices:
     @given(
         sides,
@@ -123,6 +132,22 @@ class TestMatrices:
         operator = make("quantized_linear_matrix_multiply", **fields, output_scale=desc((1,)))
         scale = np.full((1, 1), 2**24, np.float32)
         check_exact(operator, [arrays[0], one, zeros.reshape(1, 1), arrays[1], one, zeros.reshape(1, 1), scale, None])
+
+    @given(st.integers(1, 40), st.integers(1, 600), st.integers(1, 70), dtypes, dtypes, seeds)
+    def test_extreme_numbers_and_zero_points(self, m, k, n, a_type, b_type, seed) -> None:
+        random = np.random.default_rng(seed)
+        a, b = extreme(random, (m, k), a_type), extreme(random, (k, n), b_type)
+        a_zero, b_zero = extreme(random, (m, 1), a_type), extreme(random, (1, n), b_type)
+        operator = make(
+            "matrix_multiply_integer",
+            a=desc((m, k), a_type),
+            a_zero_point=desc((m,), a_type),
+            b=desc((k, n), b_type),
+            b_zero_point=desc((n,), b_type),
+        )
+        sums = (a.astype(np.int64) - a_zero) @ (b.astype(np.int64) - b_zero)
+        for threads in (1, 3):
+            np.testing.assert_array_equal(run(operator, a, a_zero, b, b_zero, threads=threads)[0], sums)
 
     @given(sides, depths, sides, st.sampled_from(["uint8", "int16", "uint32"]), st.booleans(), st.booleans(), seeds)
     def test_to_float(self, m, k, n, dtype, bias, half, seed) -> None:
@@ -190,6 +215,51 @@ class TestConvolutions:
         arrays = [each if each is None else each.copy() for each in filled(operator, seed, layout)]
         scales(operator, arrays, seed)
         check(operator, arrays)
+
+    @given(
+        st.sampled_from([(1, 1, 3), (1, 7, 5), (3, 2, 2), (6, 1, 1), (2, 1, 4)]),
+        st.tuples(st.integers(1, 12), st.integers(1, 40)),
+        st.tuples(st.integers(1, 4), st.integers(1, 6)),
+        st.integers(1, 3),
+        st.integers(1, 2),
+        st.integers(0, 3),
+        dtypes,
+        dtypes,
+        seeds,
+    )
+    def test_extreme_numbers_and_zero_points(
+        self, channels, sizes, taps, stride, dilation, padding, x_type, w_type, seed
+    ) -> None:
+        groups, inner, outer = channels
+        random = np.random.default_rng(seed)
+        reach = [(each - 1) * dilation + 1 for each in taps]
+        assume(all(size + 2 * padding >= each for size, each in zip(sizes, reach, strict=True)))
+        x = extreme(random, (2, groups * inner, *sizes), x_type)
+        weights = extreme(random, (groups * outer, inner, *taps), w_type)
+        x_zero = extreme(random, (1, 1, 1, 1), x_type)
+        zeros = extreme(random, (1, groups * outer, 1, 1), w_type)
+        operator = make(
+            "convolution_integer",
+            input=desc(x.shape, x_type),
+            input_zero_point=desc((1,), x_type),
+            filter=desc(weights.shape, w_type),
+            filter_zero_point=desc((groups * outer,), w_type),
+            strides=(stride, stride),
+            dilations=(dilation, dilation),
+            start_padding=(padding, padding),
+            end_padding=(padding, padding),
+            group_count=groups,
+        )
+        around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
+        padded = np.pad(x.astype(np.int64) - x_zero, around)
+        centred = weights.astype(np.int64) - zeros.reshape(-1, 1, 1, 1)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, reach, (2, 3))
+        windows = windows[:, :, ::stride, ::stride, ::dilation, ::dilation]
+        windows = windows.reshape(2, groups, inner, *windows.shape[2:])
+        sums = np.einsum("ngchwyx,gocyx->ngohw", windows, centred.reshape(groups, outer, inner, *taps))
+        sums = sums.reshape(2, groups * outer, *sums.shape[3:])
+        for threads in (1, 3):
+            np.testing.assert_array_equal(run(operator, x, x_zero, weights, zeros, threads=threads)[0], sums)
 
     def test_a_bias_beyond_int32_is_added_exactly(self) -> None:
         fields = {"input": desc((1, 1, 1), "uint8"), "filter": desc((2, 1, 1), "uint8"), "bias": desc((2,), "int32")}

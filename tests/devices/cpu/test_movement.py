@@ -45,6 +45,18 @@ OPERATORS = {
     "padding1": lambda x: dg.padding1(
         x, padding_mode="constant", padding_value=7, start_padding=[1, 1, 1, 1], end_padding=[0, 0, 0, 0]
     ),
+    **{
+        f"padding, {mode}": lambda x, mode=mode: dg.padding(
+            x, padding_mode=mode, start_padding=[0, 1, 2, 9], end_padding=[1, 0, 3, 2]
+        )
+        for mode in ("edge", "reflection", "symmetric", "wrap")
+    },
+    "padding of one": lambda x: dg.padding(
+        dg.slice(x, offsets=[0, 0, 0, 0], sizes=[2, 4, 1, 1], strides=[1] * 4),
+        padding_mode="reflection",
+        start_padding=[0, 0, 1, 2],
+        end_padding=[0, 0, 2, 0],
+    ),
     "space_to_depth": lambda x: dg.space_to_depth(x, block_size=2),
     "space_to_depth1": lambda x: dg.space_to_depth1(x, block_size=2, order="column_row_depth"),
     "depth_to_space": lambda x: dg.depth_to_space(x, block_size=2),

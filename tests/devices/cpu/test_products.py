@@ -24,7 +24,7 @@ from dmlgraph.errors import OperatorError
 Array = np.ndarray[Any, Any]
 
 # Around the sizes of tiles, of panels and of the depth that is multiplied at a time.
-sides = st.one_of(st.integers(1, 20), st.sampled_from([28, 31, 32, 33, 64, 77, 130]))
+sides = st.one_of(st.integers(5, 20), st.sampled_from([28, 31, 32, 33, 64, 77, 130]))
 depths = st.one_of(st.integers(1, 9), st.sampled_from([64, 319, 320, 321, 700]))
 dtypes = st.sampled_from(["float32", "float32", "float16"])
 
@@ -116,8 +116,26 @@ class TestGemm:
 
     def test_a_sum_beyond_float32_is_infinite(self) -> None:
         operator = gemm(1, 2, 1, alpha=0.5)
-        a, b = np.array([[3e38, 3e38]], np.float32), np.array([[2], [-1.5]], np.float32)
-        assert run(operator, a, b, None)[0].item() == np.inf  # the reference, in float64: 7.5e37
+        a, b = np.array([[3e38, 3e38]], np.float32), np.array([[2], [-0.5]], np.float32)
+        assert run(operator, a, b, None)[0].item() == np.inf  # the reference, in float64: 2.25e38
+
+
+class TestSoftmax:
+    @given(st.booleans(), sides, depths, sides, dtypes, st.booleans(), seeds)
+    def test_it_follows_natively(self, along_rows, m, k, n, dtype, c, seed) -> None:
+        given = [desc(sizes, dtype) for sizes in ((1, 1, m, k), (1, 1, k, n))]
+        activation: Any = "activation_softmax"
+        if not along_rows:
+            activation = make("activation_softmax1", input=desc((1, 1, m, n), dtype), axes=(2,))
+        addend = desc((1, 1, m, n), dtype) if c else None
+        operator = make("gemm", a=given[0], b=given[1], c=addend, fused_activation=activation)
+        arrays = [None if each is None else each / 16 for each in filled(operator, seed)]
+        with compiled(operator) as executable:
+            assert not executable.stats["python"]
+        one, two = (run(operator, *arrays, threads=threads)[0] for threads in (1, 3))
+        assert bits(one) == bits(two)
+        tolerance = 2e-3 if dtype == "float16" else 1e-4
+        np.testing.assert_allclose(one, operator.evaluate(*arrays)[0], rtol=tolerance, atol=tolerance)
 
 
 @st.composite
@@ -229,21 +247,40 @@ class TestConvolution:
         compare(same_bits(operator, arrays), operator, arrays, 3 * 9 + 1 + 8, magnitudes + 1)
 
 
-@pytest.mark.parametrize("transpose", ["none", "transpose"])
-@pytest.mark.parametrize(("rows", "columns"), [(1, 800), (800, 1)])
-def test_a_row_or_a_column_across_the_memory_of_a_large_matrix_is_left_to_blas(
-    rows: int, columns: int, transpose: str
-) -> None:
-    inner = 700
-    operator = gemm(rows, inner, columns, **{"trans_b" if rows == 1 else "trans_a": transpose})
-    arrays = filled(operator, 0)
-    (got,) = run(operator, *arrays)
-    compare(got, operator, arrays, inner)
-    with compiled(operator) as executable:
-        across = (transpose == "transpose") == (rows == 1)
-        assert executable.stats["python"] == (["node"] if across else [])
-    with compiled(gemm(2, inner, 2)) as executable:
-        assert executable.stats["native"] == ["node"]
+few = st.integers(1, 5)
+
+
+class TestFewRows:
+    """Few rows or columns: the other matrix is read where it lies, and how it lies decides on the order of sums."""
+
+    @given(
+        few, st.one_of(depths, st.sampled_from([15, 16, 17, 4096, 4111])), st.sampled_from([1, 2, 3, 5, 64, 75, 600]),
+        dtypes, st.sampled_from([(), (3,), (2, 1)]), st.booleans(), transposes, transposes, layouts, seeds,
+        st.booleans(), st.booleans(),
+    )  # fmt: skip
+    def test_any_sizes(self, m, k, n, dtype, batch, c, trans_a, trans_b, layout, seed, special, swapped) -> None:
+        m, n = (n, m) if swapped else (m, n)
+        operator = gemm(m, k, n, dtype, batch, c, trans_a=trans_a, trans_b=trans_b, alpha=0.75 if c else 1, beta=1.5)
+        arrays = filled(operator, seed, layout)
+        if special:
+            arrays = with_specials(arrays, seed)
+        results = [run(operator, *arrays, threads=threads)[0] for threads in (1, 2, 5)]
+        assert len({bits(each) for each in results}) == 1, "threads change the result"
+        compare(results[0], operator, arrays, k + 1)
+        packed = [each if each is None else np.ascontiguousarray(each) for each in arrays]
+        for constant in (0, 1):
+            inputs = {f"x{port}": each for port, each in enumerate(packed) if each is not None and port != constant}
+            with compiled(operator, {constant: packed[constant]}, threads=2) as executable:
+                assert not executable.stats["python"]
+                compare(executable.run(inputs)["y0"], operator, arrays, k + 1)
+
+    @pytest.mark.parametrize(("rows", "columns"), [(1, 1030), (1030, 1), (4, 1030)])
+    def test_a_large_matrix_across_its_memory(self, rows: int, columns: int) -> None:
+        operator = gemm(rows, 1100, columns, trans_a="transpose", trans_b="transpose")
+        arrays = filled(operator, rows)
+        one, two = (run(operator, *arrays, threads=threads)[0] for threads in (1, 2))
+        assert one.tobytes() == two.tobytes()
+        compare(one, operator, arrays, 1100)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
@@ -252,6 +289,25 @@ def test_a_row_or_a_column_across_the_memory_of_a_large_matrix_is_left_to_blas(
 def test_few_rows_are_streamed(rows: int, inner: int, columns: int) -> None:
     operator = gemm(rows, inner, columns, c=True, alpha=0.5)
     check(operator, with_specials(filled(operator, rows), rows), inner + 1)
+
+
+@pytest.mark.parametrize(
+    ("batch", "bias", "dtype"), [(1, True, "float32"), (3, False, "float32"), (2, True, "float16")]
+)
+@pytest.mark.parametrize("mode", ["cross_correlation", "convolution"])
+@pytest.mark.parametrize("activation", [None, "activation_relu"])
+def test_a_backward_convolution_of_one_element_a_channel(batch, bias, dtype, mode, activation) -> None:
+    operator = make(
+        "convolution",
+        input=desc((batch, 70, 1, 1), dtype),
+        filter=desc((70, 9, 4, 3), dtype),
+        bias=desc((9,), dtype) if bias else None,
+        strides=(2, 3),
+        direction="backward",
+        mode=mode,
+        fused_activation=activation,
+    )
+    check(operator, filled(operator, batch), 71)
 
 
 def test_a_part_of_a_join_is_written_in_place() -> None:

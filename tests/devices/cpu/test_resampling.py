@@ -6,10 +6,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from near import check_exact, check_near, desc, filled, layouts, make, seeds
+from near import check_exact, check_near, desc, filled, layouts, make, run, seeds
+
+from dmlgraph.devices.cpu.plan import payload_of
+from dmlgraph.operators.declaration.operator import Operator
 
 sizes = st.integers(1, 3).flatmap(lambda rank: st.tuples(*[st.tuples(st.integers(1, 7), st.integers(1, 9))] * rank))
 floats = st.sampled_from(["float32", "float16"])
+
+
+def gradient(after: tuple[int, ...], before: tuple[int, ...], mode: str = "linear", dtype: str = "float32") -> Operator:
+    """The gradient of resampling from `before` to `after`, with the offsets of aligned middles."""
+    return make(
+        "resample_grad",
+        input_gradient=desc(after, dtype),
+        output_gradient={"sizes": before},
+        interpolation_mode=mode,
+        input_pixel_offsets=(-0.5,) * len(after),
+        output_pixel_offsets=(0.5,) * len(after),
+    )
 
 
 class TestResample:
@@ -54,12 +69,37 @@ class TestResample:
     @given(sizes, floats, layouts, seeds, st.sampled_from(["linear", "nearest_neighbor"]))
     def test_gradient_is_near_the_reference(self, pairs, dtype, layout, seed, mode) -> None:
         before, after = (tuple(each[which] for each in pairs) for which in (0, 1))
-        operator = make(
-            "resample_grad",
-            input_gradient=desc(after, dtype),
-            output_gradient={"sizes": before},
-            interpolation_mode=mode,
-            input_pixel_offsets=(-0.5,) * len(pairs),
-            output_pixel_offsets=(0.5,) * len(pairs),
-        )
+        operator = gradient(after, before, mode, dtype)
+        assert payload_of(operator)[0] == "parts"
         check_near(operator, filled(operator, seed, layout), sum(after) + 3 * len(after))
+
+    @pytest.mark.parametrize("mode", ["linear", "nearest_neighbor"])
+    def test_the_number_of_threads_changes_no_bit_of_a_gradient(self, mode) -> None:
+        operator = gradient((1, 8, 180, 170), (1, 8, 61, 90), mode)
+        arrays = filled(operator, 4)
+        one, *others = (run(operator, *arrays, threads=threads)[0].tobytes() for threads in (1, 2, 3, 8))
+        assert set(others) == {one}
+        check_near(operator, arrays, 40)
+
+    def test_a_gradient_by_hand(self) -> None:
+        # Linear from 2 to 4 elements: the outputs are a, (3a + b) / 4, (a + 3b) / 4 and b.
+        operator = gradient((1, 1, 1, 4), (1, 1, 1, 2))
+        (got,) = run(operator, np.array([[[[1, 4, 8, 16]]]], np.float32))
+        assert got.ravel().tolist() == [1 + 3 + 2, 1 + 6 + 16]
+
+    def test_elements_that_no_output_reads_have_no_gradient(self) -> None:
+        operator = gradient((1, 1, 2, 2), (1, 1, 6, 6), "nearest_neighbor")
+        (got,) = run(operator, np.ones((1, 1, 2, 2), np.float32))
+        assert got.sum() == 4
+        assert (got != 0).sum() == 4
+
+    @pytest.mark.parametrize("special", [np.nan, np.inf])
+    @pytest.mark.parametrize("mode", ["linear", "nearest_neighbor"])
+    def test_a_gradient_that_is_not_finite_is_as_in_the_reference(self, special, mode) -> None:
+        # Groups of results have different numbers of terms: those that are missing add nothing to infinity.
+        operator = gradient((1, 2, 9, 53), (1, 2, 5, 31), mode)
+        (x,) = filled(operator, 5)
+        magnitudes = operator.evaluate(np.abs(x))[0]
+        x[0, 0, 4, ::13] = special
+        x[0, 1, 8, 52] = -np.inf
+        check_near(operator, [x], 20, magnitudes)

@@ -1,13 +1,10 @@
-"""Operators that the device `cpu` runs in NumPy's BLAS, compared with their `evaluate` and ONNX Runtime.
+"""Products, windows, networks and resampling, each alone on `cpu`, compared with `evaluate` and ONNX Runtime.
 
-    python benchmarks/cpu_library.py [--threads 2] [--lines gemm-int8 lstm …] [--repeats 7]
+    python benchmarks/cpu_operators.py [--threads 2] [--lines gemm-int8 lstm …] [--repeats 7]
 
-Each line is one operator on one set of arrays, called directly, without a graph.  Times are medians of interleaved
-rounds; the number after a time is its ratio to the operator's: if it is above 1, the other is slower.  ONNX Runtime, if
-it and onnx are installed, has weights as constants, which it packs beforehand.
-
-OpenBLAS does not know every processor: if it treats one with AVX-512 as a Haswell, OPENBLAS_CORETYPE=SkylakeX in the
-environment makes products twice as fast.
+Each line is one operator on one set of arrays.  Times are medians of interleaved rounds; the number after a time is its
+ratio to that of `cpu`: if it is above 1, the other is slower.  `cpu`, and ONNX Runtime, if it and onnx are installed,
+have all arrays but the first as constants, which they pack beforehand.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 
-from dmlgraph.devices.cpu.library import FAST  # noqa: E402
+import dmlgraph as dg  # noqa: E402
 from dmlgraph.operators import find  # noqa: E402
 from dmlgraph.operators.declaration.operator import Operator  # noqa: E402
 from dmlgraph.tensor import DataType, TensorDesc  # noqa: E402
@@ -80,6 +77,16 @@ def _network(operator: str, gates: int, activations: Sequence[str], **fields: An
     return Line(operator, tensors, {"activation_descs": named, "direction": "forward", **fields})
 
 
+def _resample_gradient(mode: str) -> Line:
+    fields = {
+        "interpolation_mode": mode,
+        "output_gradient": {"sizes": (1, 64, 56, 56)},
+        "input_pixel_offsets": (-0.5,) * 4,
+        "output_pixel_offsets": (0.5,) * 4,
+    }
+    return Line("resample_grad", {"input_gradient": (1, 64, 112, 112)}, fields)
+
+
 LINES: dict[str, Line] = {
     "gemm-int8": Line(
         "matrix_multiply_integer",
@@ -118,6 +125,8 @@ LINES: dict[str, Line] = {
     "resample-linear": Line(
         "resample", {"input": (1, 64, 56, 56)}, {"scales": (1, 1, 2, 2), "interpolation_mode": "linear"}
     ),
+    "resample-grad": _resample_gradient("linear"),
+    "resample-grad-nearest": _resample_gradient("nearest_neighbor"),
 }
 
 
@@ -131,6 +140,19 @@ def arrays_of(operator: Operator) -> list[np.ndarray | None]:
         return random.integers(low, high, tensor.sizes, endpoint=True).astype(tensor.dtype.numpy)
 
     return [None if tensor is None else one(tensor) for tensor in operator.input_descs]
+
+
+def cpu_call(line: Line, arrays: Sequence[np.ndarray]) -> Call:
+    """The line on `cpu`; the first input is given, the others are constants."""
+    graph = dg.Graph(line.operator)
+    first, *others = line.tensors
+    values = {first: graph.input(first, sizes=arrays[0].shape, dtype=arrays[0].dtype)}
+    values |= {name: graph.constant(name, each) for name, each in zip(others, arrays[1:], strict=True)}
+    made = getattr(dg, line.operator)(**values, **line.attributes)
+    for index, value in enumerate(each for each in (made if isinstance(made, tuple) else (made,)) if each is not None):
+        graph.output(f"y{index}", value)
+    executable = graph.compile("cpu", threads=arguments.threads)
+    return lambda: executable.run({first: arrays[0]})
 
 
 def onnxruntime_call(line: Line, arrays: Sequence[np.ndarray]) -> Call | None:
@@ -178,17 +200,18 @@ def main() -> None:
         line = LINES[name]
         operator = line.make()
         arrays = arrays_of(operator)
+        given = [each for each in arrays if each is not None]
         calls: dict[str, Call] = {
-            "fast": lambda operator=operator, arrays=arrays: FAST[type(operator)](operator, *arrays),
+            "cpu": cpu_call(line, given),
             "evaluate": lambda operator=operator, arrays=arrays: operator.evaluate(*arrays),
         }
-        peer = onnxruntime_call(line, [each for each in arrays if each is not None])
+        peer = onnxruntime_call(line, given)
         if peer is not None:
             calls["onnxruntime"] = peer
         seconds = medians(calls, arguments.repeats)
-        ratios = {other: f"{seconds[other] / seconds['fast']:.2f}" if other in seconds else "–" for other in seconds}
+        ratios = {other: f"{seconds[other] / seconds['cpu']:.2f}" if other in seconds else "–" for other in seconds}
         row = f"{ratios['evaluate']:>10}{ratios.get('onnxruntime', '–'):>13}"
-        print(f"{name:22}{1e3 * seconds['fast']:10.3f}{row}", flush=True)
+        print(f"{name:22}{1e3 * seconds['cpu']:10.3f}{row}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,503 @@
+// Convolutions of floats: planes, tiles whose windows are read from them, and sums over taps.
+#include "cpu/kernels/convolution.h"
+
+#include "cpu/kernels/convolution_tables.h"
+#include "cpu/kernels/half.h"
+#include "cpu/kernels/part_vector.h"
+#include "cpu/kernels/tile_ending.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace convolution {
+namespace {
+
+DMLGRAPH_INLINE int within(std::int64_t lane) { return lane < 0 ? 0 : lane > lanes ? lanes : static_cast<int>(lane); }
+
+DMLGRAPH_INLINE float number(const float* x) { return *x; }
+DMLGRAPH_INLINE float number(const Half* x) { return single_of(*x); }
+
+// Rows whose elements lie side by side. The vectors that some elements are in are those from `first` to `last`; of these
+// the outer ones may be less than whole.
+DMLGRAPH_INLINE void side_by_side(const PlaneCall& call) {
+    const Vector zeros = repeated(0.0f);
+    const std::int64_t first = call.begin / lanes * lanes, last = (call.end - 1) / lanes * lanes;
+    const Part head = part(within(call.begin - first), within(call.end - first));
+    const Part tail = part(within(call.begin - last), within(call.end - last));
+    const bool elements = call.end > call.begin;
+    float* out = call.out;
+    const std::byte* row = call.in;
+    for (std::int64_t r = 0; r < call.rows; ++r, out += call.pitch, row += call.row_step) {
+        const float* const in = reinterpret_cast<const float*>(row);
+        std::int64_t i = 0;
+        if (elements) {
+            for (; i < first; i += lanes) {
+                store(out + i, zeros);
+            }
+            store(out + first, load_part(in + (first - call.begin), head, zeros));
+            for (i = first + lanes; i < last; i += lanes) {
+                store(out + i, load(in + (i - call.begin)));
+            }
+            if (last > first) {
+                store(out + last, load_part(in + (last - call.begin), tail, zeros));
+                i = last + lanes;
+            }
+        }
+        for (; i < call.count; i += lanes) {
+            store(out + i, zeros);
+        }
+    }
+}
+
+// Every step-th of the numbers of `step` vectors.
+template <int step>
+DMLGRAPH_INLINE Vector every(const Vector* in) {
+    if constexpr (step == 1) {
+        return in[0];
+    } else {
+        return even(every<step / 2>(in), every<step / 2>(in + step / 2));
+    }
+}
+
+// Rows whose elements are `step` floats apart.
+template <int step>
+DMLGRAPH_INLINE void apart(const PlaneCall& call) {
+    const std::int64_t count = call.end - call.begin, whole = count == 0 ? 0 : (count - 1) / lanes * lanes;
+    const Vector zeros = repeated(0.0f);
+    Part rest[step];  // of the last vectors: up to the last element
+    DMLGRAPH_UNROLL
+    for (int j = 0; j < step; ++j) {
+        rest[j] = part(0, within((count - whole - 1) * step + 1 - j * lanes));
+    }
+    float* to = call.out;
+    const std::byte* row = call.in;
+    for (std::int64_t r = 0; r < call.rows; ++r, to += call.pitch, row += call.row_step) {
+        const float* in = reinterpret_cast<const float*>(row);
+        float* const out = to + call.begin;
+        for (std::int64_t i = 0; i < call.begin; ++i) {
+            to[i] = 0;
+        }
+        Vector several[step];
+        std::int64_t i = 0;
+        for (; i < whole; i += lanes, in += step * lanes) {
+            DMLGRAPH_UNROLL
+            for (int j = 0; j < step; ++j) {
+                several[j] = load(in + j * lanes);
+            }
+            store(out + i, every<step>(several));
+        }
+        if (count > 0) {
+            DMLGRAPH_UNROLL
+            for (int j = 0; j < step; ++j) {
+                several[j] = load_part(in + j * lanes, rest[j], zeros);
+            }
+            store(out + i, every<step>(several));
+        }
+        for (i = call.end; i < call.count; ++i) {
+            to[i] = 0;
+        }
+    }
+}
+
+template <class T>
+DMLGRAPH_INLINE void one_by_one(const PlaneCall& call) {
+    float* out = call.out;
+    const std::byte* in = call.in;
+    for (std::int64_t r = 0; r < call.rows; ++r, out += call.pitch, in += call.row_step) {
+        for (std::int64_t i = 0; i < call.begin; ++i) {
+            out[i] = 0;
+        }
+        if (is_same<T, Half> && call.step == sizeof(T)) {
+            to_single(reinterpret_cast<const Half*>(in), out + call.begin, static_cast<std::size_t>(call.end - call.begin));
+        } else {
+            for (std::int64_t i = call.begin; i < call.end; ++i) {
+                out[i] = number(reinterpret_cast<const T*>(in + (i - call.begin) * call.step));
+            }
+        }
+        for (std::int64_t i = call.end; i < call.count; ++i) {
+            out[i] = 0;
+        }
+    }
+}
+
+void plane(const PlaneCall& call) noexcept {
+    switch (call.step) {
+        case sizeof(float): return side_by_side(call);
+        case 2 * sizeof(float): return apart<2>(call);
+        case 4 * sizeof(float): return apart<4>(call);
+        default: return one_by_one<float>(call);
+    }
+}
+
+void half_plane(const PlaneCall& call) noexcept { one_by_one<Half>(call); }
+
+// As many sums as fit into the registers, beside a vector of each column and a repeated number.
+#if defined(__AVX512F__)
+constexpr int across_rows = 8, across_vectors = 3, along_rows = 14, along_vectors = 2;
+#elif defined(DMLGRAPH_X86)
+constexpr int across_rows = 6, across_vectors = 2, along_rows = 6, along_vectors = 2;
+#else
+constexpr int across_rows = 8, across_vectors = 3, along_rows = 12, along_vectors = 2;
+#endif
+
+// `along`: the rows are windows, else filters.
+template <bool along, int rows, int vectors>
+void tile(const WindowTileCall& call) noexcept {
+    Vector sums[rows][vectors];
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            sums[i][j] = repeated(0.0f);
+        }
+    }
+    const float* filters = call.filters;
+    const float* const planes = call.planes;
+    const std::int64_t* const offsets = call.offsets;
+    const std::int64_t depth = call.depth, filter_step = call.filter_step;
+    const std::int64_t step_of_next = call.next == nullptr ? 0 : filter_step;
+    const float* next = call.next == nullptr ? filters : call.next;
+    for (std::int64_t k = 0; k < depth; ++k, filters += filter_step, next += step_of_next) {
+        prefetch(next);
+        const float* const windows = planes + offsets[k];
+        const float* const row = along ? windows : filters;
+        const float* const column = along ? filters : windows;
+        Vector columns[vectors];
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            columns[j] = load(column + j * lanes);
+        }
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < rows; ++i) {
+            const Vector each = repeated(row[i]);
+            DMLGRAPH_UNROLL
+            for (int j = 0; j < vectors; ++j) {
+                sums[i][j] = product_sum(each, columns[j], sums[i][j]);
+            }
+        }
+    }
+    store_tile<Singles, rows, vectors, !along>(sums, call);
+}
+
+#if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
+#define ACROSS(rows) tile<false, rows, 1>, tile<false, rows, 2>, tile<false, rows, 3>
+#else
+#define ACROSS(rows) tile<false, rows, 1>, tile<false, rows, 2>
+#endif
+constexpr WindowTileKernel across[] = {
+    ACROSS(1), ACROSS(2), ACROSS(3), ACROSS(4), ACROSS(5), ACROSS(6),
+#if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
+    ACROSS(7), ACROSS(8),
+#endif
+};
+#undef ACROSS
+
+#define ALONG(rows) tile<true, rows, 1>, tile<true, rows, 2>
+constexpr WindowTileKernel along[] = {
+    ALONG(1), ALONG(2), ALONG(3), ALONG(4), ALONG(5), ALONG(6),
+#if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
+    ALONG(7), ALONG(8), ALONG(9), ALONG(10), ALONG(11), ALONG(12),
+#endif
+#if defined(__AVX512F__)
+    ALONG(13), ALONG(14),
+#endif
+};
+#undef ALONG
+
+static_assert(sizeof(across) / sizeof(across[0]) == across_rows * across_vectors);
+static_assert(sizeof(along) / sizeof(along[0]) == along_rows * along_vectors);
+
+template <int vectors>
+DMLGRAPH_INLINE void panel_of(const WindowPanelCall& call) {
+    float* out = call.out;
+    for (std::int64_t k = 0; k < call.depth; ++k, out += vectors * lanes) {
+        const float* const windows = call.planes + call.offsets[k];
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            store(out + j * lanes, load(windows + j * lanes));
+        }
+    }
+}
+
+void panel(const WindowPanelCall& call) noexcept {
+    switch (call.vectors) {
+        case 1: return panel_of<1>(call);
+        case 2: return panel_of<2>(call);
+        default: return panel_of<3>(call);
+    }
+}
+
+// Measured for AVX2 only.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+constexpr int panels_of_filters = 4;
+#else
+constexpr int panels_of_filters = 0;
+#endif
+
+// The taps of a filter, if their numbers and the stride along columns are known when this is compiled.
+template <int down_, int across_, int stride_>
+struct Known {
+    static constexpr int down = down_, across = across_, stride = stride_;
+    Vector weights[down * across];
+
+    DMLGRAPH_INLINE explicit Known(const TapsCall& call) {
+        DMLGRAPH_UNROLL
+        for (int t = 0; t < down * across; ++t) {
+            weights[t] = repeated(call.weights[t]);
+        }
+    }
+
+    // An element is read once for all rows of windows that have it at a tap.
+    template <int rows>
+    DMLGRAPH_INLINE void add(Vector (&sums)[rows], const TapsCall& call, const float* in) const {
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < (rows - 1) * stride + down; ++i) {
+            DMLGRAPH_UNROLL
+            for (int x = 0; x < across; ++x) {
+                const Vector elements = load(in + i * call.pitch + call.places[x]);
+                DMLGRAPH_UNROLL
+                for (int r = 0; r < rows; ++r) {
+                    const int y = i - r * stride;
+                    if (y >= 0 && y < down) {
+                        sums[r] = product_sum(weights[y * across + x], elements, sums[r]);
+                    }
+                }
+            }
+        }
+    }
+};
+
+struct AnyTaps {
+    DMLGRAPH_INLINE explicit AnyTaps(const TapsCall&) {}
+
+    template <int rows>
+    DMLGRAPH_INLINE void add(Vector (&sums)[rows], const TapsCall& call, const float* in) const {
+        const float* weights = call.weights;
+        for (std::int64_t y = 0; y < call.taps_down; ++y) {
+            for (std::int64_t x = 0; x < call.taps_across; ++x) {
+                const Vector weight = repeated(*weights++);
+                const float* const from = in + y * call.dilation * call.pitch + call.places[x];
+                DMLGRAPH_UNROLL
+                for (int r = 0; r < rows; ++r) {
+                    sums[r] = product_sum(weight, load(from + r * call.stride * call.pitch), sums[r]);
+                }
+            }
+        }
+    }
+};
+
+// A vector of sums, of the windows from i on. What is written beyond a short row is written again with the next rows.
+template <class Call>
+DMLGRAPH_INLINE void end_and_store(const Call& call, std::int64_t row, std::int64_t i, Vector total) {
+    const std::int64_t place = row * call.count + i, room = call.rows * call.count - place;
+    const SumEnding& ending = call.ending;
+    if (room >= lanes) {
+        if (ending.numbers != nullptr) {
+            total = sum(total, repeated(*ending.numbers));
+            total = applied(ending.lines == nullptr ? total : sum(total, load(ending.lines + place)), ending.function);
+        }
+        return store(call.out + place, total);
+    }
+    const Part inside = part(0, within(room));
+    if (ending.numbers != nullptr) {
+        total = sum(total, repeated(*ending.numbers));
+        total = applied(ending.lines == nullptr ? total : sum(total, load_part(ending.lines + place, inside, total)), ending.function);
+    }
+    store_part(call.out + place, total, inside);
+}
+
+// Rows from `first` on.
+template <int rows, class Taps>
+DMLGRAPH_INLINE void rows_of_taps(const TapsCall& call, const Taps& taps, std::int64_t first) {
+    const std::int64_t count = call.count;
+    const float* const in = call.in + first * call.stride * call.pitch;
+    std::int64_t i = 0;
+    do {
+        if (i + lanes > count && count >= lanes) {
+            i = count - lanes;  // some windows again, rather than windows beyond the last
+        }
+        Vector sums[rows];
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            sums[r] = repeated(0.0f);
+        }
+        taps.template add<rows>(sums, call, in + i);
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            end_and_store(call, first + r, i, sums[r]);
+        }
+        i += lanes;
+    } while (i < count);
+}
+
+template <class Taps>
+void all_rows(const TapsCall& call) {
+    const Taps taps(call);
+    std::int64_t first = 0;
+    for (; first + 4 <= call.rows; first += 4) {
+        rows_of_taps<4>(call, taps, first);
+    }
+    switch (call.rows - first) {
+        case 3: return rows_of_taps<3>(call, taps, first);
+        case 2: return rows_of_taps<2>(call, taps, first);
+        case 1: return rows_of_taps<1>(call, taps, first);
+        default: return;
+    }
+}
+
+void taps(const TapsCall& call) noexcept {
+    const bool dense = call.dilation == 1 && call.taps_down == call.taps_across && call.stride <= 2;
+    if (dense && call.taps_down == 3) {
+        return call.stride == 1 ? all_rows<Known<3, 3, 1>>(call) : all_rows<Known<3, 3, 2>>(call);
+    }
+    if (dense && call.taps_down == 5) {
+        return call.stride == 1 ? all_rows<Known<5, 5, 1>>(call) : all_rows<Known<5, 5, 2>>(call);
+    }
+    if (dense && call.taps_down == 7 && call.stride == 1) {
+        return all_rows<Known<7, 7, 1>>(call);
+    }
+    all_rows<AnyTaps>(call);
+}
+
+// Vectors of a picture's row: for each tap the elements of the windows from one on.
+template <int taps, int stride>
+class PictureRow {
+public:
+    // `column`: the first one of the first window.
+    DMLGRAPH_INLINE PictureRow(std::int64_t column, std::int64_t width) : column_(column) {
+        constexpr int last = (loads - 1) * stride + stride * lanes;
+        inside_ = column >= 0 && column + last <= width;
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < loads; ++j) {
+            DMLGRAPH_UNROLL
+            for (int k = 0; k < stride; ++k) {
+                const std::int64_t first = column + j * stride + k * lanes;
+                parts_[j][k] = part(within(-first), within(width - first));
+            }
+        }
+    }
+    bool is_inside() const { return inside_; }
+
+    template <bool inside>
+    DMLGRAPH_INLINE void read(Vector (&elements)[taps], const float* row) const {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < loads; ++j) {
+            Vector several[stride];
+            DMLGRAPH_UNROLL
+            for (int k = 0; k < stride; ++k) {
+                const float* const from = row + column_ + j * stride + k * lanes;
+                several[k] = inside ? load(from) : load_part(from, parts_[j][k]);
+            }
+            elements[j * stride] = every<stride>(several);
+            if (stride == 2 && j * stride + 1 < taps) {
+                elements[j * stride + 1] = odd(several[0], several[stride - 1]);
+            }
+        }
+    }
+
+private:
+    static constexpr int loads = (taps + stride - 1) / stride;  // of `stride` vectors
+
+    std::int64_t column_;
+    bool inside_;
+    Part parts_[loads][stride];
+};
+
+// Windows from `i` on, of the rows from `first` on. A single row may have taps above or below the picture.
+template <int rows, bool inside, int taps, int stride>
+DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<taps, stride>& row, const Vector (&weights)[taps * taps],
+                                     std::int64_t first, std::int64_t i) {
+    Vector sums[rows];
+    DMLGRAPH_UNROLL
+    for (int r = 0; r < rows; ++r) {
+        sums[r] = repeated(0.0f);
+    }
+    const std::int64_t top = call.top + first * stride;
+    const std::byte* in = call.in + top * call.row_step;
+    DMLGRAPH_UNROLL
+    for (int k = 0; k < (rows - 1) * stride + taps; ++k, in += call.row_step) {
+        Vector elements[taps];
+        if (rows > 1 || (top + k >= 0 && top + k < call.height)) {
+            row.template read<inside>(elements, reinterpret_cast<const float*>(in));
+        } else {
+            DMLGRAPH_UNROLL
+            for (int x = 0; x < taps; ++x) {
+                elements[x] = repeated(0.0f);
+            }
+        }
+        DMLGRAPH_UNROLL
+        for (int x = 0; x < taps; ++x) {
+            DMLGRAPH_UNROLL
+            for (int r = 0; r < rows; ++r) {
+                const int tap = k - r * stride;
+                if (tap >= 0 && tap < taps) {
+                    sums[r] = product_sum(weights[tap * taps + x], elements[x], sums[r]);
+                }
+            }
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (int r = 0; r < rows; ++r) {
+        end_and_store(call, first + r, i, sums[r]);
+    }
+}
+
+template <bool inside, int taps, int stride>
+DMLGRAPH_INLINE void column_of_picture(const PictureCall& call, const PictureRow<taps, stride>& row, const Vector (&weights)[taps * taps],
+                                       std::int64_t i) {
+    const auto fits = [&](std::int64_t first, int rows) {
+        const std::int64_t top = call.top + first * stride;
+        return first + rows <= call.rows && top >= 0 && top + (rows - 1) * stride + taps <= call.height;
+    };
+    for (std::int64_t first = 0; first < call.rows;) {
+        if (fits(first, 4)) {
+            rows_of_picture<4, inside>(call, row, weights, first, i);
+            first += 4;
+        } else {
+            rows_of_picture<1, inside>(call, row, weights, first, i);
+            first += 1;
+        }
+    }
+}
+
+template <int taps, int stride>
+void picture_of(const PictureCall& call) {
+    Vector weights[taps * taps];
+    DMLGRAPH_UNROLL
+    for (int t = 0; t < taps * taps; ++t) {
+        weights[t] = repeated(call.weights[t]);
+    }
+    const std::int64_t count = call.count;
+    std::int64_t i = 0;
+    do {
+        if (i + lanes > count && count >= lanes) {
+            i = count - lanes;  // some windows again, rather than windows beyond the last
+        }
+        const PictureRow<taps, stride> row(call.left + i * stride, call.width);
+        if (row.is_inside()) {
+            column_of_picture<true>(call, row, weights, i);
+        } else {
+            column_of_picture<false>(call, row, weights, i);
+        }
+        i += lanes;
+    } while (i < count);
+}
+
+#if defined(__AVX2__)
+void picture(const PictureCall& call) noexcept {
+    if (call.stride == 1) {
+        return picture_of<3, 1>(call);
+    }
+    call.taps == 3 ? picture_of<3, 2>(call) : picture_of<5, 2>(call);
+}
+#else
+constexpr void (*picture)(const PictureCall&) noexcept = nullptr;
+#endif
+
+constexpr ConvolutionKernels kernels{
+    lanes, {across_rows, across_vectors, across}, {along_rows, along_vectors, along}, plane, half_plane, taps, picture, panel, panels_of_filters};
+
+}  // namespace
+}  // namespace convolution
+
+const ConvolutionKernels& convolutions() { return convolution::kernels; }
+
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

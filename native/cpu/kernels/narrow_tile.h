@@ -1,0 +1,67 @@
+// Tiles of a few columns whose vectors go along the rows: with vectors of columns most lanes would have no work.
+#pragma once
+
+#include "cpu/compiler.h"
+#include "cpu/kernels/product.h"
+#include "cpu/kernels/tile_ending.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace {
+
+// Elements of a matrix's column, `step` floats apart.
+DMLGRAPH_INLINE Vector load_column(const float* from, std::int64_t step, int rows) {
+    float column[lanes] = {};
+    for (int i = 0; i < rows; ++i) {
+        column[i] = from[i * step];
+    }
+    return load(column);
+}
+
+// Each sum is what another tile gives: the same terms in the same order.
+template <int columns>
+void narrow_tile(const TileCall& call, int rows) noexcept {
+    const Vector zeros = repeated(0.0f);
+    const Part those = part(0, rows);
+    Vector sums[columns];
+    DMLGRAPH_UNROLL
+    for (int j = 0; j < columns; ++j) {
+        sums[j] = zeros;
+    }
+    const float* a = call.a;
+    const float* b = call.b;
+    for (std::int64_t k = call.depth; k > 0; --k, a += rows, b += call.b_step) {
+        const Vector row = load_part(a, those, zeros);
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < columns; ++j) {
+            sums[j] = product_sum(row, repeated(b[j]), sums[j]);
+        }
+    }
+    const SumEnding& ending = call.ending;
+    for (int j = 0; j < columns; ++j) {
+        Vector total = call.adds ? sum(load_column(call.sums + j, call.step, rows), sums[j]) : sums[j];
+        if (ending.numbers != nullptr) {
+            total = sum(total, load_part(ending.numbers, those, zeros));
+            if (ending.lines != nullptr) {
+                total = sum(total, load_column(ending.lines + j, ending.step, rows));
+            }
+            total = applied(total, ending.function);
+        }
+        float column[lanes];
+        store(column, total);
+        for (int i = 0; i < rows; ++i) {
+            call.sums[i * call.step + j] = column[i];
+        }
+    }
+}
+
+// For tiles of as many rows as a vector has lanes, or somewhat fewer, this takes less time than a vector of columns.
+#if defined(__AVX512F__)
+constexpr NarrowTileKernel narrow_tiles[] = {narrow_tile<1>, narrow_tile<2>, narrow_tile<3>, narrow_tile<4>,
+                                             narrow_tile<5>, narrow_tile<6>, narrow_tile<7>, narrow_tile<8>};
+constexpr NarrowTiles narrow_tiles_of_level{sizeof(narrow_tiles) / sizeof(narrow_tiles[0]), narrow_tiles};
+#else
+constexpr NarrowTiles narrow_tiles_of_level{};
+#endif
+
+}  // namespace
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

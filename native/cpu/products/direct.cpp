@@ -1,0 +1,510 @@
+#include "cpu/products/direct.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cpu/products/part_of_tile.h"
+#include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/processors.h"
+#include "cpu/tensor/strided.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+// The numbers of a sum that are added up at a time, if these are whole channels. Sums depend on it, so it is the same on
+// every processor.
+constexpr std::int64_t ample_depth = 320;
+
+constexpr std::int64_t most_plane_taps = 1024;
+constexpr std::int64_t most_patch_columns = 1024;  // of a patch
+constexpr std::int64_t most_block_outputs = 512;   // of a block: planes are copied again for each block
+constexpr std::int64_t blocks_per_worker = 2;      // for each of several workers
+constexpr std::int64_t least_columns = 128;  // of a patch, if it is split to have more blocks
+constexpr std::int64_t least_packed_depth = 64;  // of windows that become panels: results are written in another order
+constexpr std::int64_t transposing = 16;  // depths that take as long as to transpose a vector of sums
+constexpr std::int64_t outputs_at_once = 8;  // that are transposed
+
+std::int64_t divided(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
+
+std::int64_t reach(const Windows& windows, std::size_t d) { return (windows.taps[d] - 1) * windows.dilations[d]; }
+
+// The planes of a channel's taps at one place along a row, which are as high, and where each tap finds its rows.
+struct Slots {
+    std::int64_t height;               // rows
+    std::vector<std::int64_t> first;   // by plane: its first row in the tensor, from the first row of the patch's windows on
+    std::vector<std::int64_t> of_tap;  // by place of a tap along a column: its plane, …
+    std::vector<std::int64_t> row;     // … and its first row there
+
+    Slots(const Windows& windows, std::int64_t rows) {
+        const std::int64_t stride = windows.strides[1], taps = windows.taps[1];
+        const std::int64_t shared = rows + reach(windows, 1) / stride;
+        std::vector<std::int64_t> phases;
+        for (std::int64_t k = 0; k < taps; ++k) {
+            const std::int64_t phase = k * windows.dilations[1] % stride;
+            const auto found = std::ranges::find(phases, phase);
+            of_tap.push_back(found - phases.begin());
+            row.push_back(k * windows.dilations[1] / stride);
+            if (found == phases.end()) {
+                phases.push_back(phase);
+            }
+        }
+        height = shared;
+        first = phases;
+        if (static_cast<std::int64_t>(phases.size()) * shared > taps * rows) {  // the taps share too few rows
+            height = rows;
+            first.clear();
+            for (std::int64_t k = 0; k < taps; ++k) {
+                first.push_back(k * windows.dilations[1]);
+                of_tap[static_cast<std::size_t>(k)] = k;
+                row[static_cast<std::size_t>(k)] = 0;
+            }
+        }
+    }
+
+    std::int64_t rows() const { return static_cast<std::int64_t>(first.size()) * height; }
+};
+
+// The floats that a channel has in planes, for patches of so many rows and columns.
+std::int64_t plane_floats(const Windows& windows, const Slots& slots, std::int64_t columns) {
+    return windows.taps[0] * windows.taps[2] * slots.rows() * columns;
+}
+
+// Some windows that a worker computes.
+struct Patch {
+    std::int64_t depth, row, column;  // the first window
+    std::int64_t rows, columns;
+
+    std::int64_t count() const { return rows * columns; }
+};
+
+// The patches of a convolution, and how many panels of filters meet one at a time.
+class Patches {
+public:
+    Patches(const Windows& windows, const DirectShape& shape, std::int64_t products, int workers)
+        : counts_(windows.counts), rows_(shape.rows), columns_(shape.columns) {
+        const std::int64_t all = shape.filters.count();
+        panels_ = std::max<std::int64_t>(1, std::min(all, most_block_outputs / shape.filters.width));
+        panels_ = divided(all, divided(all, panels_));
+        const auto few = [&] { return workers > 1 && products * count(shape) < workers * blocks_per_worker; };
+        while (few() && rows_ > 1 && rows_ * columns_ >= 2 * least_columns) {
+            rows_ = divided(counts_[1], divided(counts_[1], rows_) + 1);
+        }
+        while (few() && panels_ > 1) {
+            panels_ = divided(panels_, 2);
+        }
+    }
+
+    std::int64_t panels() const { return panels_; }
+    std::int64_t parts(const DirectShape& shape) const { return divided(shape.filters.count(), panels_); }
+    std::int64_t patches() const { return counts_[0] * down() * across(); }
+    std::int64_t count(const DirectShape& shape) const { return parts(shape) * patches(); }
+
+    Patch patch(std::int64_t index) const {
+        Patch result{index / across() / down(), index / across() % down() * rows_, index % across() * columns_, 0, 0};
+        result.rows = std::min(rows_, counts_[1] - result.row);
+        result.columns = std::min(columns_, counts_[2] - result.column);
+        return result;
+    }
+
+private:
+    std::int64_t down() const { return divided(counts_[1], rows_); }
+    std::int64_t across() const { return divided(counts_[2], columns_); }
+
+    Spatial counts_;
+    std::int64_t rows_, columns_, panels_ = 1;
+};
+
+// The memory of a worker.
+struct DirectMemory {
+    float* planes;
+    float* panel;    // of filters, of one depth
+    float* windows;  // a panel of them
+    float* sums;
+    float* results;  // of some outputs
+    std::byte* line;
+    std::size_t bytes;
+
+    DirectMemory(std::byte* memory, const Windows& windows, const DirectShape& shape, std::size_t operands,
+                const Epilogue& epilogue, const ConvolutionKernels& kernels) {
+        std::size_t used = 0;
+        const auto floats = [&](std::int64_t count) {
+            auto* const taken = reinterpret_cast<float*>(memory + used);
+            used += align_to_line(static_cast<std::size_t>(count) * sizeof(float));
+            return taken;
+        };
+        const std::int64_t slack = (kernels.across.vectors + 1) * kernels.lanes;
+        const std::int64_t windows_each = divided(shape.rows * shape.columns, kernels.lanes) * kernels.lanes;
+        planes = floats(shape.channels_each * shape.floats + slack);
+        const std::int64_t depth = shape.channels_each * windows.tap_count();
+        panel = floats(shape.filters.width * depth);
+        this->windows = floats(kernels.panels_of_filters > 0 ? kernels.across.vectors * kernels.lanes * depth : 0);
+        const std::int64_t panels = std::min(shape.filters.count(), std::max<std::int64_t>(1, most_block_outputs / shape.filters.width));
+        sums = floats(panels * shape.filters.width * windows_each);
+        results = floats(outputs_at_once * windows_each);
+        line = memory + used;
+        bytes = used + Target::line_scratch(operands, epilogue, shape.rows * shape.columns);
+    }
+};
+
+// How a plane is filled: its rows top … bottom − 1 come from memory, the others are zero.
+struct PlaneCopy {
+    PlaneCall call{};   // without addresses
+    std::int64_t from;  // bytes from the channel's first element
+    std::int64_t top;
+    std::int64_t bottom;
+};
+
+// Some outputs of a patch, computed by one worker.
+class DirectBlock {
+public:
+    DirectBlock(const Direct& convolution, const Patches& blocks, std::int64_t index, const DirectMemory& memory)
+        : convolution_(convolution),
+          shape_(*convolution.shape),
+          windows_(convolution.windows->windows()),
+          kernels_(*convolution.kernels),
+          memory_(memory),
+          patch_(blocks.patch(index / blocks.parts(shape_) % blocks.patches())),
+          slots_(windows_, patch_.rows) {
+        const std::int64_t parts = blocks.parts(shape_), product = index / parts / blocks.patches();
+        place_ = {product / convolution.groups, product % convolution.groups};
+        first_panel_ = index % parts * blocks.panels();
+        last_panel_ = std::min(first_panel_ + blocks.panels(), shape_.filters.count());
+        left_ = (patch_.depth * windows_.counts[1] + patch_.row) * windows_.counts[2] + patch_.column;
+        in_place_ = !shape_.along && convolution.target.takes_sums(DataType::float32);
+        const std::int64_t enough = kernels_.panels_of_filters;
+        const bool met = enough > 0 && last_panel_ - first_panel_ >= enough && shape_.depth(windows_) >= least_packed_depth;
+        packs_windows_ = !shape_.along && met && convolution.panels != nullptr;
+        set_endings();
+        set_offsets();
+        for (std::int64_t x = 0; x < windows_.taps[2]; ++x) {
+            for (const std::int64_t row : slots_.first) {
+                copies_.push_back(copy_of(row, x));
+            }
+        }
+    }
+
+    void compute() const {
+        for (std::int64_t channel = 0; channel < shape_.channels; channel += shape_.channels_each) {
+            const std::int64_t channels = std::min(shape_.channels_each, shape_.channels - channel);
+            fill_planes(channel, channels);
+            const Depths depths{channel * windows_.tap_count(), channels * windows_.tap_count(), channel + channels == shape_.channels};
+            if (packs_windows_) {
+                pack_and_multiply(depths);
+            } else {
+                multiply(depths);
+            }
+        }
+    }
+
+private:
+    // Those of some channels: `from` … from + count − 1 of a sum.
+    struct Depths {
+        std::int64_t from;
+        std::int64_t count;
+        bool are_last;
+    };
+
+    // Every panel of filters meets all windows in the planes.
+    void multiply(const Depths& depths) const {
+        for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
+            const float* const filters = filters_of_panel(p, depths.from, depths.count);
+            if (shape_.along) {
+                along(p, filters, depths);
+            } else {
+                across(p, filters, depths);
+            }
+            if (depths.are_last && endings_.empty()) {
+                finish(p);
+            }
+        }
+    }
+
+    // Every tile of windows becomes a panel and meets all filters while it is in the first cache.
+    void pack_and_multiply(const Depths& depths) const {
+        const Division tiles = tiles_across();
+        std::vector<TileCall> calls;  // by panel of filters, of the first tile
+        for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
+            calls.push_back({filters_of_panel(p, depths.from, depths.count), memory_.windows, 0, depths.count, sums_of(p), sums_step(),
+                             depths.from > 0, filters_after(p, depths.from), ending_of(p, depths)});
+        }
+        for (std::int64_t t = 0; t < tiles.count(); ++t) {
+            const auto vectors = static_cast<int>(tiles.in(t));
+            kernels_.panel({memory_.windows, memory_.planes + tiles.first(t) * kernels_.lanes, offsets_.data(), depths.count, vectors});
+            for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
+                const std::int64_t height = shape_.filters.in(p);
+                TileCall call = calls[static_cast<std::size_t>(p - first_panel_)];
+                call.b_step = vectors * kernels_.lanes;
+                run_tile(convolution_.packing->tile(static_cast<int>(height), vectors), call, height, tiles, t);
+            }
+        }
+        if (depths.are_last && endings_.empty()) {
+            for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
+                finish(p);
+            }
+        }
+    }
+
+    std::int64_t plane() const { return slots_.height * patch_.columns; }
+
+    // What tiles do with the sums of each panel of filters, if they do it.
+    void set_endings() {
+        const std::optional<Ending> ending = shape_.along ? std::nullopt : convolution_.target.ending();
+        if (!ending) {
+            return;
+        }
+        const std::int64_t width = shape_.filters.width;
+        numbers_.resize(static_cast<std::size_t>((last_panel_ - first_panel_) * width));
+        for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
+            const auto first = static_cast<std::size_t>((p - first_panel_) * width);
+            const auto rows = std::span(numbers_).subspan(first, static_cast<std::size_t>(shape_.filters.in(p)));
+            endings_.push_back(ending->at(place_, shape_.filters.first(p), left_, rows));
+        }
+    }
+
+    void set_offsets() {
+        const std::int64_t taps = windows_.tap_count();
+        offsets_.resize(static_cast<std::size_t>(shape_.channels_each * taps));
+        for (std::int64_t t = 0; t < taps; ++t) {
+            const Spatial tap = windows_.tap(t);
+            const auto y = static_cast<std::size_t>(tap[1]);
+            const std::int64_t planes = static_cast<std::int64_t>(slots_.first.size());
+            const std::int64_t at = ((tap[0] * windows_.taps[2] + tap[2]) * planes + slots_.of_tap[y]) * plane() + slots_.row[y] * patch_.columns;
+            for (std::int64_t c = 0; c < shape_.channels_each; ++c) {
+                offsets_[static_cast<std::size_t>(c * taps + t)] = at + c * plane_floats(windows_, slots_, patch_.columns);
+            }
+        }
+    }
+
+    // The elements of a channel for taps at one place along a row, from the row `row` on. The same for every channel.
+    PlaneCopy copy_of(std::int64_t row, std::int64_t tap) const {
+        const WindowPanels& from = *convolution_.windows;
+        const Spatial &strides = windows_.strides, &sizes = from.sizes();
+        const std::int64_t columns = patch_.columns, item = static_cast<std::int64_t>(item_size(from.type()));
+        const std::int64_t y = patch_.row * strides[1] + row - windows_.padding[1];
+        const std::int64_t x = patch_.column * strides[2] + tap * windows_.dilations[2] - windows_.padding[2];
+        const auto first_inside = [](std::int64_t at, std::int64_t stride) { return at < 0 ? (stride - 1 - at) / stride : 0; };
+        const auto last_inside = [](std::int64_t at, std::int64_t stride, std::int64_t size) {
+            return at < size ? (size - 1 - at) / stride + 1 : 0;
+        };
+        PlaneCopy copy{};
+        copy.top = std::min(first_inside(y, strides[1]), slots_.height);
+        copy.bottom = std::clamp(last_inside(y, strides[1], sizes[1]), copy.top, slots_.height);
+        PlaneCall& call = copy.call;
+        call.begin = std::min(first_inside(x, strides[2]), columns);
+        call.end = std::clamp(last_inside(x, strides[2], sizes[2]), call.begin, columns);
+        call.pitch = call.count = columns;
+        call.rows = copy.bottom - copy.top;
+        call.row_step = strides[1] * from.strides[1];
+        call.step = strides[2] * from.strides[2];
+        copy.from = (y + copy.top * strides[1]) * from.strides[1] + (x + call.begin * strides[2]) * from.strides[2];
+        if (call.begin == 0 && call.end == columns && call.step == item && call.row_step == columns * item) {  // as one row
+            call.count = call.end = call.pitch = call.rows * columns;
+            call.rows = std::min<std::int64_t>(call.rows, 1);
+        }
+        return copy;
+    }
+
+    // One plane after the other, because each writes beyond its end.
+    void fill_planes(std::int64_t channel, std::int64_t channels) const {
+        const WindowPanels& from = *convolution_.windows;
+        const PlaneKernel kernel = from.type() == DataType::float16 ? kernels_.half_plane : kernels_.plane;
+        const std::byte* const first = from.data + place_[0] * from.batch[0] + place_[1] * from.batch[1];
+        const std::int64_t columns = patch_.columns, height = slots_.height;
+        float* out = memory_.planes;
+        for (std::int64_t c = channel; c < channel + channels; ++c) {
+            for (std::int64_t k = 0; k < windows_.taps[0]; ++k) {
+                const std::int64_t z = patch_.depth * windows_.strides[0] + k * windows_.dilations[0] - windows_.padding[0];
+                const bool inside = z >= 0 && z < from.sizes()[0];
+                for (const PlaneCopy& copy : copies_) {
+                    const std::int64_t top = inside ? copy.top : height, bottom = inside ? copy.bottom : height;
+                    std::fill_n(out, top * columns, 0.0f);
+                    if (bottom > top) {
+                        PlaneCall call = copy.call;
+                        call.out = out + top * columns;
+                        call.in = first + c * from.channel + z * from.strides[0] + copy.from;
+                        kernel(call);
+                    }
+                    std::fill_n(out + bottom * columns, (height - bottom) * columns, 0.0f);
+                    out += plane();
+                }
+            }
+        }
+    }
+
+    const float* filters_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth) const {
+        if (convolution_.panels != nullptr) {
+            return convolution_.panels->at(place_, panel, from);
+        }
+        const std::int64_t lines = shape_.filters.in(panel), width = shape_.along ? shape_.filters.width : lines;
+        convolution_.filters->pack({place_, shape_.filters.first(panel), lines, from, depth, width}, memory_.panel, *convolution_.packing);
+        return memory_.panel;
+    }
+
+    const float* filters_after(std::int64_t panel, std::int64_t from) const {
+        return convolution_.panels == nullptr ? nullptr : convolution_.panels->after(place_, panel, from);
+    }
+
+    // Windows in whole vectors.
+    std::int64_t padded() const { return divided(patch_.count(), kernels_.lanes) * kernels_.lanes; }
+
+    // From row to row, which are outputs.
+    std::int64_t sums_step() const {
+        return in_place_ ? convolution_.target.out.row / std::int64_t{sizeof(float)} : padded();
+    }
+
+    float* sums_of(std::int64_t panel) const {
+        if (in_place_) {
+            return reinterpret_cast<float*>(convolution_.target.out.row_at(place_, shape_.filters.first(panel))) + left_;
+        }
+        return memory_.sums + (panel - first_panel_) * shape_.filters.width * padded();
+    }
+
+    // Of vectors of windows.
+    Division tiles_across() const { return Division::even(divided(patch_.count(), kernels_.lanes), kernels_.across.vectors); }
+
+    void across(std::int64_t panel, const float* filters, const Depths& depths) const {
+        const Division tiles = tiles_across();
+        const std::int64_t height = shape_.filters.in(panel);
+        const WindowTileCall first{filters, height, memory_.planes, offsets_.data(), depths.count, sums_of(panel), sums_step(),
+                                   depths.from > 0, nullptr, ending_of(panel, depths)};
+        for (std::int64_t t = 0; t < tiles.count(); ++t) {
+            WindowTileCall call = first;
+            call.planes += tiles.first(t) * kernels_.lanes;
+            call.next = t == 0 ? filters_after(panel, depths.from) : nullptr;
+            run_tile(kernels_.across.tile(static_cast<int>(height), static_cast<int>(tiles.in(t))), call, height, tiles, t);
+        }
+    }
+
+    // What tiles do with a panel's sums.
+    SumEnding ending_of(std::int64_t panel, const Depths& depths) const {
+        return depths.are_last && !endings_.empty() ? endings_[static_cast<std::size_t>(panel - first_panel_)] : SumEnding();
+    }
+
+    // The tile of some windows. Its call has the sums and the ending of the first tile.
+    template <class Call>
+    void run_tile(void (*kernel)(const Call&) noexcept, Call& call, std::int64_t height, const Division& tiles, std::int64_t tile) const {
+        const std::int64_t first = tiles.first(tile) * kernels_.lanes, whole = tiles.in(tile) * kernels_.lanes;
+        call.sums += first;
+        call.ending = call.ending.from(first);
+        if (in_place_ && first + whole > patch_.count()) {
+            run_part(kernel, call, height, patch_.count() - first, whole);
+        } else {
+            kernel(call);
+        }
+    }
+
+    void along(std::int64_t panel, const float* filters, const Depths& depths) const {
+        const std::int64_t width = shape_.filters.width;
+        const Division tiles = Division::even(patch_.count(), kernels_.along.rows);
+        const std::int64_t vectors = divided(shape_.filters.in(panel), kernels_.lanes);
+        float* const sums = sums_of(panel);
+        for (std::int64_t t = 0; t < tiles.count(); ++t) {
+            const std::int64_t first = tiles.first(t);
+            const float* const next = t == 0 ? filters_after(panel, depths.from) : nullptr;
+            kernels_.along.tile(static_cast<int>(tiles.in(t)), static_cast<int>(vectors))(
+                {filters, width, memory_.planes + first, offsets_.data(), depths.count, sums + first * width, width, depths.from > 0, next});
+        }
+    }
+
+    void finish(std::int64_t panel) const {
+        const std::int64_t count = patch_.count(), outputs = shape_.filters.in(panel);
+        float* const sums = sums_of(panel);
+        for (std::int64_t o = 0; o < outputs; ++o) {
+            float* results = sums + o * sums_step();
+            if (shape_.along) {
+                if (o % outputs_at_once == 0) {
+                    transpose(sums + o, std::min(outputs_at_once, outputs - o));
+                }
+                results = memory_.results + o % outputs_at_once * count;
+            }
+            convolution_.target.correct_and_store(results, place_, shape_.filters.first(panel) + o, left_, count, memory_.line);
+        }
+    }
+
+    void transpose(float* sums, std::int64_t outputs) const {
+        const std::int64_t item = sizeof(float);
+        gather_tile(reinterpret_cast<std::byte*>(memory_.results),
+                    {reinterpret_cast<std::byte*>(sums), item, shape_.filters.width * item, outputs, patch_.count()}, sizeof(float));
+    }
+
+    const Direct& convolution_;
+    const DirectShape& shape_;
+    const Windows& windows_;
+    const ConvolutionKernels& kernels_;
+    const DirectMemory& memory_;
+    Patch patch_;
+    Slots slots_;
+    std::vector<float> numbers_;         // that endings add to rows
+    std::vector<SumEnding> endings_;     // by panel of filters; empty: tiles make none
+    std::vector<std::int64_t> offsets_;  // by depth
+    std::vector<PlaneCopy> copies_;           // by plane of a channel
+    Sizes place_{};
+    std::int64_t first_panel_;
+    std::int64_t last_panel_;
+    std::int64_t left_;  // the first window
+    bool in_place_;      // whether sums are added up where the result is
+    bool packs_windows_;
+};
+
+}  // namespace
+
+bool has_planes(const Windows& windows) { return windows.tap_count() <= most_plane_taps; }
+
+DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int64_t outputs, const ConvolutionKernels& kernels)
+    : channels(channels) {
+    const std::int64_t taps = windows.tap_count(), lanes = kernels.lanes;
+    channels_each = Division::even(channels, std::max<std::int64_t>(1, ample_depth / taps)).width;
+    // Half of the second cache, for the planes.
+    const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / sizeof(float)) / channels_each;
+    columns = windows.counts[2];
+    std::int64_t best = 0;
+    for (std::int64_t many = 1; many <= windows.counts[1] && many * columns <= most_patch_columns; ++many) {
+        if (many > 1 && plane_floats(windows, Slots(windows, many), columns) > cached) {
+            break;
+        }
+        const std::int64_t whole = windows.counts[1] / many, last = windows.counts[1] % many;
+        const std::int64_t vectors = whole * divided(many * columns, lanes) + divided(last * columns, lanes);
+        if (many == 1 || vectors <= best + best / 100) {
+            best = many == 1 ? vectors : std::min(best, vectors);
+            rows = many;
+        }
+    }
+    if (columns > most_patch_columns || plane_floats(windows, Slots(windows, rows), columns) > cached) {
+        const std::int64_t step = kernels.across.vectors * lanes;
+        const std::int64_t fitting = std::clamp(cached / taps / step * step, step, most_patch_columns / step * step);
+        rows = 1;
+        columns = std::min(columns, fitting);
+    }
+    for (std::int64_t fewer = 1; fewer <= rows; ++fewer) {  // which may not share their elements
+        floats = std::max(floats, plane_floats(windows, Slots(windows, fewer), columns));
+    }
+    const std::int64_t count = rows * columns, depth = channels * taps;
+    along = divided(outputs, lanes) * count * (depth + transposing) < outputs * divided(count, lanes) * depth;
+    filters = along ? Division{outputs, std::min<std::int64_t>(divided(outputs, lanes), kernels.along.vectors) * lanes}
+                    : Division::even(outputs, kernels.across.rows);
+}
+
+std::size_t direct_scratch(const Windows& windows, const DirectShape& shape, std::size_t operands, const Epilogue& epilogue,
+                           const ConvolutionKernels& kernels) {
+    return DirectMemory(nullptr, windows, shape, operands, epilogue, kernels).bytes;
+}
+
+void run_direct(RunContext& context, const Direct& convolution, double cost) {
+    const Windows& windows = convolution.windows->windows();
+    const DirectShape& shape = *convolution.shape;
+    const std::int64_t products = convolution.batch * convolution.groups;
+    const Patches blocks(windows, shape, products, context.workers);
+    context.parallel(products * blocks.count(shape), cost, [&](int worker, Chunks& chunks) {
+        const DirectMemory memory(context.scratch(worker), windows, shape, convolution.target.operands.size(),
+                                 *convolution.target.epilogue, *convolution.kernels);
+        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+            for (std::int64_t i = first; i < last; ++i) {
+                DirectBlock(convolution, blocks, i, memory).compute();
+            }
+        }
+    });
+}
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,62 @@
+// Convolutions of floats as products whose windows are read from planes.
+//
+// A patch is some neighbouring windows, row by row. For some channels at a time, the elements that its windows have at a
+// tap are copied into planes, with the padding as zeros: a plane for each channel and each place of a tap along a row, and
+// for the rows of a tap if the stride along columns parts them. In a plane the elements of neighbouring windows lie side by
+// side from row to row, and taps of one column share them: so a plane is read at an offset for each tap, and a copy is as
+// many times the input as a row has taps. Then every panel of filters meets the windows in registers; where many panels do
+// (see ConvolutionKernels), a tile of windows becomes a panel itself before that.
+//
+// Vectors go across windows, or along the outputs where that leaves fewer lanes without work. Each sum is added up in the
+// order of its depths, which follow from the sizes alone: results do not depend on patches, tiles or the number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/kernels/convolution.h"
+#include "cpu/products/lines.h"
+#include "cpu/products/panels.h"
+#include "cpu/products/windows.h"
+#include "cpu/runtime/step.h"
+
+namespace dmlgraph::cpu {
+
+// How a convolution is divided. In windows, outputs and channels.
+struct DirectShape {
+    std::int64_t channels = 1;         // of a group
+    bool along = false;                // whether vectors go along the outputs
+    Division filters;                  // the panels of a group's filters; padded if `along`
+    std::int64_t channels_each = 1;    // that are summed up at a time
+    std::int64_t rows = 1;             // of a patch at most
+    std::int64_t columns = 1;          // of its rows: all, or of a single row some
+    std::int64_t floats = 0;           // that a channel has in planes, at most
+
+    // For groups of `channels` input and `outputs` output channels.
+    DirectShape(const Windows& windows, std::int64_t channels, std::int64_t outputs, const ConvolutionKernels& kernels);
+    std::int64_t depth(const Windows& windows) const { return channels * windows.tap_count(); }
+};
+
+struct Direct {
+    std::int64_t batch = 1;
+    std::int64_t groups = 1;
+    const DirectShape* shape = nullptr;
+    const WindowPanels* windows = nullptr;
+    const Panels* panels = nullptr;        // of the filters, if they have been packed
+    const PanelSource* filters = nullptr;
+    Target target;
+    const ConvolutionKernels* kernels = nullptr;
+    const ProductKernels* packing = nullptr;
+};
+
+// Whether the elements of a single channel are few enough for planes.
+bool has_planes(const Windows& windows);
+
+// Scratch memory that each worker needs.
+std::size_t direct_scratch(const Windows& windows, const DirectShape& shape, std::size_t operands, const Epilogue& epilogue,
+                           const ConvolutionKernels& kernels);
+
+// `cost`: in the units of `RunContext::parallel`.
+void run_direct(RunContext& context, const Direct& convolution, double cost);
+
+}  // namespace dmlgraph::cpu

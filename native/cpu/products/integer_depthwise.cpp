@@ -1,0 +1,274 @@
+#include "cpu/products/integer_depthwise.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/runtime/cache_line.h"
+#include "cpu/tensor/strided.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+constexpr std::int64_t ample_words = 16 << 10;  // words
+constexpr std::int64_t words_beyond = 8 * 16;          // words that are read and written beyond the last
+
+std::int64_t words_up(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
+
+std::uint32_t mask_of(const IntegerKernels& kernels) { return kernels.depths == 2 ? 0xffff : 0xff; }
+
+// Rows of windows that are computed at a time, and the words of their elements.
+struct WordBand {
+    std::int64_t rows;    // of windows
+    std::int64_t height;  // rows of elements
+    std::int64_t width;   // words of a row: one for each window
+    std::int64_t across;  // words of a row of taps
+    std::int64_t reach;   // bytes from the first to the last that a row of taps meets, as whole words
+
+    WordBand(const Windows& windows, const IntegerKernels& kernels)
+        : width(windows.counts[2]), across(words_up(windows.taps[2], kernels.depths)),
+          reach((across * kernels.depths - 1) * windows.dilations[2] + 1) {
+        const std::int64_t more = (windows.taps[1] - 1) * windows.dilations[1] + 1 - windows.strides[1];
+        const std::int64_t ample = (ample_words / (width * across) - more) / windows.strides[1];
+        rows = std::clamp(ample, std::int64_t{1}, windows.counts[1]);
+        rows = words_up(windows.counts[1], words_up(windows.counts[1], rows));
+        height = height_of(windows, rows);
+    }
+
+    static std::int64_t height_of(const Windows& windows, std::int64_t rows) {
+        return (rows - 1) * windows.strides[1] + (windows.taps[1] - 1) * windows.dilations[1] + 1;
+    }
+    std::int64_t plane() const { return height * width; }
+    // Bytes of a row, or of all rows one after the other, with those before and after it that taps meet.
+    std::int64_t bytes(const Windows& windows) const {
+        return windows.padding[2] + height * width * windows.strides[2] + reach;
+    }
+};
+
+// The memory of a worker.
+struct WordBandMemory {
+    std::uint32_t* plane;  // for each word of a row of taps: rows of words
+    std::int32_t* sums;
+    std::int64_t* offsets;
+    std::byte* bytes_of_rows;
+    std::byte* line;
+    std::size_t bytes;
+
+    WordBandMemory(std::byte* memory, const Windows& windows, const WordBand& band, std::size_t operands, const Epilogue& epilogue) {
+        std::size_t used = 0;
+        const auto take = [&]<class T>(T*& part, std::int64_t count) {
+            part = reinterpret_cast<T*>(memory + used);
+            used += align_to_line(static_cast<std::size_t>(count) * sizeof(T));
+        };
+        take(plane, band.across * band.plane() + words_beyond);
+        take(sums, band.rows * band.width + words_beyond);
+        take(offsets, WordFilters::most_parts * windows.taps[1] * band.across);
+        take(bytes_of_rows, band.bytes(windows));
+        line = memory + used;
+        bytes = used + Target::line_scratch(operands, epilogue, band.rows * band.width);
+    }
+};
+
+// The words of the elements that some rows of windows meet.
+class WordPlane {
+public:
+    WordPlane(const IntegerDepthwise& convolution, const WordBand& band, const WordBandMemory& memory)
+        : from_(*convolution.windows), windows_(from_.windows()), band_(band), memory_(memory),
+          kernels_(convolution.kernels->integers), flip_(convolution.form.flip),
+          zero_(static_cast<std::uint32_t>(convolution.zero) & mask_of(kernels_)),
+          border_(static_cast<std::byte>(static_cast<std::uint32_t>(convolution.zero) ^ flip_)) {
+        // A byte before the row is that of the previous row, and put right afterwards.
+        flat_ = from_.strides[2] == 1 && from_.strides[1] == band.width * windows_.strides[2];
+        if (flat_) {
+            find_beyond();
+        }
+    }
+
+    void fill(const std::byte* channel, std::int64_t top, std::int64_t rows) const {
+        const std::int64_t height = WordBand::height_of(windows_, rows), y = top * windows_.strides[1] - windows_.padding[1];
+        const std::int64_t first = std::clamp(-y, std::int64_t{0}, height);
+        const std::int64_t last = std::clamp(from_.sizes()[1] - y, first, height);
+        for (std::int64_t across = 0; across < band_.across; ++across) {
+            std::uint32_t* const plane = memory_.plane + across * band_.plane();
+            std::fill_n(plane, first * band_.width, zero_ * kernels_.ones);
+            std::fill(plane + last * band_.width, plane + height * band_.width, zero_ * kernels_.ones);
+        }
+        if (first == last) {
+            return;
+        }
+        const std::byte* const row = channel + (y + first) * from_.strides[1];
+        if (flat_) {
+            fill_flat(row, first, last - first);
+        } else {
+            for (std::int64_t i = first; i < last; ++i) {
+                fill_row(row + (i - first) * from_.strides[1], i);
+            }
+        }
+    }
+
+private:
+    void convert(const std::byte* bytes, std::int64_t row, std::int64_t count) const {
+        for (std::int64_t across = 0; across < band_.across; ++across) {
+            WordsCall call{memory_.plane + across * band_.plane() + row * band_.width, {}, kernels_.depths, windows_.strides[2], count, flip_};
+            for (std::int64_t k = 0; k < kernels_.depths; ++k) {
+                call.in[k] = bytes + (across * kernels_.depths + k) * windows_.dilations[2];
+            }
+            kernels_.words(call);
+        }
+    }
+
+    void fill_row(const std::byte* row, std::int64_t index) const {
+        const std::int64_t needed = (band_.width - 1) * windows_.strides[2] + band_.reach;
+        const std::int64_t before = std::min(windows_.padding[2], needed);
+        const std::int64_t inside = std::clamp(from_.sizes()[2], std::int64_t{0}, needed - before);
+        std::byte* const bytes = memory_.bytes_of_rows;
+        std::fill_n(bytes, before, border_);
+        gather_line(bytes + before, row, from_.strides[2], inside, 1);
+        std::fill_n(bytes + before + inside, needed - before - inside, border_);
+        convert(bytes, index, band_.width);
+    }
+
+    void fill_flat(const std::byte* rows, std::int64_t first, std::int64_t count) const {
+        const std::int64_t size = count * from_.strides[1];
+        std::memcpy(memory_.bytes_of_rows + windows_.padding[2], rows, static_cast<std::size_t>(size));
+        convert(memory_.bytes_of_rows, first, count * band_.width);
+        for (const Beyond& each : beyond_) {
+            std::uint32_t* word = memory_.plane + each.word + first * band_.width;
+            for (std::int64_t r = 0; r < count; ++r, word += band_.width) {
+                *word = (*word & each.others) | each.zero;
+            }
+        }
+    }
+
+    // Lists what flat rows have instead of the zero point.
+    void find_beyond() {
+        const std::int64_t stride = windows_.strides[2];
+        for (std::int64_t tap = 0; tap < windows_.taps[2]; ++tap) {
+            const std::int64_t place = 32 / kernels_.depths * (tap % kernels_.depths);
+            for (std::int64_t i = 0; i < band_.width; ++i) {
+                const std::int64_t at = i * stride + tap * windows_.dilations[2] - windows_.padding[2];
+                if (at < 0 || at >= from_.sizes()[2]) {
+                    beyond_.push_back({tap / kernels_.depths * band_.plane() + i, ~(mask_of(kernels_) << place), zero_ << place});
+                }
+            }
+        }
+    }
+
+    // A number of a word that is beyond the row.
+    struct Beyond {
+        std::int64_t word;  // in the first row
+        std::uint32_t others;
+        std::uint32_t zero;
+    };
+
+    const WindowPanels& from_;
+    const Windows& windows_;
+    const WordBand& band_;
+    const WordBandMemory& memory_;
+    const IntegerKernels& kernels_;
+    std::uint8_t flip_;
+    std::uint32_t zero_;  // the zero point as a number of a word
+    std::byte border_;    // … and as an integer of the tensor
+    bool flat_;           // whether rows of elements follow one another as rows of windows do
+    std::vector<Beyond> beyond_;
+};
+
+// Where each word of a filter meets the plane.
+void set_word_offsets(const Windows& windows, const WordBand& band, std::int64_t parts, std::int64_t* offsets) {
+    for (std::int64_t part = 0; part < parts; ++part) {
+        for (std::int64_t y = 0; y < windows.taps[1]; ++y) {
+            for (std::int64_t across = 0; across < band.across; ++across) {
+                *offsets++ = across * band.plane() + y * windows.dilations[1] * band.width;
+            }
+        }
+    }
+}
+
+}  // namespace
+
+WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const ZeroPoints& zeros, std::int32_t shift,
+                         const IntegerKernels& kernels) {
+    const std::int64_t outputs = filters.sizes[0], taps = windows.tap_count();
+    const std::int64_t across = words_up(windows.taps[2], kernels.depths);
+    const int bits = 32 / kernels.depths;
+    const std::int32_t greatest = (1 << (bits - 1)) - 1, least = -greatest - 1;
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(taps));
+    std::vector<std::int32_t> numbers(static_cast<std::size_t>(outputs * taps));
+    for (std::int64_t o = 0; o < outputs; ++o) {
+        Sizes sizes{}, strides{};
+        std::copy_n(filters.sizes.begin() + 1, filters.rank - 1, sizes.begin());
+        std::copy_n(filters.strides.begin() + 1, filters.rank - 1, strides.begin());
+        gather(reinterpret_cast<std::byte*>(bytes.data()), filters.data + o * filters.strides[0], filters.rank - 1, sizes, strides, 0, taps, 1);
+        std::int32_t sum = 0, most = 0;
+        for (std::int64_t t = 0; t < taps; ++t) {
+            const std::uint8_t byte = bytes[static_cast<std::size_t>(t)];
+            const std::int32_t number = (filters.type == DataType::int8 ? static_cast<std::int8_t>(byte) : byte) - zeros.of(o) - shift;
+            numbers[static_cast<std::size_t>(o * taps + t)] = number;
+            sum += number;
+            most = std::max(most, number < 0 ? (number + least + 1) / least : (number + greatest - 1) / greatest);
+        }
+        sums_.push_back(sum);
+        parts_ = std::max<std::int64_t>(parts_, most);
+    }
+    each_ = parts_ * windows.taps[1] * across;
+    words_.resize(static_cast<std::size_t>(outputs * each_));
+    for (std::int64_t o = 0; o < outputs; ++o) {
+        for (std::int64_t t = 0; t < taps; ++t) {
+            const Spatial tap = windows.tap(t);
+            std::int32_t left = numbers[static_cast<std::size_t>(o * taps + t)];
+            for (std::int64_t part = 0; part < parts_; ++part) {
+                const std::int32_t number = std::clamp(left, least, greatest);
+                left -= number;
+                const std::int64_t at = o * each_ + (part * windows.taps[1] + tap[1]) * across + tap[2] / kernels.depths;
+                words_[static_cast<std::size_t>(at)] |= (static_cast<std::uint32_t>(number) & mask_of(kernels)) << tap[2] % kernels.depths * bits;
+            }
+        }
+    }
+}
+
+std::size_t integer_depthwise_scratch(const Windows& windows, std::size_t operands, const Epilogue& epilogue,
+                                      const ProductKernels& kernels) {
+    return WordBandMemory(nullptr, windows, WordBand(windows, kernels.integers), operands, epilogue).bytes;
+}
+
+void run_integer_depthwise(RunContext& context, const IntegerDepthwise& convolution) {
+    const WindowPanels& from = *convolution.windows;
+    const Windows& windows = from.windows();
+    const IntegerKernels& kernels = convolution.kernels->integers;
+    const WordFilters& filters = *convolution.filters;
+    const Target& target = convolution.target;
+    const WordBand band(windows, kernels);
+    const std::int64_t bands = words_up(windows.counts[1], band.rows);
+    const std::int64_t taps = filters.parts() * windows.taps[1] * band.across;
+    const Sizes order{convolution.batch, convolution.groups, bands};
+    const auto compute = [&](const Sizes& each, const WordPlane& plane, const WordBandMemory& scratch) {
+        const Sizes place{each[0], each[1]};
+        const std::int64_t top = each[2] * band.rows, rows = std::min(band.rows, windows.counts[1] - top);
+        plane.fill(from.data + place[0] * from.batch[0] + place[1] * from.batch[1], top, rows);
+        // Rows that follow one another are one.
+        const std::int64_t joined = windows.strides[1] == 1 ? rows : 1;
+        for (std::int64_t o = 0; o < convolution.outputs; ++o) {
+            const std::int64_t output = place[1] * convolution.outputs + o;
+            const std::uint32_t initial = 0u - static_cast<std::uint32_t>(convolution.zero) * static_cast<std::uint32_t>(filters.sum(output));
+            for (std::int64_t r = 0; r < rows; r += joined) {
+                kernels.taps({scratch.sums + r * band.width, scratch.plane + r * windows.strides[1] * band.width, scratch.offsets,
+                              filters.of(output), taps, joined * band.width, static_cast<std::int32_t>(initial)});
+            }
+            target.correct_and_store(reinterpret_cast<float*>(scratch.sums), place, o, top * band.width, rows * band.width, scratch.line);
+        }
+    };
+    const std::int64_t count = convolution.batch * convolution.groups * bands;
+    const double results = static_cast<double>(count * convolution.outputs * band.rows * band.width);
+    const double work = results * static_cast<double>(windows.tap_count()) / kernels.depths;
+    context.parallel(count, work + results * sizeof(float), [&](int worker, Chunks& chunks) {
+        const WordBandMemory scratch(context.scratch(worker), windows, band, target.operands.size(), *target.epilogue);
+        const WordPlane plane(convolution, band, scratch);
+        set_word_offsets(windows, band, filters.parts(), scratch.offsets);
+        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+            for (std::int64_t i = first; i < last; ++i) {
+                compute(place_in(order, 3, i), plane, scratch);
+            }
+        }
+    });
+}
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,128 @@
+#include "cpu/steps/gemm_tensors.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace dmlgraph::cpu {
+namespace {
+
+constexpr int matrix_rank = 2;
+
+}  // namespace
+
+GemmTensors::GemmTensors(const StepTensors& tensors, const GemmParameters& parameters, std::int64_t depths_each)
+    : inputs(tensors),
+      output(tensors.outputs.at(0)),
+      epilogue(parameters.epilogue, output.type, inputs.size(), inputs.sums()),
+      kernels(product_kernels()) {
+    const View &a = inputs[0], &b = inputs[1];
+    const int rank = a.rank;
+    if (rank < matrix_rank || b.rank != rank) {
+        throw std::invalid_argument("matrices have at least 2 dimensions, and both as many");
+    }
+    rows_ = {rank - 2, rank - 1};
+    columns_ = {rank - 1, rank - 2};
+    if (parameters.transposes_a) {
+        std::swap(rows_.line, rows_.depth);
+    }
+    if (parameters.transposes_b) {
+        std::swap(columns_.line, columns_.depth);
+    }
+    sizes.rank = rank - matrix_rank;
+    std::copy_n(a.sizes.begin(), sizes.rank, sizes.batch.begin());
+    sizes.m = a.sizes[rows_.line];
+    sizes.n = b.sizes[columns_.line];
+    depths = a.sizes[rows_.depth];
+    sizes.k = (depths + depths_each - 1) / depths_each;
+    // Vectors lie along the columns: if these are few, the product is computed transposed.
+    transposed_ = sizes.n < kernels.lanes && sizes.m > sizes.n;
+    if (transposed_) {
+        std::swap(sizes.m, sizes.n);
+    }
+}
+
+std::size_t GemmTensors::scratch_bytes() const {
+    ProductSizes joined = sizes;
+    joined.m *= sizes.count();
+    const std::size_t operands = inputs.size() - first_operand;
+    return std::max(product_scratch(sizes, operands, epilogue, tiles()), product_scratch(joined, operands, epilogue, tiles()));
+}
+
+MatrixPanels GemmTensors::matrices(const RunContext& context, std::size_t side) const {
+    const std::size_t port = port_of(side);
+    const Tensor found = context.tensor(inputs[port]);
+    const Dimensions& dimensions = port == 0 ? rows_ : columns_;
+    MatrixPanels result(found.data, found.type, {}, found.strides[dimensions.line], found.strides[dimensions.depth]);
+    std::copy_n(found.strides.begin(), sizes.rank, result.batch.begin());
+    return result;
+}
+
+Panels GemmTensors::pack(const MatrixPanels& from, std::size_t side) const {
+    Sizes batch = sizes.batch;
+    for (int d = 0; d < sizes.rank; ++d) {
+        batch[d] = from.batch[d] == 0 ? 1 : batch[d];
+    }
+    const Division division = side == 0 ? rows_of(sizes, tiles()) : columns_of(sizes, tiles());
+    return Panels(from, sizes.rank, batch, sizes.k, division, side == 1, kernels);
+}
+
+void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const {
+    Product product;
+    product.sizes = sizes;
+    product.a = a;
+    product.b = b;
+    product.target.out = tensor(context, output);
+    for (std::size_t i = first_operand; i < inputs.size(); ++i) {
+        product.target.operands.push_back(tensor(context, inputs[i]));
+    }
+    product.target.epilogue = &epilogue;
+    product.target.correction = correction;
+    product.kernels = &kernels;
+    product.sums = inputs.sums();
+    if (joins) {
+        join_batch(product);
+    }
+    run_product(context, product);
+}
+
+void GemmTensors::visit(const Step::Visitor& visitor) {
+    inputs.visit(visitor);
+    visitor(output, true);
+}
+
+MatrixTensor GemmTensors::tensor(const RunContext& context, const View& view) const {
+    const Tensor found = context.tensor(view);
+    MatrixTensor result;
+    result.data = found.data;
+    result.type = found.type;
+    std::copy_n(found.strides.begin(), sizes.rank, result.batch.begin());
+    const int row = transposed_ ? sizes.rank + 1 : sizes.rank, column = transposed_ ? sizes.rank : sizes.rank + 1;
+    result.row = found.strides[row];
+    result.sizes[0] = sizes.n;
+    result.strides[0] = found.strides[column];
+    return result;
+}
+
+// If all matrices of A are multiplied by the same one, and follow one another, they are one matrix.
+void GemmTensors::join_batch(Product& product) const {
+    if (product.a.panels != nullptr) {
+        return;
+    }
+    const MatrixPanels &a = *product.a.matrix, &b = *product.b.matrix;
+    ProductSizes& joined = product.sizes;
+    for (int d = joined.rank - 1; d >= 0; --d) {
+        const auto follows = [&](std::int64_t batch, std::int64_t row) { return batch == row * joined.m; };
+        const bool joins = b.batch[d] == 0 && follows(a.batch[d], a.line) && follows(product.target.out.batch[d], product.target.out.row) &&
+                           std::ranges::all_of(product.target.operands, [&](const MatrixTensor& each) {
+                               return follows(each.batch[d], each.row);
+                           });
+        if (joined.batch[d] > 1 && !joins) {
+            return;
+        }
+        joined.m *= joined.batch[d];
+        joined.batch[d] = 1;
+    }
+}
+
+}  // namespace dmlgraph::cpu

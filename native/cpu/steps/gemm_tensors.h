@@ -1,0 +1,58 @@
+// The tensors of a GEMM, as its product reads and writes them: of floats and of integers alike.
+//
+// Side 0 of what is computed is the operand whose lines are the rows, side 1 the one whose lines are the columns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/products/epilogue.h"
+#include "cpu/products/product.h"
+#include "cpu/steps/gemm.h"
+#include "cpu/steps/product_inputs.h"
+
+namespace dmlgraph::cpu {
+
+class GemmTensors {
+public:
+    static constexpr std::size_t sides = 2;
+
+    // `depths_each` numbers of a line are a depth of the product. Throws std::invalid_argument for tensors of other types
+    // and ranks.
+    GemmTensors(const StepTensors& tensors, const GemmParameters& parameters, std::int64_t depths_each);
+
+    // The input that is a side.
+    std::size_t port_of(std::size_t side) const { return transposed_ ? 1 - side : side; }
+    const Tiles& tiles() const { return tiles_for(inputs.sums(), kernels); }
+
+    double cost() const { return product_cost(sizes); }
+    std::size_t scratch_bytes() const;
+    MatrixPanels matrices(const RunContext& context, std::size_t side) const;
+    Panels pack(const MatrixPanels& from, std::size_t side) const;
+    // `joins`: whether rows are computed in the same way in all matrices. The correction may be null.
+    void multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const;
+    void visit(const Step::Visitor& visitor);
+
+    ProductInputs inputs;
+    View output;
+    Epilogue epilogue;
+    const ProductKernels& kernels;
+    ProductSizes sizes;       // of what is computed
+    std::int64_t depths = 0;  // of a row of A
+
+private:
+    // The dimensions of a matrix.
+    struct Dimensions {
+        int line;
+        int depth;
+    };
+
+    MatrixTensor tensor(const RunContext& context, const View& view) const;
+    void join_batch(Product& product) const;
+
+    Dimensions rows_{};     // of A
+    Dimensions columns_{};  // of B
+    bool transposed_ = false;
+};
+
+}  // namespace dmlgraph::cpu

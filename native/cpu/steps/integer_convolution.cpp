@@ -1,0 +1,215 @@
+#include "cpu/steps/integer_convolution.h"
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <utility>
+
+#include "cpu/products/filters.h"
+#include "cpu/products/integer_depthwise.h"
+#include "cpu/products/words.h"
+#include "cpu/products/zero_points.h"
+#include "cpu/steps/convolution_tensors.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+constexpr std::size_t filters_port = ConvolutionTensors::filters_port;
+constexpr std::int64_t item = sizeof(std::int32_t);
+
+const Epilogue sums_only({}, DataType::int32, first_operand, DataType::int32);
+
+// The row of ones, whose product is the sums of the columns: each word has the same tap of some channels.
+class Ones final : public PanelSource {
+public:
+    Ones(std::int64_t channels, std::int64_t taps, const IntegerKernels& kernels) : taps_(taps), last_(channels / kernels.depths), kernels_(kernels) {
+        const auto bits = static_cast<unsigned>(32 / kernels.depths * (channels % kernels.depths));
+        rest_ = kernels.ones & ((std::uint32_t{1} << bits) - 1);
+    }
+
+    void pack(const PanelPart& part, float* out, const ProductKernels&) const override {
+        for (std::int64_t k = 0; k < part.depth; ++k) {
+            out[k] = std::bit_cast<float>((part.first_depth + k) / taps_ < last_ ? kernels_.ones : rest_);
+        }
+    }
+
+private:
+    std::int64_t taps_;
+    std::int64_t last_;   // word that is whole
+    std::uint32_t rest_;  // the word after it
+    const IntegerKernels& kernels_;
+};
+
+class IntegerConvolutionStep final : public Step {
+public:
+    IntegerConvolutionStep(const StepTensors& tensors, const ConvolutionParameters& parameters)
+        : tensors_(tensors, parameters),
+          kernels_(tensors_.kernels.integers),
+          phase_{.windows = tensors_.windows},
+          sizes_(tensors_.sizes_of(phase_.windows, kernels_.depths)),
+          by_channel_(tensors_.is_by_channel(phase_.windows)) {
+        if (tensors_.backward) {
+            throw std::invalid_argument("a convolution of integers is a forward one");
+        }
+    }
+
+    void prepare(const RunContext& fixed) override { pack(fixed, packed_); }
+
+    std::unique_ptr<const State> keep(const RunContext& kept) const override {
+        auto result = std::make_unique<PackedFilters>();
+        pack(kept, *result);
+        return result;
+    }
+
+    void run(RunContext& context) const override {
+        if (tensors_.output.buffer == no_buffer) {
+            return;
+        }
+        const auto* const kept = static_cast<const PackedFilters*>(context.state);
+        const PackedFilters& packed = packed_.present() || kept == nullptr ? packed_ : *kept;
+        if (by_channel_) {
+            run_by_channel(context, packed);
+        } else {
+            run_as_product(context, packed);
+        }
+    }
+
+    Kind kind() const override { return Kind::native; }
+    double cost() const override { return product_cost(sizes_); }
+    std::size_t scratch_bytes() const override {
+        const std::size_t operands = tensors_.inputs.size() - first_operand;
+        if (by_channel_) {
+            return integer_depthwise_scratch(phase_.windows, operands, tensors_.epilogue, tensors_.kernels);
+        }
+        return std::max(product_scratch(sizes_, operands, tensors_.epilogue, tensors_.tiles()),
+                        product_scratch(ones_sizes(), 0, sums_only, tensors_.tiles()));
+    }
+    void visit(const Visitor& visitor) override { tensors_.visit(visitor); }
+
+private:
+    // Of filters that stay the same for several runs.
+    struct PackedFilters final : State {
+        Panels panels;
+        LineSums sums;      // if there are panels
+        WordFilters words;  // by channel
+
+        bool present() const { return panels.present() || words.present(); }
+    };
+
+    // Packs the filters if their memory is known, and their zero points', unless that was done before all runs.
+    void pack(const RunContext& fixed, PackedFilters& packed) const {
+        if (packed_.present() || !tensors_.inputs.known(fixed, filters_port)) {
+            return;
+        }
+        if (by_channel_) {
+            packed.words = words_by_channel(fixed);
+            return;
+        }
+        const WordTensor words = filter_words(fixed, nullptr);
+        packed.sums = filter_sums(words);
+        packed.panels = Panels(FilterPanels(words.tensor(), tensors_.groups, false, phase_), sizes_.rank, {1, tensors_.groups},
+                               sizes_.k, rows_of(sizes_, tensors_.tiles()), false, tensors_.kernels);
+    }
+
+    void run_as_product(RunContext& context, const PackedFilters& packed) const {
+        const ZeroPoints x_zeros = zeros(context, 0), filter_zeros = zeros(context, filters_port);
+        const WordTensor x(tensors_.grouped(context), 2, Lines::columns, kernels_, &context);
+        WindowPanels windows = tensors_.windows_in(x.tensor(), phase_.windows);
+        windows.border = repeated(x_zeros.of(0));
+        const LineSums window_sums = filter_zeros.all_zero() ? LineSums() : sums_of(context, windows);
+        const auto multiply = [&](const Side& filters, const LineSums& sums) {
+            const std::int64_t terms = tensors_.channels * phase_.windows.tap_count();
+            const ZeroPointTerms correction({filter_zeros, &sums, tensors_.outputs}, {x_zeros, &window_sums}, terms, kernels_);
+            Target to = tensors_.target(context, phase_);
+            to.correction = &correction;
+            tensors_.multiply(context, sizes_, filters, windows, std::move(to));
+        };
+        if (packed.present()) {
+            return multiply({&packed.panels, nullptr, nullptr}, packed.sums);
+        }
+        const WordTensor words = filter_words(context, &context);
+        const FilterPanels filters(words.tensor(), tensors_.groups, false, phase_);
+        multiply({nullptr, &filters, nullptr}, filter_sums(words));
+    }
+
+    void run_by_channel(RunContext& context, const PackedFilters& packed) const {
+        const WindowPanels windows = tensors_.windows_in(tensors_.grouped(context), phase_.windows);
+        const WordFilters made = packed.present() ? WordFilters() : words_by_channel(context);
+        const Form form = form_of(windows.type(), Lines::columns, kernels_);
+        run_integer_depthwise(context, {sizes_.batch[0], tensors_.groups, tensors_.outputs, &windows, form, zeros(context, 0).of(0),
+                                        packed.present() ? &packed.words : &made, tensors_.target(context, phase_), &tensors_.kernels});
+    }
+
+    std::int32_t shift_of(std::size_t port) const {
+        return form_of(tensors_.inputs[port].type, port == filters_port ? Lines::rows : Lines::columns, kernels_).shift;
+    }
+
+    ZeroPoints zeros(const RunContext& context, std::size_t port) const {
+        return tensors_.inputs.zero_points(context, port, shift_of(port));
+    }
+
+    // The word whose numbers are all the same.
+    float repeated(std::int32_t number) const {
+        const std::uint32_t mask = kernels_.depths == 2 ? 0xffff : 0xff;
+        return std::bit_cast<float>((static_cast<std::uint32_t>(number) & mask) * kernels_.ones);
+    }
+
+    WordTensor filter_words(const RunContext& context, RunContext* shared) const {
+        return {context.tensor(tensors_.inputs[filters_port]), 1, Lines::rows, kernels_, shared};
+    }
+
+    WordFilters words_by_channel(const RunContext& context) const {
+        return {context.tensor(tensors_.inputs[filters_port]), phase_.windows, zeros(context, filters_port), shift_of(filters_port), kernels_};
+    }
+
+    LineSums filter_sums(const WordTensor& words) const {
+        const Tensor& filters = words.tensor();
+        const std::int64_t each = filters.element_count() / filters.sizes[0];
+        LineSums result;
+        result.batch[1] = tensors_.outputs;
+        for (std::int64_t o = 0; o < filters.sizes[0]; ++o) {
+            result.numbers.push_back(kernels_.rows.total(reinterpret_cast<const std::uint32_t*>(filters.data) + o * each, each));
+        }
+        return result;
+    }
+
+    ProductSizes ones_sizes() const {
+        ProductSizes sizes = sizes_;
+        sizes.m = 1;
+        return sizes;
+    }
+
+    // The sums of windows, with what is beyond the tensor.
+    LineSums sums_of(RunContext& context, const WindowPanels& windows) const {
+        const ProductSizes sizes = ones_sizes();
+        const Ones ones(tensors_.channels, phase_.windows.tap_count(), kernels_);
+        LineSums result;
+        result.batch = {tensors_.groups * sizes.n, sizes.n};
+        result.numbers.resize(static_cast<std::size_t>(sizes.count() * sizes.n));
+        Target to;
+        to.epilogue = &sums_only;
+        to.out.data = reinterpret_cast<std::byte*>(result.numbers.data());
+        to.out.type = DataType::int32;
+        to.out.batch = {tensors_.groups * sizes.n * item, sizes.n * item};
+        to.out.row = sizes.n * item;
+        to.out.sizes[0] = sizes.n;
+        to.out.strides[0] = item;
+        tensors_.multiply(context, sizes, {nullptr, &ones, nullptr}, windows, std::move(to));
+        return result;
+    }
+
+    ConvolutionTensors tensors_;
+    const IntegerKernels& kernels_;
+    Phase phase_;
+    ProductSizes sizes_;    // whose depths are words
+    bool by_channel_;       // whether an output channel has one input channel
+    PackedFilters packed_;  // if the filters are the same in all runs
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_integer_step(const StepTensors& tensors, const ConvolutionParameters& parameters) {
+    return std::make_unique<IntegerConvolutionStep>(tensors, parameters);
+}
+
+}  // namespace dmlgraph::cpu

@@ -1,0 +1,118 @@
+#include "cpu/steps/integer_gemm.h"
+
+#include <array>
+#include <optional>
+
+#include "cpu/products/words.h"
+#include "cpu/products/zero_points.h"
+#include "cpu/steps/gemm_tensors.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+Lines lines_of(std::size_t side) { return side == 0 ? Lines::rows : Lines::columns; }
+
+class IntegerGemmStep final : public Step {
+public:
+    IntegerGemmStep(const StepTensors& tensors, const GemmParameters& parameters)
+        : tensors_(tensors, parameters, product_kernels().integers.depths), kernels_(tensors_.kernels.integers) {}
+
+    void prepare(const RunContext& fixed) override { pack(fixed, packed_); }
+
+    std::unique_ptr<const State> keep(const RunContext& kept) const override {
+        auto result = std::make_unique<PackedSides>();
+        pack(kept, result->sides);
+        return result;
+    }
+
+    void run(RunContext& context) const override {
+        if (tensors_.output.buffer == no_buffer) {
+            return;
+        }
+        const std::array<ZeroPoints, GemmTensors::sides> zeros{zeros_of(context, 0), zeros_of(context, 1)};
+        std::array<Operand, GemmTensors::sides> operands;
+        for (std::size_t side = 0; side < operands.size(); ++side) {
+            read(context, side, !zeros[1 - side].all_zero(), operands[side]);
+        }
+        const Operand &a = operands[0], &b = operands[1];
+        const ZeroPointTerms terms({zeros[0], a.sums}, {zeros[1], b.sums}, tensors_.depths, kernels_);
+        tensors_.multiply(context, {a.panels, &a.matrices, &a.matrices}, {b.panels, &b.matrices, &b.matrices}, !zeros[0].varies(), &terms);
+    }
+
+    Kind kind() const override { return Kind::native; }
+    double cost() const override { return tensors_.cost(); }
+    std::size_t scratch_bytes() const override { return tensors_.scratch_bytes(); }
+    void visit(const Visitor& visitor) override { tensors_.visit(visitor); }
+
+private:
+    struct PackedSide {
+        Panels panels;
+        LineSums sums;
+    };
+    using Packed = std::array<PackedSide, GemmTensors::sides>;
+
+    // Those that stay the same for several runs.
+    struct PackedSides final : State {
+        Packed sides;
+    };
+
+    // A side in a run.
+    struct Operand {
+        const Panels* panels = nullptr;  // if they have been packed
+        MatrixPanels matrices;           // of integers if they have been packed, else of words
+        const LineSums* sums = nullptr;  // if they are needed
+        std::optional<WordMatrices> words;
+        LineSums sums_of_words;
+    };
+
+    // Packs the sides whose memory is known, and their zero points', unless that was done before all runs.
+    void pack(const RunContext& fixed, Packed& packed) const {
+        for (std::size_t side = 0; side < packed.size(); ++side) {
+            if (packed_[side].panels.present() || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
+                continue;
+            }
+            const WordMatrices words = words_of(fixed, side, nullptr);
+            packed[side] = {tensors_.pack(words.panels(), side), words.sums()};
+        }
+    }
+
+    // `sums`: whether those of the lines are needed.
+    void read(RunContext& context, std::size_t side, bool sums, Operand& operand) const {
+        const auto* const kept = static_cast<const PackedSides*>(context.state);
+        const PackedSide& packed = packed_[side].panels.present() || kept == nullptr ? packed_[side] : kept->sides[side];
+        if (packed.panels.present()) {
+            operand.panels = &packed.panels;
+            operand.matrices = tensors_.matrices(context, side);
+            operand.sums = sums ? &packed.sums : nullptr;
+            return;
+        }
+        operand.words.emplace(words_of(context, side, &context));
+        operand.matrices = operand.words->panels();
+        if (sums) {
+            operand.sums_of_words = operand.words->sums();
+            operand.sums = &operand.sums_of_words;
+        }
+    }
+
+    ZeroPoints zeros_of(const RunContext& context, std::size_t side) const {
+        const std::size_t port = tensors_.port_of(side);
+        return tensors_.inputs.zero_points(context, port, form_of(tensors_.inputs[port].type, lines_of(side), kernels_).shift);
+    }
+
+    WordMatrices words_of(const RunContext& context, std::size_t side, RunContext* shared) const {
+        const ProductSizes& sizes = tensors_.sizes;
+        return {tensors_.matrices(context, side), sizes.rank, sizes.batch, side == 0 ? sizes.m : sizes.n, tensors_.depths, lines_of(side), kernels_, shared};
+    }
+
+    GemmTensors tensors_;
+    const IntegerKernels& kernels_;
+    Packed packed_;  // the sides that are the same in all runs
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_integer_step(const StepTensors& tensors, const GemmParameters& parameters) {
+    return std::make_unique<IntegerGemmStep>(tensors, parameters);
+}
+
+}  // namespace dmlgraph::cpu
