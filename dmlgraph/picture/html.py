@@ -1,17 +1,11 @@
 """HTML: one self-contained page to explore graphs; it needs no network.
 
-The page holds the scenes, laid out here, as JSON, and a program that draws their visible part on a canvas.  Its content
-security policy allows only that program to run.
+The page holds the scenes, laid out here, as JSON, and a program that draws their visible part on a canvas.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import importlib.resources
-import json
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 from dmlgraph.picture.drawing import Box, Drawing, Rows
@@ -19,31 +13,16 @@ from dmlgraph.picture.folding import MOST_BOXES
 from dmlgraph.picture.layout import LABEL, LEADING, LINE, TITLE, Scene, lay_out
 from dmlgraph.picture.scopes import box_count, in_scopes
 from dmlgraph.picture.shapes import SHAPES, Kind, variables
+from dmlgraph.web_page import page
 
 
 def render(drawings: Sequence[Drawing]) -> str:
     """The drawings side by side as one page."""
     scoped = [in_scopes(drawing) for drawing in drawings]
     scenes = [lay_out(drawing) for drawing in scoped]
-    style = variables(":root") + _file("page.css")
-    program = _file("page.js")
-    parts = {
-        "title": escape(", ".join(scene.title for scene in scenes)),
-        "policy": f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(program)}'; img-src data:",
-        "style": style,
-        "program": program,
-        "data": _Data().of(scenes, are_open=sum(map(box_count, scoped)) <= MOST_BOXES),
-    }
-    before, *pieces = _file("page.html").split("{{")
-    return before + "".join(parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces))
-
-
-def _file(name: str) -> str:
-    return importlib.resources.files("dmlgraph.picture").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+    data = _Data().of(scenes, are_open=sum(map(box_count, scoped)) <= MOST_BOXES)
+    title = ", ".join(scene.title for scene in scenes)
+    return page("dmlgraph.picture", title, data, style=variables(":root"))
 
 
 class _Data:
@@ -56,7 +35,7 @@ class _Data:
         self.records: dict[Box, int] = {}
         self.nodes: list[list[Any]] = []
 
-    def of(self, scenes: Sequence[Scene], *, are_open: bool) -> str:
+    def of(self, scenes: Sequence[Scene], *, are_open: bool) -> dict[str, Any]:
         """The data; `are_open`: scopes are open at the beginning."""
         laid_out = [self._scene(scene) for scene in scenes]
         found = {node[0] for node in self.nodes}
@@ -65,7 +44,7 @@ class _Data:
             for kind in SHAPES
             if kind in found
         ]
-        content = {
+        return {
             "fonts": {"title": TITLE, "line": LINE, "label": LABEL, "leading": LEADING},
             "legend": legend,
             "open": are_open,
@@ -74,9 +53,6 @@ class _Data:
             "outlines": list(self.outlines),
             "texts": list(self.texts),
         }
-        # Characters that could end the enclosing element, or a line of a script, are escaped.
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-        return text.translate({ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 
     def _scene(self, scene: Scene) -> dict[str, Any]:
         boxes = []

@@ -1,46 +1,32 @@
-"""Results of tests as JUnit XML, which continuous integration reads."""
+"""Results of tests as JUnit XML, which continuous integration reads.
+
+The elements and attributes are those of the schema that Jenkins and others check with, `junit-10.xsd`.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from dmlgraph.testing.run import Outcome, Result
+from dmlgraph.testing.records import ALLOWED, Outcome, Record
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Record:
-    """A test and its result.
-
-    Attributes:
-        file: the graph file.
-        name: of the test, its device and its sizes.
-        result: None where the file is wrong, so that its tests did not run.
-        error: what is wrong with the file.
-    """
-
-    file: str
-    name: str
-    result: Result | None
-    error: str = ""
-
-    @property
-    def is_failure(self) -> bool:
-        return self.result is None or self.result.outcome is Outcome.FAILED
+# For tests that did not pass; their other outcomes are errors.
+_ELEMENTS = {Outcome.SKIPPED: "skipped", Outcome.FAILED: "failure"}
 
 
 def document(records: Sequence[Record]) -> str:
-    """The XML document: a test suite for each file."""
-    suites: dict[str, list[Record]] = {}
+    """The XML document: a test suite for each file and machine."""
+    suites: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        suites.setdefault(record.file, []).append(record)
+        suites.setdefault((record.file, record.place.machine if record.place else ""), []).append(record)
     root = ElementTree.Element("testsuites", _counts(records), name="dmlgraph")
-    for file, members in suites.items():
+    for (file, machine), members in suites.items():
         suite = ElementTree.SubElement(root, "testsuite", _counts(members), name=_legal(file))
+        suite.set("skipped", str(_elements(members).count("skipped")))
+        if machine:
+            suite.set("hostname", _legal(machine))
         for record in members:
             _add(suite, record)
     ElementTree.indent(root)
@@ -48,33 +34,42 @@ def document(records: Sequence[Record]) -> str:
 
 
 def _add(suite: ElementTree.Element, record: Record) -> None:
-    result = record.result
-    seconds = _seconds([record])
-    file = _legal(record.file)
-    case = ElementTree.SubElement(suite, "testcase", classname=file, name=_legal(record.name), file=file, time=seconds)
-    if result is None:
-        kind, text = "error", record.error
-    elif result.outcome is Outcome.PASSED:
+    name, file = _legal(record.name), _legal(record.file)
+    case = ElementTree.SubElement(suite, "testcase", classname=file, name=name, time=_seconds([record]))
+    kind = _element(record)
+    if kind is None:
         return
-    else:
-        kind, text = "skipped" if result.outcome is Outcome.SKIPPED else "failure", result.report
+    text = record.result.report
+    if record.may_fail is not None and record.is_wrong:
+        text = f"{ALLOWED}: {record.may_fail}\n{text}"
     text = _legal(text)
-    ElementTree.SubElement(case, kind, message=text.partition("\n")[0]).text = text
+    outcome = record.result.outcome.value
+    ElementTree.SubElement(case, kind, type=outcome, message=text.partition("\n")[0] or outcome).text = text
+
+
+def _element(record: Record) -> str | None:
+    """The element of a test that did not pass; None for one that passed."""
+    if record.result.outcome is Outcome.PASSED:
+        return None
+    return "skipped" if record.word == ALLOWED else _ELEMENTS.get(record.result.outcome, "error")
+
+
+def _elements(records: Sequence[Record]) -> list[str | None]:
+    return [_element(record) for record in records]
 
 
 def _counts(records: Sequence[Record]) -> dict[str, str]:
-    outcomes = [record.result and record.result.outcome for record in records]
+    found = _elements(records)
     return {
         "tests": str(len(records)),
-        "failures": str(outcomes.count(Outcome.FAILED)),
-        "errors": str(outcomes.count(None)),
-        "skipped": str(outcomes.count(Outcome.SKIPPED)),
+        "failures": str(found.count("failure")),
+        "errors": str(found.count("error")),
         "time": _seconds(records),
     }
 
 
 def _seconds(records: Sequence[Record]) -> str:
-    return f"{sum(record.result.seconds for record in records if record.result):.3f}"
+    return f"{sum(record.result.seconds for record in records):.3f}"
 
 
 def _legal(text: str) -> str:

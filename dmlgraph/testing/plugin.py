@@ -94,7 +94,7 @@ class GraphItem(pytest.Item):
         self.case = case
 
     def runtest(self) -> None:
-        from dmlgraph.testing.run import Outcome
+        from dmlgraph.testing.records import Outcome
 
         result = self.parent.runner.run(self.case)
         if result.outcome is Outcome.SKIPPED:

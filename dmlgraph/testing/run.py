@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import enum
 import functools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dmlgraph.compile import compile_graph
@@ -15,37 +14,16 @@ from dmlgraph.devices import Choice, choose, list_devices
 from dmlgraph.devices.device import lacks
 from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.measure.diff import Side, diff
+from dmlgraph.measure.inputs import complete
 from dmlgraph.measure.report import INDENT, cause
 from dmlgraph.measure.ulp import Tolerance, compare
+from dmlgraph.testing.records import Outcome, Result, case_name
 from dmlgraph.testing.report import outputs
 
 if TYPE_CHECKING:
     from dmlgraph.devices.executable import Array, Executable
     from dmlgraph.document.tests import GraphTest
     from dmlgraph.graph import Graph
-
-
-class Outcome(enum.StrEnum):
-    """What became of a test."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Result:
-    """The result of a test on a device.
-
-    Attributes:
-        outcome: what became of it.
-        report: why it failed or was skipped, as text of one or more lines.
-        seconds: it took.
-    """
-
-    outcome: Outcome
-    report: str = ""
-    seconds: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +42,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        return f"{self.test.name}[{self.device}]"
+        return case_name(self.test.name, self.device)
 
 
 class _SkippedError(Exception):
@@ -112,15 +90,32 @@ class Runner:
 
         Never raises a DmlGraphError: a graph that the device cannot run, or data that does not fit, is a failure.
         """
+        return self._result(lambda: self._run(case))
+
+    def try_out(self, name: str) -> Result:
+        """Runs a graph without tests on the device of this name, with random inputs; compares nothing."""
+        return self._result(lambda: self._try_out(name))
+
+    def _result(self, run: Callable[[], str]) -> Result:
         begin = time.perf_counter()
         try:
-            report = self._run(case)
+            report = run()
             outcome = Outcome.FAILED if report else Outcome.PASSED
         except _SkippedError as reason:
             outcome, report = Outcome.SKIPPED, str(reason)
         except DmlGraphError as error:
             outcome, report = Outcome.FAILED, str(error.with_problems(map(self.graph.located, error.problems)))
         return Result(outcome, report, time.perf_counter() - begin)
+
+    def _try_out(self, name: str) -> str:
+        device = Side(_here(name), fuse=True)
+        try:
+            self._results(self.graph, device, complete(self.graph, {})[0])
+        except DmlGraphError as error:
+            if lacks(error):
+                raise _SkippedError(str(error)) from None
+            raise
+        return ""
 
     def _run(self, case: Case) -> str:
         """The report of a failure; empty if the test passes."""

@@ -8,7 +8,8 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.document.tests import check_tests
-from dmlgraph.testing.run import Outcome, Runner, cases
+from dmlgraph.testing.records import Outcome
+from dmlgraph.testing.run import Runner, cases
 
 EXAMPLES = pathlib.Path(__file__).parent.parent.parent / "examples"
 TESTED = {path: graph for path in sorted(EXAMPLES.rglob("*.yaml")) if (graph := dg.load(path)).tests}

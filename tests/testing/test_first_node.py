@@ -19,7 +19,8 @@ from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.document import dumps, loads
 from dmlgraph.lowering import GraphDesc, OperatorDescNode
 from dmlgraph.testing import assert_devices_agree
-from dmlgraph.testing.run import Outcome, Runner, cases
+from dmlgraph.testing.records import Outcome
+from dmlgraph.testing.run import Runner, cases
 
 LENGTH = 12
 

@@ -11,7 +11,8 @@ import dmlgraph as dg
 from dmlgraph.devices import list_devices
 from dmlgraph.document import loads
 from dmlgraph.testing import run
-from dmlgraph.testing.run import Outcome, Result, Runner, cases, devices_here
+from dmlgraph.testing.records import Outcome, Result
+from dmlgraph.testing.run import Runner, cases, devices_here
 
 HEAD = """\
 dmlgraph: 1
