@@ -2,20 +2,17 @@
 
     python benchmarks/windows.py [--threads 1 2] [--layers max-3x3-stride …] [--rounds 60]
 
-The rounds are those of networks.py.  A ratio is the device's time over ONNX Runtime's: of the shortest times, and of
-the medians.  It needs onnx and onnxruntime.
+beside.py tells how times are taken and what a line says.  It needs onnx and onnxruntime.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import os
-import statistics
+import functools
 from collections.abc import Callable
 from typing import Any
 
-import networks
+import beside
 import numpy as np
 import onnx
 import onnxruntime
@@ -71,7 +68,7 @@ LAYERS: dict[str, Layer] = {
 }
 
 
-def device_call(layer: Layer, x: np.ndarray, threads: int) -> tuple[networks.Call, np.ndarray]:
+def device_call(layer: Layer, x: np.ndarray, threads: int) -> tuple[beside.Call, np.ndarray]:
     """The call, and the array that it writes."""
     g = dg.Graph("layer")
     g.output("y", layer.function(g.input("x", sizes=layer.sizes, dtype="float32")))
@@ -97,30 +94,14 @@ def onnxruntime_call(layer: Layer, x: np.ndarray, threads: int) -> Callable[[], 
     return lambda: session.run(["y"], {"x": x})
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, min(2, os.cpu_count() or 1)}))
-    parser.add_argument("--layers", nargs="+", choices=LAYERS, metavar="LAYER", help="by default all")
-    parser.add_argument("--rounds", type=int, default=60)
-    arguments = parser.parse_args()
-    for threads in arguments.threads:
-        print(f"\n{threads} threads, {arguments.rounds} rounds")
-        print(f"{'':16}{'µs, least':>11}{'median':>9}{'':7}{'ratio, least':>13}{'median':>8}")
-        for name in arguments.layers or LAYERS:
-            layer = LAYERS[name]
-            x = np.random.default_rng(0).standard_normal(layer.sizes, np.float32)
-            own, y = device_call(layer, x, threads)
-            other = onnxruntime_call(layer, x, threads)
-            np.testing.assert_allclose(y, other()[0], rtol=1e-4, atol=1e-5)
-            seconds = networks.measure({"cpu": own, "onnxruntime": other}, arguments.rounds)
-            mine, theirs = seconds["cpu"], seconds["onnxruntime"]
-            medians = statistics.median(mine), statistics.median(theirs)
-            print(
-                f"{name:16}{1e6 * min(mine):11.1f}{1e6 * medians[0]:9.1f} ±{100 * networks.spread(mine):4.0f}%"
-                f"{min(mine) / min(theirs):13.2f}{medians[0] / medians[1]:8.2f}",
-                flush=True,
-            )
+def case(layer: Layer, threads: int) -> beside.Case:
+    x = np.random.default_rng(0).standard_normal(layer.sizes, np.float32)
+    own, y = device_call(layer, x, threads)
+    other = onnxruntime_call(layer, x, threads)
+    np.testing.assert_allclose(y, other()[0], rtol=1e-4, atol=1e-5)
+    return beside.Case({"cpu": own, "onnxruntime": other})
 
 
 if __name__ == "__main__":
-    main()
+    CASES = {name: functools.partial(case, layer) for name, layer in LAYERS.items()}
+    beside.main((__doc__ or "").splitlines()[0], {"layers": CASES}, ("onnxruntime",), 60)

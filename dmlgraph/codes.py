@@ -60,9 +60,11 @@ ERRORS = {
     "fixed-dim": "The dim decides how many copies a graph has: only loading its file again can change it.",
     "no-outputs": "The graph has no output.",
     "unknown-rule": "No fusion rule has this name.",
+    "other-graph": "A file holds another graph than the one that is meant.",
     "fused-graph": "A fused graph cannot be written to a file.",
     # Files.
     "unreadable": "A file is missing or cannot be read.",
+    "other-results": "A folder holds the results of another graph, or of other inputs.",
     "unwritable": "A file cannot be written.",
     "system": "A call to the operating system failed.",
     "syntax": "The text is not YAML or JSON, or uses YAML features that graph files do not have.",
@@ -99,6 +101,8 @@ ERRORS = {
     "refused": "DirectML refuses nodes of the graph.",
     "directml": "A call to DirectML or Direct3D 12 failed.",
     "debug-layer": "The debug layer is not installed, or it is requested too late.",
+    "bundle": "A graph file and the files it names are too large, or too many, to be sent to other machines.",
+    "cluster": "A cluster cannot be reached, or has no workers.",
     "device-removed": "The device is lost with all its resources.",
     "evaluation": "The device could not compute a node.",
 }

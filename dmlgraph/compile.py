@@ -20,6 +20,7 @@ from dmlgraph.errors import DmlGraphError, OperatorError, Problem, listing, plur
 from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
 from dmlgraph.memory import enough_memory
 from dmlgraph.passes import Fused
+from dmlgraph.recipe import Recipe, Source, chosen_rules
 
 if TYPE_CHECKING:
     from dmlgraph.devices import Choice
@@ -72,10 +73,13 @@ def compile_graph(
         DeviceError: the device cannot run the graph, or failed.
         NotEnoughMemoryError: there is not enough memory to compile it.
     """
+    rules = chosen_rules(fuse)
     with enough_memory("compile", graph):
         while True:
             try:
-                return _compile(graph, choice, fuse, debug)
+                executable = _compile(graph, choice, rules, debug)
+                executable.recipe = Recipe(Source.of(graph), choice.name, rules, choice.threads, debug)
+                return executable
             except DmlGraphError as error:
                 if choice.otherwise is None or not lacks(error):
                     raise

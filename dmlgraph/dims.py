@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -224,3 +225,11 @@ def _checked(given: object) -> dict[str, int]:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise GraphError("a dim is a whole number of at least 1", code="range", field=f"dims.{dim}", got=size)
     return {dim: int(size) for dim, size in given.items()}
+
+
+def combinations(dims: Mapping[str, Sequence[int]]) -> Iterator[tuple[dict[str, int], str]]:
+    """Every combination of sizes, and how to name it: `N=8, M=1`, or "" if there is one."""
+    several = any(len(sizes) > 1 for sizes in dims.values())
+    for sizes in itertools.product(*dims.values()):
+        chosen = dict(zip(dims, sizes, strict=True))
+        yield chosen, ", ".join(f"{dim}={size}" for dim, size in chosen.items()) if several else ""

@@ -25,9 +25,13 @@ class NewFiles:
 
     An exception in the block changes nothing.  Paths that are not plain files, such as /dev/stdout or a FIFO, and files
     in a folder that is not writable, are written directly.
+
+    Args:
+        durable: a file is on the disk before it gets its name, so that a power cut leaves no half of it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        self._durable = durable
         self._written: list[tuple[pathlib.Path, pathlib.Path]] = []  # temporary name, final name
 
     def __enter__(self) -> Self:
@@ -68,6 +72,9 @@ class NewFiles:
                 yield stream
                 if mode is not None and hasattr(os, "fchmod"):
                     os.fchmod(stream.fileno(), stat.S_IMODE(mode))
+                if self._durable:
+                    stream.flush()
+                    os.fsync(stream.fileno())
         except OSError as error:
             if error.filename == str(temporary):
                 error.filename = os.fspath(path)

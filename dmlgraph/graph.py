@@ -576,9 +576,6 @@ class Graph:
         other.scopes = ()  # they are entered in this graph only
         return other
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"scopes": ()}
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         memo[id(self)] = other = self.__copy__()
         return other
@@ -587,6 +584,16 @@ class Graph:
         return f"<Graph {self.name}: {plural(len(self._network), 'node')}, outputs {listing(self._outputs) or 'none'}>"
 
     # Entry points to higher layers.  Only here does a graph depend on them, through imports at call time.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The canonical document: other processes, and other versions of dmlgraph, know nothing else of a graph.
+
+        Raises:
+            GraphError: the graph is fused.
+        """
+        from dmlgraph.document.portable import parts, restore
+
+        return restore, (*parts(self), dict(self.fixed))
 
     def warnings(self) -> list[Problem]:
         """Probable mistakes that are legal, such as a node on which no output depends; see `dmlgraph.lint`."""

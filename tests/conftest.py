@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from dmlgraph.devices.directml import install, library
 
-pytest_plugins = ["agreement", "packaged_models"]
+pytest_plugins = ["agreement", "clusters", "packaged_models"]
 
 ROOT = pathlib.Path(__file__).parent.parent
 # Modules that the tests of operators share assert for them; campaigns import some of them first.

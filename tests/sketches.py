@@ -264,9 +264,12 @@ class Sketch:
     def _example_input(self, node: InputNode) -> Value:
         desc = node.desc
         if desc.dtype.is_float:
-            return self.fitting(desc.dtype, desc.sizes)
-        # Indices and lengths: small numbers are always in range.
-        data = (np.arange(desc.element_count) % 3).reshape(desc.sizes).astype(desc.dtype.numpy)
+            found = self.fitting(desc.dtype, desc.sizes)
+            # A uniform value has sizes of 1: indices would be out of range.
+            return found if found.sizes == desc.sizes else self.input(desc.dtype, desc.sizes)
+        # Indices: small numbers are always in range. A length of 0 has no defined result.
+        numbers = 1 + np.arange(desc.element_count) % 2 if node.name == "lengths" else np.arange(desc.element_count) % 3
+        data = numbers.reshape(desc.sizes).astype(desc.dtype.numpy)
         return self.input(desc.dtype, desc.sizes, data)
 
     def repeat(

@@ -1,4 +1,8 @@
-"""The Python sources mean the same on every system: text files are read and written in UTF-8."""
+"""The Python sources mean the same on every system and in every folder.
+
+Text files are read and written in UTF-8, and a Python that a test starts does not take `dmlgraph` from the current
+folder.
+"""
 
 from __future__ import annotations
 
@@ -35,3 +39,32 @@ def test_text_files_have_an_encoding(path: pathlib.Path) -> None:
 def test_what_has_none_is_found() -> None:
     source = 'open("a")\nopen("a", "rb")\nopen("a", encoding="utf-8")\np.read_text()\np.write_text("t", "utf-8")\n'
     assert list(in_the_systems_encoding(source)) == [1, 4]
+
+
+def takes_the_current_folder(source: str) -> Iterator[int]:
+    """The lines with a command that runs code or dmlgraph in a new Python, which looks for modules in its folder first.
+
+    In a folder with dmlgraph's sources that is a package without its native module.
+    """
+    for command in ast.walk(ast.parse(source)):
+        if not isinstance(command, ast.List | ast.Tuple):
+            continue
+        words = [ast.unparse(word) for word in command.elts]
+        if "sys.executable" not in words or {"'-P'", "'-S'"} & set(words):
+            continue
+        if "'-c'" in words or any(word.startswith("'dmlgraph") for word in words):
+            yield command.lineno
+
+
+TESTS = [path for path in SOURCES if path.is_relative_to(ROOT / "tests")]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_what_tests_start_imports_the_installed_package(path: pathlib.Path) -> None:
+    assert list(takes_the_current_folder(path.read_text(encoding="utf-8"))) == []
+
+
+def test_a_command_that_takes_the_current_folder_is_found() -> None:
+    source = 'a = [sys.executable, "-c", code]\nb = [sys.executable, "-P", "-c", code]\n'
+    source += 'c = [sys.executable, "-m", "dmlgraph.cli"]\nd = [sys.executable, "-m", "venv", folder]\n'
+    assert list(takes_the_current_folder(source)) == [1, 3]

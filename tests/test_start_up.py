@@ -20,7 +20,8 @@ from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.registry import FUNCTIONS, OPERATORS
 
 ROOT = pathlib.Path(__file__).parent.parent
-HEAVY = {"click", "llvmlite", "ml_dtypes", "networkx", "numpy", "pydantic", "threadpoolctl", "yaml"}
+HEAVY = {"click", "llvmlite", "ml_dtypes", "networkx", "numpy", "pydantic", "yaml"}
+HEAVY |= {"dask", "distributed", "zarr"}
 LIGHT = {"dmlgraph", "dmlgraph.operators", "dmlgraph.operators.index", "dmlgraph.operators.registry"}
 
 

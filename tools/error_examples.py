@@ -150,8 +150,27 @@ g.with_dims({"layers": 4})
 """,
     "no-outputs": "dg.Graph().lower()\n",
     "unknown-rule": _EXP + 'g.compile("cpu", fuse=["faster"])\n',
+    "other-graph": """\
+from unittest import mock
+
+from dmlgraph.recipe import SharedFile
+
+with open("graph.yaml", "w") as file:
+    file.write("dmlgraph: 1\\ninputs: {x: {dtype: float32, sizes: [2]}}\\noutputs: [x]\\n")
+with mock.patch("platform.node", lambda: "worker7"):  # a machine that has another file under the path
+    SharedFile("graph.yaml", None, digest="0" * 64).graph
+""",
     "fused-graph": "from dmlgraph.passes import fuse\n\n" + _EXP + 'fuse(g).graph.save("fused.yaml")\n',
     "unreadable": 'dg.load("nowhere.yaml")\n',
+    "other-results": """\
+from pathlib import Path
+
+from dmlgraph.distributed.results import Results
+
+results = Results(Path("results"), {"y": dg.DataType.FLOAT32})  # as run_chunks writes them
+results.claim({"graph": "classify"})
+results.claim({"graph": "segment"})
+""",
     "unwritable": "$ dmlgraph show graph.yaml -o nowhere/graph.svg\n",
     "system": """\
 $ ln -s nowhere results
@@ -260,6 +279,19 @@ torn = _native.GraphDesc("torn", [], [("y", 24)], [(node.name, node.operator.nat
 _native.Executable(exe._native.device, torn)  # an edge from a node that does not exist
 """,
     "debug-layer": _EXP + 'g.compile("directml:software", debug=True)\n',
+    "bundle": """\
+from dmlgraph.distributed import sweep
+
+g = dg.Graph("g")
+g.output("y", dg.exp(g.input("x", sizes=[8], dtype="float32")))
+sweep([g], most_bytes=100)
+""",
+    "cluster": """\
+from dmlgraph.distributed import connect
+
+with connect("nowhere"):
+    pass
+""",
     "device-removed": _ADAPTER
     + _DATA
     + 'exe._native.device.remove()  # as a driver that fails does\nexe.run({"x": data})\n',

@@ -36,6 +36,7 @@ COMMANDS = (
     "export",
     "import",
     "lower",
+    "map",
     "new",
     "onnx",
     "operators",

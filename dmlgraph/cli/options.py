@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import io
-import itertools
 import math
 import pathlib
 import shlex
@@ -95,11 +94,10 @@ def each_graph_file(given: Sequence[pathlib.Path], skip_others: bool) -> list[pa
 
 def each_size(dims: Mapping[str, Sequence[int]]) -> Iterator[tuple[dict[str, int], str]]:
     """Every combination of sizes, and how to name it: `with N=8, M=1`, or "" if there is one."""
-    several = any(len(sizes) > 1 for sizes in dims.values())
-    for sizes in itertools.product(*dims.values()):
-        chosen = dict(zip(dims, sizes, strict=True))
-        named = ", ".join(f"{dim}={size}" for dim, size in chosen.items())
-        yield chosen, f"with {named}" if several else ""
+    from dmlgraph.dims import combinations
+
+    for chosen, named in combinations(dims):
+        yield chosen, f"with {named}" if named else ""
 
 
 def _parse_sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, list[int]]:
@@ -161,7 +159,7 @@ class ArrayFile:
     array: Array
 
 
-def _pair(given: str, form: str) -> tuple[str, str]:
+def split_pair(given: str, form: str) -> tuple[str, str]:
     """What stands before and behind the first `=`; BadParameter, with the form it must have, if one is missing."""
     name, _, text = given.partition("=")
     if not name or not text:
@@ -175,7 +173,7 @@ def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...])
         return {}
     arrays: dict[str, ArrayFile] = {}
     for value in values:
-        name, file = _pair(value, "NAME=FILE.npy")
+        name, file = split_pair(value, "NAME=FILE.npy")
         if name in arrays:
             raise click.BadParameter(f"'{name}' is given twice")
         with Within(field=f"input {name}"):
@@ -249,7 +247,7 @@ def _parse_values(context: click.Context, parameter: click.Parameter, given: tup
     """`sr=16000`, `shape=3,2` or `shape=shape.npy` pairs."""
     values: dict[str, Any] = {}
     for each in given:
-        name, text = _pair(each, "NAME=NUMBER, NAME=NUMBER,NUMBER or NAME=FILE.npy")
+        name, text = split_pair(each, "NAME=NUMBER, NAME=NUMBER,NUMBER or NAME=FILE.npy")
         if name in values:
             raise click.BadParameter(f"'{name}' is given twice")
         numbers = [_number(part) for part in text.split(",")]
@@ -276,7 +274,7 @@ def _parse_pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     """`double=float32` pairs."""
     pairs = {}
     for each in given:
-        name, wanted = _pair(each, "TYPE=TYPE, such as double=float32")
+        name, wanted = split_pair(each, "TYPE=TYPE, such as double=float32")
         pairs[name] = wanted
     return pairs
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import contextlib
+import dataclasses
 import pathlib
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -15,8 +17,9 @@ from dmlgraph.cli.messages import tell, visible
 from dmlgraph.cli.options import (
     GRAPHS,
     each_graph_file,
-    each_size,
+    is_stdin,
     load_graph,
+    read_stdin,
     shown,
     skipping_others,
     with_sizes,
@@ -26,9 +29,12 @@ from dmlgraph.errors import DeviceError, DmlGraphError, plural
 from dmlgraph.files import write_text
 
 if TYPE_CHECKING:
-    from dmlgraph.testing.junit import Record
+    from dmlgraph.testing.allowances import Allowances
+    from dmlgraph.testing.records import Record
+    from dmlgraph.testing.subjects import Subject
 
 LEFT_OUT, WITHOUT = "left out", "without tests"  # what the summary counts besides outcomes
+_OUTPUT = click.Path(dir_okay=False, path_type=pathlib.Path)
 
 
 def _check_devices(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -43,6 +49,27 @@ def _check_devices(_: click.Context, __: click.Parameter, names: tuple[str, ...]
     return names
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What to test, and how.
+
+    Attributes:
+        paths: of the graph files.
+        names: texts in the names of tests.
+        devices: names.
+        dims: sizes by name.
+        seconds: that a test may take in a process of its own; None if that is not limited.
+        tally: counts what the summary counts besides outcomes.
+    """
+
+    paths: Sequence[pathlib.Path]
+    names: Sequence[str]
+    devices: Sequence[str]
+    dims: Mapping[str, Sequence[int]]
+    seconds: float | None
+    tally: collections.Counter[str]
+
+
 @click.command()
 @click.argument("files", type=GRAPHS, nargs=-1, required=True, metavar="FILE…")
 @click.option("-k", "names", multiple=True, metavar="NAME", help="Run only the tests with this text in their names.")
@@ -54,12 +81,27 @@ def _check_devices(_: click.Context, __: click.Parameter, names: tuple[str, ...]
     shell_complete=complete_devices,
     help="Run only on this one of the devices that a test names.",
 )
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the machines of a Dask cluster, such as tcp://lab:8786.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Run in N worker processes of this machine.")
 @click.option(
-    "--junit",
-    type=click.Path(dir_okay=False, path_type=pathlib.Path),
-    metavar="FILE.xml",
-    help="Write the results as JUnit XML, for continuous integration.",
+    "--time-limit",
+    "seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Run each test in a process of its own, which is killed after S seconds.  On a cluster 300 if not given.",
 )
+@click.option(
+    "--allow-failures",
+    "allowed",
+    type=click.Path(exists=True, dir_okay=False, path_type=pathlib.Path),
+    metavar="FILE.yaml",
+    help="Tests that are allowed to fail, each with the reason.",
+)
+@click.option(
+    "--junit", type=_OUTPUT, metavar="FILE.xml", help="Write the results as JUnit XML, for continuous integration."
+)
+@click.option("--jsonl", type=_OUTPUT, metavar="FILE.jsonl", help="Write each result as a line of JSON, as it comes.")
+@click.option("--html", type=_OUTPUT, metavar="FILE.html", help="Draw the results, graph by device, as a page.")
 @skipping_others
 @with_sizes("the tests run")
 @click.pass_context
@@ -68,7 +110,13 @@ def test(
     files: tuple[pathlib.Path, ...],
     names: tuple[str, ...],
     devices: tuple[str, ...],
+    scheduler: str | None,
+    workers: int | None,
+    seconds: float | None,
+    allowed: pathlib.Path | None,
     junit: pathlib.Path | None,
+    jsonl: pathlib.Path | None,
+    html: pathlib.Path | None,
     skip_others: bool,
     dims: dict[str, list[int]],
 ) -> None:
@@ -82,80 +130,254 @@ def test(
     A folder stands for all graph files in it and below it; '-' is standard input.  --dim sets dims that a test does not
     set itself.
 
+    With --scheduler or --workers the tests run on the devices of all machines of a cluster, each in a process of its
+    own, and a graph without tests runs once on each device with random inputs.
+
     \b
     Examples:
       dmlgraph test examples/ramp.yaml
       dmlgraph test examples --device cpu --junit results.xml
       dmlgraph test examples/ramp.yaml -k ones
+      dmlgraph test models --scheduler tcp://lab:8786 --html matrix.html
     """
-    from dmlgraph.testing.junit import document
+    from dmlgraph.testing.allowances import Allowances, read
 
+    if scheduler is not None and workers is not None:
+        raise click.UsageError("--scheduler and --workers exclude each other: a scheduler has its own workers")
     paths = each_graph_file(files, skip_others)
-    records: list[Record] = []
-    tally = collections.Counter[str]()
-    for path in paths:
-        try:
-            found, left_out = _test(path, names, devices, dims)
-        except DmlGraphError as error:
-            tell(error.problems)
-            found, left_out = [_broken(path, error)], 0
-        if not found and not left_out:
-            click.echo(f"{shown(path)}: no tests")
-            tally[WITHOUT] += 1
-        records += found
-        tally[LEFT_OUT] += left_out
-    if junit is not None:
-        with writing(junit):
-            write_text(junit, document(records))
-    if not records and tally[LEFT_OUT]:
-        raise click.UsageError(f"-k and --device leave none of {plural(tally[LEFT_OUT], 'test')}")
-    if records or len(paths) > 1:
-        click.echo(_summary(records, tally))
+    wanted = _Wanted(paths, names, devices, dims, seconds, collections.Counter())
+    may_fail = Allowances() if allowed is None else read(allowed)
+    with _Lines(jsonl) as lines:
+        records = _records(wanted, scheduler, workers, may_fail, lines.add)
+        lines.replace(records)
+    _write(records, junit, html)
+    _conclude(wanted, records, may_fail)
     if any(record.is_failure for record in records):
         ctx.exit(1)
 
 
-def _test(
-    path: pathlib.Path, names: Sequence[str], devices: Sequence[str], dims: dict[str, list[int]]
-) -> tuple[list[Record], int]:
-    """Runs the tests of a file; returns their results, and how many tests were left out."""
-    from dmlgraph.testing.junit import Record
-    from dmlgraph.testing.run import Outcome, Runner, cases
+def _conclude(wanted: _Wanted, records: list[Record], may_fail: Allowances) -> None:
+    """Says what became of all tests together.
 
-    records: list[Record] = []
-    left_out = 0
-    for sizes, where in each_size(dims):
-        graph = load_graph(path, sizes)
+    Raises:
+        click.UsageError: the options leave no test.
+    """
+    tally = wanted.tally
+    if not records and tally[LEFT_OUT]:
+        raise click.UsageError(f"-k and --device leave none of {plural(tally[LEFT_OUT], 'test')}")
+    _remark(records, may_fail)
+    if records or len(wanted.paths) > 1:
+        click.echo(_summary(records, tally))
+
+
+def _write(records: list[Record], junit: pathlib.Path | None, html: pathlib.Path | None) -> None:
+    """Writes the reports that are wanted."""
+    from dmlgraph.testing import junit as xml
+    from dmlgraph.testing import matrix
+
+    for path, render in ((junit, xml.document), (html, matrix.render)):
+        if path is not None:
+            with writing(path):
+                write_text(path, render(records))
+
+
+# Where tests run.
+
+
+def _records(
+    wanted: _Wanted, scheduler: str | None, workers: int | None, may_fail: Allowances, add: Callable[[Record], None]
+) -> list[Record]:
+    """Runs all tests, and tells what became of each as soon as that is known."""
+    from dmlgraph.testing import matrix
+
+    if scheduler is None and workers is None:
+        return [_told(may_fail.applied(each), add) for each in _here(wanted)]
+    records = _on_cluster(wanted, scheduler, workers, may_fail, add)
+    for line in matrix.table(records):
+        click.echo(visible(line))
+    return records
+
+
+def _here(wanted: _Wanted) -> Iterator[Record]:
+    """Runs the tests of all files on this machine: in this process, or with a time limit in one of their own."""
+    for path in wanted.paths:
+        found = 0
+        left_out = wanted.tally[LEFT_OUT]
+        try:
+            for record in _in_this_process(wanted, path) if wanted.seconds is None else _apart(wanted, path):
+                found += 1
+                yield record
+        except DmlGraphError as error:
+            found += 1
+            yield _broken(path, error)
+        if not found and wanted.tally[LEFT_OUT] == left_out:
+            _without_tests(wanted, path)
+
+
+def _in_this_process(wanted: _Wanted, path: pathlib.Path) -> Iterator[Record]:
+    from dmlgraph.dims import combinations
+    from dmlgraph.testing.records import Place, Record
+    from dmlgraph.testing.run import Runner, cases
+
+    for dims, sizes in combinations(wanted.dims):
+        graph = load_graph(path, dims)
         with Runner(graph) as runner:
             for case in cases(graph):
-                chosen = not names or any(name.lower() in case.name.lower() for name in names)
-                if not chosen or (devices and case.device not in devices):
-                    left_out += 1
-                    continue
-                name = f"{case.name} {where}".rstrip()
-                result = runner.run(case)
-                records.append(Record(shown(path), name, result))
-                line = f"{shown(path)}::{name} {result.outcome}"
-                if result.outcome is Outcome.SKIPPED:
-                    line += f": {result.report}"
-                click.echo(visible(line))
-                if result.outcome is Outcome.FAILED:
-                    click.echo(textwrap.indent(result.report, "  "))
-    return records, left_out
+                if _is_wanted(wanted, case.name, case.device):
+                    yield Record(shown(path), case.test.name, Place(case.device), runner.run(case), sizes)
+
+
+def _apart(wanted: _Wanted, path: pathlib.Path) -> Iterator[Record]:
+    from dmlgraph.testing.apart import list_devices, run_test
+    from dmlgraph.testing.records import Place, Record, case_name
+
+    assert wanted.seconds is not None
+    here: list[str] | None = None
+    for subject in _subjects(wanted, path):
+        for test, named in subject.tests.items() if subject.has_tests else ():
+            if named is None and here is None:
+                found = list_devices((), every=True, seconds=wanted.seconds)
+                here = [name for name, each in found.items() if each.usable]
+            for device in here or () if named is None else named:
+                if _is_wanted(wanted, case_name(test, device), device):
+                    result = run_test(subject.bundle, subject.dims, test, device, seconds=wanted.seconds)
+                    yield Record(shown(path), test, Place(device), result, subject.sizes)
+
+
+def _on_cluster(
+    wanted: _Wanted,
+    scheduler: str | None,
+    workers: int | None,
+    may_fail: Allowances,
+    add: Callable[[Record], None],
+) -> list[Record]:
+    from dmlgraph.distributed import connect
+    from dmlgraph.distributed.sweeps import Sweep
+    from dmlgraph.testing.apart import SECONDS
+
+    subjects: list[Subject] = []
+    records = []
+    for path in wanted.paths:
+        try:
+            subjects += _subjects(wanted, path)
+        except DmlGraphError as error:
+            records.append(_told(_broken(path, error), add))
+    seconds = SECONDS if wanted.seconds is None else wanted.seconds
+    with connect(scheduler, workers=workers) as client:
+        sweep = Sweep(subjects, client, devices=wanted.devices, names=wanted.names, seconds=seconds)
+        records += [_told(may_fail.applied(each), add) for each in sweep]
+    for address, why in sweep.refused.items():
+        click.echo(visible(f"worker {address} took no part: {why}"), err=True)
+    wanted.tally[LEFT_OUT] += sweep.left_out
+    return sweep.ordered(records, [shown(path) for path in wanted.paths])
+
+
+def _subjects(wanted: _Wanted, path: pathlib.Path) -> Iterator[Subject]:
+    """The graph of a file with every combination of dims."""
+    from dmlgraph.testing.subjects import from_file, from_path
+
+    if is_stdin(path):
+        yield from from_file(read_stdin("the graph"), shown(path), pathlib.Path(), wanted.dims)
+    else:
+        yield from from_path(path, wanted.dims, load_model=load_graph)
+
+
+def _is_wanted(wanted: _Wanted, name: str, device: str) -> bool:
+    """Whether -k and --device choose a test; counts it if they do not."""
+    named = not wanted.names or any(each.lower() in name.lower() for each in wanted.names)
+    if named and (not wanted.devices or device in wanted.devices):
+        return True
+    wanted.tally[LEFT_OUT] += 1
+    return False
+
+
+# What is printed.
+
+
+def _told(record: Record, add: Callable[[Record], None]) -> Record:
+    """Prints a result, and adds it to the lines of JSON."""
+    from dmlgraph.testing.records import Outcome
+
+    add(record)
+    if record.result.outcome is Outcome.BROKEN and record.place is None:
+        return record  # its problems are printed
+    line = f"{record.file}::{record.name} {record.word}"
+    if record.result.outcome is Outcome.SKIPPED:
+        line += f": {record.result.report}"
+    elif record.may_fail is not None and record.is_wrong:
+        line += f": {record.may_fail}"
+    click.echo(visible(line))
+    if record.is_failure:
+        click.echo(textwrap.indent(record.result.report, "  "))
+    return record
 
 
 def _broken(path: pathlib.Path, error: DmlGraphError) -> Record:
-    """The record of a file that is wrong, so that none of its tests ran."""
-    from dmlgraph.testing.junit import Record
+    """The record of a file that is wrong, so that none of its tests ran; prints what is wrong."""
+    from dmlgraph.testing.subjects import broken
 
-    return Record(shown(path), "the file", None, str(error))
+    tell(error.problems)
+    return broken(shown(path), error)
+
+
+def _without_tests(wanted: _Wanted, path: pathlib.Path) -> None:
+    click.echo(f"{shown(path)}: no tests")
+    wanted.tally[WITHOUT] += 1
+
+
+def _remark(records: Iterable[Record], may_fail: Allowances) -> None:
+    """Says which allowances are not needed."""
+    from dmlgraph.testing.records import Outcome
+
+    for record in records:
+        if record.may_fail is not None and record.result.outcome is Outcome.PASSED:
+            click.echo(visible(f"{record.file}::{record.name} passed, and is allowed to fail: {record.may_fail}"))
+    for entry in may_fail.unused:
+        click.echo(visible(f"{entry.place}: no test that ran fits this, which is allowed to fail: {entry.reason}"))
 
 
 def _summary(records: Sequence[Record], tally: Mapping[str, int]) -> str:
-    outcomes = collections.Counter(record.result.outcome for record in records if record.result is not None)
-    parts = [f"{count} {outcome}" for outcome, count in sorted(outcomes.items())]
+    from dmlgraph.testing.records import Outcome, counted
+
+    parts = [counted(records)] if counted(records) else []
     parts += [f"{tally[LEFT_OUT]} left out"] if tally[LEFT_OUT] else []
-    wrong = sum(record.result is None for record in records)
+    wrong = sum(record.result.outcome is Outcome.BROKEN for record in records)
     parts += [f"{plural(wrong, 'file')} with errors"] if wrong else []
     parts += [f"{plural(tally[WITHOUT], 'file')} without tests"] if tally[WITHOUT] else []
     return ", ".join(parts)
+
+
+class _Lines:
+    """A file with a line of JSON for each result: as it comes, and at the end in the order of the tests."""
+
+    def __init__(self, path: pathlib.Path | None) -> None:
+        self._path = path
+        self._open = contextlib.ExitStack()
+        self._stream: TextIO | None = None
+
+    def __enter__(self) -> _Lines:
+        if self._path is not None:
+            with writing(self._path):
+                self._stream = self._open.enter_context(self._path.open("w", encoding="utf-8", newline="\n"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def add(self, record: Record) -> None:
+        if self._stream is not None and self._path is not None:
+            with writing(self._path):
+                self._stream.write(_line(record))
+                self._stream.flush()
+
+    def replace(self, records: Iterable[Record]) -> None:
+        self._open.close()
+        if self._path is not None and self._path.is_file():  # not a pipe
+            with writing(self._path):
+                write_text(self._path, "".join(map(_line, records)))
+
+
+def _line(record: Record) -> str:
+    import json
+
+    return json.dumps(record.plain) + "\n"

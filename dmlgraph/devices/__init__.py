@@ -24,13 +24,14 @@ class Choice:
     """A device and why it was chosen; `name` is what the user asked for, and what choices are compared by.
 
     `otherwise` makes the next choice from the reason why this device cannot run a graph; None if the user named this
-    device.
+    device; `threads` is the number of threads that the user asked for.
     """
 
     name: str
     device: Device = dataclasses.field(compare=False)
     reason: str = dataclasses.field(compare=False)
     otherwise: Callable[[str], Choice] | None = dataclasses.field(default=None, compare=False)
+    threads: int | None = None
 
 
 def choose(name: str, *, threads: int | None = None, debug: bool = False) -> Choice:
@@ -44,7 +45,9 @@ def choose(name: str, *, threads: int | None = None, debug: bool = False) -> Cho
         DeviceError: the name is unknown, the device cannot be used here, or it does not take a number of threads.
     """
     choice = _choose(name, debug)
-    return choice if threads is None else dataclasses.replace(choice, device=choice.device.with_threads(threads))
+    if threads is None:
+        return choice
+    return dataclasses.replace(choice, device=choice.device.with_threads(threads), threads=threads)
 
 
 def _choose(name: str, debug: bool) -> Choice:

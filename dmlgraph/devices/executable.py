@@ -6,8 +6,9 @@ import abc
 import collections
 import dataclasses
 import itertools
+import pickle
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput, OperatorDescNo
 from dmlgraph.memory import enough_memory
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import MASKED, UNMASK, is_masked
+
+if TYPE_CHECKING:
+    from dmlgraph.recipe import Recipe
 
 Array = np.ndarray[Any, Any]
 
@@ -82,12 +86,14 @@ class Executable(abc.ABC):
         reason: why this device was chosen.
         stats: how it runs; the keys depend on the device.
         fusion: what the passes changed in the graph, and what they left alone and why.
+        recipe: how it was compiled, which is what it pickles as; None if it was compiled of a GraphDesc alone.
     """
 
     def __init__(self, graph: GraphDesc, device: str, reason: str) -> None:
         self.graph, self.device, self.reason = graph, device, reason
         self.stats: dict[str, Any] = {}
         self.fusion: tuple[Entry, ...] = ()
+        self.recipe: Recipe | None = None
         self._given = {slot.name: slot for slot in graph.inputs if slot.data is None}
         self._slots = {slot.name: slot for slot in graph.outputs}
         self._owned: dict[str, Array] = {}
@@ -158,6 +164,35 @@ class Executable(abc.ABC):
     def close(self) -> None:
         """Frees what the device holds for the graph, which cannot be run afterwards."""
         self._closed = True
+        self._leave()
+
+    def _leave(self) -> None:
+        """Leaves the executables that the process keeps, since it cannot be used any more."""
+        if self.recipe is not None:
+            from dmlgraph.recipe import forget  # which was imported when this was compiled
+
+            forget(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What a process that unpickles it compiles, or has compiled already; see `dmlgraph.recipe`."""
+        from dmlgraph.recipe import unpickled
+
+        return unpickled, (self._recipe(),)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Executable:
+        """Another executable, compiled in the same way; it has no owned inputs yet."""
+        memo[id(self)] = other = self._recipe().compile()
+        return other
+
+    def _recipe(self) -> Recipe:
+        if self.recipe is None:
+            raise pickle.PicklingError(
+                f"{self!r} was compiled of a GraphDesc: only what Graph.compile has made can be copied and pickled"
+            )
+        return self.recipe
 
     def __enter__(self) -> Self:
         return self

@@ -21,7 +21,7 @@ DeviceName = Literal[
 # Each name with what it stands for.
 NAMES: dict[str, str] = {
     "auto": "the best device of this machine",
-    "cpu": "runs element-wise chains fused and threaded, natively; other operators in NumPy",
+    "cpu": "runs networks natively, fused, on several threads; rare operators in NumPy",
     "reference": "evaluates every operator in NumPy, node by node",
     "directml": "DirectML on the first adapter",
     "directml:software": "DirectML on the processor",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+import dataclasses
 import math
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -29,6 +32,17 @@ from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class InMemory:
+    """The .npy files of a document that has no folder, as arrays by name."""
+
+    arrays: Mapping[str, Array]
+
+
+Folder = pathlib.Path | InMemory | None  # what holds a document's files
+_noted: contextvars.ContextVar[dict[pathlib.Path, None] | None] = contextvars.ContextVar("noted", default=None)
 
 # By version; the third differs from the second only for arrays that do not hold numbers.
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -85,7 +99,7 @@ def _check_length(stream: BinaryIO) -> None:
     stream.seek(0)
 
 
-def load_file(name: object, folder: pathlib.Path | None) -> Array:
+def load_file(name: object, folder: Folder) -> Array:
     """The array in a .npy file.  Never unpickles anything.
 
     Args:
@@ -95,6 +109,8 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
     Raises:
         GraphError: the file cannot be used; its field is `file`, and its hint says what to do.
     """
+    if isinstance(folder, InMemory) and name in folder.arrays:
+        return folder.arrays[str(name)]
     path = find_file(name, folder)
     with Within(field="file"):
         try:
@@ -107,7 +123,18 @@ def load_file(name: object, folder: pathlib.Path | None) -> Array:
     return np.ascontiguousarray(array) if array.ndim else array
 
 
-def find_file(name: object, folder: pathlib.Path | None, suffix: str = ".npy") -> pathlib.Path:
+@contextlib.contextmanager
+def noting_files() -> Iterator[dict[pathlib.Path, None]]:
+    """Notes inside the files that documents name, in order: the paths that `find_file` returns."""
+    found: dict[pathlib.Path, None] = {}
+    token = _noted.set(found)
+    try:
+        yield found
+    finally:
+        _noted.reset(token)
+
+
+def find_file(name: object, folder: Folder, suffix: str = ".npy") -> pathlib.Path:
     """The path of a file in the document's folder; `suffix` is the usual one of such files.
 
     Raises:
@@ -116,7 +143,7 @@ def find_file(name: object, folder: pathlib.Path | None, suffix: str = ".npy") -
     """
     if not isinstance(name, str) or not name or "\0" in name:
         raise GraphError(f"must be the path of a {suffix} file", code="kind", field="file", got=name)
-    if folder is None:
+    if not isinstance(folder, pathlib.Path):
         raise GraphError(
             "a document that is not a file has no folder for other files", code="no-folder", field="file", got=name
         )
@@ -153,6 +180,9 @@ def find_file(name: object, folder: pathlib.Path | None, suffix: str = ".npy") -
     if real is not None:
         advice = f"its name is '{real}'" if real else None
         raise GraphError("there is no file with just this name", code="file-name", field="file", got=name, hint=advice)
+    noted = _noted.get()
+    if noted is not None:
+        noted[path] = None
     return path
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dmlgraph.dims import Dims
-from dmlgraph.document.arrays import Array, from_numbers, from_stored, load_file
+from dmlgraph.document.arrays import Array, Folder, from_numbers, from_stored, load_file
 from dmlgraph.document.keys import known_keys
 from dmlgraph.document.tree import Tree
 from dmlgraph.errors import GraphError, Problem, Problems, Within, listing, suggestion
@@ -44,7 +43,7 @@ class Content:
     kind: str
     tree: Tree
     field: str
-    folder: pathlib.Path | None
+    folder: Folder
 
     def array(self, desc: TensorDesc, dims: Mapping[str, int], name: str = "") -> Array:
         """The array of a tensor of this description; `name` tells random inputs of a test from each other.
@@ -182,9 +181,7 @@ KINDS = tuple(_MAKERS)
 _KEYS = {"sequence": ("start", "delta"), "random": ("seed", "low", "high")}  # of the kinds that are mappings
 
 
-def read_content(
-    tree: Tree, field: str, kinds: tuple[str, ...], folder: pathlib.Path | None, problems: Problems
-) -> Content | None:
+def read_content(tree: Tree, field: str, kinds: tuple[str, ...], folder: Folder, problems: Problems) -> Content | None:
     """The content in a tree; where it has no content, adds a problem and returns None.
 
     Args:

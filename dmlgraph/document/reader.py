@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dmlgraph.document.arrays import Array, check_file, find_file, from_numbers, load_file
+from dmlgraph.document.arrays import Array, Folder, InMemory, check_file, find_file, from_numbers, load_file
 from dmlgraph.document.copies import Declared
 from dmlgraph.document.declarations import (
     FORMAT_VERSION,
@@ -100,12 +100,22 @@ def loads(
         return _read(text, file, None if folder is None else pathlib.Path(folder), dims)
 
 
-def _read(text: str, file: str, folder: pathlib.Path | None, dims: Mapping[str, int] | None) -> Graph:
+def restored(text: str, files: InMemory) -> Graph:
+    """The graph of a canonical document, which may still be without outputs.
+
+    Raises:
+        DocumentError: every problem found.
+    """
+    with enough_memory("read the graph"):
+        return _read(text, "<a pickled graph>", files, None, is_whole=False)
+
+
+def _read(text: str, file: str, folder: Folder, dims: Mapping[str, int] | None, *, is_whole: bool = True) -> Graph:
     problems, graph = Problems(), Graph()
     with problems.gathering(), collector_paused():
         tree = parse(text, file, problems)
         if tree is not None:
-            graph = _Reader(tree, folder, problems).read(dims or {})
+            graph = _Reader(tree, folder, problems, is_whole).read(dims or {})
         elif not problems:
             hint = "'dmlgraph new' writes a file to start from"
             problems.add(Problem("the file is empty", code="empty-file", location=Location(file, 1, 1), hint=hint))
@@ -116,10 +126,11 @@ class _Reader:
     """Builds the graph section by section, and notes what it cannot build, so that it reports each problem once.
 
     `broken` holds the names whose declaration is wrong: nodes that depend on them are skipped silently.  `lost` holds
-    the nodes with a reference to an unknown name.
+    the nodes with a reference to an unknown name.  A graph that is not whole may lack outputs.
     """
 
-    def __init__(self, tree: Tree, folder: pathlib.Path | None, problems: Problems) -> None:
+    def __init__(self, tree: Tree, folder: Folder, problems: Problems, is_whole: bool) -> None:
+        self.is_whole = is_whole
         self.tree, self.folder, self.problems = tree, folder, problems
         self.broken: set[str] = set()
         self.lost: set[str] = set()
@@ -365,7 +376,7 @@ class _Reader:
                 hint=f"such as [{tree.value}]" if isinstance(tree.value, str) else None,
             )
             return
-        if not tree.value:
+        if not tree.value and self.is_whole:
             self._problem("must name at least one output", tree, code="no-outputs", field="outputs", got=tree.plain)
         for name, item, place in named:
             source = self._reference(item, "outputs")

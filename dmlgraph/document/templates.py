@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dmlgraph.document.arrays import find_file
+from dmlgraph.document.arrays import Folder, find_file
 from dmlgraph.document.declarations import (
     check_version,
     node_keys,
@@ -40,7 +40,7 @@ class _WrongError(Exception):
 class Templates:
     """The templates of a graph file and of the files that it names, by name; notes what is wrong with them."""
 
-    def __init__(self, tree: Tree | None, folder: pathlib.Path | None, problems: Problems) -> None:
+    def __init__(self, tree: Tree | None, folder: Folder, problems: Problems) -> None:
         self.problems = problems
         self.by_name: dict[str, Template] = {}
         self._read: set[pathlib.Path] = set()
@@ -56,7 +56,7 @@ class Templates:
 
     # Where templates are.
 
-    def _section(self, tree: Tree, folder: pathlib.Path | None, *, is_own: bool) -> None:
+    def _section(self, tree: Tree, folder: Folder, *, is_own: bool) -> None:
         if not isinstance(tree.value, dict):
             self._is_whole = False
             self._problem("must be a mapping from names", tree, code="kind", field="templates", got=tree.plain)
@@ -75,7 +75,7 @@ class Templates:
             else:
                 self.by_name[name] = Template(name, key, item, is_own=is_own)
 
-    def _file(self, tree: Tree, folder: pathlib.Path | None) -> None:
+    def _file(self, tree: Tree, folder: Folder) -> None:
         try:
             path = find_file(tree.plain, folder, ".yaml")
             if path.resolve() in self._read:

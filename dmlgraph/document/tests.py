@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph.dims import Dims
+from dmlgraph.document.arrays import Folder
 from dmlgraph.document.contents import EXAMPLE, KINDS, Content, read_content
 from dmlgraph.document.keys import known_keys
 from dmlgraph.document.tree import Tree
@@ -179,7 +179,7 @@ class Facts:
     dims: Mapping[str, int]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    folder: pathlib.Path | None
+    folder: Folder
 
 
 def read_tests(section: Tree, facts: Facts, problems: Problems) -> dict[str, GraphTest]:

@@ -79,8 +79,23 @@ def dumps(graph: Graph) -> str:
     return text
 
 
-def _document(graph: Graph, stem: str, weights: str | None) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
-    """The text, and the arrays of the files it names; of the tensors it names, if there is one file for all."""
+def parts(graph: Graph) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
+    """The graph as text, and the arrays of the files it names: of every constant, however small.
+
+    Raises:
+        GraphError: the graph is fused.
+    """
+    with enough_memory("write", graph):
+        return _document(graph, "graph", None, inline=0)
+
+
+def _document(
+    graph: Graph, stem: str, weights: str | None, *, inline: int = INLINE_ELEMENTS
+) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
+    """The text, and the arrays of the files it names; of the tensors it names, if there is one file for all.
+
+    Constants of up to `inline` elements are in the text.
+    """
     if graph.is_fused:
         raise GraphError(
             "a fused graph cannot be saved: it may use strides that a graph file cannot express",
@@ -95,7 +110,7 @@ def _document(graph: Graph, stem: str, weights: str | None) -> tuple[str, dict[s
             sections["inputs"][node.name] = _input(node)
         elif isinstance(node, ConstantNode):
             fields: dict[str, Any] = {"dtype": str(node.desc.dtype), "sizes": list(node.desc.sizes)}
-            if node.desc.element_count <= INLINE_ELEMENTS:
+            if node.desc.element_count <= inline:
                 fields["data"] = [Scalar.of(each, node.desc.dtype).plain for each in node.data.ravel()]
             elif weights is not None:
                 files[node.name] = to_stored(node.data, node.desc.dtype)

@@ -117,7 +117,7 @@ def test_what_powershell_asks_is_answered(line: str, word: int, printed: str) ->
     variables = {"COMP_WORDS": line, "COMP_CWORD": str(word), "_DMLGRAPH_COMPLETE": "powershell_complete"}
     code = "from dmlgraph.command import main; import sys; sys.argv = ['dmlgraph']; main()"
     run = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-P", "-c", code],
         env=os.environ | variables,
         capture_output=True,
         text=True,

@@ -65,7 +65,7 @@ def test_every_device_is_listed_with_what_it_does_or_why_it_is_missing() -> None
     assert all(device.description or device.missing for device in devices.values())
     assert devices["reference"].missing is None
     assert "node by node" in devices["reference"].description
-    assert "fused and threaded" in devices["cpu"].description
+    assert "natively, fused, on several threads" in devices["cpu"].description
 
 
 def test_sources_that_were_not_built_run_on_the_cpu_and_say_why(tmp_path: pathlib.Path) -> None:

@@ -49,7 +49,7 @@ RUN_SCRIPT = f"import runpy; runpy.run_path({str(SCRIPT)!r}, run_name='__main__'
 LONG_WORK = [
     ("run", "cpu"),
     ("run_alone", "cpu"),
-    ("run_blas", "cpu"),
+    ("run_product", "cpu"),
     ("bound", "cpu"),
     ("other_thread", "cpu"),
     ("compile", "cpu"),

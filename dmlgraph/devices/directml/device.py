@@ -324,6 +324,7 @@ class DirectMLExecutable(Executable):
 
     def lose(self) -> None:
         """Frees what is on the device, which is lost, after the current run; later runs raise DeviceRemovedError."""
+        self._leave()
         with self._lock:
             self._release()
 
@@ -397,8 +398,10 @@ def _level(device: _native.Device) -> FeatureLevel:
 
 
 def _describe(adapter: _native.Adapter, level: FeatureLevel) -> str:
-    memory = adapter.dedicated_bytes or adapter.shared_bytes
-    return f"{adapter.name} ({adapter.kind}, {memory / 2**30:.1f} GiB), feature level {level}"
+    facts = [adapter.kind, f"{(adapter.dedicated_bytes or adapter.shared_bytes) / 2**30:.1f} GiB"]
+    if adapter.driver_version:  # reports of tests tell drivers apart by it
+        facts.append(f"driver {adapter.driver_version}")
+    return f"{adapter.name} ({', '.join(facts)}), feature level {level}"
 
 
 # ---- The adapters of this machine

@@ -603,6 +603,7 @@ def test_adapter_is_described(directml: DirectMLDevice) -> None:
     assert adapter.name in directml.description
     assert adapter.dedicated_bytes + adapter.shared_bytes > 1 << 28
     assert len(adapter.driver_version.split(".")) == 4
+    assert f", driver {adapter.driver_version})" in directml.description
     assert directml.level >= FeatureLevel.V2_1
 
 

@@ -1,0 +1,126 @@
+"""`dmlgraph map`: runs a graph over very many chunks of files, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import pathlib
+
+import click
+
+from dmlgraph.cli.completion import complete_devices
+from dmlgraph.cli.options import FILE, named_sizes, parse_dims, split_pair
+
+
+def _parse_inputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """`x=photos/` pairs."""
+    inputs = {}
+    for value in values:
+        name, path = split_pair(value, "NAME=PATH")
+        if name in inputs:
+            raise click.BadParameter(f"'{name}' is given twice")
+        inputs[name] = path
+    return inputs
+
+
+def _parse_chunks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    """`batch=64` pairs."""
+    chunks = {}
+    for value in values:
+        name, sizes = named_sizes(value)
+        if len(sizes) != 1:
+            raise click.BadParameter(f"'{value}' is not NAME=SIZE, such as batch=64")
+        (chunks[name],) = sizes
+    return chunks
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    callback=_parse_inputs,
+    metavar="NAME=PATH",
+    help="An input: a folder of .npy files, each of which is a chunk; or a .npy file or .zarr store, which is cut.",
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=pathlib.Path),
+    metavar="DIR",
+    help="Where the results go; what is there already is not computed again.",
+)
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    shell_complete=complete_devices,
+    help="Where to run, on each worker; 'dmlgraph devices' lists them.",
+)
+@click.option(
+    "--chunk",
+    "chunks",
+    multiple=True,
+    callback=_parse_chunks,
+    metavar="NAME=SIZE",
+    help="The size of chunks along a dim; by default 8 MiB of the first axis.",
+)
+@click.option("--zarr", is_flag=True, help="Write DIR/results.zarr, in place of .npy files for each chunk.")
+@click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, such as tls://10.0.0.1:8786.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Without a scheduler, how many processes this machine starts; by default one per processor.",
+)
+@click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
+@click.option("--quiet", is_flag=True, help="Do not show how far it is.")
+@click.option("--dim", "dims", multiple=True, callback=parse_dims, metavar="NAME=SIZE", help="Another value for a dim.")
+@click.pass_context
+def map(
+    ctx: click.Context,
+    file: pathlib.Path,
+    inputs: dict[str, str],
+    out: pathlib.Path,
+    device: str,
+    chunks: dict[str, int],
+    zarr: bool,
+    scheduler: str | None,
+    workers: int | None,
+    no_fuse: bool,
+    quiet: bool,
+    dims: dict[str, int],
+) -> None:
+    """Run a graph over very many chunks of files.
+
+    Processes of this machine or of a Dask cluster each take chunks and write the results. When it is stopped, or a
+    machine is lost, the same command goes on where it was: it does what is missing, and tries again what failed. A
+    chunk that fails does not stop the others; DIR/failed says why. The exit status is 1 if a chunk failed.
+
+    All machines must see FILE, the inputs and DIR under the same paths. This needs the extra distributed:
+    pip install "dmlgraph[distributed]".
+
+    \b
+    Examples:
+      dmlgraph map examples/normalize_photo.yaml --input photo=photos/ --out results
+      dmlgraph map net.onnx --input x=x.zarr --chunk batch=256 --zarr --out results --scheduler tcp://10.0.0.1:8786
+    """
+    if scheduler is not None and workers is not None:
+        raise click.UsageError("--workers is for a cluster of this machine, without --scheduler")
+    from dmlgraph.distributed import run_chunks
+    from dmlgraph.errors import plural
+
+    summary = run_chunks(
+        *(file, inputs, out),
+        device=device,
+        fuse=not no_fuse,
+        dims=dims,
+        chunks=chunks or None,
+        zarr=zarr,
+        scheduler=scheduler,
+        workers=workers,
+        progress=not quiet,
+    )
+    text = f"{plural(summary.total, 'chunk')}: {summary.done} done now, {summary.before} before"
+    click.echo(f"{text}, {summary.failed} failed; see {out / 'failed'}" if summary.failed else text)
+    if summary.failed:
+        ctx.exit(1)

@@ -1,0 +1,30 @@
+"""Clusters for the tests, which are made once: one inside this process, and one of spawned processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spawned() -> Iterator[Any]:
+    """A client of two spawned workers."""
+    pytest.importorskip("distributed.client")
+    from dmlgraph.distributed import connect
+
+    with connect(workers=2) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def inside() -> Iterator[Any]:
+    """A client of a worker with one thread in this process."""
+    pytest.importorskip("distributed.client")  # the folder of these tests has the package's name
+    import distributed
+
+    with distributed.Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", set_as_default=False
+    ) as client:
+        yield client
