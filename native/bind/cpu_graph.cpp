@@ -310,8 +310,9 @@ const DataTypes& members() {
     static bool complete = false;
     if (!complete) {
         DataTypes types{};
-        for (const py::handle member : py::module_::import("dmlgraph.tensor").attr("DataType")) {
-            types.at(member.attr("value").cast<std::size_t>()) = member.ptr();
+        const py::object data_type = imported("dmlgraph.tensor", "DataType");
+        for (std::size_t value = 1; value < types.size(); ++value) {
+            types[value] = call_python(data_type, py::int_(value)).ptr();
         }
         found = types;
         complete = true;

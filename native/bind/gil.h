@@ -59,6 +59,21 @@ py::object call_python(const py::handle& function, const Arguments&... arguments
     return py::reinterpret_steal<py::object>(result);
 }
 
+// A module's member. It may be the first to need the module, and so run all of it. If Python ends the thread inside it,
+// the caller's objects are not destroyed.
+inline py::object imported(const char* module, const char* member) {
+    PyObject* const result = outlive([=]() -> PyObject* {
+        PyObject* const found = PyImport_ImportModule(module);
+        PyObject* const value = found == nullptr ? nullptr : PyObject_GetAttrString(found, member);
+        Py_XDECREF(found);
+        return value;
+    });
+    if (result == nullptr) {
+        throw py::error_already_set();
+    }
+    return py::reinterpret_steal<py::object>(result);
+}
+
 // Calls a function without the lock.
 template <class Function>
 auto released(Function function) {

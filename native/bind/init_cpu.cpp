@@ -36,8 +36,16 @@ constexpr double worth_releasing = 64 << 10;
 constexpr double worth_watching = 0.02;
 
 [[noreturn]] void raise_device_error(const std::string& message, const char* code, const char* name = "DeviceError") {
-    const py::object error = py::module_::import("dmlgraph.errors").attr(name);
-    PyErr_SetObject(error.ptr(), error(message, py::arg("code") = code).ptr());
+    const py::object error = imported("dmlgraph.errors", name);
+    const py::str text(message), problem(code);
+    const py::tuple keywords = py::make_tuple("code");
+    const auto exception = py::reinterpret_steal<py::object>(outlive([&] {
+        const std::array<PyObject*, 2> arguments{text.ptr(), problem.ptr()};
+        return PyObject_Vectorcall(error.ptr(), arguments.data(), 1, keywords.ptr());
+    }));
+    if (exception) {
+        PyErr_SetObject(error.ptr(), exception.ptr());
+    }
     throw py::error_already_set();
 }
 
@@ -415,7 +423,7 @@ private:
         const py::cpp_function work(
             [job, timed] { job->runner->run_steps(job->use, timed ? &job->step_seconds : nullptr); });
         const py::cpp_function cancel([job](unsigned long thread) { job->cancel(thread); });
-        call_python(py::module_::import("dmlgraph.devices.interrupts").attr("interruptible"), work, cancel);
+        call_python(imported("dmlgraph.devices.interrupts", "interruptible"), work, cancel);
         if (timed) {
             *step_seconds = job->step_seconds;
         }

@@ -56,7 +56,7 @@ void raise(const Error& error) {
         messages.append(text(message));
     }
     const py::object exception = call_python(
-        py::module_::import("dmlgraph.devices.directml.errors").attr("from_native"), text(name(error.kind)),
+        imported("dmlgraph.devices.directml.errors", "from_native"), text(name(error.kind)),
         text(error.message), text(error.call), py::int_(static_cast<std::uint32_t>(error.code)),
         text(describe(error.code)), text(error.graph), text(error.node), messages);
     PyErr_SetObject(py::type::of(exception).ptr(), exception.ptr());

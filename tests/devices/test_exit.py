@@ -39,6 +39,31 @@ begin.wait()
 time.sleep(seconds)
 """
 
+# The thread that imports a module for a run ends in the middle of the import.
+IMPORTING = """
+import threading
+import numpy as np
+import dmlgraph as dg
+
+begun = threading.Event()
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "dmlgraph.devices.interrupts":
+            begun.set()
+            while True:
+                pass
+
+graph = dg.Graph("g")
+x = graph.input("x", sizes=[1, 1, 256, 256], dtype="float32")
+graph.output("y", dg.gemm(x, x))
+executable = graph.compile(sys.argv[1])
+sys.modules.pop("dmlgraph.devices.interrupts", None)
+sys.meta_path.insert(0, Finder())
+threading.Thread(target=executable.run, args=({"x": np.ones((1, 1, 256, 256), np.float32)},), daemon=True).start()
+begun.wait()
+"""
+
 # After a KeyboardInterrupt the work continues in the background, here in the compiler of shaders.
 INTERRUPTED = """
 import os, signal, threading, time
@@ -85,6 +110,10 @@ def test_daemon_threads_at_work(device: str, request: pytest.FixtureRequest) -> 
     rng = random.Random(0)
     for _ in range(5):
         end(BUSY, device, rng.uniform(0, 0.05), environment)
+
+
+def test_import_for_a_run() -> None:
+    end(IMPORTING, "cpu", 0, {})
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a process is sent SIGINT as on POSIX systems")
