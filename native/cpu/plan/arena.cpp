@@ -1,9 +1,10 @@
 #include "cpu/plan/arena.h"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
+#include <limits>
+#include <numeric>
 #include <set>
-#include <utility>
 
 #include "cpu/plan/planning.h"
 #include "cpu/runtime/cache_line.h"
@@ -13,75 +14,21 @@ namespace {
 
 constexpr std::size_t most_candidates = 16;  // buffers that are tried as memory to overwrite
 
-// The free blocks of memory that grows at its end.
-class FreeMemory {
-public:
-    // The smallest free block that is large enough; else the end, with the free block before it.
-    std::size_t take(std::size_t bytes) {
-        const auto found = by_size_.lower_bound({bytes, 0});
-        if (found != by_size_.end()) {
-            const auto [size, offset] = *found;
-            remove(offset, size);
-            if (size > bytes) {
-                insert(offset + bytes, size - bytes);
-            }
-            return offset;
-        }
-        std::size_t offset = end_;
-        if (!by_offset_.empty()) {
-            const auto [last, size] = *by_offset_.rbegin();
-            if (last + size == end_) {
-                remove(last, size);
-                offset = last;
-            }
-        }
-        end_ = offset + bytes;
-        return offset;
-    }
-
-    void give(std::size_t offset, std::size_t bytes) {
-        auto next = by_offset_.lower_bound(offset);
-        if (next != by_offset_.end() && next->first == offset + bytes) {
-            bytes += next->second;
-            remove(next->first, next->second);
-        }
-        next = by_offset_.lower_bound(offset);
-        if (next != by_offset_.begin()) {
-            const auto [before, size] = *std::prev(next);
-            if (before + size == offset) {
-                remove(before, size);
-                offset = before;
-                bytes += size;
-            }
-        }
-        insert(offset, bytes);
-    }
-
-    std::size_t end() const { return end_; }
-
-private:
-    void insert(std::size_t offset, std::size_t bytes) {
-        by_offset_[offset] = bytes;
-        by_size_.insert({bytes, offset});
-    }
-    void remove(std::size_t offset, std::size_t bytes) {
-        by_offset_.erase(offset);
-        by_size_.erase({bytes, offset});
-    }
-
-    std::map<std::size_t, std::size_t> by_offset_;
-    std::set<std::pair<std::size_t, std::size_t>> by_size_;
-    std::size_t end_ = 0;
+// Memory for a buffer and those that overwrite it, one after the other.
+struct Block {
+    std::size_t bytes;
+    std::int32_t first;  // steps, both included
+    std::int32_t last;
+    std::size_t offset = 0;
 };
 
 std::size_t rounded(const Lifetime& lifetime) {
     return std::max(cache_line, align_to_line(lifetime.bytes));
 }
 
-}  // namespace
-
-std::size_t assign_offsets(std::vector<Lifetime>& lifetimes, const std::vector<std::unique_ptr<Step>>& steps,
-                           BufferId first_buffer) {
+// The blocks of the buffers; blocks[k] is that of lifetimes[b] if block_of[b] is k.
+std::vector<Block> blocks_of(const std::vector<Lifetime>& lifetimes, const std::vector<std::unique_ptr<Step>>& steps,
+                             BufferId first_buffer, std::vector<std::size_t>& block_of) {
     std::vector<std::vector<std::size_t>> born(steps.size()), dying(steps.size());
     for (std::size_t b = 0; b < lifetimes.size(); ++b) {
         if (lifetimes[b].first >= 0) {
@@ -89,29 +36,75 @@ std::size_t assign_offsets(std::vector<Lifetime>& lifetimes, const std::vector<s
             dying[static_cast<std::size_t>(lifetimes[b].last)].push_back(b);
         }
     }
-    FreeMemory memory;
+    std::vector<Block> blocks;
     const auto id = [&](std::size_t b) { return first_buffer + static_cast<BufferId>(b); };
     for (std::size_t s = 0; s < steps.size(); ++s) {
-        std::vector<std::size_t> ending = dying[s];
         for (const std::size_t b : born[s]) {
             std::size_t tried = 0;
-            const auto heir = std::ranges::find_if(ending, [&](std::size_t other) {
+            const auto heir = std::ranges::find_if(dying[s], [&](std::size_t other) {
                 return lifetimes[other].first < static_cast<std::int32_t>(s) &&
                        rounded(lifetimes[other]) == rounded(lifetimes[b]) && ++tried <= most_candidates &&
                        steps[s]->may_overwrite(id(other), id(b));
             });
-            if (heir == ending.end()) {
-                lifetimes[b].offset = memory.take(rounded(lifetimes[b]));
+            if (heir == dying[s].end()) {
+                block_of[b] = blocks.size();
+                blocks.push_back({rounded(lifetimes[b]), lifetimes[b].first, lifetimes[b].last});
                 continue;
             }
-            lifetimes[b].offset = lifetimes[*heir].offset;
-            ending.erase(heir);
-        }
-        for (const std::size_t b : ending) {
-            memory.give(lifetimes[b].offset, rounded(lifetimes[b]));
+            block_of[b] = block_of[*heir];
+            blocks[block_of[b]].last = lifetimes[b].last;
+            dying[s].erase(heir);
         }
     }
-    return memory.end();
+    return blocks;
+}
+
+// Places a block in the smallest gap between those that live at the same time and have a place.
+std::size_t place(const Block& block, std::vector<const Block*>& others) {
+    std::ranges::sort(others, {}, &Block::offset);
+    std::size_t end = 0, best = 0, smallest = std::numeric_limits<std::size_t>::max();
+    for (const Block* const each : others) {
+        if (each->offset >= end + block.bytes && each->offset - end < smallest) {
+            best = end, smallest = each->offset - end;
+        }
+        end = std::max(end, each->offset + each->bytes);
+    }
+    return smallest == std::numeric_limits<std::size_t>::max() ? end : best;
+}
+
+}  // namespace
+
+// Large blocks get their places first: small ones fit between them.
+std::size_t assign_offsets(std::vector<Lifetime>& lifetimes, const std::vector<std::unique_ptr<Step>>& steps,
+                           BufferId first_buffer) {
+    std::vector<std::size_t> block_of(lifetimes.size());
+    std::vector<Block> blocks = blocks_of(lifetimes, steps, first_buffer, block_of);
+    std::vector<std::size_t> order(blocks.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t k) { return blocks[k].bytes; });
+    std::vector<std::vector<std::size_t>> placed(steps.size());  // the blocks with a place, by step at which they live
+    std::size_t end = 0;
+    for (const std::size_t k : order) {
+        Block& block = blocks[k];
+        std::set<std::size_t> together;
+        for (std::int32_t s = block.first; s <= block.last; ++s) {
+            const std::vector<std::size_t>& there = placed[static_cast<std::size_t>(s)];
+            together.insert(there.begin(), there.end());
+        }
+        std::vector<const Block*> others;
+        std::ranges::transform(together, std::back_inserter(others), [&](std::size_t other) { return &blocks[other]; });
+        block.offset = place(block, others);
+        end = std::max(end, block.offset + block.bytes);
+        for (std::int32_t s = block.first; s <= block.last; ++s) {
+            placed[static_cast<std::size_t>(s)].push_back(k);
+        }
+    }
+    for (std::size_t b = 0; b < lifetimes.size(); ++b) {
+        if (lifetimes[b].first >= 0) {
+            lifetimes[b].offset = blocks[block_of[b]].offset;
+        }
+    }
+    return end;
 }
 
 // Lifetimes, and the offsets that follow from them.
