@@ -72,12 +72,12 @@ DMLGRAPH_INLINE void apart(const PlaneCall& call) {
     for (std::int64_t r = 0; r < call.rows; ++r, to += call.pitch, row += call.row_step) {
         const float* in = reinterpret_cast<const float*>(row);
         float* const out = to + call.begin;
-        for (std::int64_t i = 0; i < call.begin; ++i) {
-            to[i] = 0;
+        std::int64_t i = 0;
+        for (; i < call.begin; i += lanes) {
+            store(to + i, zeros);
         }
         Vector several[step];
-        std::int64_t i = 0;
-        for (; i < whole; i += lanes, in += step * lanes) {
+        for (i = 0; i < whole; i += lanes, in += step * lanes) {
             DMLGRAPH_UNROLL
             for (int j = 0; j < step; ++j) {
                 several[j] = load(in + j * lanes);
@@ -90,9 +90,10 @@ DMLGRAPH_INLINE void apart(const PlaneCall& call) {
                 several[j] = load_part(in + j * lanes, rest[j], zeros);
             }
             store(out + i, every<step>(several));
+            i += lanes;
         }
-        for (i = call.end; i < call.count; ++i) {
-            to[i] = 0;
+        for (; i < call.count - call.begin; i += lanes) {
+            store(out + i, zeros);
         }
     }
 }
@@ -153,9 +154,9 @@ void tile(const WindowTileCall& call) noexcept {
     const float* const planes = call.planes;
     const std::int64_t* const offsets = call.offsets;
     const std::int64_t depth = call.depth, filter_step = call.filter_step;
-    const std::int64_t step_of_next = call.next == nullptr ? 0 : filter_step;
+    const std::int64_t next_step = call.next_step;
     const float* next = call.next == nullptr ? filters : call.next;
-    for (std::int64_t k = 0; k < depth; ++k, filters += filter_step, next += step_of_next) {
+    for (std::int64_t k = 0; k < depth; ++k, filters += filter_step, next += next_step) {
         prefetch(next);
         const float* const windows = planes + offsets[k];
         const float* const row = along ? windows : filters;

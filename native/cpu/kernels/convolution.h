@@ -39,7 +39,8 @@ struct WindowTileCall {
     float* sums;
     std::int64_t step;  // from row to row
     bool adds;
-    const float* next = nullptr;  // filters that are read soon, as many: they come into the caches
+    const float* next = nullptr;  // as in TileCall
+    std::int64_t next_step = 0;
     SumEnding ending{};  // of a tile whose rows are filters
 };
 

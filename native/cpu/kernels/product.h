@@ -26,7 +26,8 @@ struct TileCall {
     float* sums;
     std::int64_t step;  // from row to row
     bool adds;
-    const float* next = nullptr;  // a panel that is read soon, as large as `a`: it comes into the caches
+    const float* next = nullptr;  // numbers that are read soon: they come into the caches, …
+    std::int64_t next_step = 0;   // … so many at each depth
     SumEnding ending{};  // of sums in float32
 };
 

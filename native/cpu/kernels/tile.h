@@ -33,9 +33,9 @@ void tile(const TileCall& call) noexcept {
     }
     const float* a = call.a;
     const float* b = call.b;
-    const std::int64_t b_step = call.b_step, step_of_next = call.next == nullptr ? 0 : rows;
+    const std::int64_t b_step = call.b_step, next_step = call.next_step;
     const float* next = call.next == nullptr ? call.a : call.next;
-    for (std::int64_t k = call.depth; k > 0; --k, next += step_of_next) {
+    for (std::int64_t k = call.depth; k > 0; --k, next += next_step) {
         prefetch(next);
         V column[vectors];
         DMLGRAPH_UNROLL

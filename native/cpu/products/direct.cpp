@@ -1,11 +1,13 @@
 #include "cpu/products/direct.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "cpu/products/part_of_tile.h"
+#include "cpu/products/sharing.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/runtime/processors.h"
 #include "cpu/tensor/strided.h"
@@ -19,9 +21,9 @@ constexpr std::int64_t ample_depth = 320;
 
 constexpr std::int64_t most_plane_taps = 1024;
 constexpr std::int64_t most_patch_columns = 1024;  // of a patch
-constexpr std::int64_t most_block_outputs = 512;   // of a block: planes are copied again for each block
-constexpr std::int64_t blocks_per_worker = 2;      // for each of several workers
-constexpr std::int64_t least_columns = 128;  // of a patch, if it is split to have more blocks
+constexpr std::int64_t most_block_outputs = 512;   // of a block, unless it has fewer sums than this: planes are copied
+constexpr std::int64_t ample_block_sums = 1 << 17;  // again for each block
+constexpr double moving = 0.5;  // the time to read a filter's number or write a plane's, in that of a vector's multiply-add
 constexpr std::int64_t least_packed_depth = 64;  // of windows that become panels: results are written in another order
 constexpr std::int64_t transposing = 16;  // depths that take as long as to transpose a vector of sums
 constexpr std::int64_t outputs_at_once = 8;  // that are transposed
@@ -71,6 +73,12 @@ std::int64_t plane_floats(const Windows& windows, const Slots& slots, std::int64
     return windows.taps[0] * windows.taps[2] * slots.rows() * columns;
 }
 
+// Of filters that meet a patch.
+std::int64_t most_panels(const DirectShape& shape) {
+    const std::int64_t outputs = std::max(most_block_outputs, ample_block_sums / (shape.rows * shape.columns));
+    return std::max<std::int64_t>(1, outputs / shape.filters.width);
+}
+
 // Some windows that a worker computes.
 struct Patch {
     std::int64_t depth, row, column;  // the first window
@@ -82,18 +90,32 @@ struct Patch {
 // The patches of a convolution, and how many panels of filters meet one at a time.
 class Patches {
 public:
-    Patches(const Windows& windows, const DirectShape& shape, std::int64_t products, int workers)
-        : counts_(windows.counts), rows_(shape.rows), columns_(shape.columns) {
-        const std::int64_t all = shape.filters.count();
-        panels_ = std::max<std::int64_t>(1, std::min(all, most_block_outputs / shape.filters.width));
-        panels_ = divided(all, divided(all, panels_));
-        const auto few = [&] { return workers > 1 && products * count(shape) < workers * blocks_per_worker; };
-        while (few() && rows_ > 1 && rows_ * columns_ >= 2 * least_columns) {
-            rows_ = divided(counts_[1], divided(counts_[1], rows_) + 1);
+    // Those with which the workers end soonest.
+    Patches(const Direct& convolution, int workers) : counts_(convolution.windows->windows().counts), columns_(convolution.shape->columns) {
+        const DirectShape& shape = *convolution.shape;
+        const std::int64_t all = shape.filters.count(), most = most_panels(shape);
+        if (workers == 1) {
+            rows_ = shape.rows;
+            panels_ = divided(all, divided(all, most));
+            return;
         }
-        while (few() && panels_ > 1) {
-            panels_ = divided(panels_, 2);
-        }
+        const Windows& windows = convolution.windows->windows();
+        const std::int64_t lanes = convolution.kernels->lanes;
+        double soonest = std::numeric_limits<double>::infinity();
+        each_division(counts_[1], shape.rows, workers, [&](std::int64_t rows) {
+            const std::int64_t planes = plane_floats(windows, Slots(windows, rows), columns_);
+            const std::int64_t count = shape.along ? rows * columns_ : divided(rows * columns_, lanes) * lanes;
+            const std::int64_t patches = counts_[0] * divided(counts_[1], rows) * across();
+            each_division(all, most, workers, [&](std::int64_t panels) {
+                const std::int64_t blocks = convolution.batch * convolution.groups * patches * divided(all, panels);
+                const std::int64_t filters = panels * shape.filters.width * windows.tap_count();
+                const double cost = static_cast<double>(filters * count) + static_cast<double>((filters + planes) * lanes) * moving;
+                const double time = makespan(blocks, cost, workers);
+                if (time < soonest) {
+                    soonest = time, rows_ = rows, panels_ = panels;
+                }
+            });
+        });
     }
 
     std::int64_t panels() const { return panels_; }
@@ -113,7 +135,7 @@ private:
     std::int64_t across() const { return divided(counts_[2], columns_); }
 
     Spatial counts_;
-    std::int64_t rows_, columns_, panels_ = 1;
+    std::int64_t rows_ = 1, columns_, panels_ = 1;
 };
 
 // The memory of a worker.
@@ -140,7 +162,7 @@ struct DirectMemory {
         const std::int64_t depth = shape.channels_each * windows.tap_count();
         panel = floats(shape.filters.width * depth);
         this->windows = floats(kernels.panels_of_filters > 0 ? kernels.across.vectors * kernels.lanes * depth : 0);
-        const std::int64_t panels = std::min(shape.filters.count(), std::max<std::int64_t>(1, most_block_outputs / shape.filters.width));
+        const std::int64_t panels = std::min(shape.filters.count(), most_panels(shape));
         sums = floats(panels * shape.filters.width * windows_each);
         results = floats(outputs_at_once * windows_each);
         line = memory + used;
@@ -227,7 +249,7 @@ private:
         std::vector<TileCall> calls;  // by panel of filters, of the first tile
         for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
             calls.push_back({filters_of_panel(p, depths.from, depths.count), memory_.windows, 0, depths.count, sums_of(p), sums_step(),
-                             depths.from > 0, filters_after(p, depths.from), ending_of(p, depths)});
+                             depths.from > 0, nullptr, 0, ending_of(p, depths)});
         }
         for (std::int64_t t = 0; t < tiles.count(); ++t) {
             const auto vectors = static_cast<int>(tiles.in(t));
@@ -236,6 +258,9 @@ private:
                 const std::int64_t height = shape_.filters.in(p);
                 TileCall call = calls[static_cast<std::size_t>(p - first_panel_)];
                 call.b_step = vectors * kernels_.lanes;
+                if (t == 0) {
+                    ahead(p, depths, height, 1).set(call, 0);
+                }
                 run_tile(convolution_.packing->tile(static_cast<int>(height), vectors), call, height, tiles, t);
             }
         }
@@ -342,8 +367,13 @@ private:
         return memory_.panel;
     }
 
-    const float* filters_after(std::int64_t panel, std::int64_t from) const {
-        return convolution_.panels == nullptr ? nullptr : convolution_.panels->after(place_, panel, from);
+    // The filters that are read after those of a panel, which meet so many tiles.
+    Ahead ahead(std::int64_t panel, const Depths& depths, std::int64_t width, std::int64_t tiles) const {
+        if (convolution_.panels == nullptr) {
+            return {};
+        }
+        const float* const next = convolution_.panels->after(place_, panel, first_panel_, last_panel_, depths.from, depths.count);
+        return {next, width, depths.count, tiles};
     }
 
     // Windows in whole vectors.
@@ -368,11 +398,12 @@ private:
         const Division tiles = tiles_across();
         const std::int64_t height = shape_.filters.in(panel);
         const WindowTileCall first{filters, height, memory_.planes, offsets_.data(), depths.count, sums_of(panel), sums_step(),
-                                   depths.from > 0, nullptr, ending_of(panel, depths)};
+                                   depths.from > 0, nullptr, 0, ending_of(panel, depths)};
+        const Ahead next = ahead(panel, depths, height, tiles.count());
         for (std::int64_t t = 0; t < tiles.count(); ++t) {
             WindowTileCall call = first;
             call.planes += tiles.first(t) * kernels_.lanes;
-            call.next = t == 0 ? filters_after(panel, depths.from) : nullptr;
+            next.set(call, t);
             run_tile(kernels_.across.tile(static_cast<int>(height), static_cast<int>(tiles.in(t))), call, height, tiles, t);
         }
     }
@@ -400,11 +431,12 @@ private:
         const Division tiles = Division::even(patch_.count(), kernels_.along.rows);
         const std::int64_t vectors = divided(shape_.filters.in(panel), kernels_.lanes);
         float* const sums = sums_of(panel);
+        const Ahead next = ahead(panel, depths, width, tiles.count());
         for (std::int64_t t = 0; t < tiles.count(); ++t) {
             const std::int64_t first = tiles.first(t);
-            const float* const next = t == 0 ? filters_after(panel, depths.from) : nullptr;
-            kernels_.along.tile(static_cast<int>(tiles.in(t)), static_cast<int>(vectors))(
-                {filters, width, memory_.planes + first, offsets_.data(), depths.count, sums + first * width, width, depths.from > 0, next});
+            WindowTileCall call{filters, width, memory_.planes + first, offsets_.data(), depths.count, sums + first * width, width, depths.from > 0};
+            next.set(call, t);
+            kernels_.along.tile(static_cast<int>(tiles.in(t)), static_cast<int>(vectors))(call);
         }
     }
 
@@ -494,9 +526,8 @@ std::size_t direct_scratch(const Windows& windows, const DirectShape& shape, std
 void run_direct(RunContext& context, const Direct& convolution, double cost) {
     const Windows& windows = convolution.windows->windows();
     const DirectShape& shape = *convolution.shape;
-    const std::int64_t products = convolution.batch * convolution.groups;
-    const Patches blocks(windows, shape, products, context.workers);
-    context.parallel(products * blocks.count(shape), cost, [&](int worker, Chunks& chunks) {
+    const Patches blocks(convolution, context.workers);
+    context.parallel(convolution.batch * convolution.groups * blocks.count(shape), cost, [&](int worker, Chunks& chunks) {
         const DirectMemory memory(context.scratch(worker), windows, shape, convolution.target.operands.size(),
                                  *convolution.target.epilogue, *convolution.kernels);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {

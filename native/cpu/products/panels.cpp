@@ -56,4 +56,12 @@ const float* Panels::at(const Sizes& place, std::int64_t panel, std::int64_t dep
     return result + panel * division_.width * depth_ + depth * panel_width(panel);
 }
 
+const float* Panels::after(const Sizes& place, std::int64_t panel, std::int64_t first, std::int64_t last, std::int64_t from,
+                           std::int64_t depth) const {
+    if (panel + 1 < last) {
+        return at(place, panel + 1, from);
+    }
+    return from + depth < depth_ ? at(place, first, from + depth) : nullptr;
+}
+
 }  // namespace dmlgraph::cpu

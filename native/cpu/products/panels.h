@@ -73,10 +73,10 @@ public:
     bool present() const { return memory_.get() != nullptr; }
     // The numbers of a panel from a depth on.
     const float* at(const Sizes& place, std::int64_t panel, std::int64_t depth) const;
-    // The same of the panel after another one; null if that is the last. Tiles fetch it beforehand: weights lie in memory.
-    const float* after(const Sizes& place, std::int64_t panel, std::int64_t depth) const {
-        return panel + 1 < division_.count() ? at(place, panel + 1, depth) : nullptr;
-    }
+    // Those that follow the depths from … from + depth − 1 of a panel, if the panels first … last − 1 meet something depth by
+    // depth; null after the last.
+    const float* after(const Sizes& place, std::int64_t panel, std::int64_t first, std::int64_t last, std::int64_t from,
+                       std::int64_t depth) const;
 
 private:
     std::int64_t panel_width(std::int64_t panel) const { return padded_ ? division_.width : division_.in(panel); }
@@ -86,6 +86,31 @@ private:
     std::int64_t depth_ = 0;
     Division division_;
     bool padded_ = false;
+};
+
+// Numbers that are read soon. Weights lie in memory: while tiles compute, they fetch what comes next into the caches. Each
+// tile fetches a part, so that memory has the time of all of them.
+class Ahead {
+public:
+    Ahead() = default;
+    // `width` numbers at each depth from `first` on, or none if that is null, while `tiles` meet as many depths.
+    Ahead(const float* first, std::int64_t width, std::int64_t depth, std::int64_t tiles)
+        : first_(first), step_((width + tiles - 1) / tiles), depth_(depth), end_(width * depth) {}
+
+    // Of a TileCall or WindowTileCall.
+    template <class Call>
+    void set(Call& call, std::int64_t tile) const {
+        const std::int64_t from = tile * step_ * depth_;
+        if (first_ != nullptr && from < end_) {
+            call.next = first_ + from, call.next_step = step_;
+        }
+    }
+
+private:
+    const float* first_ = nullptr;
+    std::int64_t step_ = 0;
+    std::int64_t depth_ = 0;
+    std::int64_t end_ = 0;
 };
 
 }  // namespace dmlgraph::cpu

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <span>
 
 #include "cpu/products/part_of_tile.h"
+#include "cpu/products/sharing.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/runtime/processors.h"
 #include "cpu/tensor/strided.h"
@@ -21,8 +23,8 @@ static_assert(most_depth % depth_unit == 0);
 
 constexpr std::int64_t most_rows = 1024;        // of a block: the columns are packed again for each block
 constexpr std::int64_t most_columns = 512;
-constexpr std::int64_t blocks_each = 4;         // for each of several workers
-constexpr double least_work = 1 << 20;          // multiply-adds of a block, if it is split to have more of them
+constexpr double packing = 1;    // the time to pack a number, in that of a vector's multiply-add, …
+constexpr double reading = 0.5;  // … and to read one that was packed before all runs
 constexpr std::int64_t line_depth = 4096;       // if columns are read one after the other; sums depend on it, too
 constexpr std::int64_t direct_rows = 32;        // for so few, packing columns takes longer than it saves
 static_assert(most_columns <= most_streamed_columns);
@@ -46,35 +48,29 @@ struct Blocks {
     std::int64_t height() const { return row_panels * rows.width; }
 };
 
-// As many of `count` panels as are at most `most` lines together, in blocks of about the same size.
-std::int64_t panels_in(const Division& division, std::int64_t most) {
-    const std::int64_t panels = std::max<std::int64_t>(1, most / division.width);
-    return quotient(division.count(), quotient(division.count(), panels));
-}
-
+// How panels are divided into blocks: those with which the workers end soonest.
 Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const Tiles& tiles, int workers) {
     Blocks blocks{rows_of(sizes, tiles), columns_of(sizes, tiles), 0, 1, 1};
     blocks.depth = quotient(quotient(sizes.k, quotient(sizes.k, most_depth)), depth_unit) * depth_unit;
     // Half of the second cache, for the panels of columns.
     const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / (most_depth * sizeof(float)));
-    blocks.column_panels = panels_in(blocks.columns, std::min(most_columns, cached));
-    blocks.row_panels = panels_in(blocks.rows, most_rows);
-    while (workers > 1 && sizes.count() * blocks.down() * blocks.across() < workers * blocks_each) {
-        const std::int64_t height = blocks.height(), width = blocks.width();
-        if (static_cast<double>(height) * static_cast<double>(width) * static_cast<double>(sizes.k) < 2 * least_work) {
-            break;
-        }
-        // Blocks side by side pack the same rows, blocks below one another the same columns.
-        const bool narrower = packed_rows == packed_columns ? width > height : packed_rows;
-        std::int64_t& first = narrower ? blocks.column_panels : blocks.row_panels;
-        std::int64_t& second = narrower ? blocks.row_panels : blocks.column_panels;
-        std::int64_t& panels = first > 1 ? first : second;
-        if (panels == 1) {
-            break;
-        }
-        panels = quotient(panels, 2);
-    }
-    return blocks;
+    const auto most_panels = [](const Division& division, std::int64_t most) { return std::max<std::int64_t>(1, most / division.width); };
+    double soonest = std::numeric_limits<double>::infinity();
+    Blocks best = blocks;
+    each_division(blocks.columns.count(), most_panels(blocks.columns, std::min(most_columns, cached)), workers, [&](std::int64_t column_panels) {
+        blocks.column_panels = column_panels;
+        each_division(blocks.rows.count(), most_panels(blocks.rows, most_rows), workers, [&](std::int64_t row_panels) {
+            blocks.row_panels = row_panels;
+            const auto height = static_cast<double>(blocks.height()), width = static_cast<double>(blocks.width());
+            const double moved = height * (packed_rows ? reading : packing) + width * (packed_columns ? reading : packing);
+            const double cost = height * width + moved * tiles.lanes;
+            const double time = makespan(sizes.count() * blocks.down() * blocks.across(), cost, workers);
+            if (time < soonest) {
+                soonest = time, best = blocks;
+            }
+        });
+    });
+    return best;
 }
 
 // The memory of a worker.
@@ -151,6 +147,7 @@ private:
             each_depth([&](std::int64_t from, std::int64_t depth) {
                 const Columns columns = columns_of_panel(c, from, depth, scratch_.columns);
                 rows.numbers = rows_of_panel(first_row_panel_, from, depth);
+                rows.next = ahead(rows, from, depth);
                 tile(rows, columns, c, from, depth);
             });
         }
@@ -170,6 +167,7 @@ private:
             for (std::int64_t p = first_row_panel_; p < last_row_panel_; ++p) {
                 Rows rows(*this, p);
                 rows.numbers = rows_of_panel(p, from, depth);
+                rows.next = ahead(rows, from, depth);
                 for (std::int64_t c = first; c < last_column_panel_; ++c) {
                     tile(rows, columns[static_cast<std::size_t>(c - first_column_panel_)], c, from, depth);
                 }
@@ -226,6 +224,7 @@ private:
         std::int64_t height;
         float* sums;
         const float* numbers = nullptr;  // of some depths
+        Ahead next;  // what follows these
         std::array<float, most_rows_of_tile> summands;
         SumEnding ending;
 
@@ -270,6 +269,14 @@ private:
         return scratch_.rows;
     }
 
+    Ahead ahead(const Rows& rows, std::int64_t from, std::int64_t depth) const {
+        if (product_.a.panels == nullptr) {
+            return {};
+        }
+        const float* const next = product_.a.panels->after(place_, rows.panel, first_row_panel_, last_row_panel_, from, depth);
+        return {next, rows.height, depth, last_column_panel_ - first_column_panel_};
+    }
+
     std::int64_t sums_step() const {
         return direct_ ? product_.target.out.row / std::int64_t{sizeof(float)} : blocks_.width();
     }
@@ -290,9 +297,7 @@ private:
         if (from + depth == product_.sizes.k) {
             call.ending = rows.ending.from(first);
         }
-        if (product_.a.panels != nullptr && panel == first_column_panel_) {
-            call.next = product_.a.panels->after(place_, rows.panel, from);
-        }
+        rows.next.set(call, panel - first_column_panel_);
         const std::int64_t rest = width % tiles.lanes, whole = width - rest;
         const auto kernel = [&](std::int64_t vectors) { return tiles.tile(static_cast<int>(rows.height), static_cast<int>(vectors)); };
         if (rest > 0 && rest < rows.height && rest <= tiles.narrow.columns) {
