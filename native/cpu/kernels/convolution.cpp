@@ -4,13 +4,12 @@
 #include "cpu/kernels/convolution_tables.h"
 #include "cpu/kernels/half.h"
 #include "cpu/kernels/part_vector.h"
+#include "cpu/kernels/picture_row.h"
 #include "cpu/kernels/tile_ending.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace convolution {
 namespace {
-
-DMLGRAPH_INLINE int within(std::int64_t lane) { return lane < 0 ? 0 : lane > lanes ? lanes : static_cast<int>(lane); }
 
 DMLGRAPH_INLINE float number(const float* x) { return *x; }
 DMLGRAPH_INLINE float number(const Half* x) { return single_of(*x); }
@@ -44,16 +43,6 @@ DMLGRAPH_INLINE void side_by_side(const PlaneCall& call) {
         for (; i < call.count; i += lanes) {
             store(out + i, zeros);
         }
-    }
-}
-
-// Every step-th of the numbers of `step` vectors.
-template <int step>
-DMLGRAPH_INLINE Vector every(const Vector* in) {
-    if constexpr (step == 1) {
-        return in[0];
-    } else {
-        return even(every<step / 2>(in), every<step / 2>(in + step / 2));
     }
 }
 
@@ -358,50 +347,6 @@ void taps(const TapsCall& call) noexcept {
     all_rows<AnyTaps>(call);
 }
 
-// Vectors of a picture's row: for each tap the elements of the windows from one on.
-template <int taps, int stride>
-class PictureRow {
-public:
-    // `column`: the first one of the first window.
-    DMLGRAPH_INLINE PictureRow(std::int64_t column, std::int64_t width) : column_(column) {
-        constexpr int last = (loads - 1) * stride + stride * lanes;
-        inside_ = column >= 0 && column + last <= width;
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < loads; ++j) {
-            DMLGRAPH_UNROLL
-            for (int k = 0; k < stride; ++k) {
-                const std::int64_t first = column + j * stride + k * lanes;
-                parts_[j][k] = part(within(-first), within(width - first));
-            }
-        }
-    }
-    bool is_inside() const { return inside_; }
-
-    template <bool inside>
-    DMLGRAPH_INLINE void read(Vector (&elements)[taps], const float* row) const {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < loads; ++j) {
-            Vector several[stride];
-            DMLGRAPH_UNROLL
-            for (int k = 0; k < stride; ++k) {
-                const float* const from = row + column_ + j * stride + k * lanes;
-                several[k] = inside ? load(from) : load_part(from, parts_[j][k]);
-            }
-            elements[j * stride] = every<stride>(several);
-            if (stride == 2 && j * stride + 1 < taps) {
-                elements[j * stride + 1] = odd(several[0], several[stride - 1]);
-            }
-        }
-    }
-
-private:
-    static constexpr int loads = (taps + stride - 1) / stride;  // of `stride` vectors
-
-    std::int64_t column_;
-    bool inside_;
-    Part parts_[loads][stride];
-};
-
 // Windows from `i` on, of the rows from `first` on. A single row may have taps above or below the picture.
 template <int rows, bool inside, int taps, int stride>
 DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<taps, stride>& row, const Vector (&weights)[taps * taps],
@@ -417,7 +362,7 @@ DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<t
     for (int k = 0; k < (rows - 1) * stride + taps; ++k, in += call.row_step) {
         Vector elements[taps];
         if (rows > 1 || (top + k >= 0 && top + k < call.height)) {
-            row.template read<inside>(elements, reinterpret_cast<const float*>(in));
+            row.template read<inside>(elements, reinterpret_cast<const float*>(in), [](const float* from, Part part) { return load_part(from, part); });
         } else {
             DMLGRAPH_UNROLL
             for (int x = 0; x < taps; ++x) {

@@ -3,6 +3,7 @@
 
 #include "cpu/kernels/find_maxima.h"
 #include "cpu/kernels/part_vector.h"
+#include "cpu/kernels/picture_row.h"
 #include "cpu/kernels/pooling_tables.h"
 #include "cpu/kernels/types.h"
 
@@ -103,11 +104,7 @@ struct Edge {
     }
 
 private:
-    static Part clamped(std::int64_t begin, std::int64_t end) {
-        const int first_lane = static_cast<int>(begin < 0 ? 0 : begin < lanes ? begin : lanes);
-        const int last_lane = static_cast<int>(end < first_lane ? first_lane : end < lanes ? end : lanes);
-        return part(first_lane, last_lane);
-    }
+    static Part clamped(std::int64_t begin, std::int64_t end) { return part(within(begin), within(end < begin ? begin : end)); }
 };
 
 constexpr int most_edges = 4;  // vectors of a row
@@ -308,6 +305,89 @@ void combine(const CombineCall& call) noexcept {
     }
 }
 
+#if defined(__AVX2__)
+// Results from `i` on, of the rows from `first` on.
+template <class Function, int rows, bool inside, int taps, int stride>
+DMLGRAPH_INLINE void pooled_rows(const PooledPictureCall& call, const PictureRow<taps, stride>& row, Vector start, std::int64_t first,
+                                 std::int64_t i) {
+    const Function function;
+    const auto load_inside = [start](const float* from, Part part) { return load_part(from, part, start); };
+    Vector totals[rows];
+    DMLGRAPH_UNROLL
+    for (int r = 0; r < rows; ++r) {
+        totals[r] = start;
+    }
+    const std::int64_t top = call.top + first * stride;
+    const std::byte* in = call.in + top * call.row_step;
+    DMLGRAPH_UNROLL
+    for (int k = 0; k < (rows - 1) * stride + taps; ++k, in += call.row_step) {
+        Vector line = start;
+        if (top + k >= 0 && top + k < call.height) {
+            Vector elements[taps];
+            row.template read<inside>(elements, reinterpret_cast<const float*>(in), load_inside);
+            DMLGRAPH_UNROLL
+            for (int x = 0; x < taps; ++x) {
+                line = function(line, elements[x]);
+            }
+        }
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            if (k >= r * stride && k < r * stride + taps) {
+                totals[r] = function(totals[r], line);
+            }
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (int r = 0; r < rows; ++r) {
+        // What is written beyond a short row is written again with the next rows.
+        const std::int64_t place = (first + r) * call.count + i, room = call.rows * call.count - place;
+        float* const out = static_cast<float*>(call.out) + place;
+        room >= lanes ? store(out, totals[r]) : store_part(out, totals[r], part(0, within(room)));
+    }
+}
+
+template <class Function, bool inside, int taps, int stride>
+DMLGRAPH_INLINE void pooled_column(const PooledPictureCall& call, const PictureRow<taps, stride>& row, Vector start, std::int64_t i) {
+    std::int64_t first = 0;
+    for (; first + 4 <= call.rows; first += 4) {
+        pooled_rows<Function, 4, inside>(call, row, start, first, i);
+    }
+    for (; first < call.rows; ++first) {
+        pooled_rows<Function, 1, inside>(call, row, start, first, i);
+    }
+}
+
+template <class Function, int taps, int stride>
+DMLGRAPH_ONCE void pooled_picture(const PooledPictureCall& call) {
+    const Vector start = repeated(*static_cast<const float*>(call.start));
+    const std::int64_t count = call.count;
+    std::int64_t i = 0;
+    do {
+        if (i + lanes > count && count >= lanes) {
+            i = count - lanes;  // some windows again, rather than windows beyond the last
+        }
+        const PictureRow<taps, stride> row(call.left + i * stride, call.width);
+        if (row.is_inside()) {
+            pooled_column<Function, true>(call, row, start, i);
+        } else {
+            pooled_column<Function, false>(call, row, start, i);
+        }
+        i += lanes;
+    } while (i < count);
+}
+
+template <class Function>
+void picture(const PooledPictureCall& call) noexcept {
+    if (call.taps == 2) {
+        return pooled_picture<Function, 2, 2>(call);
+    }
+    call.stride == 1 ? pooled_picture<Function, 3, 1>(call) : pooled_picture<Function, 3, 2>(call);
+}
+#else
+template <class Function>
+constexpr void (*picture)(const PooledPictureCall&) noexcept = nullptr;
+#endif
+
 constexpr int totals_apart = 64;  // totals that are kept apart: enough for the vectors of every level
 
 template <class Function, class T>
@@ -400,9 +480,9 @@ void greatest(void* result, const void* elements, std::int64_t count) noexcept {
 }
 
 template <class T>
-constexpr PoolingKernels maxima{rows<Greater, T>, combine<Greater, T>, greatest<T>, find_row<T>, find<T>};
+constexpr PoolingKernels maxima{rows<Greater, T>, combine<Greater, T>, is_same<T, float> ? +picture<Greater> : nullptr, greatest<T>, find_row<T>, find<T>};
 
-constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, reduce<Sum, float>, nullptr, nullptr};
+constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, picture<Sum>, reduce<Sum, float>, nullptr, nullptr};
 
 void magnitudes(float* x, std::int64_t count, std::uint32_t p) noexcept {
     switch (p) {

@@ -31,6 +31,23 @@ struct RowsCall {
     std::int64_t end() const;
 };
 
+// Windows of `taps` × `taps` neighbouring elements of a picture, `stride` apart: 3 × 3 elements that are 1 or 2 apart, or
+// 2 × 2 that are 2 apart. Of each row start ∘ its taps; then start ∘ the rows. Rows and columns beyond the picture are `start`.
+struct PooledPictureCall {
+    void* out;  // packed
+    std::int64_t rows;
+    std::int64_t count;
+    const std::byte* in;  // elements side by side
+    std::int64_t row_step;  // in bytes
+    std::int64_t height;
+    std::int64_t width;
+    std::int64_t top;   // the first row of the first window
+    std::int64_t left;  // … and its first column
+    std::int64_t stride;
+    std::int64_t taps;
+    const void* start;
+};
+
 // out[i] = start ∘ in[offsets[0] + i] ∘ in[offsets[1] + i] ∘ …; `out` overlaps no tap.
 struct CombineCall {
     void* out;
@@ -58,6 +75,8 @@ struct FindCall {
 struct PoolingKernels {
     void (*rows)(const RowsCall& call) noexcept;
     void (*combine)(const CombineCall& call) noexcept;
+    // Null for integers, and where loading parts of vectors takes too long.
+    void (*picture)(const PooledPictureCall& call) noexcept;
     // total = total ∘ in[0] ∘ in[1] ∘ …; a sum in some order that depends on the count only.
     void (*reduce)(void* total, const void* in, std::int64_t count) noexcept;
     // Maxima with indices, null for sums: the place in a single row plus `base`, or `no_index`.

@@ -110,6 +110,13 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const st
                           std::byte* scratch) const {
     const Memory memory(scratch, *this);
     std::byte* const results = out == nullptr ? memory.results : out;
+    if (reads_picture(place, planes)) {
+        const Windows& windows = pooling_.windows;
+        pooling_.kernels->picture({results, place.rows, place.columns, plane, planes.strides[1], pooling_.sizes[1], pooling_.sizes[2],
+                                   place.top * windows.strides[1] - windows.padding[1], -windows.padding[2], windows.strides[2],
+                                   windows.taps[2], pooling_.start.data()});
+        return {results, nullptr};
+    }
     if (lines_.size() == 1 && !finds_) {
         combine_rows(place, planes, plane, results, memory);
         return {results, nullptr};
@@ -124,12 +131,26 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const st
     return {results, nullptr};
 }
 
+// Whether elements are read where they lie, without lines.
+bool Bands::reads_picture(const BandPlace& place, const Planes& planes) const {
+    const Windows& windows = pooling_.windows;
+    const std::int64_t taps = windows.taps[2], stride = windows.strides[2];
+    const bool known = taps == 3 ? stride <= 2 : taps == 2 && stride == 2;
+    const bool square = windows.taps[1] == taps && windows.strides[1] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
+    const bool flat = windows.taps[0] == 1 && windows.strides[0] == 1 && windows.padding[0] == 0 && pooling_.sizes[0] == 1 && windows.counts[0] == 1;
+    return pooling_.kernels->picture != nullptr && known && square && flat && place.columns == windows.counts[2] && in_place(planes);
+}
+
+bool Bands::in_place(const Planes& planes) const {
+    return planes.strides[2] == pooling_.item && item_size(pooling_.type) == static_cast<std::size_t>(pooling_.item) &&
+           planes.row.rank == 1 && pooling_.power == 0 && !finds_;
+}
+
 void Bands::combine_rows(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* lines,
                          const Memory& memory) const {
     const Windows& windows = pooling_.windows;
     const std::int64_t height = place.rows + y_.reach, stride = windows.strides[1], item = pooling_.item;
-    const bool in_place = planes.strides[2] == item && item_size(pooling_.type) == static_cast<std::size_t>(item) &&
-                          planes.row.rank == 1 && pooling_.power == 0 && !finds_;
+    const bool in_place = this->in_place(planes);
     RowsCall call{nullptr, columns_, nullptr, stride * planes.strides[1], 1, place.columns, pooling_.sizes[2],
                   place.left * windows.strides[2] - windows.padding[2], windows.strides[2], windows.dilations[2],
                   windows.taps[2], pooling_.start.data()};

@@ -3,7 +3,8 @@
 // Some rows and columns of windows, a band, are computed at a time: first the taps of every row of elements, which gives
 // lines with `start` for rows beyond the tensor, then the lines of each window. So of equal maxima the first one in
 // row-major order is kept. Lines are stored in phases: those whose places have the same remainder by the stride follow one
-// another, so that a tap's lines do, for all windows of the band.
+// another, so that a tap's lines do, for all windows of the band. The usual windows of a picture of float32 need no lines: a
+// kernel reads them where they lie, and combines their taps in the same order.
 #pragma once
 
 #include <array>
@@ -88,6 +89,9 @@ public:
 private:
     struct Memory;
 
+    bool reads_picture(const BandPlace& place, const Planes& planes) const;
+    // Whether a tensor's rows are those that are computed.
+    bool in_place(const Planes& planes) const;
     void combine_rows(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* lines,
                       const Memory& memory) const;
     void combine_row(const RowsCall& call, const Planes& planes, std::uint32_t base, std::uint32_t* where,
