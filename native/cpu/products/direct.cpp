@@ -526,7 +526,7 @@ std::size_t direct_scratch(const Windows& windows, const DirectShape& shape, std
 void run_direct(RunContext& context, const Direct& convolution, double cost) {
     const Windows& windows = convolution.windows->windows();
     const DirectShape& shape = *convolution.shape;
-    const Patches blocks(convolution, context.workers);
+    const Patches blocks(convolution, context.workers_for(cost));
     context.parallel(convolution.batch * convolution.groups * blocks.count(shape), cost, [&](int worker, Chunks& chunks) {
         const DirectMemory memory(context.scratch(worker), windows, shape, convolution.target.operands.size(),
                                  *convolution.target.epilogue, *convolution.kernels);

@@ -400,10 +400,11 @@ void run_product(RunContext& context, const Product& product) {
     if (product.sizes.k == 0) {
         return run_empty(context, product);
     }
+    const double cost = product_cost(product.sizes);
     const Blocks blocks = blocks_of(product.sizes, product.a.panels != nullptr, product.b.panels != nullptr,
-                                    product.tiles(), context.workers);
+                                    product.tiles(), context.workers_for(cost));
     const std::int64_t count = product.sizes.count() * blocks.down() * blocks.across();
-    context.parallel(count, product_cost(product.sizes), [&](int worker, Chunks& chunks) {
+    context.parallel(count, cost, [&](int worker, Chunks& chunks) {
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
                 Block(product, blocks, i, context.scratch(worker)).compute();

@@ -7,12 +7,12 @@
 namespace dmlgraph::cpu {
 
 // Calls function(part) for sizes of parts into which `count` things may be divided, from the largest on: each is at most
-// `most`, and all but the last are alike.
+// `most`, and all but the last are alike. Of many parts not every number is tried.
 template <class Function>
 void each_division(std::int64_t count, std::int64_t most, int workers, const Function& function) {
     const std::int64_t fewest = (count + most - 1) / most;
     const std::int64_t last = workers == 1 ? fewest : std::min(count, fewest + 2 * workers);
-    for (std::int64_t parts = fewest; parts <= last; ++parts) {
+    for (std::int64_t parts = fewest; parts <= last; parts += 1 + parts / 16) {
         function((count + parts - 1) / parts);
     }
 }

@@ -25,6 +25,8 @@ Tensor RunContext::tensor(const View& view) const {
     return tensor;
 }
 
+int RunContext::workers_for(double cost) const { return cost < worth_sharing ? 1 : workers; }
+
 void RunContext::parallel(std::int64_t count, double cost, ParallelTask task) {
     if (cost < worth_sharing) {  // it ends too soon to be stopped
         run_parallel(count, 1, task);

@@ -93,7 +93,9 @@ public:
     std::byte* data(const View& view) const { return bases[view.buffer] + view.offset; }
     // Scratch memory of a worker: the `scratch_bytes` of the step, aligned to 64 bytes.
     std::byte* scratch(int worker) { return scratch_base + scratch_stride * static_cast<std::size_t>(worker); }
-    // Shares `count` items of work between the workers; `cost` is about how many bytes they touch in total.
+    // The workers that share work of a cost, which is about how many bytes it touches: one if there is little of it.
+    int workers_for(double cost) const;
+    // Shares `count` items of work of a cost between them.
     void parallel(std::int64_t count, double cost, ParallelTask task);
     // The same for independent items: calls function(i) for 0 ≤ i < count.
     template <class Function>
