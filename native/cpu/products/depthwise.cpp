@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
 
 namespace dmlgraph::cpu {
@@ -11,8 +12,6 @@ namespace {
 constexpr std::int64_t ample_plane = 6 << 10;  // floats
 constexpr std::int64_t most_at_once = 8;       // channels
 constexpr std::int64_t items_each = 4;         // for each of several workers
-
-std::int64_t quotient_up(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
 
 // Rows of windows that are computed at a time, and the planes of their elements.
 struct Band {

@@ -8,6 +8,7 @@
 
 #include "cpu/products/part_of_tile.h"
 #include "cpu/products/sharing.h"
+#include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/runtime/processors.h"
 #include "cpu/tensor/strided.h"
@@ -27,8 +28,6 @@ constexpr double moving = 0.5;  // the time to read a filter's number or write a
 constexpr std::int64_t least_packed_depth = 64;  // of windows that become panels: results are written in another order
 constexpr std::int64_t transposing = 16;  // depths that take as long as to transpose a vector of sums
 constexpr std::int64_t outputs_at_once = 8;  // that are transposed
-
-std::int64_t divided(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
 
 std::int64_t reach(const Windows& windows, std::size_t d) { return (windows.taps[d] - 1) * windows.dilations[d]; }
 
@@ -96,7 +95,7 @@ public:
         const std::int64_t all = shape.filters.count(), most = most_panels(shape);
         if (workers == 1) {
             rows_ = shape.rows;
-            panels_ = divided(all, divided(all, most));
+            panels_ = quotient_up(all, quotient_up(all, most));
             return;
         }
         const Windows& windows = convolution.windows->windows();
@@ -104,10 +103,10 @@ public:
         double soonest = std::numeric_limits<double>::infinity();
         each_division(counts_[1], shape.rows, workers, [&](std::int64_t rows) {
             const std::int64_t planes = plane_floats(windows, Slots(windows, rows), columns_);
-            const std::int64_t count = shape.along ? rows * columns_ : divided(rows * columns_, lanes) * lanes;
-            const std::int64_t patches = counts_[0] * divided(counts_[1], rows) * across();
+            const std::int64_t count = shape.along ? rows * columns_ : quotient_up(rows * columns_, lanes) * lanes;
+            const std::int64_t patches = counts_[0] * quotient_up(counts_[1], rows) * across();
             each_division(all, most, workers, [&](std::int64_t panels) {
-                const std::int64_t blocks = convolution.batch * convolution.groups * patches * divided(all, panels);
+                const std::int64_t blocks = convolution.batch * convolution.groups * patches * quotient_up(all, panels);
                 const std::int64_t filters = panels * shape.filters.width * windows.tap_count();
                 const double cost = static_cast<double>(filters * count) + static_cast<double>((filters + planes) * lanes) * moving;
                 const double time = makespan(blocks, cost, workers);
@@ -119,7 +118,7 @@ public:
     }
 
     std::int64_t panels() const { return panels_; }
-    std::int64_t parts(const DirectShape& shape) const { return divided(shape.filters.count(), panels_); }
+    std::int64_t parts(const DirectShape& shape) const { return quotient_up(shape.filters.count(), panels_); }
     std::int64_t patches() const { return counts_[0] * down() * across(); }
     std::int64_t count(const DirectShape& shape) const { return parts(shape) * patches(); }
 
@@ -131,8 +130,8 @@ public:
     }
 
 private:
-    std::int64_t down() const { return divided(counts_[1], rows_); }
-    std::int64_t across() const { return divided(counts_[2], columns_); }
+    std::int64_t down() const { return quotient_up(counts_[1], rows_); }
+    std::int64_t across() const { return quotient_up(counts_[2], columns_); }
 
     Spatial counts_;
     std::int64_t rows_ = 1, columns_, panels_ = 1;
@@ -157,7 +156,7 @@ struct DirectMemory {
             return taken;
         };
         const std::int64_t slack = (kernels.across.vectors + 1) * kernels.lanes;
-        const std::int64_t windows_each = divided(shape.rows * shape.columns, kernels.lanes) * kernels.lanes;
+        const std::int64_t windows_each = quotient_up(shape.rows * shape.columns, kernels.lanes) * kernels.lanes;
         planes = floats(shape.channels_each * shape.floats + slack);
         const std::int64_t depth = shape.channels_each * windows.tap_count();
         panel = floats(shape.filters.width * depth);
@@ -377,7 +376,7 @@ private:
     }
 
     // Windows in whole vectors.
-    std::int64_t padded() const { return divided(patch_.count(), kernels_.lanes) * kernels_.lanes; }
+    std::int64_t padded() const { return quotient_up(patch_.count(), kernels_.lanes) * kernels_.lanes; }
 
     // From row to row, which are outputs.
     std::int64_t sums_step() const {
@@ -392,7 +391,7 @@ private:
     }
 
     // Of vectors of windows.
-    Division tiles_across() const { return Division::even(divided(patch_.count(), kernels_.lanes), kernels_.across.vectors); }
+    Division tiles_across() const { return Division::even(quotient_up(patch_.count(), kernels_.lanes), kernels_.across.vectors); }
 
     void across(std::int64_t panel, const float* filters, const Depths& depths) const {
         const Division tiles = tiles_across();
@@ -429,7 +428,7 @@ private:
     void along(std::int64_t panel, const float* filters, const Depths& depths) const {
         const std::int64_t width = shape_.filters.width;
         const Division tiles = Division::even(patch_.count(), kernels_.along.rows);
-        const std::int64_t vectors = divided(shape_.filters.in(panel), kernels_.lanes);
+        const std::int64_t vectors = quotient_up(shape_.filters.in(panel), kernels_.lanes);
         float* const sums = sums_of(panel);
         const Ahead next = ahead(panel, depths, width, tiles.count());
         for (std::int64_t t = 0; t < tiles.count(); ++t) {
@@ -497,7 +496,7 @@ DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int
             break;
         }
         const std::int64_t whole = windows.counts[1] / many, last = windows.counts[1] % many;
-        const std::int64_t vectors = whole * divided(many * columns, lanes) + divided(last * columns, lanes);
+        const std::int64_t vectors = whole * quotient_up(many * columns, lanes) + quotient_up(last * columns, lanes);
         if (many == 1 || vectors <= best + best / 100) {
             best = many == 1 ? vectors : std::min(best, vectors);
             rows = many;
@@ -513,8 +512,8 @@ DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int
         floats = std::max(floats, plane_floats(windows, Slots(windows, fewer), columns));
     }
     const std::int64_t count = rows * columns, depth = channels * taps;
-    along = divided(outputs, lanes) * count * (depth + transposing) < outputs * divided(count, lanes) * depth;
-    filters = along ? Division{outputs, std::min<std::int64_t>(divided(outputs, lanes), kernels.along.vectors) * lanes}
+    along = quotient_up(outputs, lanes) * count * (depth + transposing) < outputs * quotient_up(count, lanes) * depth;
+    filters = along ? Division{outputs, std::min<std::int64_t>(quotient_up(outputs, lanes), kernels.along.vectors) * lanes}
                     : Division::even(outputs, kernels.across.rows);
 }
 

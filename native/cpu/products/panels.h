@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cpu/kernels/product.h"
+#include "cpu/quotient.h"
 #include "cpu/runtime/memory.h"
 #include "cpu/tensor/layout.h"
 
@@ -57,7 +58,7 @@ struct Division {
     // Panels of about the same width, at most `most`.
     static Division even(std::int64_t lines, std::int64_t most);
 
-    std::int64_t count() const { return (lines + width - 1) / width; }
+    std::int64_t count() const { return quotient_up(lines, width); }
     std::int64_t first(std::int64_t panel) const { return panel * width; }
     std::int64_t in(std::int64_t panel) const { return lines - first(panel) < width ? lines - first(panel) : width; }
 };
@@ -95,7 +96,7 @@ public:
     Ahead() = default;
     // `width` numbers at each depth from `first` on, or none if that is null, while `tiles` meet as many depths.
     Ahead(const float* first, std::int64_t width, std::int64_t depth, std::int64_t tiles)
-        : first_(first), step_((width + tiles - 1) / tiles), depth_(depth), end_(width * depth) {}
+        : first_(first), step_(quotient_up(width, tiles)), depth_(depth), end_(width * depth) {}
 
     // Of a TileCall or WindowTileCall.
     template <class Call>

@@ -9,6 +9,7 @@
 
 #include "cpu/products/part_of_tile.h"
 #include "cpu/products/sharing.h"
+#include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/runtime/processors.h"
 #include "cpu/tensor/strided.h"
@@ -31,8 +32,6 @@ static_assert(most_columns <= most_streamed_columns);
 
 constexpr std::size_t zeros_bytes = most_columns * sizeof(float);  // a multiple of cache lines
 
-std::int64_t quotient(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
-
 // How much of a product is computed at a time.
 struct Blocks {
     Division rows;
@@ -41,8 +40,8 @@ struct Blocks {
     std::int64_t row_panels;     // of a block
     std::int64_t column_panels;  // of a block
 
-    std::int64_t down() const { return quotient(rows.count(), row_panels); }
-    std::int64_t across() const { return quotient(columns.count(), column_panels); }
+    std::int64_t down() const { return quotient_up(rows.count(), row_panels); }
+    std::int64_t across() const { return quotient_up(columns.count(), column_panels); }
     // Floats of a block with all its panels padded.
     std::int64_t width() const { return column_panels * columns.width; }
     std::int64_t height() const { return row_panels * rows.width; }
@@ -51,7 +50,7 @@ struct Blocks {
 // How panels are divided into blocks: those with which the workers end soonest.
 Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const Tiles& tiles, int workers) {
     Blocks blocks{rows_of(sizes, tiles), columns_of(sizes, tiles), 0, 1, 1};
-    blocks.depth = quotient(quotient(sizes.k, quotient(sizes.k, most_depth)), depth_unit) * depth_unit;
+    blocks.depth = quotient_up(quotient_up(sizes.k, quotient_up(sizes.k, most_depth)), depth_unit) * depth_unit;
     // Half of the second cache, for the panels of columns.
     const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / (most_depth * sizeof(float)));
     const auto most_panels = [](const Division& division, std::int64_t most) { return std::max<std::int64_t>(1, most / division.width); };
@@ -311,7 +310,7 @@ private:
             const std::int64_t vectors = whole / tiles.lanes + 1;
             run_part(kernel(vectors), call, rows.height, width, vectors * tiles.lanes);
         } else {
-            kernel(quotient(width, tiles.lanes))(call);
+            kernel(quotient_up(width, tiles.lanes))(call);
         }
     }
 
@@ -341,7 +340,7 @@ private:
 // Stores the results of sums without terms.
 void run_empty(RunContext& context, const Product& product) {
     const ProductSizes& sizes = product.sizes;
-    const std::int64_t width = std::min(sizes.n, most_columns), across = quotient(sizes.n, width);
+    const std::int64_t width = std::min(sizes.n, most_columns), across = quotient_up(sizes.n, width);
     const double cost = product_cost(sizes);
     context.parallel(sizes.count() * sizes.m * across, cost, [&](int worker, Chunks& chunks) {
         std::byte* const scratch = context.scratch(worker);
@@ -372,7 +371,7 @@ Division rows_of(const ProductSizes& sizes, const Tiles& tiles) {
 }
 
 Division columns_of(const ProductSizes& sizes, const Tiles& tiles) {
-    const std::int64_t vectors = std::min<std::int64_t>(quotient(sizes.n, tiles.lanes), tiles.vectors);
+    const std::int64_t vectors = std::min<std::int64_t>(quotient_up(sizes.n, tiles.lanes), tiles.vectors);
     return {sizes.n, vectors * tiles.lanes};
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
 
 namespace dmlgraph::cpu {
@@ -35,8 +36,6 @@ constexpr std::int64_t enough_parts = 64;
 
 // Stores of this size do not stay in the caches anyway: they go past them.
 constexpr std::int64_t streaming_bytes = 16 << 20;
-
-constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 bool all_zero(const Sizes& strides, int from, int to) {
     return std::all_of(strides.begin() + from, strides.begin() + to, [](std::int64_t stride) { return stride == 0; });
@@ -124,10 +123,10 @@ void cut_rows(Schedule& schedule) {
     schedule.piece = schedule.part = length;
     if (schedule.is_long) {
         schedule.piece = schedule.columns ? std::max<std::int64_t>(1, column_block / schedule.width) : long_piece;
-        const std::int64_t pieces = ceil_divide(length, schedule.piece);
-        const std::int64_t blocks = schedule.rows / schedule.line * ceil_divide(schedule.line, schedule.width);
-        const std::int64_t parts = blocks >= enough_blocks ? 1 : std::min(pieces, ceil_divide(enough_parts, blocks));
-        schedule.part = ceil_divide(pieces, parts) * schedule.piece;
+        const std::int64_t pieces = quotient_up(length, schedule.piece);
+        const std::int64_t blocks = schedule.rows / schedule.line * quotient_up(schedule.line, schedule.width);
+        const std::int64_t parts = blocks >= enough_blocks ? 1 : std::min(pieces, quotient_up(enough_parts, blocks));
+        schedule.part = quotient_up(pieces, parts) * schedule.piece;
     }
 }
 
@@ -264,9 +263,9 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides) 
     if (!region.has_rows() && !schedule.tiled) {
         cut_pieces(schedule, region);
     }
-    schedule.line_blocks = ceil_divide(schedule.line, schedule.width);
+    schedule.line_blocks = quotient_up(schedule.line, schedule.width);
     schedule.blocks = schedule.rows / schedule.line * schedule.line_blocks;
-    schedule.parts = ceil_divide(schedule.length, schedule.part);
+    schedule.parts = quotient_up(schedule.length, schedule.part);
     schedule.cost = cost_of(schedule, region);
     lay_out_scratch(schedule, region);
     return schedule;

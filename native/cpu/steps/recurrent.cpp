@@ -9,6 +9,7 @@
 
 #include "cpu/kernels/row_product.h"
 #include "cpu/products/product.h"
+#include "cpu/quotient.h"
 #include "cpu/runtime/processors.h"
 #include "cpu/steps/recurrent_gates.h"
 #include "cpu/steps/recurrent_memory.h"
@@ -22,8 +23,6 @@ constexpr std::int64_t most_sums = 128 << 10;       // of the steps whose inputs
 constexpr std::int64_t least_rows = 48;             // … unless these are fewer rows, which do not make a fast product
 constexpr std::int64_t rows_each = 4;               // of a worker: fewer do not keep its multipliers busy
 constexpr double worth_dividing = 1 << 20;          // cost of a step whose hidden units are worth sharing between workers
-
-std::int64_t quotient(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
 
 // The last four dimensions of a tensor: any, D, B and H, or I. Strides in bytes.
 struct Lines {
@@ -59,14 +58,14 @@ public:
         sizes_.inputs = x.sizes[x.rank - 1];
         sizes_.hidden = recurrence.sizes[recurrence.rank - 1];
         sizes_.gates = parameters.gates;
-        const std::int64_t vectors = quotient(sizes_.hidden, kernels_.lanes);
+        const std::int64_t vectors = quotient_up(sizes_.hidden, kernels_.lanes);
         sizes_.line = vectors * kernels_.lanes;
         const std::int64_t row = sizes_.batch * sizes_.gates * sizes_.line;
-        sizes_.chunk = std::min(sizes_.steps, std::max(most_sums / row, quotient(least_rows, sizes_.batch)));
+        sizes_.chunk = std::min(sizes_.steps, std::max(most_sums / row, quotient_up(least_rows, sizes_.batch)));
         const std::int64_t most = sizes_.batch == 1 ? most_row_vectors : kernels_.vectors;
-        columns_ = {sizes_.hidden, quotient(vectors, quotient(vectors, most)) * kernels_.lanes};
+        columns_ = {sizes_.hidden, quotient_up(vectors, quotient_up(vectors, most)) * kernels_.lanes};
         for (std::int64_t p = 0; p < columns_.count(); ++p) {
-            vectors_.push_back(static_cast<int>(quotient(columns_.in(p), kernels_.lanes)));
+            vectors_.push_back(static_cast<int>(quotient_up(columns_.in(p), kernels_.lanes)));
         }
         const std::size_t functions = parameters.activations.size() / parameters.backward.size();
         const auto bound = parameters.bound.empty() ? std::nullopt : std::optional(parameters.bound[0]);
@@ -396,7 +395,7 @@ private:
 
         // How many groups of rows run on workers of their own.
         std::int64_t row_groups() const {
-            const std::int64_t idle = quotient(context_.workers, sizes_.directions);
+            const std::int64_t idle = quotient_up(context_.workers, sizes_.directions);
             return std::max<std::int64_t>(1, std::min(idle, sizes_.batch / rows_each));
         }
 

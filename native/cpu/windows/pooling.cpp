@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/tensor/strided.h"
 
@@ -12,8 +13,6 @@ namespace {
 constexpr std::int64_t ample_band = 32 << 10;   // bytes of a band's elements
 constexpr std::int64_t ample_columns = 1 << 10;  // windows of a row
 constexpr std::int64_t whole_chunk = 2048;       // elements
-
-std::int64_t quotient_up(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
 
 // The taps of the only window that lie inside: their number, and the first one's place.
 struct Inside {
