@@ -356,12 +356,12 @@ DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<t
     for (int r = 0; r < rows; ++r) {
         sums[r] = repeated(0.0f);
     }
-    const std::int64_t top = call.top + first * stride;
-    const std::byte* in = call.in + top * call.row_step;
+    const std::int64_t top = call.from.top + first * stride;
+    const std::byte* in = call.from.in + top * call.from.row_step;
     DMLGRAPH_UNROLL
-    for (int k = 0; k < (rows - 1) * stride + taps; ++k, in += call.row_step) {
+    for (int k = 0; k < (rows - 1) * stride + taps; ++k, in += call.from.row_step) {
         Vector elements[taps];
-        if (rows > 1 || (top + k >= 0 && top + k < call.height)) {
+        if (rows > 1 || (top + k >= 0 && top + k < call.from.height)) {
             row.template read<inside>(elements, reinterpret_cast<const float*>(in), [](const float* from, Part part) { return load_part(from, part); });
         } else {
             DMLGRAPH_UNROLL
@@ -390,8 +390,8 @@ template <bool inside, int taps, int stride>
 DMLGRAPH_INLINE void column_of_picture(const PictureCall& call, const PictureRow<taps, stride>& row, const Vector (&weights)[taps * taps],
                                        std::int64_t i) {
     const auto fits = [&](std::int64_t first, int rows) {
-        const std::int64_t top = call.top + first * stride;
-        return first + rows <= call.rows && top >= 0 && top + (rows - 1) * stride + taps <= call.height;
+        const std::int64_t top = call.from.top + first * stride;
+        return first + rows <= call.rows && top >= 0 && top + (rows - 1) * stride + taps <= call.from.height;
     };
     for (std::int64_t first = 0; first < call.rows;) {
         if (fits(first, 4)) {
@@ -411,28 +411,17 @@ void picture_of(const PictureCall& call) {
     for (int t = 0; t < taps * taps; ++t) {
         weights[t] = repeated(call.weights[t]);
     }
-    const std::int64_t count = call.count;
-    std::int64_t i = 0;
-    do {
-        if (i + lanes > count && count >= lanes) {
-            i = count - lanes;  // some windows again, rather than windows beyond the last
-        }
-        const PictureRow<taps, stride> row(call.left + i * stride, call.width);
-        if (row.is_inside()) {
-            column_of_picture<true>(call, row, weights, i);
-        } else {
-            column_of_picture<false>(call, row, weights, i);
-        }
-        i += lanes;
-    } while (i < count);
+    each_column<taps, stride>(
+        call.from, call.count, [&](const auto& row, std::int64_t i) { column_of_picture<true>(call, row, weights, i); },
+        [&](const auto& row, std::int64_t i) { column_of_picture<false>(call, row, weights, i); });
 }
 
 #if defined(__AVX2__)
 void picture(const PictureCall& call) noexcept {
-    if (call.stride == 1) {
+    if (call.from.stride == 1) {
         return picture_of<3, 1>(call);
     }
-    call.taps == 3 ? picture_of<3, 2>(call) : picture_of<5, 2>(call);
+    call.from.taps == 3 ? picture_of<3, 2>(call) : picture_of<5, 2>(call);
 }
 #else
 constexpr void (*picture)(const PictureCall&) noexcept = nullptr;

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "cpu/kernels/kernel.h"
+#include "cpu/kernels/picture.h"
 #include "cpu/kernels/sum_ending.h"
 
 namespace dmlgraph::cpu {
@@ -86,14 +87,7 @@ struct PictureCall {
     float* out;
     std::int64_t rows;
     std::int64_t count;
-    const std::byte* in;  // elements side by side
-    std::int64_t row_step;  // in bytes
-    std::int64_t height;
-    std::int64_t width;
-    std::int64_t top;   // the first row of the first window
-    std::int64_t left;  // … and its first column
-    std::int64_t stride;
-    std::int64_t taps;  // of a row
+    Picture from;
     const float* weights;
     SumEnding ending{};  // as above
 };

@@ -5,6 +5,7 @@
 
 #include "cpu/compiler.h"
 #include "cpu/kernels/part_vector.h"
+#include "cpu/kernels/picture.h"
 #include "cpu/kernels/vector.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -66,6 +67,21 @@ private:
     bool inside_;
     Part parts_[loads][stride];
 };
+
+// Calls inner(row, i) or edge(row, i) for vectors of `count` windows, from window i on: edge where a row has elements
+// beyond the picture.
+template <int taps, int stride, class Inner, class Edge>
+DMLGRAPH_INLINE void each_column(const Picture& picture, std::int64_t count, const Inner& inner, const Edge& edge) {
+    std::int64_t i = 0;
+    do {
+        if (i + lanes > count && count >= lanes) {
+            i = count - lanes;  // some windows again, rather than windows beyond the last
+        }
+        const PictureRow<taps, stride> row(picture.left + i * stride, picture.width);
+        row.is_inside() ? inner(row, i) : edge(row, i);
+        i += lanes;
+    } while (i < count);
+}
 
 }  // namespace
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

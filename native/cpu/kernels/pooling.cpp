@@ -317,12 +317,12 @@ DMLGRAPH_INLINE void pooled_rows(const PooledPictureCall& call, const PictureRow
     for (int r = 0; r < rows; ++r) {
         totals[r] = start;
     }
-    const std::int64_t top = call.top + first * stride;
-    const std::byte* in = call.in + top * call.row_step;
+    const std::int64_t top = call.from.top + first * stride;
+    const std::byte* in = call.from.in + top * call.from.row_step;
     DMLGRAPH_UNROLL
-    for (int k = 0; k < (rows - 1) * stride + taps; ++k, in += call.row_step) {
+    for (int k = 0; k < (rows - 1) * stride + taps; ++k, in += call.from.row_step) {
         Vector line = start;
-        if (top + k >= 0 && top + k < call.height) {
+        if (top + k >= 0 && top + k < call.from.height) {
             Vector elements[taps];
             row.template read<inside>(elements, reinterpret_cast<const float*>(in), load_inside);
             DMLGRAPH_UNROLL
@@ -360,28 +360,17 @@ DMLGRAPH_INLINE void pooled_column(const PooledPictureCall& call, const PictureR
 template <class Function, int taps, int stride>
 DMLGRAPH_ONCE void pooled_picture(const PooledPictureCall& call) {
     const Vector start = repeated(*static_cast<const float*>(call.start));
-    const std::int64_t count = call.count;
-    std::int64_t i = 0;
-    do {
-        if (i + lanes > count && count >= lanes) {
-            i = count - lanes;  // some windows again, rather than windows beyond the last
-        }
-        const PictureRow<taps, stride> row(call.left + i * stride, call.width);
-        if (row.is_inside()) {
-            pooled_column<Function, true>(call, row, start, i);
-        } else {
-            pooled_column<Function, false>(call, row, start, i);
-        }
-        i += lanes;
-    } while (i < count);
+    each_column<taps, stride>(
+        call.from, call.count, [&](const auto& row, std::int64_t i) { pooled_column<Function, true>(call, row, start, i); },
+        [&](const auto& row, std::int64_t i) { pooled_column<Function, false>(call, row, start, i); });
 }
 
 template <class Function>
 void picture(const PooledPictureCall& call) noexcept {
-    if (call.taps == 2) {
+    if (call.from.taps == 2) {
         return pooled_picture<Function, 2, 2>(call);
     }
-    call.stride == 1 ? pooled_picture<Function, 3, 1>(call) : pooled_picture<Function, 3, 2>(call);
+    call.from.stride == 1 ? pooled_picture<Function, 3, 1>(call) : pooled_picture<Function, 3, 2>(call);
 }
 #else
 template <class Function>

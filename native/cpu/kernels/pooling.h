@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "cpu/kernels/kernel.h"
+#include "cpu/kernels/picture.h"
 
 namespace dmlgraph::cpu {
 
@@ -37,14 +38,7 @@ struct PooledPictureCall {
     void* out;  // packed
     std::int64_t rows;
     std::int64_t count;
-    const std::byte* in;  // elements side by side
-    std::int64_t row_step;  // in bytes
-    std::int64_t height;
-    std::int64_t width;
-    std::int64_t top;   // the first row of the first window
-    std::int64_t left;  // … and its first column
-    std::int64_t stride;
-    std::int64_t taps;
+    Picture from;
     const void* start;
 };
 

@@ -155,8 +155,10 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
             float number = 0;
             const SumEnding after = ending ? ending->at(place, o, top * width, std::span(&number, 1)) : SumEnding{};
             if (pictures) {
-                convolution.planes->picture({sums, rows, width, channel_at(place[0], place[1]), from.strides[1], from.sizes()[1], from.sizes()[2],
-                                             top * windows.strides[1] - windows.padding[1], -windows.padding[2], windows.strides[1], windows.taps[1], weights, after});
+                convolution.planes->picture({sums, rows, width,
+                                             {channel_at(place[0], place[1]), from.strides[1], from.sizes()[1], from.sizes()[2],
+                                              top * windows.strides[1] - windows.padding[1], -windows.padding[2], windows.strides[1], windows.taps[1]},
+                                             weights, after});
             } else {
                 convolution.planes->taps({sums, rows, width, planes, band.pitch, windows.strides[1], windows.dilations[1],
                                           windows.taps[1], windows.taps[2], band.places.data(), weights, after});

@@ -111,9 +111,11 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const st
     std::byte* const results = out == nullptr ? memory.results : out;
     if (reads_picture(place, planes)) {
         const Windows& windows = pooling_.windows;
-        pooling_.kernels->picture({results, place.rows, place.columns, plane, planes.strides[1], pooling_.sizes[1], pooling_.sizes[2],
-                                   place.top * windows.strides[1] - windows.padding[1], -windows.padding[2], windows.strides[2],
-                                   windows.taps[2], pooling_.start.data()});
+        pooling_.kernels->picture({results, place.rows, place.columns,
+                                   {plane, planes.strides[1], pooling_.sizes[1], pooling_.sizes[2],
+                                    place.top * windows.strides[1] - windows.padding[1], -windows.padding[2], windows.strides[2],
+                                    windows.taps[2]},
+                                   pooling_.start.data()});
         return {results, nullptr};
     }
     if (lines_.size() == 1 && !finds_) {
