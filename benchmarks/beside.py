@@ -1,9 +1,10 @@
 """Libraries beside one another: what the benchmarks networks.py and windows.py have in common.
 
 A round calls every library, so that all of them meet the same disturbances.  It waits until the threads of the library
-before have stopped looking for work, calls each one twice, and times the second call.  A time is the median of the
-rounds, and the number after ± half the distance between its quartiles, in percent.  A ratio is the device's time over
-the other library's, of the medians and of the shortest times: at most 1 is wanted.
+before have stopped looking for work, calls each one, and times the calls after that: a millisecond of them in a row, as
+the layers of a network come, since a call that follows a pause takes longer in every library.  A time is that of a call,
+the median of the rounds, and the number after ± half the distance between its quartiles, in percent.  A ratio is the
+device's time over the other library's, of the medians and of the shortest times: at most 1 is wanted.
 
 NumPy's threads are limited by threadpoolctl, which must be installed.
 """
@@ -27,6 +28,7 @@ import threadpoolctl
 Call = Callable[[], object]
 Seconds = Mapping[str, list[float]]  # by library
 REST, LONGEST_REST = 0.02, 5.0  # seconds: that show whether threads look for work, and at the most
+ROW = 0.001  # seconds of calls in a row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,17 +98,27 @@ class Result:
 
 
 def measure(calls: Mapping[str, Call], rounds: int) -> Seconds:
-    """The seconds of every call by library, in interleaved rounds after one to warm up."""
+    """The seconds of a call by library, in interleaved rounds after one to warm up."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(rounds + 1):
         for name, call in calls.items():
             _rest()
             call()
-            start = time.perf_counter()
-            call()
+            found = _seconds_in_a_row(call)
             if number:
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(found)
     return seconds
+
+
+def _seconds_in_a_row(call: Call) -> float:
+    """The seconds of a call among as many as take about `ROW` together."""
+    start = last = time.perf_counter()
+    count = 0
+    while last - start < ROW:
+        call()
+        count += 1
+        last = time.perf_counter()
+    return (last - start) / count
 
 
 def _rest() -> None:
