@@ -347,8 +347,8 @@ void taps(const TapsCall& call) noexcept {
     all_rows<AnyTaps>(call);
 }
 
-// Windows from `i` on, of the rows from `first` on. A single row may have taps above or below the picture.
-template <int rows, bool inside, int taps, int stride>
+// Windows from `i` on, of the rows from `first` on. Unless the rows are `within` the picture, taps may be above or below it.
+template <int rows, bool inside, bool within, int taps, int stride>
 DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<taps, stride>& row, const Vector (&weights)[taps * taps],
                                      std::int64_t first, std::int64_t i) {
     Vector sums[rows];
@@ -361,7 +361,7 @@ DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<t
     DMLGRAPH_UNROLL
     for (int k = 0; k < (rows - 1) * stride + taps; ++k, in += call.from.row_step) {
         Vector elements[taps];
-        if (rows > 1 || (top + k >= 0 && top + k < call.from.height)) {
+        if (within || (top + k >= 0 && top + k < call.from.height)) {
             row.template read<inside>(elements, reinterpret_cast<const float*>(in), [](const float* from, Part part) { return load_part(from, part); });
         } else {
             DMLGRAPH_UNROLL
@@ -389,18 +389,18 @@ DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<t
 template <bool inside, int taps, int stride>
 DMLGRAPH_INLINE void column_of_picture(const PictureCall& call, const PictureRow<taps, stride>& row, const Vector (&weights)[taps * taps],
                                        std::int64_t i) {
-    const auto fits = [&](std::int64_t first, int rows) {
-        const std::int64_t top = call.from.top + first * stride;
-        return first + rows <= call.rows && top >= 0 && top + (rows - 1) * stride + taps <= call.from.height;
-    };
+    constexpr int at_once = 4;
     for (std::int64_t first = 0; first < call.rows;) {
-        if (fits(first, 4)) {
-            rows_of_picture<4, inside>(call, row, weights, first, i);
-            first += 4;
-        } else {
-            rows_of_picture<1, inside>(call, row, weights, first, i);
-            first += 1;
+        if (call.rows < at_once) {
+            rows_of_picture<1, inside, false>(call, row, weights, first++, i);
+            continue;
         }
+        first = std::min(first, call.rows - at_once);  // some rows again, rather than fewer at once
+        const std::int64_t top = call.from.top + first * stride;
+        const bool within = top >= 0 && top + (at_once - 1) * stride + taps <= call.from.height;
+        within ? rows_of_picture<at_once, inside, true>(call, row, weights, first, i)
+               : rows_of_picture<at_once, inside, false>(call, row, weights, first, i);
+        first += at_once;
     }
 }
 
@@ -418,10 +418,12 @@ void picture_of(const PictureCall& call) {
 
 #if defined(__AVX2__)
 void picture(const PictureCall& call) noexcept {
-    if (call.from.stride == 1) {
-        return picture_of<3, 1>(call);
+    const bool apart = call.from.stride == 2;
+    switch (call.from.taps) {
+        case 3: return apart ? picture_of<3, 2>(call) : picture_of<3, 1>(call);
+        case 5: return apart ? picture_of<5, 2>(call) : picture_of<5, 1>(call);
+        default: return picture_of<7, 1>(call);
     }
-    call.from.taps == 3 ? picture_of<3, 2>(call) : picture_of<5, 2>(call);
 }
 #else
 constexpr void (*picture)(const PictureCall&) noexcept = nullptr;

@@ -119,7 +119,7 @@ bool reads_pictures(const Depthwise& convolution) {
     const Windows& windows = from.windows();
     const std::int64_t taps = windows.taps[1], stride = windows.strides[1];
     const bool square = windows.taps[2] == taps && windows.strides[2] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
-    const bool small = taps == 3 ? stride <= 2 : taps == 5 && stride == 2;
+    const bool small = taps == 3 || taps == 5 ? stride <= 2 : taps == 7 && stride == 1;
     return convolution.planes->picture != nullptr && square && small && from.type() == DataType::float32 && from.strides[2] == std::int64_t{sizeof(float)};
 }
 
