@@ -45,7 +45,22 @@ struct Blocks {
     // Floats of a block with all its panels padded.
     std::int64_t width() const { return column_panels * columns.width; }
     std::int64_t height() const { return row_panels * rows.width; }
+    // The first panels of a block. The first block has fewer than the others, because the last panel may have fewer lines.
+    std::int64_t first_row_panel(std::int64_t block) const { return std::max<std::int64_t>(0, rows.count() - (down() - block) * row_panels); }
+    std::int64_t first_column_panel(std::int64_t block) const {
+        return std::max<std::int64_t>(0, columns.count() - (across() - block) * column_panels);
+    }
 };
+
+// The most lines of a block, if the first has fewer panels than the others.
+std::int64_t most_lines(const Division& division, std::int64_t panels) {
+    const std::int64_t blocks = quotient_up(division.count(), panels);
+    if (blocks > 2) {
+        return panels * division.width;
+    }
+    const std::int64_t first = (division.count() - (blocks - 1) * panels) * division.width;
+    return std::max(std::min(first, division.lines), division.lines - first);
+}
 
 // How panels are divided into blocks: those with which the workers end soonest.
 Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const Tiles& tiles, int workers) {
@@ -60,7 +75,8 @@ Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_column
         blocks.column_panels = column_panels;
         each_division(blocks.rows.count(), most_panels(blocks.rows, most_rows), workers, [&](std::int64_t row_panels) {
             blocks.row_panels = row_panels;
-            const auto height = static_cast<double>(blocks.height()), width = static_cast<double>(blocks.width());
+            const auto height = static_cast<double>(most_lines(blocks.rows, row_panels));
+            const auto width = static_cast<double>(quotient_up(most_lines(blocks.columns, column_panels), tiles.lanes) * tiles.lanes);
             const double moved = height * (packed_rows ? reading : packing) + width * (packed_columns ? reading : packing);
             const double cost = height * width + moved * tiles.lanes;
             const double time = makespan(sizes.count() * blocks.down() * blocks.across(), cost, workers);
@@ -105,10 +121,10 @@ public:
           scratch_(scratch, blocks, product.target.operands.size(), *product.target.epilogue),
           place_(place_in(product.sizes.batch, product.sizes.rank, index / (blocks.down() * blocks.across()))) {
         const std::int64_t down = index / blocks.across() % blocks.down(), across = index % blocks.across();
-        first_row_panel_ = down * blocks.row_panels;
-        last_row_panel_ = std::min(first_row_panel_ + blocks.row_panels, blocks.rows.count());
-        first_column_panel_ = across * blocks.column_panels;
-        last_column_panel_ = std::min(first_column_panel_ + blocks.column_panels, blocks.columns.count());
+        first_row_panel_ = blocks.first_row_panel(down);
+        last_row_panel_ = blocks.first_row_panel(down + 1);
+        first_column_panel_ = blocks.first_column_panel(across);
+        last_column_panel_ = blocks.first_column_panel(across + 1);
         left_ = blocks.columns.first(first_column_panel_);
         width_ = std::min(blocks.columns.first(last_column_panel_), blocks.columns.lines) - left_;
         direct_ = product.target.takes_sums(product.sums);

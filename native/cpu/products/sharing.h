@@ -22,7 +22,7 @@ void each_division(std::int64_t count, std::int64_t most, int workers, const Fun
 // The time that `workers` take for `pieces` that take `each`. A worker does whole pieces; those that come last do not end
 // at the same moment.
 inline double makespan(std::int64_t pieces, double each, int workers) {
-    constexpr double late = 0.1;  // of a piece
+    constexpr double late = 0.02;  // of a piece
     const auto rounds = static_cast<double>(quotient_up(pieces, workers));
     return each * (workers == 1 ? rounds : rounds + late);
 }

@@ -19,7 +19,10 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr int spins = 2000;  // about ten microseconds: the next step of the same run comes sooner than a wake-up
+// A pause takes 10 to 50 nanoseconds. The next step of a run comes soon, and to wake a helper takes longer than most steps
+// leave it without work; who waits for a helper may wait for one that has no processor.
+constexpr int helper_spins = 8000;
+constexpr int caller_spins = 2000;
 constexpr int most_threads = 1024;
 constexpr auto moment = std::chrono::microseconds(100);
 using Clock = std::chrono::steady_clock;
@@ -61,7 +64,7 @@ public:
         job.run(0);
         const int joined = job.helpers - open_.exchange({}, std::memory_order_acquire).places;  // no more may join
         for (int spin = 0; finished_.load(std::memory_order_acquire) < joined; ++spin) {
-            spin < spins ? pause() : std::this_thread::yield();
+            spin < caller_spins ? pause() : std::this_thread::yield();
         }
         last_ = Clock::now();
     }
@@ -96,7 +99,7 @@ private:
     void serve(int worker, Placement& placement) {
         std::uint32_t seen = 0;
         while (true) {
-            for (int spin = 0; spin < spins && posted_.load(std::memory_order_relaxed) == seen; ++spin) {
+            for (int spin = 0; spin < helper_spins && posted_.load(std::memory_order_relaxed) == seen; ++spin) {
                 pause();
             }
             if (posted_.load(std::memory_order_relaxed) == seen) {
