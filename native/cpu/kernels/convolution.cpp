@@ -278,18 +278,18 @@ struct AnyTaps {
 template <class Call>
 DMLGRAPH_INLINE void end_and_store(const Call& call, std::int64_t row, std::int64_t i, Vector total) {
     const std::int64_t place = row * call.count + i, room = call.rows * call.count - place;
-    const SumEnding& ending = call.ending;
+    const SumEnding* const ending = call.ending;
     if (room >= lanes) {
-        if (ending.numbers != nullptr) {
-            total = sum(total, repeated(*ending.numbers));
-            total = applied(ending.lines == nullptr ? total : sum(total, load(ending.lines + place)), ending.function);
+        if (ending != nullptr) {
+            total = sum(total, repeated(*ending->numbers));
+            total = applied(ending->lines == nullptr ? total : sum(total, load(ending->lines + place)), ending->function);
         }
         return store(call.out + place, total);
     }
     const Part inside = part(0, within(room));
-    if (ending.numbers != nullptr) {
-        total = sum(total, repeated(*ending.numbers));
-        total = applied(ending.lines == nullptr ? total : sum(total, load_part(ending.lines + place, inside, total)), ending.function);
+    if (ending != nullptr) {
+        total = sum(total, repeated(*ending->numbers));
+        total = applied(ending->lines == nullptr ? total : sum(total, load_part(ending->lines + place, inside, total)), ending->function);
     }
     store_part(call.out + place, total, inside);
 }

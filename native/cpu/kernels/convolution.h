@@ -42,7 +42,8 @@ struct WindowTileCall {
     bool adds;
     const float* next = nullptr;  // as in TileCall
     std::int64_t next_step = 0;
-    SumEnding ending{};  // of a tile whose rows are filters
+    const SumEnding* ending = nullptr;  // of a tile whose rows are filters, as in TileCall
+    std::int64_t column = 0;
 };
 
 using WindowTileKernel = void (*)(const WindowTileCall& call) noexcept;
@@ -78,7 +79,7 @@ struct TapsCall {
     std::int64_t taps_across;
     const std::int64_t* places;
     const float* weights;
-    SumEnding ending{};  // with one number; its lines lie as the sums do
+    const SumEnding* ending = nullptr;  // with one number, and lines that lie as the sums do; null: nothing follows
 };
 
 // The same of a channel that is read where it lies, with zeros around it: windows of 3 × 3 elements that are 1 or
@@ -89,7 +90,7 @@ struct PictureCall {
     std::int64_t count;
     Picture from;
     const float* weights;
-    SumEnding ending{};  // as above
+    const SumEnding* ending = nullptr;  // as above
 };
 
 struct ConvolutionKernels {

@@ -36,15 +36,15 @@ void narrow_tile(const TileCall& call, int rows) noexcept {
             sums[j] = product_sum(row, repeated(b[j]), sums[j]);
         }
     }
-    const SumEnding& ending = call.ending;
+    const SumEnding* const ending = call.ending;
     for (int j = 0; j < columns; ++j) {
         Vector total = call.adds ? sum(load_column(call.sums + j, call.step, rows), sums[j]) : sums[j];
-        if (ending.numbers != nullptr) {
-            total = sum(total, load_part(ending.numbers, those, zeros));
-            if (ending.lines != nullptr) {
-                total = sum(total, load_column(ending.lines + j, ending.step, rows));
+        if (ending != nullptr) {
+            total = sum(total, load_part(ending->numbers, those, zeros));
+            if (ending->lines != nullptr) {
+                total = sum(total, load_column(ending->lines + call.column + j, ending->step, rows));
             }
-            total = applied(total, ending.function);
+            total = applied(total, ending->function);
         }
         float column[lanes];
         store(column, total);

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "cpu/compiler.h"
-
 namespace dmlgraph::cpu {
 
 // A function of a result with up to two attributes, which are not NaN; as in the instructions of these names. The slope of
@@ -17,17 +15,13 @@ struct SumFunction {
     float second = 0;
 };
 
-// What follows a sum: the number of its row is added, then an element of a tensor, then a function is applied.
+// What follows a sum: the number of its row is added, then an element of a tensor, then a function is applied. Calls of
+// kernels have its address: a copy of what was just written waits for all stores before, those of the last results too.
 struct SumEnding {
-    const float* numbers = nullptr;  // one for each row of a tile; null: nothing follows
+    const float* numbers = nullptr;  // one for each row of a tile
     const float* lines = nullptr;    // an element for each sum; null: none are added
     std::int64_t step = 0;           // floats from row to row of these
     SumFunction function{};
-
-    // That of the sums from a column on.
-    DMLGRAPH_INLINE SumEnding from(std::int64_t column) const {
-        return {numbers, lines == nullptr ? nullptr : lines + column, step, function};
-    }
 };
 
 }  // namespace dmlgraph::cpu

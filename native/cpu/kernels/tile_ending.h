@@ -38,9 +38,9 @@ DMLGRAPH_INLINE Vector applied(Vector x, const SumFunction& function) {
     }
 }
 
-// Rows of a tile, of whole vectors.
+// Rows of a tile, of whole vectors, from a column on.
 template <int rows, int vectors>
-DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending) {
+DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending, std::int64_t column) {
     DMLGRAPH_UNROLL
     for (int i = 0; i < rows; ++i) {
         const Vector number = repeated(ending.numbers[i]);
@@ -54,7 +54,7 @@ DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending)
         for (int i = 0; i < rows; ++i) {
             DMLGRAPH_UNROLL
             for (int j = 0; j < vectors; ++j) {
-                sums[i][j] = sum(sums[i][j], load(ending.lines + i * ending.step + j * lanes));
+                sums[i][j] = sum(sums[i][j], load(ending.lines + column + i * ending.step + j * lanes));
             }
         }
     }
@@ -84,8 +84,8 @@ DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], cons
         }
     }
     if constexpr (ends) {
-        if (call.ending.numbers != nullptr) {
-            end<rows, vectors>(sums, call.ending);
+        if (call.ending != nullptr) {
+            end<rows, vectors>(sums, *call.ending, call.column);
         }
     }
     DMLGRAPH_UNROLL

@@ -153,7 +153,8 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
             const float* const weights = weights_of(convolution, place, o, scratch.weights);
             float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, o)) + top * width : scratch.sums;
             float number = 0;
-            const SumEnding after = ending ? ending->at(place, o, top * width, std::span(&number, 1)) : SumEnding{};
+            const SumEnding what = ending ? ending->at(place, o, top * width, std::span(&number, 1)) : SumEnding{};
+            const SumEnding* const after = ending ? &what : nullptr;
             if (pictures) {
                 convolution.planes->picture({sums, rows, width,
                                              {channel_at(place[0], place[1]), from.strides[1], from.sizes()[1], from.sizes()[2],

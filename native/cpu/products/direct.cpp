@@ -396,20 +396,18 @@ private:
     void across(std::int64_t panel, const float* filters, const Depths& depths) const {
         const Division tiles = tiles_across();
         const std::int64_t height = shape_.filters.in(panel);
-        const WindowTileCall first{filters, height, memory_.planes, offsets_.data(), depths.count, sums_of(panel), sums_step(),
-                                   depths.from > 0, nullptr, 0, ending_of(panel, depths)};
         const Ahead next = ahead(panel, depths, height, tiles.count());
         for (std::int64_t t = 0; t < tiles.count(); ++t) {
-            WindowTileCall call = first;
-            call.planes += tiles.first(t) * kernels_.lanes;
+            WindowTileCall call{filters, height, memory_.planes + tiles.first(t) * kernels_.lanes, offsets_.data(), depths.count,
+                                sums_of(panel), sums_step(), depths.from > 0, nullptr, 0, ending_of(panel, depths)};
             next.set(call, t);
             run_tile(kernels_.across.tile(static_cast<int>(height), static_cast<int>(tiles.in(t))), call, height, tiles, t);
         }
     }
 
     // What tiles do with a panel's sums.
-    SumEnding ending_of(std::int64_t panel, const Depths& depths) const {
-        return depths.are_last && !endings_.empty() ? endings_[static_cast<std::size_t>(panel - first_panel_)] : SumEnding();
+    const SumEnding* ending_of(std::int64_t panel, const Depths& depths) const {
+        return depths.are_last && !endings_.empty() ? &endings_[static_cast<std::size_t>(panel - first_panel_)] : nullptr;
     }
 
     // The tile of some windows. Its call has the sums and the ending of the first tile.
@@ -417,7 +415,7 @@ private:
     void run_tile(void (*kernel)(const Call&) noexcept, Call& call, std::int64_t height, const Division& tiles, std::int64_t tile) const {
         const std::int64_t first = tiles.first(tile) * kernels_.lanes, whole = tiles.in(tile) * kernels_.lanes;
         call.sums += first;
-        call.ending = call.ending.from(first);
+        call.column = first;
         if (in_place_ && first + whole > patch_.count()) {
             run_part(kernel, call, height, patch_.count() - first, whole);
         } else {

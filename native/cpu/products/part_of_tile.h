@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cpu/kernels/sum_ending.h"
 #include "cpu/runtime/cache_line.h"
 
 namespace dmlgraph::cpu {
@@ -11,9 +12,9 @@ namespace dmlgraph::cpu {
 inline constexpr int most_rows_of_tile = 16;
 inline constexpr int widest_tile = most_rows_of_tile * 3 * 16;  // floats
 
-// Runs the call of a tile of `whole` columns, the first `width` of which there are.
+// Runs the call of a tile of `whole` columns, the first `width` of which there are. The call changes.
 template <class Call>
-void run_part(void (*kernel)(const Call&) noexcept, Call call, std::int64_t height, std::int64_t width, std::int64_t whole) {
+void run_part(void (*kernel)(const Call&) noexcept, Call& call, std::int64_t height, std::int64_t width, std::int64_t whole) {
     alignas(cache_line) float tile[widest_tile];
     alignas(cache_line) float lines[widest_tile];
     float* const sums = call.sums;
@@ -21,11 +22,14 @@ void run_part(void (*kernel)(const Call&) noexcept, Call call, std::int64_t heig
     for (std::int64_t r = 0; call.adds && r < height; ++r) {
         std::copy_n(sums + r * step, width, tile + r * whole);
     }
-    if (call.ending.lines != nullptr) {
+    SumEnding ending;
+    if (call.ending != nullptr && call.ending->lines != nullptr) {
+        ending = *call.ending;
         for (std::int64_t r = 0; r < height; ++r) {
-            std::copy_n(call.ending.lines + r * call.ending.step, width, lines + r * whole);
+            std::copy_n(ending.lines + call.column + r * ending.step, width, lines + r * whole);
         }
-        call.ending.lines = lines, call.ending.step = whole;
+        ending.lines = lines, ending.step = whole;
+        call.ending = &ending, call.column = 0;
     }
     call.sums = tile, call.step = whole;
     kernel(call);

@@ -310,7 +310,8 @@ private:
         const std::int64_t width = blocks_.columns.in(panel), first = blocks_.columns.first(panel) - left_;
         TileCall call{rows.numbers, columns.first, columns.step, depth, rows.sums + first, sums_step(), from > 0};
         if (from + depth == product_.sizes.k) {
-            call.ending = rows.ending.from(first);
+            call.ending = ending_ ? &rows.ending : nullptr;
+            call.column = first;
         }
         rows.next.set(call, panel - first_column_panel_);
         const std::int64_t rest = width % tiles.lanes, whole = width - rest;
@@ -319,8 +320,7 @@ private:
             if (whole > 0) {
                 kernel(whole / tiles.lanes)(call);
             }
-            call.b += whole, call.sums += whole;
-            call.ending = call.ending.from(whole);
+            call.b += whole, call.sums += whole, call.column += whole;
             tiles.narrow.kernels[rest - 1](call, static_cast<int>(rows.height));
         } else if (rest > 0 && direct_) {
             const std::int64_t vectors = whole / tiles.lanes + 1;
