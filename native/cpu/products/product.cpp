@@ -27,7 +27,9 @@ constexpr std::int64_t most_columns = 512;
 constexpr double packing = 1;    // the time to pack a number, in that of a vector's multiply-add, …
 constexpr double reading = 0.5;  // … and to read one that was packed before all runs
 constexpr std::int64_t line_depth = 4096;       // if columns are read one after the other; sums depend on it, too
-constexpr std::int64_t direct_rows = 32;        // for so few, packing columns takes longer than it saves
+constexpr std::int64_t direct_rows = 32;        // for so few, packing columns takes longer than it saves, …
+constexpr std::int64_t near_direct_rows = 128;  // … for these, too, if the numbers of a depth are in few pages
+constexpr std::int64_t few_pages = 256 << 10;   // bytes: processors know the places of some 64 pages without a search
 static_assert(most_columns <= most_streamed_columns);
 
 constexpr std::size_t zeros_bytes = most_columns * sizeof(float);  // a multiple of cache lines
@@ -129,8 +131,9 @@ public:
         width_ = std::min(blocks.columns.first(last_column_panel_), blocks.columns.lines) - left_;
         direct_ = product.target.takes_sums(product.sums);
         const MatrixPanels* const matrix = product.b.matrix;
+        const bool is_near = matrix != nullptr && matrix->depth * std::min(blocks.depth, product.sizes.k) <= few_pages;
         reads_columns_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float) &&
-                         blocks.rows.lines <= direct_rows;
+                         blocks.rows.lines <= (is_near ? near_direct_rows : direct_rows);
         const bool few_rows = product.sums == DataType::float32 && product.b.panels == nullptr && product.sizes.m <= most_streamed_rows;
         streams_ = few_rows && reads_columns_;
         // Of matrices only: the sums of a convolution do not depend on whether its filters are packed.
