@@ -82,8 +82,8 @@ struct TapsCall {
     const SumEnding* ending = nullptr;  // with one number, and lines that lie as the sums do; null: nothing follows
 };
 
-// The same of a channel that is read where it lies, with zeros around it: windows of 3 × 3 elements that are 1 or
-// 2 apart, or of 5 × 5 elements, 2 apart.
+// The same of a channel that is read where it lies, with zeros around it: windows of 3 × 3 or 5 × 5 elements that are 1 or
+// 2 apart, or of 7 × 7 elements, 1 apart.
 struct PictureCall {
     float* out;
     std::int64_t rows;
