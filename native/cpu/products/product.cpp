@@ -165,7 +165,6 @@ private:
             each_depth([&](std::int64_t from, std::int64_t depth) {
                 const Columns columns = columns_of_panel(c, from, depth, scratch_.columns);
                 rows.numbers = rows_of_panel(first_row_panel_, from, depth);
-                rows.next = ahead(rows, from, depth);
                 tile(rows, columns, c, from, depth);
             });
         }
@@ -185,7 +184,6 @@ private:
             for (std::int64_t p = first_row_panel_; p < last_row_panel_; ++p) {
                 Rows rows(*this, p);
                 rows.numbers = rows_of_panel(p, from, depth);
-                rows.next = ahead(rows, from, depth);
                 for (std::int64_t c = first; c < last_column_panel_; ++c) {
                     tile(rows, columns[static_cast<std::size_t>(c - first_column_panel_)], c, from, depth);
                 }
@@ -242,7 +240,6 @@ private:
         std::int64_t height;
         float* sums;
         const float* numbers = nullptr;  // of some depths
-        Ahead next;  // what follows these
         std::array<float, most_rows_of_tile> summands;
         SumEnding ending;
 
@@ -287,12 +284,18 @@ private:
         return scratch_.rows;
     }
 
-    Ahead ahead(const Rows& rows, std::int64_t from, std::int64_t depth) const {
-        if (product_.a.panels == nullptr) {
-            return {};
+    // What a tile fetches while it computes. The first panel of rows brings the columns into the caches: it fetches those
+    // that it meets next. The others fetch the rows after theirs, a part with each panel of columns.
+    void fetch_ahead(TileCall& call, const Rows& rows, std::int64_t panel, std::int64_t from, std::int64_t depth) const {
+        if (product_.b.panels != nullptr && rows.panel == first_row_panel_) {
+            const bool alone = last_row_panel_ - first_row_panel_ == 1;  // then the next depths of a panel come first
+            const float* const next = alone ? call.b + depth * call.b_step
+                                            : product_.b.panels->after(place_, panel, first_column_panel_, last_column_panel_, from, depth);
+            Ahead(next, blocks_.columns.width, depth, 1).set(call, 0);
+        } else if (product_.a.panels != nullptr) {
+            const float* const next = product_.a.panels->after(place_, rows.panel, first_row_panel_, last_row_panel_, from, depth);
+            Ahead(next, rows.height, depth, last_column_panel_ - first_column_panel_).set(call, panel - first_column_panel_);
         }
-        const float* const next = product_.a.panels->after(place_, rows.panel, first_row_panel_, last_row_panel_, from, depth);
-        return {next, rows.height, depth, last_column_panel_ - first_column_panel_};
     }
 
     std::int64_t sums_step() const {
@@ -316,7 +319,7 @@ private:
             call.ending = ending_ ? &rows.ending : nullptr;
             call.column = first;
         }
-        rows.next.set(call, panel - first_column_panel_);
+        fetch_ahead(call, rows, panel, from, depth);
         const std::int64_t rest = width % tiles.lanes, whole = width - rest;
         const auto kernel = [&](std::int64_t vectors) { return tiles.tile(static_cast<int>(rows.height), static_cast<int>(vectors)); };
         if (rest > 0 && rest < rows.height && rest <= tiles.narrow.columns) {
