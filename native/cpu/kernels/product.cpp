@@ -312,7 +312,8 @@ DMLGRAPH_INLINE void sum_lines(const LinesCall& call, std::int64_t first) {
 
 template <class T, int rows>
 void stream_lines_of(const LinesCall& call) {
-    constexpr int most = lanes >= 8 ? 4 : 2, several = most > rows ? most / rows : 1;
+    constexpr int sums = lanes == 16 ? 8 : lanes == 8 ? 4 : 2;  // that are added up at a time, of one row
+    constexpr int several = lanes == 16 && rows > 1 ? 4 : sums > rows ? sums / rows : 1;
     std::int64_t first = 0;
     for (; first + several <= call.columns; first += several) {
         sum_lines<T, rows, several>(call, first);
