@@ -12,27 +12,9 @@ constexpr std::int64_t at_a_time = 256;  // numbers of a row
 
 }  // namespace
 
-FilterPanels::FilterPanels(const Tensor& filters, std::int64_t groups, bool backward, const Phase& phase) {
-    const int outputs = backward ? 1 : 0, channels = 1 - outputs;
-    rows_.data = filters.data;
-    rows_.type = filters.type;
-    rows_.batch = {0, filters.strides[0] * (filters.sizes[0] / groups)};
-    rows_.row = filters.strides[outputs];
-    rows_.rank = filters.rank - 1;
-    rows_.sizes[0] = backward ? filters.sizes[0] / groups : filters.sizes[1];
-    rows_.strides[0] = filters.strides[channels];
-    for (int d = 1; d < rows_.rank; ++d) {
-        const auto along = static_cast<std::size_t>(most_spatial - rows_.rank + d);
-        rows_.data += phase.first_tap[along] * filters.strides[d + 1];
-        rows_.sizes[d] = phase.windows.taps[along];
-        rows_.strides[d] = phase.tap_step[along] * filters.strides[d + 1];
-    }
-    rows_.join_dimensions();
-}
-
-void FilterPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
+void RowPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
     if (rows_.rank == 1) {
-        return MatrixPanels(rows_.data, rows_.type, rows_.batch, rows_.row, rows_.strides[0]).pack(part, out, kernels);
+        return matrix().pack(part, out, kernels);
     }
     const auto item = static_cast<std::int64_t>(item_size(rows_.type));
     const LineKernel line = kernels.line_of(rows_.type);
@@ -43,7 +25,7 @@ void FilterPanels::pack(const PanelPart& part, float* out, const ProductKernels&
             }
             continue;
         }
-        const std::byte* const row = rows_.row_at({0, part.batch[1]}, part.first + i);
+        const std::byte* const row = rows_.row_at(part.batch, part.first + i);
         for (std::int64_t done = 0; done < part.depth; done += at_a_time) {
             alignas(float) std::array<std::byte, at_a_time * sizeof(float)> gathered;
             std::array<float, at_a_time> numbers;
@@ -55,6 +37,29 @@ void FilterPanels::pack(const PanelPart& part, float* out, const ProductKernels&
             }
         }
     }
+}
+
+MatrixPanels RowPanels::matrix() const {
+    return rows_.rank == 1 ? MatrixPanels(rows_.data, rows_.type, rows_.batch, rows_.row, rows_.strides[0]) : MatrixPanels();
+}
+
+RowPanels filter_panels(const Tensor& filters, std::int64_t groups, bool backward, const Phase& phase) {
+    const int outputs = backward ? 1 : 0, channels = 1 - outputs;
+    MatrixTensor rows;
+    rows.data = filters.data;
+    rows.type = filters.type;
+    rows.batch = {0, filters.strides[0] * (filters.sizes[0] / groups)};
+    rows.row = filters.strides[outputs];
+    rows.rank = filters.rank - 1;
+    rows.sizes[0] = backward ? filters.sizes[0] / groups : filters.sizes[1];
+    rows.strides[0] = filters.strides[channels];
+    for (int d = 1; d < rows.rank; ++d) {
+        const auto along = static_cast<std::size_t>(most_spatial - rows.rank + d);
+        rows.data += phase.first_tap[along] * filters.strides[d + 1];
+        rows.sizes[d] = phase.windows.taps[along];
+        rows.strides[d] = phase.tap_step[along] * filters.strides[d + 1];
+    }
+    return RowPanels(rows);
 }
 
 }  // namespace dmlgraph::cpu

@@ -1,4 +1,4 @@
-// The filters of a convolution as rows of a product, group by group.
+// The filters of a convolution as lines of a product's operand, group by group.
 #pragma once
 
 #include "cpu/products/lines.h"
@@ -7,17 +7,22 @@
 
 namespace dmlgraph::cpu {
 
-// Row o of a group: the numbers of its output o, channel by channel, and tap by tap within each, as the windows have them. The batch is
-// {N, groups}; every item of it has the same filters.
-class FilterPanels final : public PanelSource {
+// Lines that are rows of tensors, whose numbers may lie along several dimensions.
+class RowPanels final : public PanelSource {
 public:
-    // Filters {outputs, channels of a group, taps…}, or, for a backward convolution, {channels, outputs of a group, taps…}.
-    FilterPanels(const Tensor& filters, std::int64_t groups, bool backward, const Phase& phase);
+    explicit RowPanels(const MatrixTensor& rows) : rows_(rows) { rows_.join_dimensions(); }
 
     void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
+    // The same lines, if their numbers have one stride; else without data.
+    MatrixPanels matrix() const;
 
 private:
     MatrixTensor rows_;
 };
+
+// Line o of a group: the numbers of its output o, channel by channel, and tap by tap within each, as the windows have them. The batch is
+// {N, groups}; every item of it has the same filters. They are {outputs, channels of a group, taps…}, or, for a backward convolution,
+// {channels, outputs of a group, taps…}.
+RowPanels filter_panels(const Tensor& filters, std::int64_t groups, bool backward, const Phase& phase);
 
 }  // namespace dmlgraph::cpu

@@ -48,6 +48,15 @@ Panels::Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64
     }
 }
 
+MatrixPanels Panels::lines() const {
+    constexpr std::int64_t item = sizeof(float);
+    MatrixPanels result(memory_.get(), DataType::float32, steps_, depth_ * item, item);
+    for (std::int64_t& step : result.batch) {
+        step *= item;
+    }
+    return result;
+}
+
 const float* Panels::at(const Sizes& place, std::int64_t panel, std::int64_t depth) const {
     const float* result = reinterpret_cast<const float*>(memory_.get());
     for (int d = 0; d < max_rank; ++d) {

@@ -72,6 +72,8 @@ public:
            const ProductKernels& kernels);
 
     bool present() const { return memory_.get() != nullptr; }
+    // Of panels of one line: the lines.
+    MatrixPanels lines() const;
     // The numbers of a panel from a depth on.
     const float* at(const Sizes& place, std::int64_t panel, std::int64_t depth) const;
     // Those that follow the depths from … from + depth − 1 of a panel, if the panels first … last − 1 meet something depth by

@@ -136,9 +136,7 @@ public:
                          blocks.rows.lines <= (is_near ? near_direct_rows : direct_rows);
         const bool few_rows = product.sums == DataType::float32 && product.b.panels == nullptr && product.sizes.m <= most_streamed_rows;
         streams_ = few_rows && reads_columns_;
-        // Of matrices only: the sums of a convolution do not depend on whether its filters are packed.
-        const bool matrices = product.a.panels == nullptr && product.a.matrix != nullptr && matrix != nullptr;
-        streams_lines_ = few_rows && matrices && matrix->lies_along();
+        streams_lines_ = few_rows && product.a.panels == nullptr && matrix != nullptr && matrix->lies_along();
         if (!streams_ && !streams_lines_ && !product.target.epilogue->empty()) {
             ending_ = product.target.ending();
         }

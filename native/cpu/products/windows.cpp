@@ -81,6 +81,15 @@ bool Windows::is_element(const Spatial& sizes) const {
     return tap_count() == 1 && counts == sizes && padding == Spatial{} && strides == Spatial{1, 1, 1};
 }
 
+bool Windows::is_whole(const Spatial& sizes) const {
+    for (std::size_t d = 0; d < most_spatial; ++d) {
+        if (taps[d] > 1 && dilations[d] > 1) {
+            return false;
+        }
+    }
+    return count() == 1 && taps == sizes && padding == Spatial{} && (!mirrored || tap_count() == 1);
+}
+
 Spatial Windows::tap(std::int64_t index) const {
     const std::int64_t read = mirrored ? tap_count() - 1 - index : index;
     return {read / taps[2] / taps[1], read / taps[2] % taps[1], read % taps[2]};

@@ -19,6 +19,7 @@ struct Part {
     Phase phase;
     ProductSizes sizes;
     bool by_channel = false;            // whether an output channel has one input channel
+    bool few = false;                   // whether windows are its rows, since there are few
     std::optional<DirectShape> direct;  // if its windows are read from planes
 };
 
@@ -70,6 +71,9 @@ public:
             most = std::max(most, part.by_channel ? depthwise_scratch(windows, operands, epilogue, planes_)
                                   : part.direct   ? direct_scratch(windows, *part.direct, operands, epilogue, planes_)
                                                   : product_scratch(part.sizes, operands, epilogue, tensors_.tiles()));
+            if (part.few) {  // unless the output's layout allows it
+                most = std::max(most, product_scratch(tensors_.sizes_of(windows, 1), operands, epilogue, tensors_.tiles()));
+            }
         }
         return most;
     }
@@ -86,8 +90,12 @@ private:
         part.sizes = tensors_.sizes_of(phase.windows, 1);
         part.by_channel = tensors_.is_by_channel(phase.windows);
         const bool sums = !part.by_channel && part.sizes.k > 0 && part.sizes.n > 0;
+        part.few = sums && tensors_.has_few(phase.windows);
+        if (part.few) {
+            part.sizes = tensors_.sizes_of_few(phase.windows);
+        }
         // Single elements lie side by side as they are.
-        if (sums && has_planes(phase.windows) && !phase.windows.is_element(tensors_.sizes)) {
+        if (sums && !part.few && has_planes(phase.windows) && !phase.windows.is_element(tensors_.sizes)) {
             part.direct.emplace(phase.windows, tensors_.channels, tensors_.outputs, planes_);
         }
         part.phase = std::move(phase);
@@ -102,17 +110,20 @@ private:
         for (const Part& part : parts_) {
             panels.emplace_back();
             if (part.sizes.k > 0) {
-                const bool padded = part.direct && part.direct->along;
-                const Division division = part.direct       ? part.direct->filters
-                                          : part.by_channel ? Division{tensors_.outputs, 1}
-                                                            : rows_of(part.sizes, tensors_.tiles());
-                panels.back() = Panels(filters_in(fixed, part), part.sizes.rank, {1, tensors_.groups}, part.sizes.k, division, padded, tensors_.kernels);
+                const RowPanels filters = filters_in(fixed, part);
+                const bool lines = part.by_channel || streams(filters.matrix(), part);
+                const bool padded = (part.few && !lines) || (part.direct && part.direct->along);
+                const Division division = lines         ? Division{tensors_.outputs, 1}
+                                          : part.direct ? part.direct->filters
+                                          : part.few    ? columns_of(part.sizes, tensors_.tiles())
+                                                        : rows_of(part.sizes, tensors_.tiles());
+                panels.back() = Panels(filters, part.sizes.rank, {1, tensors_.groups}, part.sizes.k, division, padded, tensors_.kernels);
             }
         }
     }
 
     void run_part(RunContext& context, const Part& part, const Panels* panels) const {
-        const FilterPanels filters = filters_in(context, part);
+        const RowPanels filters = filters_in(context, part);
         const WindowPanels windows = tensors_.windows_in(tensors_.grouped(context), part.phase.windows);
         const Borders borders(filters, windows, tensors_.kernels);
         const std::int64_t batch = part.sizes.batch[0], groups = tensors_.groups;
@@ -123,13 +134,28 @@ private:
         } else if (part.direct) {
             run_direct(context, {batch, groups, &*part.direct, &windows, panels, &filters, std::move(to), &planes_, &tensors_.kernels},
                        product_cost(part.sizes));
+        } else if (part.few) {
+            MatrixPanels matrix = filters.matrix();
+            Side columns{panels, &filters, nullptr};
+            if (streams(matrix, part)) {
+                if (panels != nullptr) {
+                    matrix = panels->lines();  // which begin where a line of the cache does
+                }
+                columns = {nullptr, &matrix, &matrix};
+            }
+            tensors_.multiply_few(context, part.sizes, columns, windows, std::move(to));
         } else {
             tensors_.multiply(context, part.sizes, {panels, &filters, nullptr}, windows, std::move(to));
         }
     }
 
-    FilterPanels filters_in(const RunContext& context, const Part& part) const {
-        return {context.tensor(tensors_.inputs[ConvolutionTensors::filters_port]), tensors_.groups, tensors_.backward, part.phase};
+    // Whether filters are read one after the other by few windows.
+    static bool streams(const MatrixPanels& filters, const Part& part) {
+        return part.few && part.sizes.m <= most_streamed_rows && filters.data != nullptr && filters.lies_along();
+    }
+
+    RowPanels filters_in(const RunContext& context, const Part& part) const {
+        return filter_panels(context.tensor(tensors_.inputs[ConvolutionTensors::filters_port]), tensors_.groups, tensors_.backward, part.phase);
     }
 
     ConvolutionTensors tensors_;

@@ -102,17 +102,50 @@ Target ConvolutionTensors::target(const RunContext& context, const Phase& phase)
 void ConvolutionTensors::multiply(RunContext& context, const ProductSizes& of, const Side& filters, const WindowPanels& from,
                                   Target to) const {
     const MatrixPanels elements = elements_of(from);
-    Product product;
-    product.sizes = of;
-    product.a = filters;
-    product.b.source = &from;
-    if (elements.data != nullptr) {
-        product.b.source = product.b.matrix = &elements;
+    Side windows{nullptr, &from, nullptr};
+    if (elements.data != nullptr && !elements.lies_along()) {
+        windows.source = windows.matrix = &elements;
     }
-    product.target = std::move(to);
-    product.kernels = &kernels;
-    product.sums = inputs.sums();
-    run_product(context, product);
+    run_product(context, {of, filters, windows, std::move(to), &kernels, inputs.sums()});
+}
+
+bool ConvolutionTensors::has_few(const Windows& of) const {
+    return !backward && (of.is_whole(sizes) || (of.is_element(sizes) && of.count() <= most_streamed_rows));
+}
+
+ProductSizes ConvolutionTensors::sizes_of_few(const Windows& of) const {
+    ProductSizes result = sizes_of(of, 1);
+    std::swap(result.m, result.n);
+    if (of.is_whole(sizes)) {
+        std::swap(result.m, result.batch[0]);
+    }
+    return result;
+}
+
+void ConvolutionTensors::multiply_few(RunContext& context, const ProductSizes& of, const Side& filters, const WindowPanels& from,
+                                      Target to) const {
+    const bool whole = from.windows().is_whole(sizes);
+    const auto turn = [&](MatrixTensor& tensor) {
+        if (tensor.rank > 1) {
+            return false;
+        }
+        const std::int64_t outputs_step = tensor.row;
+        tensor.row = whole ? tensor.batch[0] : tensor.strides[0];
+        tensor.sizes[0] = outputs;
+        tensor.strides[0] = outputs_step;
+        return true;
+    };
+    Target turned = to;
+    if (!turn(turned.out) || !std::ranges::all_of(turned.operands, turn)) {
+        return multiply(context, sizes_of(from.windows(), 1), {nullptr, filters.source, nullptr}, from, std::move(to));
+    }
+    const RowPanels images = images_of(from);
+    const MatrixPanels elements = elements_of(from);
+    Side windows{nullptr, &images, nullptr};
+    if (!whole) {
+        windows.source = elements.data == nullptr ? static_cast<const PanelSource*>(&from) : &elements;
+    }
+    run_product(context, {of, windows, filters, std::move(turned), &kernels, inputs.sums()});
 }
 
 void ConvolutionTensors::visit(const Step::Visitor& visitor) {
@@ -133,6 +166,21 @@ MatrixPanels ConvolutionTensors::elements_of(const WindowPanels& from) const {
         return {};
     }
     return {from.data, channel.type, {from.batch[0], from.batch[1]}, channel.strides[0], from.channel};
+}
+
+// Images as lines, group by group.
+RowPanels ConvolutionTensors::images_of(const WindowPanels& from) const {
+    MatrixTensor images;
+    images.data = const_cast<std::byte*>(from.data);
+    images.type = from.type();
+    images.batch = {0, from.batch[1]};
+    images.row = from.batch[0];
+    images.rank = 1 + most_spatial;
+    images.sizes[0] = channels;
+    images.strides[0] = from.channel;
+    std::ranges::copy(sizes, images.sizes.begin() + 1);
+    std::ranges::copy(from.strides, images.strides.begin() + 1);
+    return RowPanels(images);
 }
 
 // The elements of a phase of a tensor of the output's sizes.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cpu/products/epilogue.h"
+#include "cpu/products/filters.h"
 #include "cpu/products/phases.h"
 #include "cpu/products/product.h"
 #include "cpu/products/windows.h"
@@ -32,6 +33,14 @@ public:
     // What a phase writes, and what its epilogue reads.
     Target target(const RunContext& context, const Phase& phase) const;
     void multiply(RunContext& context, const ProductSizes& sizes, const Side& filters, const WindowPanels& windows, Target to) const;
+
+    // Whether the windows are rows of a product and the filters its columns: vectors lie along the columns, and windows are few.
+    // The windows of several images are one product if they are the images, else one for each.
+    bool has_few(const Windows& windows) const;
+    ProductSizes sizes_of_few(const Windows& windows) const;
+    // Like `multiply`, for such sizes. The filters are a product's columns.
+    void multiply_few(RunContext& context, const ProductSizes& sizes, const Side& filters, const WindowPanels& windows, Target to) const;
+
     void visit(const Step::Visitor& visitor);
 
     ProductInputs inputs;
@@ -47,6 +56,7 @@ public:
 
 private:
     MatrixPanels elements_of(const WindowPanels& from) const;
+    RowPanels images_of(const WindowPanels& from) const;
     MatrixTensor tensor(const RunContext& context, const View& view, const Phase& phase) const;
 };
 

@@ -107,7 +107,7 @@ private:
         }
         const WordTensor words = filter_words(fixed, nullptr);
         packed.sums = filter_sums(words);
-        packed.panels = Panels(FilterPanels(words.tensor(), tensors_.groups, false, phase_), sizes_.rank, {1, tensors_.groups},
+        packed.panels = Panels(filter_panels(words.tensor(), tensors_.groups, false, phase_), sizes_.rank, {1, tensors_.groups},
                                sizes_.k, rows_of(sizes_, tensors_.tiles()), false, tensors_.kernels);
     }
 
@@ -128,7 +128,7 @@ private:
             return multiply({&packed.panels, nullptr, nullptr}, packed.sums);
         }
         const WordTensor words = filter_words(context, &context);
-        const FilterPanels filters(words.tensor(), tensors_.groups, false, phase_);
+        const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
         multiply({nullptr, &filters, nullptr}, filter_sums(words));
     }
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from near import check_exact, check_near, compare, compiled, desc, filled, layouts, make, run, seeds
+from near import LAYOUTS, check_exact, check_near, compare, compiled, desc, filled, layouts, make, run, seeds
 
 from dmlgraph.errors import OperatorError
 
@@ -56,6 +56,22 @@ def wide_windows(draw: st.DrawFn, backward: bool = False) -> dict[str, Any]:
         "dilations": each(1, 3),
         "start_padding": each(0, 7),
         "end_padding": each(0, 7),
+        "group_count": groups,
+    }
+
+
+@st.composite
+def few_windows(draw: st.DrawFn) -> dict[str, Any]:
+    """Sizes and fields of a convolution whose windows are whole images, or single elements of small ones."""
+    spatial = draw(st.integers(1, 3))
+    sides = tuple(draw(st.integers(1, 3)) for _ in range(spatial))
+    groups = draw(st.sampled_from([1, 1, 2, 3]))
+    inner, outer = draw(st.sampled_from([(2, 1), (5, 3), (16, 40), (330, 17), (9, 70)]))
+    taps = sides if draw(st.booleans()) else (1,) * spatial
+    return {
+        "sizes": (draw(st.integers(1, 7)), groups * inner, *sides),
+        "filter_sizes": (groups * outer, inner, *taps),
+        "outputs": groups * outer,
         "group_count": groups,
     }
 
@@ -113,6 +129,26 @@ class TestConvolution:
         compare(results[0], operator, arrays, terms)
         for other in results[1:]:
             np.testing.assert_array_equal(other, results[0])
+
+    @given(
+        few_windows(), st.sampled_from(["float32", "float16"]), st.booleans(), st.booleans(), st.booleans(), layouts,
+        layouts, seeds,
+    )  # fmt: skip
+    def test_few_windows(self, fields, dtype, bias, mirrored, constant, layout, output_layout, seed) -> None:
+        operator = convolution((False, fields), dtype, bias, mirrored, fused_activation="activation_relu")
+        arrays = filled(operator, seed, layout)
+        constants = {1: np.ascontiguousarray(arrays[1])} if constant else {}
+        inputs = {f"x{port}": each for port, each in enumerate(arrays) if each is not None and port not in constants}
+        out = LAYOUTS[output_layout](np.empty(operator.output.sizes, dtype))
+        if not out.flags.writeable:  # it repeats
+            out = np.empty_like(out)
+        results = []
+        for threads in (1, 3):
+            with compiled(operator, constants, threads) as executable:
+                executable.run(inputs, {"y0": out})
+                results.append(out.copy())
+        compare(results[0], operator, arrays, math.prod(fields["filter_sizes"][1:]) + 1)
+        np.testing.assert_array_equal(results[1], results[0])
 
     @pytest.mark.parametrize(
         ("sizes", "filters", "fields"),
