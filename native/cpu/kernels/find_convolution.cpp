@@ -13,4 +13,14 @@ const ConvolutionKernels& convolution_kernels(Level level) noexcept {
     }
 }
 
+const ChannelBlockKernels& channel_block_kernels(Level level) noexcept {
+    switch (level) {
+#ifdef DMLGRAPH_X86_LEVELS
+        case Level::avx512: return avx512::channel_blocks();
+        case Level::avx2: return avx2::channel_blocks();
+#endif
+        default: return baseline::channel_blocks();
+    }
+}
+
 }  // namespace dmlgraph::cpu

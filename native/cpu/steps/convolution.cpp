@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpu/products/borders.h"
+#include "cpu/products/channel_block.h"
 #include "cpu/products/depthwise.h"
 #include "cpu/products/direct.h"
 #include "cpu/products/filters.h"
@@ -19,6 +20,7 @@ struct Part {
     Phase phase;
     ProductSizes sizes;
     bool by_channel = false;            // whether an output channel has one input channel
+    std::optional<CellPlane> blocked;   // if it is then computed in blocks of channels
     bool few = false;                   // whether windows are its rows, since there are few
     std::optional<DirectShape> direct;  // if its windows are read from planes
 };
@@ -27,7 +29,7 @@ struct Part {
 class ConvolutionStep final : public Step {
 public:
     ConvolutionStep(const StepTensors& tensors, const ConvolutionParameters& parameters)
-        : tensors_(tensors, parameters), planes_(convolution_kernels(chosen_level())) {
+        : tensors_(tensors, parameters), planes_(convolution_kernels(chosen_level())), blocks_(channel_block_kernels(chosen_level())) {
         const Windows& windows = tensors_.windows;
         for (Phase& phase : tensors_.backward ? backward_phases(windows, tensors_.sizes) : std::vector<Phase>{{.windows = windows}}) {
             add_part(std::move(phase));
@@ -71,6 +73,9 @@ public:
             most = std::max(most, part.by_channel ? depthwise_scratch(windows, operands, epilogue, planes_)
                                   : part.direct   ? direct_scratch(windows, *part.direct, operands, epilogue, planes_)
                                                   : product_scratch(part.sizes, operands, epilogue, tensors_.tiles()));
+            if (part.blocked) {
+                most = std::max(most, blocked_depthwise_scratch(windows, *part.blocked, planes_.lanes, operands, epilogue));
+            }
             if (part.few) {  // unless the output's layout allows it
                 most = std::max(most, product_scratch(tensors_.sizes_of(windows, 1), operands, epilogue, tensors_.tiles()));
             }
@@ -90,6 +95,9 @@ private:
         part.sizes = tensors_.sizes_of(phase.windows, 1);
         part.by_channel = tensors_.is_by_channel(phase.windows);
         const bool sums = !part.by_channel && part.sizes.k > 0 && part.sizes.n > 0;
+        if (part.by_channel && tensors_.outputs == 1 && !tensors_.backward && CellPlane::pays(phase.windows, tensors_.sizes, planes_.lanes)) {
+            part.blocked.emplace(phase.windows, tensors_.sizes, planes_.lanes);
+        }
         part.few = sums && tensors_.has_few(phase.windows);
         if (part.few) {
             part.sizes = tensors_.sizes_of_few(phase.windows);
@@ -110,6 +118,10 @@ private:
         for (const Part& part : parts_) {
             panels.emplace_back();
             if (part.sizes.k > 0) {
+                if (part.blocked) {
+                    panels.back() = Panels(filters_of_channels(fixed, part), 1, {1}, part.sizes.k, {tensors_.groups, planes_.lanes}, true, tensors_.kernels);
+                    continue;
+                }
                 const RowPanels filters = filters_in(fixed, part);
                 const bool lines = part.by_channel || streams(filters.matrix(), part);
                 const bool padded = (part.few && !lines) || (part.direct && part.direct->along);
@@ -129,7 +141,11 @@ private:
         const std::int64_t batch = part.sizes.batch[0], groups = tensors_.groups;
         Target to = tensors_.target(context, part.phase);
         to.correction = tensors_.backward && part.sizes.k > 0 ? &borders : nullptr;
-        if (part.by_channel) {
+        if (part.blocked && has_pictures(windows)) {
+            const RowPanels of_channels = filters_of_channels(context, part);
+            run_blocked_depthwise(context, {batch, groups, &*part.blocked, &windows, panels, &of_channels, by_channels(std::move(to)), &tensors_.kernels, &blocks_});
+        } else if (part.by_channel) {
+            panels = part.blocked ? nullptr : panels;
             run_depthwise(context, {batch, groups, tensors_.outputs, &windows, panels, &filters, std::move(to), &tensors_.kernels, &planes_});
         } else if (part.direct) {
             run_direct(context, {batch, groups, &*part.direct, &windows, panels, &filters, std::move(to), &planes_, &tensors_.kernels},
@@ -149,6 +165,19 @@ private:
         }
     }
 
+    // Of a convolution whose groups have one channel: a line for each.
+    RowPanels filters_of_channels(const RunContext& context, const Part& part) const {
+        return filter_panels(context.tensor(tensors_.inputs[ConvolutionTensors::filters_port]), 1, false, part.phase);
+    }
+
+    // Its channels as rows.
+    static Target by_channels(Target to) {
+        const auto turn = [](MatrixTensor& tensor) { tensor.row = tensor.batch[1]; };
+        turn(to.out);
+        std::ranges::for_each(to.operands, turn);
+        return to;
+    }
+
     // Whether filters are read one after the other by few windows.
     static bool streams(const MatrixPanels& filters, const Part& part) {
         return part.few && part.sizes.m <= most_streamed_rows && filters.data != nullptr && filters.lies_along();
@@ -160,6 +189,7 @@ private:
 
     ConvolutionTensors tensors_;
     const ConvolutionKernels& planes_;
+    const ChannelBlockKernels& blocks_;
     std::vector<Part> parts_;
     std::vector<Panels> panels_;  // by part: of filters that are the same in all runs
 };

@@ -16,28 +16,12 @@
 #include "cpu/products/windows.h"
 #include "cpu/products/words.h"
 #include "cpu/products/zero_points.h"
+#include "cpu/tests/context.h"
 #include "cpu/tests/random.h"
 #include "cpu/tests/sanitizers.h"
 
 namespace dmlgraph::cpu::tests {
 namespace {
-
-// A run, with scratch memory for each worker.
-class Context {
-public:
-    Context(std::size_t scratch, int workers) {
-        const std::size_t stride = (scratch + 63) / 64 * 64;
-        memory_ = Memory(stride * static_cast<std::size_t>(workers));
-        context_.scratch_base = memory_.get();
-        context_.scratch_stride = stride;
-        context_.workers = workers;
-    }
-    RunContext& get() { return context_; }
-
-private:
-    Memory memory_;
-    RunContext context_;
-};
 
 // Numbers with steps in elements between the lines and along them, in a block of exactly their span. Whole numbers, so
 // that sums are exact.

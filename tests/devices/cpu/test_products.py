@@ -329,6 +329,19 @@ def check_random(seed: int, count: int) -> None:
         m, k, n = (int(random.choice([1, 5, 14, 33, 70])) for _ in range(3))
         operator = gemm(m, k, n, random.choice(["float32", "float16"]), c=True)
         check(operator, with_specials(filled(operator, seed), seed), k + 1)
+        channels, taps = int(random.integers(1, 40)), int(random.integers(1, 6))
+        operator = make(
+            "convolution",
+            input=desc((2, channels, *(int(each) for each in random.integers(3, 12, 2)))),
+            filter=desc((channels, 1, taps, taps)),
+            bias=desc((channels,)),
+            strides=(int(random.integers(1, 3)),) * 2,
+            start_padding=(2, 2),
+            end_padding=(2, 2),
+            group_count=channels,
+            fused_activation="activation_relu",
+        )
+        check(operator, with_specials(filled(operator, seed), seed), taps**2 + 1)
         channels, taps = int(random.integers(1, 6)), int(random.integers(1, 4))
         operator = make(
             "convolution",

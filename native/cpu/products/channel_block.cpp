@@ -1,0 +1,124 @@
+#include "cpu/products/channel_block.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "cpu/quotient.h"
+#include "cpu/runtime/cache_line.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+constexpr std::int64_t ample_cells = 10 << 10;  // floats of a block's cells, before and after: they stay in the first cache
+constexpr std::int64_t most_stride = 2;
+constexpr std::int64_t most_windows = 15;  // of a row: vectors along more of them have work in most lanes
+constexpr std::int64_t item = sizeof(float);
+
+// The memory of a worker.
+struct BlockMemory {
+    float* cells;
+    float* results;  // cells, too
+    float* sums;     // of channels, if they cannot be where the results are
+    float* weights;
+    float* numbers;  // of an ending
+    std::byte* line;
+    std::size_t bytes;
+
+    BlockMemory(std::byte* memory, const Windows& windows, const CellPlane& plane, std::int64_t lanes, std::size_t operands,
+                const Epilogue& epilogue) {
+        std::size_t used = 0;
+        const auto floats = [&](std::int64_t count) {
+            auto* const taken = reinterpret_cast<float*>(memory + used);
+            used += align_to_line(static_cast<std::size_t>(count * item));
+            return taken;
+        };
+        cells = floats(plane.cells * lanes);
+        results = floats(std::max(windows.count(), lanes) * lanes);
+        sums = floats(windows.count() * lanes);
+        weights = floats(windows.tap_count() * lanes);
+        numbers = floats(lanes);
+        line = memory + used;
+        bytes = used + Target::line_scratch(operands, epilogue, windows.count());
+    }
+};
+
+// Rows and columns of a plane: those that windows have, and those of the picture with its padding.
+std::int64_t side(const Windows& windows, const Spatial& sizes, std::size_t d) {
+    const std::int64_t reach = (windows.taps[d] - 1) * windows.dilations[d];
+    return std::max((windows.counts[d] - 1) * windows.strides[d] + reach + 1, windows.padding[d] + sizes[d]);
+}
+
+}  // namespace
+
+CellPlane::CellPlane(const Windows& windows, const Spatial& sizes, int lanes)
+    : pitch(side(windows, sizes, 2)), cells(side(windows, sizes, 1) * pitch + 1) {
+    for (std::int64_t y = 0; y < sizes[1]; ++y) {
+        for (std::int64_t x = 0; x < sizes[2]; ++x) {
+            places.push_back(((y + windows.padding[1]) * pitch + x + windows.padding[2]) * lanes);
+        }
+    }
+    places.resize(std::max(places.size(), static_cast<std::size_t>(lanes)), (cells - 1) * lanes);
+}
+
+bool CellPlane::pays(const Windows& windows, const Spatial& sizes, int lanes) {
+    const std::int64_t cells = side(windows, sizes, 1) * side(windows, sizes, 2) + windows.count();
+    return windows.counts[2] <= most_windows && windows.strides[2] <= most_stride && cells * lanes <= ample_cells && !windows.mirrored;
+}
+
+bool has_pictures(const WindowPanels& windows) {
+    const Spatial &strides = windows.strides, &sizes = windows.sizes();
+    return windows.type() == DataType::float32 && (sizes[2] == 1 || strides[2] == item) && (sizes[1] == 1 || strides[1] == sizes[2] * item) &&
+           windows.batch[1] % item == 0;
+}
+
+std::size_t blocked_depthwise_scratch(const Windows& windows, const CellPlane& plane, int lanes, std::size_t operands,
+                                      const Epilogue& epilogue) {
+    return BlockMemory(nullptr, windows, plane, lanes, operands, epilogue).bytes;
+}
+
+void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolution) {
+    const WindowPanels& from = *convolution.windows;
+    const Windows& windows = from.windows();
+    const CellPlane& plane = *convolution.plane;
+    const Target& target = convolution.target;
+    const ChannelBlockKernels& kernels = *convolution.kernels;
+    const Division blocks{convolution.channels, convolution.packing->lanes};
+    const bool in_place = target.takes_sums(DataType::float32);
+    const std::optional<Ending> ending = target.ending();
+    const std::int64_t count = windows.count(), taps = windows.tap_count(), elements = from.sizes()[1] * from.sizes()[2];
+    const auto compute = [&](std::int64_t n, std::int64_t block, const BlockMemory& scratch) {
+        const std::int64_t first = blocks.first(block), channels = blocks.in(block);
+        const Sizes place{n};
+        const float* weights = scratch.weights;
+        if (convolution.panels != nullptr) {
+            weights = convolution.panels->at({}, block, 0);
+        } else {
+            convolution.filters->pack({{}, first, channels, 0, taps, blocks.width}, scratch.weights, *convolution.packing);
+        }
+        const auto* const picture = reinterpret_cast<const float*>(from.data + n * from.batch[0] + first * from.batch[1]);
+        kernels.gather({scratch.cells, plane.places.data(), picture, from.batch[1] / item, static_cast<int>(channels), elements});
+        kernels.taps({scratch.results, windows.counts[1], windows.counts[2], scratch.cells, windows.strides[1] * plane.pitch, windows.strides[2],
+                      windows.dilations[1] * plane.pitch, windows.dilations[2], windows.taps[1], windows.taps[2], weights});
+        float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, first)) : scratch.sums;
+        const std::int64_t step = in_place ? target.out.row / item : count;
+        const auto numbers = std::span(scratch.numbers, static_cast<std::size_t>(channels));
+        kernels.scatter({scratch.results, count, sums, step, static_cast<int>(channels), ending ? ending->at(place, first, 0, numbers) : SumEnding{}});
+        for (std::int64_t c = 0; c < channels && !ending; ++c) {
+            target.correct_and_store(sums + c * step, place, first + c, 0, count, scratch.line);
+        }
+    };
+    const auto work = static_cast<double>(convolution.batch * convolution.channels * count);
+    const double each = static_cast<double>(taps) + sizeof(float);
+    context.parallel(convolution.batch * blocks.count(), work * each, [&](int worker, Chunks& chunks) {
+        const BlockMemory scratch(context.scratch(worker), windows, plane, blocks.width, target.operands.size(), *target.epilogue);
+        std::fill_n(scratch.cells, plane.cells * blocks.width, 0.0f);
+        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+            for (std::int64_t i = first; i < last; ++i) {
+                compute(i / blocks.count(), i % blocks.count(), scratch);
+            }
+        }
+    });
+}
+
+}  // namespace dmlgraph::cpu
