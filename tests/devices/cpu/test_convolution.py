@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from near import LAYOUTS, check_exact, check_near, compare, compiled, desc, filled, layouts, make, run, seeds
 
+import dmlgraph as dg
 from dmlgraph.errors import OperatorError
 
 
@@ -129,6 +130,32 @@ class TestConvolution:
         compare(results[0], operator, arrays, terms)
         for other in results[1:]:
             np.testing.assert_array_equal(other, results[0])
+
+    @given(
+        st.integers(1, 40), st.integers(1, 2), st.tuples(st.integers(1, 13), st.integers(1, 13)),
+        st.tuples(st.integers(1, 5), st.integers(1, 5)), st.integers(1, 2), st.integers(1, 2), st.booleans(),
+        st.sampled_from(["activation_relu", "activation_softplus", None]), layouts, seeds,
+    )  # fmt: skip
+    def test_short_rows_by_channel(
+        self, channels, batch, sizes, taps, stride, dilation, bias, activation, layout, seed
+    ) -> None:
+        fields = {"outputs": channels, "group_count": channels, "strides": (stride,) * 2, "dilations": (dilation,) * 2}
+        fields |= {"sizes": (batch, channels, *sizes), "filter_sizes": (channels, 1, *taps)}
+        fields |= {"start_padding": (taps[0] // 2, 2), "end_padding": (taps[0] // 2, 2)}
+        operator = convolution((False, fields), "float32", bias, mirrored=False)
+        x, weights, addend = filled(operator, seed, layout)
+        g = dg.Graph("residual")
+        given_x = g.input("x", sizes=x.shape, dtype="float32")
+        residual = g.input("r", sizes=operator.output.sizes, dtype="float32")
+        constants = [None if each is None else g.constant(name, each) for name, each in (("w", weights), ("b", addend))]
+        names = ("group_count", "strides", "dilations", "start_padding", "end_padding")
+        y = dg.convolution(given_x, *constants, **{name: fields[name] for name in names}) + residual
+        g.output("y", y if activation is None else getattr(dg, activation)(y))
+        arrays = {"x": x, "r": np.random.default_rng(seed).standard_normal(operator.output.sizes, np.float32)}
+        results = [g.compile("cpu", threads=threads).run(arrays)["y"] for threads in (1, 3)]
+        expected = g.compile("reference").run(arrays)["y"]
+        np.testing.assert_allclose(results[0], expected, rtol=1e-4, atol=1e-3)
+        np.testing.assert_array_equal(results[1], results[0])
 
     @given(
         few_windows(), st.sampled_from(["float32", "float16"]), st.booleans(), st.booleans(), st.booleans(), layouts,
