@@ -318,10 +318,13 @@ DMLGRAPH_INLINE void rows_of_taps(const TapsCall& call, const Taps& taps, std::i
     } while (i < count);
 }
 
-template <class Taps>
+template <class Taps, int most = 4>
 void all_rows(const TapsCall& call) {
     const Taps taps(call);
     std::int64_t first = 0;
+    for (; most > 4 && first + most <= call.rows; first += most) {
+        rows_of_taps<most>(call, taps, first);
+    }
     for (; first + 4 <= call.rows; first += 4) {
         rows_of_taps<4>(call, taps, first);
     }
@@ -333,7 +336,28 @@ void all_rows(const TapsCall& call) {
     }
 }
 
+// A single row as several that are a vector long, so that more sums are added up at a time; the last one may have some windows
+// again.
+void one_row(TapsCall call) {
+    const std::int64_t count = call.count;
+    call.pitch = call.count = lanes;
+    call.stride = 1;
+    call.rows = count / lanes;
+    all_rows<AnyTaps, 8>(call);
+    const std::int64_t last = count - lanes;
+    if (count % lanes > 0) {
+        call.out += last;
+        call.in += last;
+        call.ending = call.ending.from(last);
+        call.rows = 1;
+        all_rows<AnyTaps>(call);
+    }
+}
+
 void taps(const TapsCall& call) noexcept {
+    if (call.rows == 1 && call.taps_down == 1 && call.count >= lanes) {
+        return one_row(call);
+    }
     const bool dense = call.dilation == 1 && call.taps_down == call.taps_across && call.stride <= 2;
     if (dense && call.taps_down == 3) {
         return call.stride == 1 ? all_rows<Known<3, 3, 1>>(call) : all_rows<Known<3, 3, 2>>(call);

@@ -189,6 +189,7 @@ class TestConvolution:
             ((1, 4, 3000), (20, 4, 9), {"dilations": (100,), "start_padding": (400,)}),
             ((1, 1, 2000), (3, 1, 1100), {}),
             ((1, 8, 6, 9, 20), (16, 4, 3, 3, 3), {"group_count": 2, "start_padding": (1, 1, 1)}),
+            ((2, 3, 400), (3, 1, 31), {"group_count": 3, "start_padding": (15,), "end_padding": (15,)}),
             ((1, 96, 40, 40), (96, 1, 5, 5), {"group_count": 96, "start_padding": (2, 2), "end_padding": (2, 2)}),
         ],
         ids=[
@@ -201,6 +202,7 @@ class TestConvolution:
             "a long row",
             "many taps",
             "groups in 3-D",
+            "1-D by channel",
             "5x5",
         ],
     )
