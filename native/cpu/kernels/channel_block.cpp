@@ -112,7 +112,7 @@ DMLGRAPH_INLINE void scatter_square(const ScatterCall& call, std::int64_t i, Par
         square[j] = load(call.cells + (i + j) * lanes);
     }
     transpose(square);
-    const SumEnding ending = call.ending.from(i);
+    const SumEnding* const ending = call.ending;
     float* const out = call.out + i;
     if (whole) {
         Vector rows[lanes][1];
@@ -120,8 +120,8 @@ DMLGRAPH_INLINE void scatter_square(const ScatterCall& call, std::int64_t i, Par
         for (int c = 0; c < lanes; ++c) {
             rows[c][0] = square[c];
         }
-        if (ending.numbers != nullptr) {
-            end<lanes, 1>(rows, ending);
+        if (ending != nullptr) {
+            end<lanes, 1>(rows, *ending, i);
         }
         DMLGRAPH_UNROLL
         for (int c = 0; c < lanes; ++c) {
@@ -136,12 +136,12 @@ DMLGRAPH_INLINE void scatter_square(const ScatterCall& call, std::int64_t i, Par
     }
     for (int c = 0; c < call.channels; ++c) {
         Vector total = load(numbers[c]);
-        if (ending.numbers != nullptr) {
-            total = sum(total, repeated(ending.numbers[c]));
-            if (ending.lines != nullptr) {
-                total = sum(total, load_part(ending.lines + c * ending.step, inside, total));
+        if (ending != nullptr) {
+            total = sum(total, repeated(ending->numbers[c]));
+            if (ending->lines != nullptr) {
+                total = sum(total, load_part(ending->lines + i + c * ending->step, inside, total));
             }
-            total = applied(total, ending.function);
+            total = applied(total, ending->function);
         }
         store_part(out + c * call.step, total, inside);
     }

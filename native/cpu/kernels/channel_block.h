@@ -43,7 +43,7 @@ struct ScatterCall {
     float* out;
     std::int64_t step;  // floats from channel to channel
     int channels;
-    SumEnding ending{};  // with a number for each lane
+    const SumEnding* ending = nullptr;  // with a number for each lane; null: nothing follows
 };
 
 struct ChannelBlockKernels {

@@ -346,9 +346,14 @@ void one_row(TapsCall call) {
     all_rows<AnyTaps, 8>(call);
     const std::int64_t last = count - lanes;
     if (count % lanes > 0) {
+        SumEnding ending;
+        if (call.ending != nullptr && call.ending->lines != nullptr) {
+            ending = *call.ending;
+            ending.lines += last;
+            call.ending = &ending;
+        }
         call.out += last;
         call.in += last;
-        call.ending = call.ending.from(last);
         call.rows = 1;
         all_rows<AnyTaps>(call);
     }
