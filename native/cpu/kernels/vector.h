@@ -17,6 +17,18 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
+#if defined(DMLGRAPH_X86)
+// x itself. GCC takes a sum of 32-bit integers for a variable beside the vector of 64-bit integers that it is made into, and
+// a loop that adds to many of them copies and spills both. What comes out of here is one variable.
+template <class V>
+DMLGRAPH_INLINE V in_register(V x) {
+#if defined(__GNUC__) && !defined(__clang__)
+    __asm__("" : "+v"(x));
+#endif
+    return x;
+}
+#endif
+
 #if defined(__AVX512F__)
 
 using Vector = __m512;
@@ -37,7 +49,7 @@ DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm512_add_epi32(a, b); }
 #if defined(__AVX512VNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_dpbusd_epi32(c, b, a); }
 #else
-DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_add_epi32(_mm512_madd_epi16(a, b), c); }
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm512_add_epi32(_mm512_madd_epi16(a, b), c)); }
 #endif
 
 #elif defined(__AVX2__)
@@ -59,7 +71,7 @@ DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm256_add_epi32(a, b); }
 #if defined(__AVXVNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_dpbusd_avx_epi32(c, b, a); }
 #else
-DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_add_epi32(_mm256_madd_epi16(a, b), c); }
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm256_add_epi32(_mm256_madd_epi16(a, b), c)); }
 #endif
 
 #elif defined(DMLGRAPH_X86)
@@ -78,7 +90,7 @@ DMLGRAPH_INLINE Words load_words(const float* from) { return _mm_loadu_si128(rei
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm_add_epi32(a, b); }
-DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm_add_epi32(_mm_madd_epi16(a, b), c); }
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm_add_epi32(_mm_madd_epi16(a, b), c)); }
 
 #elif defined(__aarch64__) || defined(_M_ARM64)
 
