@@ -1,10 +1,10 @@
 """Libraries beside one another: what the benchmarks networks.py and windows.py have in common.
 
 A round calls every library, so that all of them meet the same disturbances.  It waits until the threads of the library
-before have stopped looking for work, calls each one, and times the calls after that: a millisecond of them in a row, as
-the layers of a network come, since a call that follows a pause takes longer in every library.  A time is that of a call,
-the median of the rounds, and the number after ± half the distance between its quartiles, in percent.  A ratio is the
-device's time over the other library's, of the medians and of the shortest times: at most 1 is wanted.
+before have stopped looking for work, calls each one, and times the calls after that: a millisecond of them in a row,
+as the layers of a network come, since a call that follows a pause takes longer in every library.  A time is that of a
+call, the median of the rounds, and the number after ± half the distance between its quartiles, in percent.  A ratio is
+the device's time over the other library's, of the medians and of the shortest times: at most 1 is wanted.
 
 NumPy's threads are limited by threadpoolctl, which must be installed.
 """

@@ -40,6 +40,7 @@ from dmlgraph.errors import (
 )
 from dmlgraph.expressions import Expression, Size
 from dmlgraph.levels import NEWEST, FeatureLevel
+from dmlgraph.mapped import never_changes
 from dmlgraph.network import Network, Output, Outputs
 from dmlgraph.nodes import (
     ConstantNode,
@@ -171,7 +172,7 @@ class Graph:
             return self._add_source(InputNode(self._take(name), desc, declared))
 
     def constant(self, name: str, data: Any, *, dtype: DataTypeLike | None = None) -> Value:
-        """A tensor known in advance: an array, or numbers with a `dtype`; copies the data.
+        """A tensor known in advance: an array, or numbers with a `dtype`; copies the data, unless it lies in `bytes`.
 
         With a `dtype`, numbers are converted by the rules of `dmlgraph.scalar`: floats are rounded, and a number that
         the type cannot hold is an error.
@@ -179,7 +180,10 @@ class Graph:
         with Within(self._named(name)):
             if is_masked(data):
                 raise OperatorError(MASKED, code="masked", hint=UNMASK)
-            array = np.array(_numbers(data) if dtype is None else array_of(data, DataType.parse(dtype)), order="C")
+            given = _numbers(data) if dtype is None else array_of(data, DataType.parse(dtype))
+            lies_ready = isinstance(given, np.ndarray) and given.flags.c_contiguous and given.flags.aligned
+            shared = lies_ready and given.dtype.isnative and never_changes(given)
+            array = given.view(np.ndarray) if shared else np.array(given, order="C")
             desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
             array = array.view(desc.dtype.numpy)  # equal types may be marked otherwise, such as "<f4"
             array.flags.writeable = False

@@ -13,6 +13,7 @@ import dmlgraph as dg
 from dmlgraph.errors import ModelError, OperatorError, listing, suggestion
 from dmlgraph.free_names import FreeNames
 from dmlgraph.levels import FeatureLevel
+from dmlgraph.mapped import taken_out
 from dmlgraph.onnx import folding, table
 from dmlgraph.onnx.arguments import Arguments, not_given
 from dmlgraph.onnx.checking import check, signature
@@ -133,7 +134,7 @@ class Importer:
             raise Refusal("the tensor is damaged: it has a negative size", code="model", got=[*tensor.shape])
         if array.dtype in self.convert:
             array = array.astype(self.convert[array.dtype])
-        return Tensor.of(array, name=as_label(name))
+        return Tensor.of(taken_out(array), name=as_label(name))
 
     def _converted(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         return self.convert.get(dtype, dtype)

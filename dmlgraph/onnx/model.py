@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import mmap
 import os
 import pathlib
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from onnx_ir.passes import common
 
 from dmlgraph.document.arrays import find_file
 from dmlgraph.errors import Gathered, GraphError, ModelError, Within, shorten
+from dmlgraph.mapped import LEAST
 from dmlgraph.onnx.table import OLDEST
-from dmlgraph.plain_files import read_file, reason
+from dmlgraph.onnx.weights import without_weights
+from dmlgraph.plain_files import open_file, reason
 
 NEWEST_OPSET: int = onnx.defs.onnx_opset_version()
 
@@ -27,15 +30,28 @@ def read(path: str | os.PathLike[str]) -> ir.Model:
         ModelError: it cannot be read, is damaged, or has data outside its folder.
     """
     path = pathlib.Path(path)
+    whole = path.resolve()
     try:
-        data = read_file(path)
+        data = _message(path, whole)
     except OSError as error:
         raise ModelError(f"cannot read the file: {reason(error)}", code="unreadable") from None
-    return parse(data, path.parent)
+    return parse(data, path.parent, whole)
 
 
-def parse(data: bytes, folder: pathlib.Path | None) -> ir.Model:
-    """The model in bytes; `folder` holds its external data.
+def _message(path: pathlib.Path, whole: pathlib.Path) -> bytes:
+    """The model's message, without the weights where it is large."""
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size < LEAST:
+            return file.read()
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as data:
+            try:
+                return without_weights(data, whole)
+            except ValueError:
+                return bytes(data)  # it is damaged: the parser says how
+
+
+def parse(data: bytes, folder: pathlib.Path | None, whole: pathlib.Path | None = None) -> ir.Model:
+    """The model in bytes; `folder` holds its external data, `whole` is the file from which weights were taken.
 
     Raises:
         ModelError: it is damaged, or has data outside its folder.
@@ -49,10 +65,10 @@ def parse(data: bytes, folder: pathlib.Path | None) -> ir.Model:
         raise
     except Exception as error:  # protobuf and onnx-ir raise many kinds of errors for a damaged model
         raise _damaged(error) from None
-    return prepare(model, folder)
+    return prepare(model, folder, whole)
 
 
-def prepare(model: ir.Model, folder: pathlib.Path | None) -> ir.Model:
+def prepare(model: ir.Model, folder: pathlib.Path | None, whole: pathlib.Path | None = None) -> ir.Model:
     """Checks the model's external data and opset, and applies onnx-ir's passes.
 
     Of its passes these pay: of 865 nodes as PyTorch writes them for attention, 280 are equal to others or unused.
@@ -68,7 +84,7 @@ def prepare(model: ir.Model, folder: pathlib.Path | None) -> ir.Model:
             allowed=f"{OLDEST} to {NEWEST_OPSET}",
             hint="onnx.version_converter.convert_version(model, target) converts a model",
         )
-    _confine(model, folder)
+    _confine(model, folder, whole)
     try:
         passes = ir.passes.Sequential(
             common.TopologicalSortPass(),
@@ -99,8 +115,8 @@ def _damaged(error: BaseException) -> ModelError:
     return ModelError(f"is not an ONNX model, or is damaged: {shorten(lines[0])}", code="model")
 
 
-def _confine(model: ir.Model, folder: pathlib.Path | None) -> None:
-    """Makes the paths of external data absolute.
+def _confine(model: ir.Model, folder: pathlib.Path | None, whole: pathlib.Path | None) -> None:
+    """Makes the paths of external data absolute; weights of the model's own file may have any name.
 
     Raises:
         ModelError: data lies outside the folder, or its file is missing or too short.
@@ -109,6 +125,11 @@ def _confine(model: ir.Model, folder: pathlib.Path | None) -> None:
     for name, tensor in _tensors(model):
         if isinstance(tensor, ir.ExternalTensor):
             with found, Within(name, kind=ModelError):
+                if whole is not None and os.fspath(tensor.location) == os.fspath(whole):
+                    if tensor.length != tensor.nbytes:
+                        message = "the tensor is damaged: it has another number of bytes than its shape needs"
+                        raise GraphError(message, code="model", got=tensor.length, allowed=f"{tensor.nbytes}")
+                    continue
                 path = find_file(os.fspath(tensor.location), folder)
                 end = (tensor.offset or 0) + max(tensor.nbytes, tensor.length or 0)
                 if (tensor.offset or 0) < 0 or end > path.stat().st_size or (tensor.length or 0) < 0:
