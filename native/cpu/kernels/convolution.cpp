@@ -117,7 +117,25 @@ void plane(const PlaneCall& call) noexcept {
     }
 }
 
-void half_plane(const PlaneCall& call) noexcept { one_by_one<Half>(call); }
+// Rows whose elements are 2 or 4 apart become floats with all that lies between them.
+void half_plane(const PlaneCall& call) noexcept {
+    constexpr std::int64_t most = 2048;  // elements
+    constexpr auto item = std::int64_t{sizeof(Half)}, ratio = std::int64_t{sizeof(float)} / item;
+    const std::int64_t elements = call.end > call.begin ? (call.end - call.begin - 1) * call.step / item + 1 : 0;
+    if ((call.step != 2 * item && call.step != 4 * item) || elements > most) {
+        return one_by_one<Half>(call);
+    }
+    float singles[most];
+    PlaneCall row = call;
+    row.in = reinterpret_cast<const std::byte*>(singles);
+    row.step = call.step * ratio;
+    row.rows = 1;
+    const std::byte* in = call.in;
+    for (std::int64_t r = 0; r < call.rows; ++r, in += call.row_step, row.out += call.pitch) {
+        to_single(reinterpret_cast<const Half*>(in), singles, static_cast<std::size_t>(elements));
+        plane(row);
+    }
+}
 
 // As many sums as fit into the registers, beside a vector of each column and a repeated number.
 #if defined(__AVX512F__)

@@ -39,11 +39,25 @@ DMLGRAPH_INLINE float single_of(Half value) {
     return float_of(sign | (exponent == 0x0f800000u ? special : finite));
 }
 
+#if defined(__AVX2__)
+DMLGRAPH_INLINE void to_eight_singles(const Half* x, float* out) {
+    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x))));
+}
+DMLGRAPH_INLINE void to_eight_halves(const float* x, Half* out) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_cvtps_ph(_mm256_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+#endif
+
+// The results must lie elsewhere.
 [[maybe_unused]] DMLGRAPH_ONCE void to_single(const Half* x, float* out, std::size_t count) {
     std::size_t i = 0;
 #if defined(__AVX2__)
-    for (; i + converted <= count; i += converted) {
-        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+    for (; i < count / converted * converted; i += converted) {
+        to_eight_singles(x + i, out + i);
+    }
+    if (i > 0 && i < count) {  // the last ones, some of them again
+        to_eight_singles(x + count - converted, out + count - converted);
+        return;
     }
 #endif
     DMLGRAPH_LOOP
@@ -52,12 +66,16 @@ DMLGRAPH_INLINE float single_of(Half value) {
     }
 }
 
+// The results must lie elsewhere.
 [[maybe_unused]] DMLGRAPH_ONCE void to_half(const float* x, Half* out, std::size_t count) {
     std::size_t i = 0;
 #if defined(__AVX2__)
-    for (; i + converted <= count; i += converted) {
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    for (; i < count / converted * converted; i += converted) {
+        to_eight_halves(x + i, out + i);
+    }
+    if (i > 0 && i < count) {
+        to_eight_halves(x + count - converted, out + count - converted);
+        return;
     }
 #endif
     DMLGRAPH_LOOP
