@@ -44,7 +44,7 @@ struct BlockedDepthwise {
     const ChannelBlockKernels* kernels = nullptr;
 };
 
-// Whether the elements lie as `run_blocked_depthwise` reads them.
+// Whether the elements, float32 or float16, lie as `run_blocked_depthwise` reads them.
 bool has_pictures(const WindowPanels& windows);
 
 std::size_t blocked_depthwise_scratch(const Windows& windows, const CellPlane& plane, int lanes, std::size_t operands,

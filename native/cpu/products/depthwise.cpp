@@ -164,7 +164,9 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
                 convolution.planes->taps({sums, rows, width, planes, band.pitch, windows.strides[1], windows.dilations[1],
                                           windows.taps[1], windows.taps[2], band.places.data(), weights, after});
             }
-            if (!ending) {
+            if (ending) {
+                target.store_ended(*ending, sums, place, o, top * width, rows * width, scratch.line);
+            } else {
                 target.correct_and_store(sums, place, o, top * width, rows * width, scratch.line);
             }
         }

@@ -236,7 +236,7 @@ private:
             } else {
                 across(p, filters, depths);
             }
-            if (depths.are_last && endings_.empty()) {
+            if (depths.are_last) {
                 finish(p);
             }
         }
@@ -263,7 +263,7 @@ private:
                 run_tile(convolution_.packing->tile(static_cast<int>(height), vectors), call, height, tiles, t);
             }
         }
-        if (depths.are_last && endings_.empty()) {
+        if (depths.are_last) {
             for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
                 finish(p);
             }
@@ -274,8 +274,11 @@ private:
 
     // What tiles do with the sums of each panel of filters, if they do it.
     void set_endings() {
-        const std::optional<Ending> ending = shape_.along ? std::nullopt : convolution_.target.ending();
-        if (!ending) {
+        if (shape_.along) {
+            return;
+        }
+        ending_ = convolution_.target.ending();
+        if (!ending_) {
             return;
         }
         const std::int64_t width = shape_.filters.width;
@@ -283,7 +286,7 @@ private:
         for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
             const auto first = static_cast<std::size_t>((p - first_panel_) * width);
             const auto rows = std::span(numbers_).subspan(first, static_cast<std::size_t>(shape_.filters.in(p)));
-            endings_.push_back(ending->at(place_, shape_.filters.first(p), left_, rows));
+            endings_.push_back(ending_->at(place_, shape_.filters.first(p), left_, rows));
         }
     }
 
@@ -438,9 +441,16 @@ private:
     }
 
     void finish(std::int64_t panel) const {
+        if (ending_ && ending_->to_half == nullptr) {
+            return;
+        }
         const std::int64_t count = patch_.count(), outputs = shape_.filters.in(panel);
         float* const sums = sums_of(panel);
         for (std::int64_t o = 0; o < outputs; ++o) {
+            if (ending_) {
+                convolution_.target.store_ended(*ending_, sums + o * sums_step(), place_, shape_.filters.first(panel) + o, left_, count, memory_.line);
+                continue;
+            }
             float* results = sums + o * sums_step();
             if (shape_.along) {
                 if (o % outputs_at_once == 0) {
@@ -466,6 +476,7 @@ private:
     Patch patch_;
     Slots slots_;
     std::vector<float> numbers_;         // that endings add to rows
+    std::optional<Ending> ending_;       // that tiles make
     std::vector<SumEnding> endings_;     // by panel of filters; empty: tiles make none
     std::vector<std::int64_t> offsets_;  // by depth
     std::vector<PlaneCopy> copies_;           // by plane of a channel

@@ -72,25 +72,39 @@ std::optional<SumFunction> function_of(const InstructionSpec& instruction) {
 }
 
 std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) {
+    constexpr auto single = DataType::float32, half = DataType::float16;
     Epilogue::Sums sums;
+    std::vector<Epilogue::Summand> singles(code.size());  // operands as float32, by instruction
+    std::int16_t total = 0;                               // the sums, or what became of them
     for (std::size_t i = 0; i < code.size(); ++i) {
         const InstructionSpec& each = code[i];
-        const auto last = static_cast<std::int16_t>(-static_cast<int>(i));  // the sums, or the result before
-        if (each.operand != DataType::float32 || each.result != DataType::float32 || sums.function.kind != SumFunction::Kind::none) {
+        const auto result = static_cast<std::int16_t>(~static_cast<int>(i));
+        const bool is_given = each.operands[0] >= static_cast<std::int16_t>(first_operand);
+        if (each.opcode == Opcode::CONVERT && is_given && each.operand == half && each.result == single) {
+            singles[i] = {static_cast<std::size_t>(each.operands[0]) - first_operand, each.kernel};
+            continue;
+        }
+        if (each.opcode == Opcode::CONVERT && each.operands[0] == total && each.operand == single && each.result == half && i + 1 == code.size()) {
+            sums.to_half = each.kernel;
+            continue;
+        }
+        if (each.operand != single || each.result != single || sums.function.kind != SumFunction::Kind::none) {
             return std::nullopt;
         }
         if (each.opcode == Opcode::ADD) {
-            const std::size_t from = each.operands[0] == last ? 0 : 1;
+            const std::size_t from = each.operands[0] == total ? 0 : 1;
             const std::int16_t other = each.operands[1 - from];
-            if (each.operands[from] != last || other < static_cast<std::int16_t>(first_operand)) {
+            const Epilogue::Summand made = other < 0 ? singles[static_cast<std::size_t>(~other)] : Epilogue::Summand{static_cast<std::size_t>(other) - first_operand, nullptr};
+            if (each.operands[from] != total || (other < 0 ? made.to_single == nullptr : other < static_cast<std::int16_t>(first_operand))) {
                 return std::nullopt;
             }
-            sums.summands.push_back(static_cast<std::size_t>(other) - first_operand);
-        } else if (const std::optional<SumFunction> function = function_of(each); function && each.operands[0] == last) {
+            sums.summands.push_back(made);
+        } else if (const std::optional<SumFunction> function = function_of(each); function && each.operands[0] == total) {
             sums.function = *function;
         } else {
             return std::nullopt;
         }
+        total = result;
     }
     return sums;
 }

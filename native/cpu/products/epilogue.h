@@ -25,10 +25,17 @@ struct Line {
 
 class Epilogue {
 public:
-    // Operands that are added, the first one first, then a function, all in float32.
+    // An operand that is added: its index, from 0 on, and what makes it float32 before; null: it is that.
+    struct Summand {
+        std::size_t operand;
+        Kernel to_single;
+    };
+    // Operands that are added, the first one first, then a function, all in float32; what rounds the results to float16 in
+    // the end, or null.
     struct Sums {
-        std::vector<std::size_t> summands;  // from 0 on
+        std::vector<Summand> summands;
         SumFunction function;
+        Kernel to_half = nullptr;
     };
 
     Epilogue() = default;

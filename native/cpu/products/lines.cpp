@@ -56,7 +56,13 @@ std::byte* MatrixTensor::row_at(const Sizes& place, std::int64_t index) const {
 SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, std::span<float> of_rows) const {
     for (std::size_t i = 0; i < of_rows.size(); ++i) {
         const auto index = row + static_cast<std::int64_t>(i);
-        of_rows[i] = numbers == nullptr ? -0.0f : *reinterpret_cast<const float*>(numbers->row_at(place, index));
+        const std::byte* const number = numbers == nullptr ? nullptr : numbers->row_at(place, index);
+        if (number != nullptr && to_single != nullptr) {
+            const Operand operand{number, true};
+            to_single({&of_rows[i], &operand, 1, nullptr, 0});
+        } else {
+            of_rows[i] = number == nullptr ? -0.0f : *reinterpret_cast<const float*>(number);
+        }
     }
     SumEnding ending{of_rows.data(), nullptr, 0, function};
     if (lines != nullptr) {
@@ -67,21 +73,40 @@ SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, st
 }
 
 std::optional<Ending> Target::ending() const {
-    if (correction != nullptr || !takes_sums(DataType::float32) || !epilogue->sums()) {
+    const std::optional<Epilogue::Sums>& sums = epilogue->sums();
+    if (correction != nullptr || !sums || (sums->to_half == nullptr && !takes_sums(DataType::float32))) {
         return {};
     }
     Ending ending;
-    ending.function = epilogue->sums()->function;
-    for (const std::size_t summand : epilogue->sums()->summands) {
-        const MatrixTensor& added = operands.at(summand);
+    ending.function = sums->function;
+    ending.to_half = sums->to_half;
+    for (const Epilogue::Summand& summand : sums->summands) {
+        const MatrixTensor& added = operands.at(summand.operand);
         const bool repeats = added.rank == 1 && added.strides[0] == 0;
         const MatrixTensor*& taken = repeats ? ending.numbers : ending.lines;
-        if (taken != nullptr || ending.lines != nullptr || added.type != DataType::float32 || !(repeats || added.is_packed())) {
+        const bool is_single = added.type == DataType::float32 && sums->to_half == nullptr;
+        if (taken != nullptr || ending.lines != nullptr || !(repeats ? is_single || summand.to_single != nullptr : is_single && added.is_packed())) {
             return {};
         }
         taken = &added;
+        ending.to_single = repeats ? summand.to_single : ending.to_single;
     }
     return ending;
+}
+
+void Target::store_ended(const Ending& ending, const float* results, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+                         std::byte* scratch) const {
+    if (ending.to_half == nullptr) {
+        return;
+    }
+    const auto item = static_cast<std::int64_t>(item_size(out.type));
+    std::byte* const result = out.row_at(place, row);
+    std::byte* const to = out.is_packed() ? result + left * item : scratch;
+    const Operand operand{results, false};
+    ending.to_half({to, &operand, static_cast<std::size_t>(width), nullptr, 0});
+    if (to == scratch) {
+        scatter(result, out.rank, out.sizes, out.strides, to, left, width, static_cast<int>(item));
+    }
 }
 
 std::size_t Target::line_scratch(std::size_t operands, const Epilogue& epilogue, std::int64_t width) {

@@ -166,9 +166,7 @@ private:
                 tile(rows, columns, c, from, depth);
             });
         }
-        if (!ending_) {
-            finish(first_row_panel_, rows.sums);
-        }
+        finish(first_row_panel_, rows.sums);
     }
 
     void compute_panels(std::int64_t first) const {
@@ -185,7 +183,7 @@ private:
                 for (std::int64_t c = first; c < last_column_panel_; ++c) {
                     tile(rows, columns[static_cast<std::size_t>(c - first_column_panel_)], c, from, depth);
                 }
-                if (!ending_ && from + depth == product_.sizes.k) {
+                if (from + depth == product_.sizes.k) {
                     finish(p, rows.sums);
                 }
             }
@@ -335,8 +333,16 @@ private:
     }
 
     void finish(std::int64_t row_panel, float* sums) const {
+        if (ending_ && ending_->to_half == nullptr) {
+            return;
+        }
         for (std::int64_t r = 0; r < blocks_.rows.in(row_panel); ++r, sums += sums_step()) {
-            product_.target.correct_and_store(sums, place_, blocks_.rows.first(row_panel) + r, left_, width_, scratch_.line);
+            const std::int64_t row = blocks_.rows.first(row_panel) + r;
+            if (ending_) {
+                product_.target.store_ended(*ending_, sums, place_, row, left_, width_, scratch_.line);
+            } else {
+                product_.target.correct_and_store(sums, place_, row, left_, width_, scratch_.line);
+            }
         }
     }
 
