@@ -7,18 +7,19 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace quantize {
 namespace {
 
-// clamp(round(x / scale) + zero point), halves to even; NaN gives the least number. A sum that is not exact in float32
-// is out of range anyway.
+// clamp(round(x / scale) + zero point), halves to even; NaN gives the least number. The bounds are integers, so numbers may
+// be clamped before they are rounded: then they are small, and the sum with 1.5 · 2^23 has no bits for a fraction, but the
+// integer in its last ones.
 template <class Out>
 struct Quantize {
     Out operator()(float x, float scale) const { return clamped(x / scale, Out{0}); }
     Out operator()(float x, float scale, Out zero_point) const { return clamped(x / scale, zero_point); }
 
     static DMLGRAPH_INLINE Out clamped(float x, Out zero_point) {
-        const float steps = round_to_even(x) + static_cast<float>(zero_point);
-        const float low = steps > static_cast<float>(least<Out>) ? steps : static_cast<float>(least<Out>);
-        const float inside = low < static_cast<float>(greatest<Out>) ? low : static_cast<float>(greatest<Out>);
-        return static_cast<Out>(static_cast<i32>(inside));
+        const auto from = static_cast<float>(least<Out> - zero_point), to = static_cast<float>(greatest<Out> - zero_point);
+        const float low = x > from ? x : from;
+        const float inside = low < to ? low : to;
+        return static_cast<Out>(__builtin_bit_cast(u32, inside + 0x1.8p23f) + static_cast<u32>(zero_point));
     }
 };
 
