@@ -61,6 +61,34 @@ void line(float* out, const std::byte* in, std::int64_t step, std::int64_t count
     }
 }
 
+// Short lines lie in one vector or two: what is stored is the same for all lines.
+template <class T>
+void several_lines(const SeveralLinesCall& call) noexcept {
+    const bool side_by_side = is_same<T, float> && call.step == sizeof(T);
+    if (!side_by_side || call.count > 4 * lanes) {
+        for (std::int64_t i = 0; i < call.lines; ++i) {
+            line<T>(call.out + i * call.out_step, call.in + i * call.in_step, call.step, call.count);
+        }
+        return;
+    }
+    const std::int64_t in_step = call.in_step, out_step = call.out_step;
+    for (std::int64_t first = 0; first < call.count; first += lanes) {
+        const bool is_part = call.count < lanes;
+        const std::int64_t at = is_part || first + lanes <= call.count ? first : call.count - lanes;
+        const std::byte* in = call.in + at * std::int64_t{sizeof(float)};
+        float* out = call.out + at;
+        const Part some = part(0, static_cast<int>(is_part ? call.count : lanes));
+        for (std::int64_t i = 0; i < call.lines; ++i, in += in_step, out += out_step) {
+            const auto* const from = reinterpret_cast<const float*>(in);
+            if (is_part) {
+                store_part(out, load_part(from, some), some);
+            } else {
+                store(out, load(from));
+            }
+        }
+    }
+}
+
 DMLGRAPH_INLINE Vector numbers(const float* from) { return load(from); }
 DMLGRAPH_INLINE Vector numbers(const Half* from) {
 #if defined(__AVX512F__)
@@ -334,7 +362,8 @@ void stream_lines(const LinesCall& call) noexcept {
 }
 
 // What the level has for integers is put in when the kernels are chosen.
-constexpr ProductKernels kernels{tiles_of<Singles>(narrow_tiles_of_level), pack<float>, pack<Half>, line<float>, line<Half>, stream, stream_lines<float>, stream_lines<Half>, {}};
+constexpr ProductKernels kernels{tiles_of<Singles>(narrow_tiles_of_level), pack<float>, pack<Half>, line<float>, line<Half>,
+                                 several_lines<float>, several_lines<Half>, stream, stream_lines<float>, stream_lines<Half>, {}};
 
 }  // namespace
 }  // namespace product

@@ -81,6 +81,18 @@ struct PanelCall {
 // Elements that lie some bytes apart, packed one after the other as floats.
 using LineKernel = void (*)(float* out, const std::byte* in, std::int64_t step, std::int64_t count) noexcept;
 
+// The same for several lines.
+struct SeveralLinesCall {
+    float* out;
+    std::int64_t out_step;  // from line to line, in floats
+    const std::byte* in;
+    std::int64_t in_step;  // … in bytes
+    std::int64_t lines;
+    std::int64_t step;  // from element to element, in bytes
+    std::int64_t count;
+};
+using SeveralLinesKernel = void (*)(const SeveralLinesCall& call) noexcept;
+
 // Of up to `lanes` rows and few columns.
 using NarrowTileKernel = void (*)(const TileCall& call, int rows) noexcept;
 
@@ -169,12 +181,15 @@ struct ProductKernels : Tiles {
     void (*pack_half)(const PanelCall& call) noexcept;  // float16
     LineKernel line;       // of float32
     LineKernel half_line;  // of float16
+    SeveralLinesKernel several_lines;       // of float32
+    SeveralLinesKernel several_half_lines;  // of float16
     void (*stream)(const StreamCall& call) noexcept;
     LinesKernel stream_lines;       // of float32
     LinesKernel stream_half_lines;  // of float16
     IntegerKernels integers;
 
     LineKernel line_of(DataType type) const { return type == DataType::float16 ? half_line : line; }
+    SeveralLinesKernel several_lines_of(DataType type) const { return type == DataType::float16 ? several_half_lines : several_lines; }
 };
 
 const ProductKernels& product_kernels(Level level) noexcept;

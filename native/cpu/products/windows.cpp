@@ -112,29 +112,31 @@ bool WindowPanels::is_inside(std::int64_t window, std::int64_t tap) const {
 }
 
 void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
-    const LineKernel line = kernels.line_of(type_);
+    const SeveralLinesKernel lines = kernels.several_lines_of(type_);
     const std::byte* const first = data + part.batch[0] * batch[0] + part.batch[1] * batch[1];
     const Runs runs(windows_, part.first, part.lines);
     const std::int64_t taps = windows_.tap_count(), last = part.first_depth + part.depth;
     const std::int64_t step = strides[2] * windows_.strides[2];
     for (std::int64_t t = 0; t < taps; ++t) {
-        std::int64_t index = (part.first_depth - t + taps - 1) / taps;  // of the first channel with this tap
-        if (index * taps + t >= last) {
+        const std::int64_t index = (part.first_depth - t + taps - 1) / taps;  // of the first channel with this tap
+        const std::int64_t depth = index * taps + t;
+        if (depth >= last) {
             continue;
         }
+        const std::int64_t channels_here = (last - depth + taps - 1) / taps, out_step = taps * part.width;
         Copies copies;
         for (const Run& run : runs) {
             add_run(copies, run, windows_.tap(t), windows_, sizes_, strides);
         }
         copies.add(part.lines, part.width - part.lines, 0, true);
-        for (; index * taps + t < last; ++index) {
-            float* const to = out + (index * taps + t - part.first_depth) * part.width;
-            for (const Copy& copy : copies) {
-                if (copy.zero) {
-                    std::fill_n(to + copy.to, copy.count, border);
-                } else {
-                    line(to + copy.to, first + index * channel + copy.from, step, copy.count);
+        float* const to = out + (depth - part.first_depth) * part.width;
+        for (const Copy& copy : copies) {
+            if (copy.zero) {
+                for (std::int64_t i = 0; i < channels_here; ++i) {
+                    std::fill_n(to + copy.to + i * out_step, copy.count, border);
                 }
+            } else {
+                lines({to + copy.to, out_step, first + index * channel + copy.from, channel, channels_here, step, copy.count});
             }
         }
     }
