@@ -47,11 +47,62 @@ DMLGRAPH_INLINE void apart(const WordsCall& call) {
     }
 }
 
-void words(const WordsCall& call) noexcept {
+#if defined(__AVX512F__)
+// Words of bytes that follow one another: word i begins at byte i.
+DMLGRAPH_INLINE void overlapping(const WordsCall& call) {
+    constexpr __mmask16 every_word = 0xffff;  // GCC 12 warns of the forms without masks, of its own header
+    // The double words of which the parts of four words consist, and the bytes of these words within a part.
+    const __m512i parts = _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
+    const __m512i bytes = _mm512_maskz_broadcast_i32x4(every_word, _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
+    const __m512i flip = _mm512_set1_epi8(static_cast<char>(call.flip));
+    const std::byte* const in = call.in[0];
+    u32* const out = call.out;
+    const std::int64_t count = call.count;
+    const auto made = [&](__m256i from) {
+        const __m512i spread = _mm512_maskz_permutexvar_epi32(every_word, parts, _mm512_castsi256_si512(from));
+        return _mm512_xor_si512(_mm512_shuffle_epi8(spread, bytes), flip);
+    };
+    const std::int64_t bytes_of_all = count + depths_of_word - 1;
+    std::int64_t i = 0;
+    for (; i + 32 <= bytes_of_all; i += lanes) {
+        _mm512_storeu_si512(out + i, made(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i))));
+    }
+    for (; i < count; i += lanes) {
+        const auto there = static_cast<__mmask32>((std::uint64_t{1} << (bytes_of_all - i)) - 1);
+        const auto wanted = static_cast<__mmask16>(count - i < lanes ? (1u << (count - i)) - 1 : every_word);
+        _mm512_mask_storeu_epi32(out + i, wanted, made(_mm256_maskz_loadu_epi8(there, in + i)));
+    }
+}
+#endif
+
+DMLGRAPH_INLINE void make_words(const WordsCall& call) {
+#if defined(__AVX512F__)
+    const std::byte* const* const in = call.in;
+    if (depths_of_word == 4 && call.depths == 4 && call.step == 1 && in[1] == in[0] + 1 && in[2] == in[0] + 2 && in[3] == in[0] + 3) {
+        return overlapping(call);
+    }
+#endif
     switch (call.step) {
         case 1: return apart<1>(call);
         case 2: return apart<2>(call);
         default: return apart<0>(call);
+    }
+}
+
+void words(const WordsCall& call) noexcept {
+    make_words(call);
+    if (call.replaced == nullptr) {
+        return;
+    }
+    const std::int64_t period = call.replaced->period;
+    const u32 *const kept = call.replaced->kept, *const others = call.replaced->others;
+    for (std::int64_t first = 0; first < call.count; first += period) {
+        const std::int64_t count = call.count - first < period ? call.count - first : period;
+        u32* const out = call.out + first;
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            out[i] = (out[i] & kept[i]) | others[i];
+        }
     }
 }
 

@@ -113,8 +113,15 @@ struct Tiles {
 
 inline constexpr int most_depths_of_word = 4;
 
+// What some bits of words become, the same for each `period` of words.
+struct OtherBits {
+    const std::uint32_t* kept;
+    const std::uint32_t* others;
+    std::int64_t period;
+};
+
 // out[i] = the word of the bytes in[k][i · step] for k < depths, each with the bits of `flip` inverted; its other numbers
-// are 0.
+// are 0. Then each word becomes word & kept[i modulo `period`] | others[i modulo `period`].
 struct WordsCall {
     std::uint32_t* out;
     const std::byte* in[most_depths_of_word];
@@ -122,6 +129,7 @@ struct WordsCall {
     std::int64_t step;  // in bytes
     std::int64_t count;
     std::uint8_t flip;
+    const OtherBits* replaced = nullptr;  // null: all words stay
 };
 
 // The same for bytes that follow one another: out[i] = the word of the bytes from in[i · depths of a word] on.

@@ -10,6 +10,7 @@ namespace dmlgraph::cpu {
 namespace {
 
 constexpr std::int64_t ample_words = 16 << 10;  // words
+constexpr std::int64_t ample_period = 128;         // words: it takes longer than to begin a loop
 constexpr std::int64_t words_beyond = 8 * 16;          // words that are read and written beyond the last
 
 std::int64_t words_up(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
@@ -76,12 +77,15 @@ public:
           kernels_(convolution.kernels->integers), flip_(convolution.form.flip),
           zero_(static_cast<std::uint32_t>(convolution.zero) & mask_of(kernels_)),
           border_(static_cast<std::byte>(static_cast<std::uint32_t>(convolution.zero) ^ flip_)) {
-        // A byte before the row is that of the previous row, and put right afterwards.
+        // A byte before the row is that of the previous row, and replaced.
         flat_ = from_.strides[2] == 1 && from_.strides[1] == band.width * windows_.strides[2];
         if (flat_) {
             find_beyond();
         }
     }
+
+    WordPlane(const WordPlane&) = delete;  // calls have addresses of its bits
+    WordPlane& operator=(const WordPlane&) = delete;
 
     void fill(const std::byte* channel, std::int64_t top, std::int64_t rows) const {
         const std::int64_t height = WordBand::height_of(windows_, rows), y = top * windows_.strides[1] - windows_.padding[1];
@@ -108,10 +112,16 @@ public:
 private:
     void convert(const std::byte* bytes, std::int64_t row, std::int64_t count) const {
         for (std::int64_t across = 0; across < band_.across; ++across) {
-            WordsCall call{memory_.plane + across * band_.plane() + row * band_.width, {}, kernels_.depths, windows_.strides[2], count, flip_};
+            WordsCall call;
+            call.out = memory_.plane + across * band_.plane() + row * band_.width;
             for (std::int64_t k = 0; k < kernels_.depths; ++k) {
                 call.in[k] = bytes + (across * kernels_.depths + k) * windows_.dilations[2];
             }
+            call.depths = kernels_.depths;
+            call.step = windows_.strides[2];
+            call.count = count;
+            call.flip = flip_;
+            call.replaced = flat_ ? &replaced_[static_cast<std::size_t>(across)] : nullptr;
             kernels_.words(call);
         }
     }
@@ -131,34 +141,28 @@ private:
         const std::int64_t size = count * from_.strides[1];
         std::memcpy(memory_.bytes_of_rows + windows_.padding[2], rows, static_cast<std::size_t>(size));
         convert(memory_.bytes_of_rows, first, count * band_.width);
-        for (const Beyond& each : beyond_) {
-            std::uint32_t* word = memory_.plane + each.word + first * band_.width;
-            for (std::int64_t r = 0; r < count; ++r, word += band_.width) {
-                *word = (*word & each.others) | each.zero;
-            }
-        }
     }
 
-    // Lists what flat rows have instead of the zero point.
+    // What of the words of flat rows stays, and what is the zero point instead: the same in every row.
     void find_beyond() {
-        const std::int64_t stride = windows_.strides[2];
+        const std::int64_t stride = windows_.strides[2], rows = words_up(ample_period, band_.width), period = rows * band_.width;
+        kept_.assign(static_cast<std::size_t>(band_.across * period), ~std::uint32_t{0});
+        others_.assign(kept_.size(), 0);
         for (std::int64_t tap = 0; tap < windows_.taps[2]; ++tap) {
             const std::int64_t place = 32 / kernels_.depths * (tap % kernels_.depths);
-            for (std::int64_t i = 0; i < band_.width; ++i) {
-                const std::int64_t at = i * stride + tap * windows_.dilations[2] - windows_.padding[2];
+            for (std::int64_t i = 0; i < period; ++i) {
+                const std::int64_t at = i % band_.width * stride + tap * windows_.dilations[2] - windows_.padding[2];
                 if (at < 0 || at >= from_.sizes()[2]) {
-                    beyond_.push_back({tap / kernels_.depths * band_.plane() + i, ~(mask_of(kernels_) << place), zero_ << place});
+                    const auto word = static_cast<std::size_t>(tap / kernels_.depths * period + i);
+                    kept_[word] &= ~(mask_of(kernels_) << place);
+                    others_[word] |= zero_ << place;
                 }
             }
         }
+        for (std::int64_t across = 0; across < band_.across; ++across) {
+            replaced_.push_back({kept_.data() + across * period, others_.data() + across * period, period});
+        }
     }
-
-    // A number of a word that is beyond the row.
-    struct Beyond {
-        std::int64_t word;  // in the first row
-        std::uint32_t others;
-        std::uint32_t zero;
-    };
 
     const WindowPanels& from_;
     const Windows& windows_;
@@ -169,7 +173,9 @@ private:
     std::uint32_t zero_;  // the zero point as a number of a word
     std::byte border_;    // … and as an integer of the tensor
     bool flat_;           // whether rows of elements follow one another as rows of windows do
-    std::vector<Beyond> beyond_;
+    std::vector<std::uint32_t> kept_;    // bits of words of a row of taps, for some rows
+    std::vector<std::uint32_t> others_;  // … and those instead of the other ones
+    std::vector<OtherBits> replaced_;    // for each word of a row of taps
 };
 
 // Where each word of a filter meets the plane.
@@ -239,10 +245,10 @@ void run_integer_depthwise(RunContext& context, const IntegerDepthwise& convolut
     const WordBand band(windows, kernels);
     const std::int64_t bands = words_up(windows.counts[1], band.rows);
     const std::int64_t taps = filters.parts() * windows.taps[1] * band.across;
-    const Sizes order{convolution.batch, convolution.groups, bands};
-    const auto compute = [&](const Sizes& each, const WordPlane& plane, const WordBandMemory& scratch) {
-        const Sizes place{each[0], each[1]};
-        const std::int64_t top = each[2] * band.rows, rows = std::min(band.rows, windows.counts[1] - top);
+    const auto compute = [&](std::int64_t index, const WordPlane& plane, const WordBandMemory& scratch) {
+        const std::int64_t channel = index / bands;
+        const Sizes place{channel / convolution.groups, channel % convolution.groups};
+        const std::int64_t top = index % bands * band.rows, rows = std::min(band.rows, windows.counts[1] - top);
         plane.fill(from.data + place[0] * from.batch[0] + place[1] * from.batch[1], top, rows);
         // Rows that follow one another are one.
         const std::int64_t joined = windows.strides[1] == 1 ? rows : 1;
@@ -265,7 +271,7 @@ void run_integer_depthwise(RunContext& context, const IntegerDepthwise& convolut
         set_word_offsets(windows, band, filters.parts(), scratch.offsets);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
-                compute(place_in(order, 3, i), plane, scratch);
+                compute(i, plane, scratch);
             }
         }
     });
