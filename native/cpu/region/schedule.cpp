@@ -179,6 +179,12 @@ void classify(Schedule& schedule, const Region& region, std::size_t s) {
     stream.streaming = !load && stream.direct && schedule.rows * schedule.length * stream.item >= streaming_bytes;
 }
 
+// Whether a piece of a load is followed by the next one, in memory that the caches do not hold.
+bool is_far(const Schedule& schedule, const Stream& stream) {
+    return stream.breadth == Breadth::wide && stream.direct && !schedule.columns &&
+           schedule.rows * schedule.length * stream.item >= far_bytes;
+}
+
 // The pieces that leave all registers in the nearest cache.
 void cut_pieces(Schedule& schedule, const Region& region) {
     std::int64_t repeats = 1, bytes = 0;
@@ -186,8 +192,6 @@ void cut_pieces(Schedule& schedule, const Region& region) {
         const Stream& stream = schedule.streams[load];
         if (stream.breadth == Breadth::fixed) {
             repeats = std::max(repeats, period(schedule, stream.strides));
-        } else if (stream.breadth == Breadth::wide && stream.direct && schedule.rows * schedule.length * stream.item >= far_bytes) {
-            schedule.far.push_back(static_cast<std::int32_t>(load));
         }
     }
     for (const Register& each : schedule.registers) {
@@ -260,6 +264,11 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides) 
         classify(schedule, region, s);
     }
     assign(schedule, region);
+    for (std::size_t load = 0; load < region.loads.size(); ++load) {
+        if (is_far(schedule, schedule.streams[load])) {
+            schedule.far.push_back(static_cast<std::int32_t>(load));
+        }
+    }
     if (!region.has_rows() && !schedule.tiled) {
         cut_pieces(schedule, region);
     }
