@@ -22,6 +22,7 @@ public:
 
     void run() {
         note_uses();
+        lend_stores();
         // Stores of what was loaded come first: nothing has been overwritten yet.
         for (std::size_t s = 0; s < region_.stores.size(); ++s) {
             if (region_.stores[s].source.load) {
@@ -44,6 +45,12 @@ private:
         std::int32_t last_use = -1;  // the last instruction that takes it
         bool only_reduced = true;    // whether reductions alone take it
         std::vector<std::size_t> stores;
+    };
+
+    // The memory of a store before its own values are written.
+    struct Lent {
+        std::size_t store;
+        bool is_free;
     };
 
     std::size_t number(const Reference& reference) const {
@@ -105,12 +112,42 @@ private:
         return {Location::Kind::scratch, add_register(item, true)};
     }
 
+    // Results of a row may lie where its last one is written, if nobody takes them afterwards: then the memory comes into
+    // the nearest cache while they are computed. Only rows: the pieces of other regions are too short for that.
+    void lend_stores() {
+        for (std::size_t s = 0; region_.has_rows() && s < region_.stores.size(); ++s) {
+            if (!region_.stores[s].source.load && !region_.stores[s].narrow && is_written_at_once(s)) {
+                lent_.push_back({s, true});
+            }
+        }
+    }
+
+    Lent* lent(const Location& location) {
+        const auto found = std::ranges::find_if(lent_, [&](const Lent& each) { return memory_of(each.store) == location; });
+        return found == lent_.end() ? nullptr : &*found;
+    }
+
+    // The memory of a store for an instruction's result.
+    Lent* find_lent(std::size_t i) {
+        const auto fits = [&](const Lent& each) {
+            const std::int32_t written_by = region_.stores[each.store].source.index;
+            return each.is_free && static_cast<std::int32_t>(i) < written_by && values_[loads_ + i].last_use <= written_by &&
+                   schedule_.streams[loads_ + each.store].item == item_size(region_.instructions[i].result);
+        };
+        const auto found = std::ranges::find_if(lent_, fits);
+        return values_[loads_ + i].breadth != Breadth::wide || found == lent_.end() ? nullptr : &*found;
+    }
+
     // Frees the register of a value that no instruction after this one takes.
     void release(std::size_t number, std::int32_t instruction) {
         const Location& location = schedule_.values[number];
-        if (location.kind == Location::Kind::scratch && values_[number].breadth == Breadth::wide &&
-            values_[number].last_use <= instruction) {
+        if (values_[number].breadth != Breadth::wide || values_[number].last_use > instruction) {
+            return;
+        }
+        if (location.kind == Location::Kind::scratch) {
             is_free_[static_cast<std::size_t>(location.index)] = true;
+        } else if (Lent* const memory = number < loads_ ? nullptr : lent(location)) {
+            memory->is_free = true;
         }
     }
 
@@ -247,6 +284,10 @@ private:
                 return memory_of(s);
             }
         }
+        if (Lent* const memory = find_lent(i)) {
+            memory->is_free = false;
+            return memory_of(memory->store);
+        }
         return place(item_size(instruction.result), result.breadth);
     }
 
@@ -271,6 +312,7 @@ private:
     const std::size_t loads_;
     std::vector<Value> values_;     // the loads, then the instructions' results
     std::vector<bool> is_free_;     // by register
+    std::vector<Lent> lent_;
     std::vector<std::int32_t> temporary_;  // registers of repeated elements
 };
 

@@ -52,6 +52,18 @@ def test_layer_normalization_in_primitives(sizes: tuple[int, int], dtype: str) -
         assert passes(g) == 1
 
 
+@pytest.mark.parametrize("sizes", [(5, 8), (3, 700), (2, 20000)])
+def test_what_is_taken_after_a_result_keeps_its_own_memory(sizes: tuple[int, int]) -> None:
+    def make(x: dg.Value) -> tuple[dg.Value, ...]:
+        powers = dg.exp(x - dg.reduce(x, function="max", axes=[1]))
+        shares = powers / dg.reduce(powers, function="sum", axes=[1])
+        halves = shares * 0.5
+        return shares, halves + powers, powers * dg.reduce(halves * x, function="sum", axes=[1])
+
+    arrays = {"x": numbers(sizes)}
+    compare(graph(make, arrays), arrays)
+
+
 @pytest.mark.parametrize("sizes", [(6, 2), (70, 300), (1000, 40), (1200, 5)])
 def test_along_the_first_axis(sizes: tuple[int, int]) -> None:
     arrays = {"x": numbers(sizes), "scale": numbers((sizes[0], 1)), "bias": numbers((1, sizes[1]))}
