@@ -349,6 +349,24 @@ def test_wrong_calls_are_refused(arguments: tuple[str, int, int], message: str) 
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_quotients_by_one_number_are_rounded_once(level: str) -> None:
+    """As NumPy's, also where the remainder of a quotient would not be exact."""
+    random = np.random.default_rng(7)
+    ordinary = (random.uniform(1, 2, 3000) * 2.0 ** random.integers(-8, 8, 3000)).astype(np.float32)
+    special = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45, -1e-39, 3.4e38, 1e-13, 1e13, 1e-20, -1e25]
+    mixed = ordinary.copy()
+    mixed[random.integers(0, 3000, 40)] = random.choice(special, 40)
+    divisors = [1.0, 3.0, -7.0, 1.9999999, 1.0000001, *random.uniform(1, 2, 20), *special]
+    for x, divisor in itertools.product([ordinary, -ordinary, mixed], np.array(divisors, np.float32)):
+        with np.errstate(all="ignore"):
+            expected = x / divisor
+        got = apply("DIVIDE", [x, np.asarray(divisor)], DataType.FLOAT32, DataType.FLOAT32, immediates=[], level=level)
+        np.testing.assert_array_equal(got, expected)
+        whole = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(got[whole]), np.signbit(expected[whole]))
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_exp_below_is_the_exponential_of_a_difference(level: str) -> None:
     """e^(a − b) for a up to b, within 2 ULP and the rounding of the difference; 0 far below, 1 where both are equal."""
     below = np.concatenate([np.linspace(-80, 0, 4001), [-1000, -np.inf]]).astype(np.float32)

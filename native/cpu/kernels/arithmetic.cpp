@@ -1,4 +1,5 @@
 // Sums, products, quotients of floats, extremes, bounds.
+#include "cpu/kernels/division.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/tables.h"
 
@@ -33,6 +34,23 @@ struct Multiply {
 struct Divide {
     float operator()(float a, float b) const { return a / b; }
 };
+
+void divide(const Call& call) noexcept {
+#ifdef DMLGRAPH_FMA
+    if (call.in[1].scalar && !call.in[0].scalar) {
+        const auto* x = static_cast<const float*>(call.in[0].data);
+        const float divisor = *static_cast<const float*>(call.in[1].data);
+        auto* out = static_cast<float*>(call.out);
+        const std::size_t count = call.count;
+        DMLGRAPH_LOOP
+        for (std::size_t i = divide_by_reciprocal(out, x, divisor, count); i < count; ++i) {
+            out[i] = x[i] / divisor;
+        }
+        return;
+    }
+#endif
+    binary<Divide, float, float>(call);
+}
 
 struct Max {
     template <class T>
@@ -156,7 +174,8 @@ const Entry entries[] = {
     DMLGRAPH_INTEGERS(DMLGRAPH_BINARY_WORD, SUBTRACT, Subtract)
     DMLGRAPH_BINARY_FLOATS(MULTIPLY, Multiply)
     DMLGRAPH_INTEGERS(DMLGRAPH_BINARY_WORD, MULTIPLY, Multiply)
-    DMLGRAPH_BINARY_FLOATS(DIVIDE, Divide)
+    {Opcode::DIVIDE, DataType::float32, DataType::float32, divide},
+    {Opcode::DIVIDE, DataType::float16, DataType::float16, in_half<divide, 2, Half>},
     DMLGRAPH_BINARY_FLOATS(MAX, Max)
     DMLGRAPH_INTEGERS(DMLGRAPH_BINARY, MAX, Max)
     DMLGRAPH_BINARY_FLOATS(MIN, Min)

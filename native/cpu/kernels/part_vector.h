@@ -14,6 +14,7 @@ namespace {
 constexpr __mmask16 every_lane = 0xffff;
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm512_maskz_max_ps(every_lane, a, b); }
 DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return _mm512_maskz_min_ps(every_lane, a, b); }
+DMLGRAPH_INLINE bool is_any_greater(Vector a, Vector b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0; }
 DMLGRAPH_INLINE Vector even(Vector a, Vector b) {
     const __m512i places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     return _mm512_permutex2var_ps(a, places, b);
@@ -37,6 +38,7 @@ DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) { _mm512_mask_st
 
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm256_max_ps(a, b); }
 DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return _mm256_min_ps(a, b); }
+DMLGRAPH_INLINE bool is_any_greater(Vector a, Vector b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0; }
 template <int lanes_of_halves>
 DMLGRAPH_INLINE Vector of_both(Vector a, Vector b) {
     const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, lanes_of_halves));
@@ -61,12 +63,14 @@ DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) { _mm256_masksto
 #if defined(DMLGRAPH_X86)
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm_max_ps(a, b); }
 DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return _mm_min_ps(a, b); }
+DMLGRAPH_INLINE bool is_any_greater(Vector a, Vector b) { return _mm_movemask_ps(_mm_cmpgt_ps(a, b)) != 0; }
 DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return _mm_shuffle_ps(a, b, 0x88); }
 DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return _mm_shuffle_ps(a, b, 0xdd); }
 DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) { return _mm_shuffle_ps(a, b, 0xd8); }
 #elif defined(__aarch64__) || defined(_M_ARM64)
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+DMLGRAPH_INLINE bool is_any_greater(Vector a, Vector b) { return vmaxvq_u32(vcgtq_f32(a, b)) != 0; }
 DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return vuzp1q_f32(a, b); }
 DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return vuzp2q_f32(a, b); }
 DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) {
@@ -84,6 +88,13 @@ DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) {
         b.lane[i] = a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i];
     }
     return b;
+}
+DMLGRAPH_INLINE bool is_any_greater(Vector a, Vector b) {
+    bool is_greater = false;
+    for (int i = 0; i < 4; ++i) {
+        is_greater |= a.lane[i] > b.lane[i];
+    }
+    return is_greater;
 }
 DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return {{a.lane[0], a.lane[2], b.lane[0], b.lane[2]}}; }
 DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return {{a.lane[1], a.lane[3], b.lane[1], b.lane[3]}}; }
