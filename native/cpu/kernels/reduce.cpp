@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cpu/kernels/doubles.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/tables.h"
 
@@ -28,6 +29,9 @@ struct Adding {
 template <class In, class Wide>
 struct Sum : Adding<Wide> {
     static DMLGRAPH_INLINE Wide term(In x) { return static_cast<Wide>(x); }
+#ifdef DMLGRAPH_DOUBLES
+    static DMLGRAPH_INLINE Doubles wide_terms(const float* x) { return widened(x); }
+#endif
 };
 
 // Converting to double takes longer than adding: so it is done for four elements at once.
@@ -40,7 +44,7 @@ struct SumAlike : Sum<In, Wide> {
 };
 
 template <class In, class Wide>
-struct SumAbs : Sum<In, Wide> {
+struct SumAbs : Adding<Wide> {
     static DMLGRAPH_INLINE Wide term(In x) {
         if constexpr (is_float<In>) {
             return static_cast<Wide>(magnitude(x));
@@ -51,7 +55,7 @@ struct SumAbs : Sum<In, Wide> {
 };
 
 template <class In, class Wide>
-struct SumSquare : Sum<In, Wide> {
+struct SumSquare : Adding<Wide> {
     static DMLGRAPH_INLINE Wide term(In x) {
         if constexpr (is_float<In>) {
             return static_cast<Wide>(x * x);
@@ -62,8 +66,11 @@ struct SumSquare : Sum<In, Wide> {
 };
 
 template <class In, class Wide>
-struct SumSquareWide : Sum<In, Wide> {
+struct SumSquareWide : Adding<Wide> {
     static DMLGRAPH_INLINE Wide term(In x) { return static_cast<Wide>(x) * static_cast<Wide>(x); }
+#ifdef DMLGRAPH_DOUBLES
+    static DMLGRAPH_INLINE Doubles wide_terms(const float* x) { return times(widened(x), widened(x)); }
+#endif
 };
 
 template <class Wide>
@@ -123,6 +130,28 @@ DMLGRAPH_INLINE State fold(State* lane) {
 // Joins as many whole groups of lanes as there are, and returns the first element after them.
 template <class Function, std::size_t lanes, class In>
 DMLGRAPH_INLINE std::size_t join_lanes(typename Function::State* lane, const In* x, std::size_t i, std::size_t length) {
+#ifdef DMLGRAPH_DOUBLES
+    constexpr std::size_t width = sizeof(Doubles) / sizeof(double);
+    if constexpr (is_same<In, float> && is_same<typename Function::State, double> && lanes % width == 0 &&
+                  requires { Function::wide_terms(x); }) {
+        constexpr int vectors = lanes / width;
+        Doubles sums[vectors];
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < vectors; ++k) {
+            sums[k] = load(lane + k * width);
+        }
+        for (; i + lanes <= length; i += lanes) {
+            DMLGRAPH_UNROLL
+            for (int k = 0; k < vectors; ++k) {
+                sums[k] = DMLGRAPH_LEVEL::sum(sums[k], Function::wide_terms(x + i + k * width));
+            }
+        }
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < vectors; ++k) {
+            store(lane + k * width, sums[k]);
+        }
+    }
+#endif
     for (; i + lanes <= length; i += lanes) {
         DMLGRAPH_LOOP
         for (std::size_t j = 0; j < lanes; ++j) {
