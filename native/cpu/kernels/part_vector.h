@@ -7,7 +7,7 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
 // greater(a, b) is a where a > b, else b; lesser(a, b) is a where a < b, else b. even(a, b) is lanes 0, 2, … of a, then of b; odd(a, b) the other
-// ones; alternate(a, b) is the even lanes of a, then the odd ones of b.
+// ones; alternate(a, b) is the even lanes of a, then the odd ones of b. is_any_greater(a, b): whether a > b in some lane.
 #if defined(__AVX512F__)
 
 // GCC 12 warns of the form without a mask, of its own header; the instruction is the same.
