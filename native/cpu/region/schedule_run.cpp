@@ -206,7 +206,7 @@ private:
         const bool is_made = schedule_.columns ? made_ == elements : made_ >= elements;
         std::int64_t part = 0;
         for (const ScheduledOperation& operation : schedule_.pieces) {
-            if (!schedule_.far.empty()) {
+            if (region_.has_rows() && !schedule_.far.empty()) {  // others have too few operations to share it among
                 look_ahead(part++);
             }
             if (!operation.once || !is_made) {
