@@ -132,12 +132,17 @@ def check_near(operator: Operator, arrays: list[Array | None], terms: int, magni
 
 
 def compare(
-    got: Array, operator: Operator, arrays: list[Array | None], terms: int, magnitudes: Array | None = None
+    got: Array,
+    operator: Operator,
+    arrays: list[Array | None],
+    terms: int,
+    magnitudes: Array | None = None,
+    roundings: int = 1,
 ) -> None:
     """Checks a result to (terms + 3) units of the sum of the terms' magnitudes, computed from the inputs' magnitudes.
 
-    A float16 result is rounded once more, to half a unit in its last place, so it may be the neighbouring number.  NaN
-    and infinity must be where the reference's are.
+    A float16 result is rounded once more, to half a unit in its last place, so it may be the neighbouring number; the
+    next one if there are two `roundings`.  NaN and infinity must be where the reference's are.
     """
     (expected,) = operator.evaluate(*arrays)
     with np.errstate(all="ignore"):
@@ -145,7 +150,8 @@ def compare(
             (magnitudes,) = operator.evaluate(*(None if each is None else np.abs(each) for each in arrays))
         bound = (terms + 3) * (UNIT * np.abs(magnitudes.astype(np.float64)) + 2.0**-149)
         if expected.dtype == np.float16:
-            bound = bound + np.maximum(*(np.abs(np.spacing(each).astype(np.float64)) for each in (expected, got)))
+            units = np.maximum(*(np.abs(np.spacing(each).astype(np.float64)) for each in (expected, got)))
+            bound = bound + roundings * units
         same = (got == expected) | (np.isnan(got) & np.isnan(expected))
         error = np.abs(np.where(same, 0, got.astype(np.float64)) - np.where(same, 0, expected.astype(np.float64)))
     # Not `error > bound`: the error is NaN if only one result is, and must not pass.

@@ -93,7 +93,8 @@ class TestPooling:
         operator = made("average_pooling1", **fields, include_padding=include_padding)
         (x,) = filled(operator, seed, layout)
         (x,) = with_specials([x], seed) if special else (x,)
-        compare(*same_bits(operator, [x]), operator, [x], operator.window.tap_count)
+        # The sum is float16 before it is divided.
+        compare(*same_bits(operator, [x]), operator, [x], operator.window.tap_count, roundings=2)
 
     @given(windows(floats), layouts, seeds, st.booleans(), st.sampled_from([1, 2, 3, 7]))
     def test_norms(self, fields, layout, seed, special, p) -> None:
