@@ -78,6 +78,16 @@ static DMLGRAPH_INLINE void prefetch(const void* address) {
 
 #if defined(DMLGRAPH_X86)
 
+// The vector x itself. GCC takes a sum of 32-bit integers for a variable beside the vector of 64-bit integers that it is made
+// into, and a loop that adds to many of them copies and spills both. What comes out of here is one variable.
+template <class V>
+static DMLGRAPH_INLINE V in_register(V x) {
+#if defined(__GNUC__) && !defined(__clang__)
+    __asm__("" : "+v"(x));
+#endif
+    return x;
+}
+
 struct CpuidRegisters {
     std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };

@@ -19,7 +19,7 @@ struct Quantize {
         const auto from = static_cast<float>(least<Out> - zero_point), to = static_cast<float>(greatest<Out> - zero_point);
         const float low = x > from ? x : from;
         const float inside = low < to ? low : to;
-        return static_cast<Out>(__builtin_bit_cast(u32, inside + 0x1.8p23f) + static_cast<u32>(zero_point));
+        return static_cast<Out>(bits_of(inside + 0x1.8p23f) + static_cast<u32>(zero_point));
     }
 };
 

@@ -17,18 +17,6 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-#if defined(DMLGRAPH_X86)
-// x itself. GCC takes a sum of 32-bit integers for a variable beside the vector of 64-bit integers that it is made into, and
-// a loop that adds to many of them copies and spills both. What comes out of here is one variable.
-template <class V>
-DMLGRAPH_INLINE V in_register(V x) {
-#if defined(__GNUC__) && !defined(__clang__)
-    __asm__("" : "+v"(x));
-#endif
-    return x;
-}
-#endif
-
 #if defined(__AVX512F__)
 
 using Vector = __m512;

@@ -16,7 +16,7 @@ constexpr std::int64_t most_windows = 15;  // of a row: vectors along more of th
 constexpr std::int64_t item = sizeof(float), half_item = 2;
 
 // The memory of a worker.
-struct BlockMemory {
+struct CellMemory {
     float* singles;  // elements of float16
     float* cells;
     float* results;  // cells, too
@@ -26,7 +26,7 @@ struct BlockMemory {
     std::byte* line;
     std::size_t bytes;
 
-    BlockMemory(std::byte* memory, const Windows& windows, const CellPlane& plane, std::int64_t lanes, std::size_t operands,
+    CellMemory(std::byte* memory, const Windows& windows, const CellPlane& plane, std::int64_t lanes, std::size_t operands,
                 const Epilogue& epilogue) {
         std::size_t used = 0;
         const auto floats = [&](std::int64_t count) {
@@ -76,7 +76,7 @@ bool has_pictures(const WindowPanels& windows) {
 
 std::size_t blocked_depthwise_scratch(const Windows& windows, const CellPlane& plane, int lanes, std::size_t operands,
                                       const Epilogue& epilogue) {
-    return BlockMemory(nullptr, windows, plane, lanes, operands, epilogue).bytes;
+    return CellMemory(nullptr, windows, plane, lanes, operands, epilogue).bytes;
 }
 
 void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolution) {
@@ -89,7 +89,7 @@ void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolut
     const bool in_place = target.takes_sums(DataType::float32);
     const std::optional<Ending> ending = target.ending();
     const std::int64_t count = windows.count(), taps = windows.tap_count(), elements = from.sizes()[1] * from.sizes()[2];
-    const auto compute = [&](std::int64_t n, std::int64_t block, const BlockMemory& scratch) {
+    const auto compute = [&](std::int64_t n, std::int64_t block, const CellMemory& scratch) {
         const std::int64_t first = blocks.first(block), channels = blocks.in(block);
         const Sizes place{n};
         const float* weights = scratch.weights;
@@ -123,7 +123,7 @@ void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolut
     const auto work = static_cast<double>(convolution.batch * convolution.channels * count);
     const double each = static_cast<double>(taps) + sizeof(float);
     context.parallel(convolution.batch * blocks.count(), work * each, [&](int worker, Chunks& chunks) {
-        const BlockMemory scratch(context.scratch(worker), windows, plane, blocks.width, target.operands.size(), *target.epilogue);
+        const CellMemory scratch(context.scratch(worker), windows, plane, blocks.width, target.operands.size(), *target.epilogue);
         std::fill_n(scratch.cells, plane.cells * blocks.width, 0.0f);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
