@@ -25,6 +25,7 @@ LAYERS = (
         "free_names",
         "fusion",
         "kept",
+        "mapped",
         "memory",
         "plain_files",
         "scopes",

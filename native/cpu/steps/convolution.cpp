@@ -123,7 +123,7 @@ private:
                     continue;
                 }
                 const RowPanels filters = filters_in(fixed, part);
-                const bool lines = part.by_channel || streams(filters.matrix(), part);
+                const bool lines = part.by_channel || streams(part);
                 const bool padded = (part.few && !lines) || (part.direct && part.direct->along);
                 const Division division = lines         ? Division{tensors_.outputs, 1}
                                           : part.direct ? part.direct->filters
@@ -153,7 +153,12 @@ private:
         } else if (part.few) {
             MatrixPanels matrix = filters.matrix();
             Side columns{panels, &filters, nullptr};
-            if (streams(matrix, part)) {
+            Panels lines;
+            if (streams(part)) {
+                if (panels == nullptr && (matrix.data == nullptr || !matrix.lies_along())) {
+                    lines = pack_lines(filters, part);
+                    panels = &lines;
+                }
                 if (panels != nullptr) {
                     matrix = panels->lines();  // which begin where a line of the cache does
                 }
@@ -178,9 +183,12 @@ private:
         return to;
     }
 
-    // Whether filters are read one after the other by few windows.
-    static bool streams(const MatrixPanels& filters, const Part& part) {
-        return part.few && part.sizes.m <= most_streamed_rows && filters.data != nullptr && filters.lies_along();
+    // Whether filters are read one after the other by few windows. In memory they may lie in another way: then they are
+    // packed before, since the order of a sum's terms must not depend on it.
+    static bool streams(const Part& part) { return part.few && part.sizes.m <= most_streamed_rows; }
+
+    Panels pack_lines(const RowPanels& filters, const Part& part) const {
+        return {filters, part.sizes.rank, {1, tensors_.groups}, part.sizes.k, {tensors_.outputs, 1}, false, tensors_.kernels};
     }
 
     RowPanels filters_in(const RunContext& context, const Part& part) const {

@@ -179,12 +179,20 @@ class TestDiffers:
 
     @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 8])
     def test_which_of_two_zeros_max_takes(self, directml: DirectMLDevice, dtype: str, count: int) -> None:
-        """The first if elements are processed in groups, four of float32 or two of float16; else the second."""
+        """The first if elements are processed in groups, four of float32 or two of float16; else the second.
+
+        On the software adapter it is the first for float16 where the processor computes that itself.
+        """
         zeros = np.resize(np.array([0.0, -0.0], dtype), count)
         inputs = [zeros, -zeros]
         (got,) = run(directml, lowered(directml, "max", inputs), inputs)
-        second = count % (4 if dtype == "float32" else 2) != 0
-        assert np.signbit(got).tolist() == np.signbit(inputs[second]).tolist()
+        signs = [np.signbit(each).tolist() for each in inputs]
+        if count % (4 if dtype == "float32" else 2) == 0:
+            assert np.signbit(got).tolist() == signs[0]
+        elif dtype == "float32":
+            assert np.signbit(got).tolist() == signs[1]
+        else:
+            assert np.signbit(got).tolist() in signs
 
     def test_which_of_many_zeros_a_maximum_takes(self, directml: DirectMLDevice, dtype: str) -> None:
         """Either of them; the reference has the first."""
@@ -197,7 +205,7 @@ class TestDiffers:
             assert (got == 0).all()
             firsts = x[..., :: 64 // got.shape[-1]]
             seen.update((np.signbit(got) == np.signbit(firsts)).ravel().tolist())
-        assert seen == {False, True}
+        assert seen == {False, True} or (dtype == "float16" and seen == {True})
 
     @pytest.mark.parametrize("operator", ["activation_log_softmax", "activation_log_softmax1"])
     def test_log_softmax_beside_nan_and_infinity(self, directml: DirectMLDevice, dtype: str, operator: str) -> None:
