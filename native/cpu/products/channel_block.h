@@ -26,7 +26,7 @@ public:
     // Whether this takes less time than going along rows.
     static bool pays(const Windows& windows, const Spatial& sizes, int lanes);
 
-    // In cells. The last cell of a plane takes what is none of the picture's elements.
+    // In cells. The last cell of a plane takes what is not an element of the picture.
     std::int64_t pitch;
     std::int64_t cells;
     std::vector<std::int64_t> places;  // see GatherCall

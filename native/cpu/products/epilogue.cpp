@@ -78,6 +78,9 @@ std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) 
     std::int16_t total = 0;                               // the sums, or what became of them
     for (std::size_t i = 0; i < code.size(); ++i) {
         const InstructionSpec& each = code[i];
+        if (each.operands.empty()) {
+            return std::nullopt;
+        }
         const auto result = static_cast<std::int16_t>(~static_cast<int>(i));
         const bool is_given = each.operands[0] >= static_cast<std::int16_t>(first_operand);
         if (each.opcode == Opcode::CONVERT && is_given && each.operand == half && each.result == single) {
