@@ -16,6 +16,21 @@ def lines(rows: Sequence[Sequence[str]], align: str) -> Iterator[str]:
         yield GAP.join(cells).rstrip()
 
 
+def narrowed(rows: Sequence[Sequence[str]], columns: int, width: int) -> list[list[str]]:
+    """The rows with the first columns cut to lines of `width` characters, but to no less than 8 characters each."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = width - sum(widths[columns:]) - len(GAP) * (len(widths) - 1)
+    limits = [0] * columns
+    for left, column in zip(range(columns, 0, -1), sorted(range(columns), key=widths.__getitem__), strict=True):
+        limits[column] = min(widths[column], max(room // left, 8))  # what short columns leave, long ones get
+        room -= limits[column]
+    return [[*map(_cut, row, limits), *row[columns:]] for row in rows]
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else f"{text[: size - 1]}…"
+
+
 def show_seconds(seconds: float) -> str:
     """Three digits and a unit: `1.23 ms`."""
     unit, name = next((each for each in _TIMES if seconds >= 0.9995 * each[0]), _TIMES[-1])

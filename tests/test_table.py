@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from dmlgraph.table import lines, show_bytes, show_seconds
+from dmlgraph.table import lines, narrowed, show_bytes, show_seconds
 
 
 def test_columns_are_aligned_and_nothing_trails() -> None:
     rows = [["name", "time", ""], ["a", "10 ms", "x"], ["longer", "1 ms", ""]]
     assert list(lines(rows, "<><")) == ["name     time", "a       10 ms  x", "longer   1 ms"]
+
+
+@pytest.mark.parametrize(
+    ("width", "cells"),
+    [
+        (40, ["first column", "a longer second one"]),  # 12 + 2 + 19 + 2 + 5
+        (39, ["first column", "a longer second o…"]),
+        (32, ["first colu…", "a longer se…"]),
+        (30, ["first col…", "a longer s…"]),
+        (1, ["first c…", "a longe…"]),
+    ],
+)
+def test_the_longest_of_the_first_columns_are_cut_to_the_width(width: int, cells: list[str]) -> None:
+    rows = [["first column", "a longer second one", "whole"], ["", "", ""]]
+    assert narrowed(rows, 2, width) == [[*cells, "whole"], ["", "", ""]]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -16,11 +17,11 @@ from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import GRAPH, ArrayFile, chosen, complete_inputs, load_graph, with_dims, with_inputs, writing
 from dmlgraph.errors import Within
 from dmlgraph.files import write_text
-from dmlgraph.table import lines, show_bytes, show_seconds
+from dmlgraph.table import lines, narrowed, show_bytes, show_seconds
 
 if TYPE_CHECKING:
     from dmlgraph.devices import Choice
-    from dmlgraph.devices.executable import Step
+    from dmlgraph.devices.executable import Roof, Step
     from dmlgraph.measure.bench import Measurement
 
 SHOWN_STEPS = 20  # the number of slowest steps shown
@@ -156,18 +157,29 @@ def _steps(measurement: Measurement) -> Iterator[str]:
         seconds = sum(step.seconds for step in rest)
         moved = show_bytes(sum(step.bytes for step in rest))
         rows.append([f"{len(rest)} more", "", "", show_seconds(seconds), f"{seconds / total:.1%}", moved, ""])
+    if roof is not None:
+        shares = [roof.share(step) for step in shown]
+        columns = [["of the roof", ""], *([f"{share:.0%}", _bar(share)] for share in shares), *[["", ""]] * bool(rest)]
+        rows = [[*row, *more] for row, more in zip(rows, columns, strict=True)]
+    if sys.stdout.isatty():
+        rows = narrowed(rows, 2, shutil.get_terminal_size().columns)
+    yield from lines(rows, "<<<>>>>><"[: len(rows[0])])
     if roof is None:
-        yield from lines(rows, "<<<>>>>")
         return
-    shares = [roof.share(step) for step in shown]
-    columns = [["of the roof", ""], *([f"{share:.0%}", _bar(share)] for share in shares), *[["", ""]] * bool(rest)]
-    yield from lines([[*row, *more] for row, more in zip(rows, columns, strict=True)], "<<<>>>>><")
-    yield f"the roof: {roof.operations / 1e9:.0f} GFLOP/s, or {roof.bytes / 1e9:.1f} GB/s between memory and processor"
+    computing = ", ".join(_arithmetic(roof, shown))
+    yield f"the roof: {computing}, or {roof.bytes / 1e9:.1f} GB/s between memory and processor"
+
+
+def _arithmetic(roof: Roof, shown: Sequence[Step]) -> Iterator[str]:
+    yield f"{roof.operations / 1e9:.0f} GFLOP/s"
+    if any(step.of_integers for step in shown):
+        yield f"{roof.integer_operations / 1e9:.0f} GOP/s of 8-bit integers"
 
 
 def _rate(step: Step) -> str:
     """What a step did in a second: arithmetic where it has sums of products, else bytes."""
-    count, unit = (step.operations, "GFLOP") if step.operations else (step.bytes, "GB")
+    arithmetic = "GOP" if step.of_integers else "GFLOP"
+    count, unit = (step.operations, arithmetic) if step.operations else (step.bytes, "GB")
     return f"{count / max(step.seconds, 1e-9) / 1e9:.2f} {unit}"
 
 

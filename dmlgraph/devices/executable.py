@@ -40,6 +40,7 @@ class Step:
         bytes: the size of the tensors it reads and writes.
         kernel: what runs the nodes, where a device has several kinds.
         operations: the multiplications and additions of its sums of products; 0 if it has none.
+        of_integers: whether those are sums of integers of 8 bits.
     """
 
     nodes: tuple[str, ...]
@@ -49,6 +50,7 @@ class Step:
     bytes: int
     kernel: str = ""
     operations: int = 0
+    of_integers: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,11 +58,13 @@ class Roof:
     """What a device can do at the most.
 
     Attributes:
-        operations: multiplications and additions a second.
+        operations: multiplications and additions a second, of float32.
+        integer_operations: the same of integers of 8 bits.
         bytes: read and written a second, in memory.
     """
 
     operations: float
+    integer_operations: float
     bytes: float
 
     def share(self, step: Step) -> float:
@@ -68,7 +72,8 @@ class Roof:
 
         It is above 1 for a step whose tensors are in the caches.
         """
-        least = max(step.operations / self.operations, step.bytes / self.bytes)
+        most = self.integer_operations if step.of_integers else self.operations
+        least = max(step.operations / most, step.bytes / self.bytes)
         return least / max(step.seconds, 1e-9)
 
 
@@ -146,7 +151,7 @@ class Executable(abc.ABC):
         Raises:
             BindingError: as `run`.
         """
-        from dmlgraph.operators.work import operations  # loads many operators, which a run does not need
+        from dmlgraph.operators.work import of_integers, operations  # loads many operators, which a run does not need
 
         with enough_memory("run", self.graph):
             arrays = self._check_inputs(by_name(inputs, "inputs"))
@@ -154,8 +159,14 @@ class Executable(abc.ABC):
             steps = self._profile(arrays)
         if steps is None:
             return None
-        done = {each.name: operations(each.operator) for each in self.graph.nodes if isinstance(each, OperatorDescNode)}
-        return [dataclasses.replace(step, operations=sum(done.get(name, 0) for name in step.nodes)) for step in steps]
+        run = {each.name: each.operator for each in self.graph.nodes if isinstance(each, OperatorDescNode)}
+        operators = [[run[name] for name in step.nodes if name in run] for step in steps]
+        return [
+            dataclasses.replace(
+                step, operations=sum(map(operations, those)), of_integers=any(map(of_integers, those))
+            )
+            for step, those in zip(steps, operators, strict=True)
+        ]
 
     def roof(self) -> Roof | None:
         """What the device can do at the most, measured now; None if it cannot tell."""

@@ -75,6 +75,7 @@ def _slices(measurement: Measurement) -> Iterator[tuple[str, str, Span, dict[str
                 "kernel": step.kernel,
                 "bytes": step.bytes,
                 "operations": step.operations,
+                "of_integers": step.of_integers,
                 "nodes": {node: facts[node] for node in step.nodes if node in facts},
             },
         )

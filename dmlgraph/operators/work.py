@@ -24,6 +24,11 @@ def operations(operator: Operator) -> int:
     return next((2 * count(operator) for kind, count in _PRODUCTS.items() if isinstance(operator, kind)), 0)
 
 
+def of_integers(operator: Operator) -> bool:
+    """Whether the sums of products are of integers of 8 bits, for which processors have instructions of their own."""
+    return isinstance(operator, IntegerProduct | ConvolutionInteger | QuantizedLinearConvolution)
+
+
 def _gemm(gemm: Gemm) -> int:
     depth = gemm.a.sizes[-1 if gemm.trans_a is MatrixTransform.NONE else -2]
     return gemm.output.element_count * depth

@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -509,7 +510,7 @@ void init_cpu(py::module_& module) {
         "cpu_roof",
         [](int threads) {
             const cpu::Roof roof = released([&] { return cpu::measure_roof(std::max(1, threads)); });
-            return std::pair(roof.operations, roof.bytes);
+            return std::tuple(roof.operations, roof.integer_operations, roof.bytes);
         },
         py::arg("threads"));
 }

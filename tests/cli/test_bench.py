@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import sys
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from terminal import run_on_terminal
 
 from dmlgraph.cli import main
 
@@ -23,6 +25,16 @@ nodes:
   root: {op: sqrt, input: x}
   sum: {op: add, a: root, b: w}
   y: {op: activation_tanh, input: sum}
+outputs: [y]
+"""
+
+INTEGERS = """\
+dmlgraph: 1
+inputs:
+  a: {dtype: uint8, sizes: [64, 64]}
+  b: {dtype: int8, sizes: [64, 64]}
+nodes:
+  y: {op: matrix_multiply_integer, a: a, b: b}
 outputs: [y]
 """
 
@@ -96,6 +108,28 @@ def test_of_many_nodes_the_slowest_are_shown_and_the_others_summed(folder: pathl
     assert len(rows) == 1 + 20 + 1
     assert rows[-1].startswith("10 more ")
     assert rows[-1].endswith("640 B")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_lines_fit_a_terminal(folder: pathlib.Path) -> None:
+    long = CHAIN.replace("root", "the_root_of_the_input_that_has_a_very_long_name_which_exporters_like")
+    (folder / "chain.yaml").write_text(long, encoding="utf-8")
+    arguments = ["bench", "chain.yaml", "--device", "cpu", "--repeats", "1", "--no-fuse"]
+    code, shown = run_on_terminal(arguments, folder, {"COLUMNS": "90"})
+    assert code == 0
+    assert max(map(len, shown.splitlines())) <= 90
+    assert re.search(r"\nthe_\w*…", shown)
+    whole = call(*arguments[1:]).stdout
+    assert "the_root_of_the_input_that_has_a_very_long_name_which_exporters_like" in whole
+    assert max(map(len, whole.splitlines())) > 90
+
+
+def test_integers_have_a_roof_of_their_own(folder: pathlib.Path) -> None:
+    (folder / "integers.yaml").write_text(INTEGERS, encoding="utf-8")
+    on_cpu = call("integers.yaml", "--device", "cpu", "--repeats", "1").stdout.split("\n\n")[1]
+    _, step, roof = on_cpu.splitlines()
+    assert re.search(r" \d+\.\d\d GOP  +\d+%", step)
+    assert re.fullmatch(r"the roof: \d+ GFLOP/s, \d+ GOP/s of 8-bit integers, or \d+\.\d GB/s between .*", roof)
 
 
 def test_inputs_are_made_up_where_none_are_given_and_that_is_said(folder: pathlib.Path) -> None:

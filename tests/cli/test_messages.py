@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
-import subprocess
 import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from terminal import run_on_terminal
 
 from dmlgraph.cli.messages import WIDTH, count, excerpt, lines
 from dmlgraph.errors import Location, Problem
@@ -120,24 +119,9 @@ def test_no_character_reaches_the_terminal_that_could_command_it() -> None:
 def check(folder: pathlib.Path, **environment: str) -> str:
     """What `dmlgraph check` prints about a broken file on a terminal."""
     (folder / "g.yaml").write_text("dmlgraph: 1\noutputs: [y]\n", encoding="utf-8")
-    import pty  # POSIX only
-
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-P", "-m", "dmlgraph.cli", "check", "g.yaml"]
-    kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    run = subprocess.run(
-        command, cwd=folder, stdout=theirs, stderr=theirs, env=kept | environment, check=False, timeout=120
-    )
-    os.close(theirs)
-    assert run.returncode == 1
-    shown = b""
-    try:
-        while part := os.read(ours, 4096):
-            shown += part
-    except OSError:  # the terminal is closed
-        pass
-    os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+    code, shown = run_on_terminal(["check", "g.yaml"], folder, environment)
+    assert code == 1
+    return shown
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from typing import Any
@@ -78,10 +79,12 @@ def test_only_the_processor_has_a_roof(executable: Executable) -> None:
 
 
 def test_the_share_of_the_roof_is_that_of_the_slower_part() -> None:
-    roof = Roof(operations=1e9, bytes=1e8)
+    roof = Roof(operations=1e9, integer_operations=4e9, bytes=1e8)
     computing = Step(("y",), "native", 0.0, seconds=4.0, bytes=10, operations=2 * 10**9)
     moving = Step(("y",), "native", 0.0, seconds=4.0, bytes=10**8, operations=10)
     assert (roof.share(computing), roof.share(moving)) == (0.5, 0.25)
+    of_integers = dataclasses.replace(computing, of_integers=True)
+    assert roof.share(of_integers) == 0.125
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,7 @@ def test_the_slices_of_a_trace_take_the_times_measured() -> None:
         "kernel": "",
         "bytes": 2 * 3 * 4 * 4,
         "operations": 0,
+        "of_integers": False,
         "nodes": {"e": {"operator": "exp", "outputs": ["float32 [3,4]"]}},
     }
     assert nodes["y"]["dur"] == pytest.approx(measured.profile.steps[2].seconds * 1e6, abs=0.01)

@@ -1,4 +1,5 @@
 // Products of 8-bit integers: two or four depths at a time, in the numbers of a word, and sums of 32 bits, which wrap.
+#include "cpu/kernels/peak.h"
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/product_tables.h"
 #include "cpu/kernels/tile.h"
@@ -226,8 +227,13 @@ void take_zero_points(const ZeroPointsCall& call) noexcept {
     }
 }
 
+double peak(std::int64_t rounds, float* sum) noexcept {
+    const auto word = __builtin_bit_cast(float, ones);
+    return multiply_and_add<Integers>(rounds, word, word, depths_of_word, sum);
+}
+
 constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, ones, tiles_of<Integers>(), words, line_of_words, taps,
-                                 {total<true>, add<true>}, {total<!unsigned_columns>, add<!unsigned_columns>}, take_zero_points};
+                                 {total<true>, add<true>}, {total<!unsigned_columns>, add<!unsigned_columns>}, take_zero_points, peak};
 
 }  // namespace
 }  // namespace integer_product

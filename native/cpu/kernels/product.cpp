@@ -4,6 +4,7 @@
 #include "cpu/kernels/half.h"
 #include "cpu/kernels/narrow_tile.h"
 #include "cpu/kernels/part_vector.h"
+#include "cpu/kernels/peak.h"
 #include "cpu/kernels/product_tables.h"
 #include "cpu/kernels/tile.h"
 #include "cpu/kernels/transpose.h"
@@ -361,9 +362,11 @@ void stream_lines(const LinesCall& call) noexcept {
     }
 }
 
+double peak(std::int64_t rounds, float* sum) noexcept { return multiply_and_add<Singles>(rounds, 0.5f, 1.0f, 1, sum); }
+
 // What the level has for integers is put in when the kernels are chosen.
 constexpr ProductKernels kernels{tiles_of<Singles>(narrow_tiles_of_level), pack<float>, pack<Half>, line<float>, line<Half>,
-                                 several_lines<float>, several_lines<Half>, stream, stream_lines<float>, stream_lines<Half>, {}};
+                                 several_lines<float>, several_lines<Half>, stream, stream_lines<float>, stream_lines<Half>, peak, {}};
 
 }  // namespace
 }  // namespace product

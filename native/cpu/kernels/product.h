@@ -163,6 +163,10 @@ struct ZeroPointsCall {
     const std::int32_t* column_zeros;
 };
 
+// Multiplies and adds in registers for some rounds, as the best of tiles would; returns how many operations that were. `sum`
+// is a sum of the results, or its bits, which keeps compilers from leaving the work out.
+using PeakKernel = double (*)(std::int64_t rounds, float* sum) noexcept;
+
 // Sums of the numbers of words.
 struct WordSums {
     std::int32_t (*total)(const std::uint32_t* words, std::int64_t count) noexcept;
@@ -182,6 +186,7 @@ struct IntegerKernels {
     WordSums rows;
     WordSums columns;
     void (*take_zero_points)(const ZeroPointsCall& call) noexcept;
+    PeakKernel peak;
 };
 
 struct ProductKernels : Tiles {
@@ -194,6 +199,7 @@ struct ProductKernels : Tiles {
     void (*stream)(const StreamCall& call) noexcept;
     LinesKernel stream_lines;       // of float32
     LinesKernel stream_half_lines;  // of float16
+    PeakKernel peak;
     IntegerKernels integers;
 
     LineKernel line_of(DataType type) const { return type == DataType::float16 ? half_line : line; }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cpu/kernels/peak.h"
+#include "cpu/kernels/product.h"
 #include "cpu/runtime/thread_pool.h"
 
 namespace dmlgraph::cpu {
@@ -29,13 +29,11 @@ double quickest(Work work) {
     return seconds;
 }
 
-}  // namespace
-
-Roof measure_roof(int threads) {
-    const PeakKernel kernel = peak_kernel();
+// The operations a second of all threads.
+double computed(PeakKernel kernel, int threads) {
     std::vector<float> sums(static_cast<std::size_t>(threads));
     const double operations = kernel(rounds, sums.data());  // of a thread
-    const double computing = quickest([&] {
+    const double seconds = quickest([&] {
         run_parallel(threads, threads, [&](int, Chunks& chunks) {
             for (std::int64_t first, last; chunks.next(first, last);) {
                 for (; first < last; ++first) {
@@ -44,6 +42,13 @@ Roof measure_roof(int threads) {
             }
         });
     });
+    return operations * threads / seconds;
+}
+
+}  // namespace
+
+Roof measure_roof(int threads) {
+    const ProductKernels& kernels = product_kernels();
     std::vector<std::byte> from(copied, std::byte{1}), to(copied);
     const double copying = quickest([&] {
         run_parallel(copied / piece, threads, [&](int, Chunks& chunks) {
@@ -53,7 +58,7 @@ Roof measure_roof(int threads) {
             }
         });
     });
-    return {operations * threads / computing, 2.0 * copied / copying};
+    return {computed(kernels.peak, threads), computed(kernels.integers.peak, threads), 2.0 * copied / copying};
 }
 
 }  // namespace dmlgraph::cpu

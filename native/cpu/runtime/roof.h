@@ -4,8 +4,9 @@
 namespace dmlgraph::cpu {
 
 struct Roof {
-    double operations;  // multiplications and additions a second
-    double bytes;       // read and written a second, in memory
+    double operations;          // multiplications and additions a second, of float32
+    double integer_operations;  // of 8-bit integers
+    double bytes;               // read and written a second, in memory
 };
 
 // Measures for about a tenth of a second on so many threads. Throws std::bad_alloc.

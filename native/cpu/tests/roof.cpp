@@ -1,21 +1,25 @@
 // What the processor can do at the most.
 #include "cpu/runtime/roof.h"
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
 
 #include <doctest/doctest.h>
 
-#include "cpu/kernels/peak.h"
+#include "cpu/kernels/product.h"
 
 namespace dmlgraph::cpu::tests {
 
 TEST_CASE("the work is done, and counted") {
+    const ProductKernels& kernels = product_kernels();
     float sum = 0;
-    const double operations = peak_kernel()(64, &sum);
-    CHECK_MESSAGE(std::abs(sum - 24.0f) < 1e-4f, "12 sums, each of which goes towards 2");
-    CHECK_MESSAGE(operations >= 64 * 12 * 2 * 4, "at least 4 floats in a vector");
-    CHECK_MESSAGE(peak_kernel()(128, &sum) == 2 * operations, "twice the rounds");
+    CHECK(kernels.peak(64, &sum) == 64.0 * 12 * 2 * kernels.lanes);
+    CHECK_MESSAGE(sum == 64 * 12 * 0.5f, "12 sums, to which each round adds a half");
+    CHECK_MESSAGE(kernels.peak(128, &sum) == 2 * kernels.peak(64, &sum), "twice the rounds");
+    CHECK(kernels.integers.peak(64, &sum) == 64.0 * 12 * 2 * kernels.lanes * kernels.integers.depths);
+    CHECK_MESSAGE(std::bit_cast<std::int32_t>(sum) == 64 * 12 * kernels.integers.depths, "the products are ones");
 }
 
 TEST_CASE("the roof of one thread and of more threads than processors") {
@@ -23,6 +27,8 @@ TEST_CASE("the roof of one thread and of more threads than processors") {
         const Roof roof = measure_roof(threads);
         CHECK_MESSAGE(roof.operations > 0, threads);
         CHECK_MESSAGE(std::isfinite(roof.operations), threads);
+        CHECK_MESSAGE(roof.integer_operations > 0, threads);
+        CHECK_MESSAGE(std::isfinite(roof.integer_operations), threads);
         CHECK_MESSAGE(roof.bytes > 0, threads);
     }
 }
