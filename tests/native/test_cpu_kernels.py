@@ -354,10 +354,11 @@ def test_quotients_by_one_number_are_rounded_once(level: str) -> None:
     random = np.random.default_rng(7)
     ordinary = (random.uniform(1, 2, 3000) * 2.0 ** random.integers(-8, 8, 3000)).astype(np.float32)
     special = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45, -1e-39, 3.4e38, 1e-13, 1e13, 1e-20, -1e25]
-    mixed = ordinary.copy()
+    mixed, hidden = ordinary.copy(), ordinary.copy()
     mixed[random.integers(0, 3000, 40)] = random.choice(special, 40)
+    hidden[::64], hidden[16::64] = math.nan, math.inf  # in the same lane of a vector
     divisors = [1.0, 3.0, -7.0, 1.9999999, 1.0000001, *random.uniform(1, 2, 20), *special]
-    for x, divisor in itertools.product([ordinary, -ordinary, mixed], np.array(divisors, np.float32)):
+    for x, divisor in itertools.product([ordinary, -ordinary, mixed, hidden], np.array(divisors, np.float32)):
         with np.errstate(all="ignore"):
             expected = x / divisor
         got = apply("DIVIDE", [x, np.asarray(divisor)], DataType.FLOAT32, DataType.FLOAT32, immediates=[], level=level)

@@ -22,13 +22,10 @@ inline std::size_t divide_by_reciprocal(float* out, const float* x, float diviso
     std::size_t i = 0;
     for (; i + together * lanes <= count; i += together * lanes) {
         Vector a[together];
+        Vector most = repeated(least), fewest = repeated(greatest);  // not NaN, which would hide what comes after it
         DMLGRAPH_UNROLL
         for (int k = 0; k < together; ++k) {
             a[k] = load(x + i + k * lanes);
-        }
-        Vector most = times(a[0], a[0]), fewest = most;
-        DMLGRAPH_UNROLL
-        for (int k = 1; k < together; ++k) {
             const Vector square = times(a[k], a[k]);
             most = greater(square, most);
             fewest = lesser(square, fewest);
