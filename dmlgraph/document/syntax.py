@@ -14,6 +14,9 @@ import yaml
 
 from dmlgraph.errors import Location, Problem
 
+MAX_DEPTH = 64  # levels of nesting in a graph file, aliases expanded; real files need 6
+TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+
 # The complement of what YAML 1.2 calls c-printable.
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_SPACE = re.compile(r"\s*[\w.-]+:[^\s:/]")  # `key:value`, which is one word
@@ -164,6 +167,8 @@ def syntax_problem(
     if mark is None:
         return Problem(f"not YAML: {error.problem}", code="syntax", location=Location(file, 1, 1))
     at = _Trouble(lines, mark.line, mark.column, error.context_mark or mark, bracket)
+    if error.problem == "exceeded maximum nesting depth":  # libyaml 0.2.6 looks ahead, up to a limit of its own
+        return Problem(TOO_DEEP, code="syntax", location=at.location(file))
     describe = _DESCRIPTIONS.get(error.problem or "")
     at, message, hint = describe(at) if describe else (at, error.problem or "", None)
     if at.line >= len(lines) and lines:  # the end of the file: shown after its last line

@@ -17,11 +17,10 @@ from typing import Any, ClassVar
 
 import yaml
 
-from dmlgraph.document.syntax import character_problem, syntax_problem
+from dmlgraph.document.syntax import MAX_DEPTH, TOO_DEEP, character_problem, syntax_problem
 from dmlgraph.errors import Location, Problem, Problems, shorten
 from dmlgraph.memory import collector_paused
 
-MAX_DEPTH = 64  # levels of nesting in a graph file, aliases expanded; real files need 6
 MAX_DIGITS = 400  # of an integer: float64 has at most 309
 MAX_UNFOLDED = 100_000  # values in a file, aliases expanded, in addition to one per character
 
@@ -309,7 +308,7 @@ class _Builder:
 
     def _check_depth(self, depth: int, event: Any) -> None:
         if len(self._stack) + depth > MAX_DEPTH:
-            raise self._too_much(f"nested more than {MAX_DEPTH} levels deep", event)
+            raise self._too_much(TOO_DEEP, event)
 
     def _place(self, tree: Tree, depth: int, more: int = 0) -> None:
         """Adds a finished value to its parent; it has `depth` levels of nesting, and `more` values inside it."""

@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dmlgraph.document.tree import MAX_DEPTH, MAX_DIGITS, Source, Tree
+from dmlgraph.document.syntax import MAX_DEPTH, TOO_DEEP
+from dmlgraph.document.tree import MAX_DIGITS, Source, Tree
 from dmlgraph.errors import DocumentError, shorten
 
 # One token, after spaces and comments.
@@ -71,7 +72,7 @@ class _Parser:
             tree.value = self._string()
         elif kind in ("{", "["):
             if depth == MAX_DEPTH:
-                raise self._error(f"nested more than {MAX_DEPTH} levels deep")
+                raise self._error(TOO_DEEP)
             (self._object if kind == "{" else self._array)(tree, depth + 1)
             return tree
         elif kind == "word" and self.text in _WORDS:

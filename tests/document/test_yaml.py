@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.document.tree import MAX_DEPTH, parse, resolve
+from dmlgraph.document.syntax import MAX_DEPTH
+from dmlgraph.document.tree import parse, resolve
 from dmlgraph.errors import Problems
 
 
