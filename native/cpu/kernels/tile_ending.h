@@ -1,7 +1,8 @@
-// The ending of a tile of sums, in registers.
+// The ending of a tile of sums: in registers, or of float16 while they are in the first cache.
 #pragma once
 
 #include "cpu/compiler.h"
+#include "cpu/kernels/half_vector.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/sum_ending.h"
@@ -69,6 +70,42 @@ DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending,
     }
 }
 
+DMLGRAPH_INLINE Vector ended_in_half(Vector x, Vector number, Vector element, const SumEnding& ending) {
+    const HalfEnding& half = ending.half;
+    x = sum(x, number);
+    if (half.adds_before) {
+        x = sum(x, element);
+    }
+    x = applied(x, ending.function);
+    if (half.lines != nullptr && !half.adds_before) {
+        x = sum(rounded(x), element);
+    }
+    return half.function.kind == SumFunction::Kind::none ? x : applied(rounded(x), half.function);
+}
+
+// Stores the results of float16 of rows of `width` sums, which begin at a column.
+[[maybe_unused]] DMLGRAPH_ONCE void end_in_half(const float* sums, std::int64_t step, int rows, std::int64_t width, const SumEnding& ending,
+                                                std::int64_t column) {
+    const HalfEnding& half = ending.half;
+    const std::int64_t rest = half.count - column, count = width < rest ? width : rest;
+    auto* out = reinterpret_cast<Half*>(half.out) + column;
+    const bool adds = half.lines != nullptr;
+    const Half* line = reinterpret_cast<const Half*>(half.lines) + (adds ? column : 0);
+    const Vector zeros = repeated(0.0f);
+    for (int r = 0; r < rows; ++r, sums += step, out += half.step, line += half.lines_step) {
+        const Vector number = repeated(ending.numbers[r]);
+        std::int64_t i = 0;
+        for (; i + lanes <= count; i += lanes) {
+            store_halves(out + i, ended_in_half(load(sums + i), number, adds ? load_halves(line + i) : zeros, ending));
+        }
+        if (i < count) {
+            const int some = static_cast<int>(count - i);
+            const Vector element = adds ? load_halves(line + i, some) : zeros;
+            store_halves(out + i, ended_in_half(load_part(sums + i, part(0, some)), number, element, ending), some);
+        }
+    }
+}
+
 // Stores the sums of a tile, which are added to what is there if it `adds`. Numbers: Singles or Integers.
 template <class Numbers, int rows, int vectors, bool ends = Numbers::are_floats, class Call>
 DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], const Call& call) {
@@ -84,7 +121,7 @@ DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], cons
         }
     }
     if constexpr (ends) {
-        if (call.ending != nullptr) {
+        if (call.ending != nullptr && !call.ending->rounds()) {
             end<rows, vectors>(sums, *call.ending, call.column);
         }
     }
@@ -93,6 +130,11 @@ DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], cons
         DMLGRAPH_UNROLL
         for (int j = 0; j < vectors; ++j) {
             store(to + i * step + j * lanes, sums[i][j]);
+        }
+    }
+    if constexpr (ends) {
+        if (call.ending != nullptr && call.ending->rounds()) {
+            end_in_half(to, step, rows, vectors * lanes, *call.ending, call.column);
         }
     }
 }

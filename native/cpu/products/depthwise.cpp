@@ -153,7 +153,7 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
             const float* const weights = weights_of(convolution, place, o, scratch.weights);
             float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, o)) + top * width : scratch.sums;
             float number = 0;
-            const SumEnding what = ending ? ending->at(place, o, top * width, std::span(&number, 1)) : SumEnding{};
+            const SumEnding what = ending ? ending->at(place, o, top * width, rows * width, std::span(&number, 1)) : SumEnding{};
             const SumEnding* const after = ending ? &what : nullptr;
             if (pictures) {
                 convolution.planes->picture({sums, rows, width,
@@ -164,9 +164,7 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
                 convolution.planes->taps({sums, rows, width, planes, band.pitch, windows.strides[1], windows.dilations[1],
                                           windows.taps[1], windows.taps[2], band.places.data(), weights, after});
             }
-            if (ending) {
-                target.store_ended(*ending, sums, place, o, top * width, rows * width, scratch.line);
-            } else {
+            if (!ending) {
                 target.correct_and_store(sums, place, o, top * width, rows * width, scratch.line);
             }
         }
