@@ -1,11 +1,35 @@
-// Vectors of floats from float16 in memory, and back.
+// Conversions of float16, of a number and of vectors.
 #pragma once
 
-#include "cpu/kernels/half.h"
+#include "cpu/kernels/types.h"
 #include "cpu/kernels/vector.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
+
+// To nearest even; infinite beyond the range; NaN stays NaN.
+// The integer forms follow from the bit layouts; a float32 addition rounds numbers that become subnormal.
+DMLGRAPH_INLINE Half half_of(float value) {
+    const std::uint32_t bits = bits_of(value);
+    const std::uint32_t magnitude = bits & 0x7fffffffu;
+    const std::uint32_t sign = bits >> 16 & 0x8000u;
+    const std::uint32_t normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+    const std::uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000u;
+    const std::uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    const std::uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
+    return {static_cast<std::uint16_t>(sign | (magnitude >= 0x47800000u ? special : finite))};
+}
+
+DMLGRAPH_INLINE float single_of(Half value) {
+    const std::uint32_t sign = (value.bits & 0x8000u) << 16;
+    const std::uint32_t shifted = (value.bits & 0x7fffu) << 13;
+    const std::uint32_t exponent = shifted & 0x0f800000u;
+    const std::uint32_t normal = shifted + 0x38000000u;
+    const std::uint32_t subnormal = bits_of(float_of(shifted + 0x38800000u) - float_of(0x38800000u));
+    const std::uint32_t special = shifted + 0x70000000u;
+    const std::uint32_t finite = exponent == 0 ? subnormal : normal;
+    return float_of(sign | (exponent == 0x0f800000u ? special : finite));
+}
 
 // With a count, fewer than a vector has lanes: others are not read or written, and become 0. `rounded` rounds to float16.
 #if defined(__AVX512F__)
