@@ -45,7 +45,10 @@ struct Band {
     }
 
     std::int64_t plane() const { return height * pitch; }
-    std::int64_t floats() const { return std::max(static_cast<std::int64_t>(columns.size()) * plane(), picture); }
+    // Of a channel, in whole vectors.
+    std::int64_t floats() const {
+        return quotient_up(std::max(static_cast<std::int64_t>(columns.size()) * plane(), picture), beyond) * beyond;
+    }
     // Channels that are copied before they are computed: what was stored just before is not read as fast.
     std::int64_t channels() const { return std::clamp(ample_plane / floats(), std::int64_t{1}, most_at_once); }
 };
