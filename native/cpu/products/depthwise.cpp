@@ -103,6 +103,21 @@ void fill_picture(float* out, const std::byte* channel, const BandRows& in, cons
     }
 }
 
+// Where a channel is read: as it lies, or in `floats`, which fill_picture has written.
+Picture picture_of(const Depthwise& convolution, const std::byte* channel, const BandRows& in, const float* floats) {
+    const WindowPanels& from = *convolution.windows;
+    const Windows& windows = from.windows();
+    Picture picture{channel, from.strides[1], from.sizes()[1], from.sizes()[2], in.y, -windows.padding[2], windows.strides[1], windows.taps[1]};
+    if (from.type() == DataType::float16) {
+        picture.in = reinterpret_cast<const std::byte*>(floats);
+        picture.row_step = picture.width * std::int64_t{sizeof(float)};
+        picture.height = in.last - in.first;
+        picture.top = -in.first;
+    }
+    return picture;
+}
+
+// A channel's elements as planes.
 void fill_planes(float* out, const std::byte* channel, const BandRows& in, const Band& band, const Depthwise& convolution) {
     const WindowPanels& from = *convolution.windows;
     const Windows& windows = from.windows();
@@ -175,19 +190,6 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
     const std::int64_t parts = quotient_up(convolution.groups, at_once);
     const bool pictures = reads_pictures(convolution), is_half = from.type() == DataType::float16;
     const auto channel_at = [&](std::int64_t n, std::int64_t c) { return from.data + n * from.batch[0] + c * from.batch[1]; };
-    // Where a channel is read; `floats` are the rows of a picture of float16.
-    const auto picture_of = [&](const Sizes& place, std::int64_t top, std::int64_t rows, const float* floats) {
-        const BandRows in(from, band, top, rows);
-        Picture picture{channel_at(place[0], place[1]), from.strides[1], from.sizes()[1], from.sizes()[2],
-                        in.y, -windows.padding[2], windows.strides[1], windows.taps[1]};
-        if (is_half) {
-            picture.in = reinterpret_cast<const std::byte*>(floats);
-            picture.row_step = picture.width * std::int64_t{sizeof(float)};
-            picture.height = in.last - in.first;
-            picture.top = -in.first;
-        }
-        return picture;
-    };
     // Its elements are in `floats`, unless it is read where it lies.
     const auto compute_channel = [&](const Sizes& place, std::int64_t top, std::int64_t rows, const float* floats, const BandMemory& scratch) {
         for (std::int64_t o = 0; o < convolution.outputs; ++o) {
@@ -197,7 +199,7 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
             const SumEnding what = ending ? ending->at(place, o, top * width, rows * width, std::span(&number, 1)) : SumEnding{};
             const SumEnding* const after = ending ? &what : nullptr;
             if (pictures) {
-                convolution.planes->picture({sums, rows, width, picture_of(place, top, rows, floats), weights, after});
+                convolution.planes->picture({sums, rows, width, picture_of(convolution, channel_at(place[0], place[1]), {from, band, top, rows}, floats), weights, after});
             } else {
                 convolution.planes->taps({sums, rows, width, floats, band.pitch, windows.strides[1], windows.dilations[1],
                                           windows.taps[1], windows.taps[2], band.places.data(), weights, after});
