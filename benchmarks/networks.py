@@ -1,12 +1,16 @@
 """Networks and layers of networks on the device `cpu`, beside ONNX Runtime; layers beside NumPy too.
 
-    python benchmarks/networks.py [--threads 1 2] [--layers gemm-1024 …] [--networks resnet50 …] [--packaged magika …]
-                                  [--rounds 15] [--busy 2] [--json FILE]
+    python benchmarks/networks.py [--threads 1 2] [--layers gemm-1024 …] [--networks resnet50 …] [--halves resnet18 …]
+                                  [--packaged magika …] [--rounds 15] [--busy 2] [--json FILE]
 
 Each layer is a graph of one operator, with weights as constants, on one set of arrays.  Networks are ONNX models, see
 models.py: both libraries get the same one, and their outputs are compared before anything is timed.  beside.py tells
 how times are taken and what a line says.  NumPy, which has its BLAS, computes products only.  ONNX Runtime takes part
 in layers if it and onnx are installed; networks need them.
+
+Halves are networks and layers in float16.  The column float32 has the same in float32 on the device `cpu`: its ratio is
+the time of float16 over that of float32.  ONNX Runtime gets the float16 model, most of which it casts to float32 on
+processors without arithmetic in float16.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from beside import Call, Case
 import dmlgraph as dg
 
 Array = np.ndarray
-AGREEMENT = 1e-4  # of the outputs of networks, as a part of the greatest number
+AGREEMENT = {"float32": 1e-4, "float16": 2e-2}  # of networks' outputs, as a part of the greatest number, by data type
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Layer:
 
     `relu`: with a bias and ReLU.  `constant`: whether w is known when the graph is compiled.  `backward`: the
     transposed convolution, with w {C, outputs / groups, taps…}.  `quantized`: x is uint8, w int8 with a scale for each
-    channel, and the result uint8.
+    channel, and the result uint8.  `half`: all is float16.
     """
 
     x: tuple[int, ...]
@@ -48,6 +52,12 @@ class Layer:
     constant: bool = True
     backward: bool = False
     quantized: bool = False
+    half: bool = False
+
+    @property
+    def dtype(self) -> str:
+        """Of the output."""
+        return "uint8" if self.quantized else "float16" if self.half else "float32"
 
     @property
     def is_product(self) -> bool:
@@ -129,6 +139,14 @@ QUANTIZED = (
 )  # fmt: skip
 LAYERS |= {f"int8-{name}": dataclasses.replace(LAYERS[name], quantized=True, relu=False) for name in QUANTIZED}
 
+# Networks of models.py, and layers, that are measured in float16 too.
+HALF_NETWORKS = ("mobilenet_v2", "resnet18", "unet", "transformer")
+HALF_LAYERS = (
+    "gemm-1024", "classifier-4096", "transformer-projection", "stem-7x7", "resnet-56-3x3", "resnet-14-3x3",
+    "resnet-56-1x1-up", "resnet-14-1x1-down", "mobilenet-112-depthwise", "mobilenet-112-depthwise-stride",
+    "mobilenet-14-depthwise", "mobilenet-14-1x1", "mobilenet-7-depthwise-5x5", "unet-up-2x2",
+)  # fmt: skip
+
 
 def arrays_of(layer: Layer) -> dict[str, Array]:
     """The arrays by name; of quantized layers also scales and zero points, in the order of ONNX's operators."""
@@ -148,7 +166,7 @@ def arrays_of(layer: Layer) -> dict[str, Array]:
         }
     bias = layer.outputs[-1 if layer.is_product else 1]
     shapes = {"x": layer.x, "w": layer.w} | ({"b": (bias,)} if layer.relu else {})
-    return {name: random.standard_normal(sizes, np.float32) for name, sizes in shapes.items()}
+    return {name: random.standard_normal(sizes, np.float32).astype(layer.dtype) for name, sizes in shapes.items()}
 
 
 def device_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call:
@@ -169,7 +187,7 @@ def device_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call
         direction = {"direction": "backward"} if layer.backward else {}
         g.output("y", dg.convolution(*values.values(), **fields, **padding, **direction, **activation))
     executable = g.compile("cpu", threads=threads)
-    return executable.bind({name: arrays[name] for name in given}, {"y": np.empty(layer.outputs, np.float32)})
+    return executable.bind({name: arrays[name] for name in given}, {"y": np.empty(layer.outputs, layer.dtype)})
 
 
 def quantized_call(
@@ -190,7 +208,7 @@ def quantized_call(
         y = dg.quantized_linear_convolution(x, x_scale, x_zero, w, w_scale, w_zero, **scales, **fields, **padding)
         g.output("y", y)
     executable = g.compile("cpu", threads=threads)
-    return executable.bind({name: arrays[name] for name in given}, {"y": np.empty(layer.outputs, np.uint8)})
+    return executable.bind({name: arrays[name] for name in given}, {"y": np.empty(layer.outputs, layer.dtype)})
 
 
 def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call | None:
@@ -198,7 +216,7 @@ def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) ->
         return None
     import onnx
     import onnxruntime
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import helper, numpy_helper
 
     def onnx_type(array: Array) -> int:
         return helper.np_dtype_to_tensor_dtype(array.dtype)
@@ -223,11 +241,7 @@ def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) ->
         nodes,
         "layer",
         [helper.make_tensor_value_info(name, onnx_type(arrays[name]), arrays[name].shape) for name in given],
-        [
-            helper.make_tensor_value_info(
-                "y", TensorProto.UINT8 if layer.quantized else TensorProto.FLOAT, layer.outputs
-            )
-        ],
+        [helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(np.dtype(layer.dtype)), layer.outputs)],
         [numpy_helper.from_array(each, name) for name, each in arrays.items() if name not in given],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
@@ -240,13 +254,21 @@ def onnxruntime_call(layer: Layer, arrays: Mapping[str, Array], threads: int) ->
 
 
 def numpy_call(layer: Layer, arrays: Mapping[str, Array], _: int) -> Call | None:
-    if not layer.is_product or layer.quantized:
+    if not layer.is_product or layer.quantized or layer.half:
         return None
     out = np.empty(layer.outputs, np.float32)
     return lambda: np.matmul(arrays["x"], arrays["w"], out=out)
 
 
-LIBRARIES = {"cpu": device_call, "onnxruntime": onnxruntime_call, "numpy": numpy_call}
+def single_call(layer: Layer, arrays: Mapping[str, Array], threads: int) -> Call | None:
+    """The device's in float32, of a layer of float16."""
+    if not layer.half:
+        return None
+    single = {name: each.astype(np.float32) for name, each in arrays.items()}
+    return device_call(dataclasses.replace(layer, half=False), single, threads)
+
+
+LIBRARIES = {"cpu": device_call, "float32": single_call, "onnxruntime": onnxruntime_call, "numpy": numpy_call}
 
 
 def layer_case(layer: Layer, threads: int) -> Case:
@@ -256,14 +278,27 @@ def layer_case(layer: Layer, threads: int) -> Case:
 
 
 def network_case(make: Any, threads: int) -> Case:
-    """The calls of a network of models.py.
+    """The calls of a network of models.py."""
+    return Case(dict(zip(("cpu", "onnxruntime"), network_calls(make(), threads), strict=True)))
+
+
+def half_case(make: Any, threads: int) -> Case:
+    """The calls of a network in float16, beside the device's in float32."""
+    from models import half
+
+    network = make()
+    own, other = network_calls(half(network), threads)
+    return Case({"cpu": own, "float32": network_calls(network, threads)[0], "onnxruntime": other})
+
+
+def network_calls(network: Any, threads: int) -> tuple[Call, Call]:
+    """Those of the device and of ONNX Runtime.
 
     Raises:
         AssertionError: the outputs of the two libraries differ by more than AGREEMENT.
     """
     import onnxruntime
 
-    network = make()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors
@@ -277,20 +312,22 @@ def network_case(make: Any, threads: int) -> Case:
     names = [each.name for each in session.get_outputs()]
     for name, wanted in zip(names, session.run(names, feed), strict=True):
         difference = np.abs(outputs[name] - wanted).max() / np.abs(wanted).max()
-        if not difference <= AGREEMENT:
+        if not difference <= AGREEMENT[str(wanted.dtype)]:
             raise AssertionError(f"output '{name}' differs by {difference:.1e}")
-    bound = executable.bind(network.inputs, outputs)
-    return Case({"cpu": bound, "onnxruntime": lambda: session.run(names, feed)})
+    return executable.bind(network.inputs, outputs), lambda: session.run(names, feed)
 
 
 def groups() -> dict[str, dict[str, beside.Make]]:
-    """The layers; and the networks, if onnx is installed."""
+    """The layers, those in float16 too; and the networks, if onnx is installed."""
+    halves = {name: dataclasses.replace(LAYERS[name], half=True) for name in HALF_LAYERS}
     made = {"layers": {name: functools.partial(layer_case, layer) for name, layer in LAYERS.items()}}
+    made["halves"] = {name: functools.partial(layer_case, layer) for name, layer in halves.items()}
     if importlib.util.find_spec("onnx"):
         from models import NETWORKS, PACKAGED
 
         for group, networks in (("networks", NETWORKS), ("packaged", PACKAGED)):
             made[group] = {name: functools.partial(network_case, each) for name, each in networks.items()}
+        made["halves"] |= {name: functools.partial(half_case, NETWORKS[name]) for name in HALF_NETWORKS}
     return made
 
 

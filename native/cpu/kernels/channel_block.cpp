@@ -112,7 +112,7 @@ DMLGRAPH_INLINE void scatter_square(const ScatterCall& call, std::int64_t i, Par
         square[j] = load(call.cells + (i + j) * lanes);
     }
     transpose(square);
-    const SumEnding* const ending = call.ending;
+    const SumEnding* const ending = call.ending != nullptr && call.ending->rounds() ? nullptr : call.ending;
     float* const out = call.out + i;
     if (whole) {
         Vector rows[lanes][1];
@@ -152,6 +152,9 @@ void scatter(const ScatterCall& call) noexcept {
     const bool whole = call.channels == lanes && call.count >= lanes;
     for (std::int64_t i = 0; i < call.count; i += lanes) {
         scatter_square(call, whole_from(i, call.count), inside, whole);
+    }
+    if (call.ending != nullptr && call.ending->rounds()) {
+        end_in_half(call.out, call.step, call.channels, call.count, *call.ending, 0);
     }
 }
 

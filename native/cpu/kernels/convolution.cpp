@@ -377,7 +377,19 @@ void one_row(TapsCall call) {
     }
 }
 
+// Calls a kernel of a channel whose results are float16 for the sums, and makes the results.
+template <class Call>
+void end_channel_in_half(void (*kernel)(const Call&) noexcept, Call call) {
+    const SumEnding& ending = *call.ending;
+    call.ending = nullptr;
+    kernel(call);
+    end_in_half(call.out, 0, 1, call.rows * call.count, ending, 0);
+}
+
 void taps(const TapsCall& call) noexcept {
+    if (call.ending != nullptr && call.ending->rounds()) {
+        return end_channel_in_half(taps, call);
+    }
     if (call.rows == 1 && call.taps_down == 1 && call.count >= lanes) {
         return one_row(call);
     }
@@ -465,6 +477,9 @@ void picture_of(const PictureCall& call) {
 
 #if defined(__AVX2__)
 void picture(const PictureCall& call) noexcept {
+    if (call.ending != nullptr && call.ending->rounds()) {
+        return end_channel_in_half(picture, call);
+    }
     const bool apart = call.from.stride == 2;
     switch (call.from.taps) {
         case 3: return apart ? picture_of<3, 2>(call) : picture_of<3, 1>(call);

@@ -79,7 +79,7 @@ struct TapsCall {
     std::int64_t taps_across;
     const std::int64_t* places;
     const float* weights;
-    const SumEnding* ending = nullptr;  // with one number, and lines that lie as the sums do; null: nothing follows
+    const SumEnding* ending = nullptr;  // with one number, and lines and halves that lie as the sums do; null: nothing follows
 };
 
 // The same of a channel that is read where it lies, with zeros around it: windows of 3 × 3 or 5 × 5 elements that are 1 or

@@ -39,7 +39,7 @@ void narrow_tile(const TileCall& call, int rows) noexcept {
     const SumEnding* const ending = call.ending;
     for (int j = 0; j < columns; ++j) {
         Vector total = call.adds ? sum(load_column(call.sums + j, call.step, rows), sums[j]) : sums[j];
-        if (ending != nullptr) {
+        if (ending != nullptr && !ending->rounds()) {
             total = sum(total, load_part(ending->numbers, those, zeros));
             if (ending->lines != nullptr) {
                 total = sum(total, load_column(ending->lines + call.column + j, ending->step, rows));
@@ -51,6 +51,9 @@ void narrow_tile(const TileCall& call, int rows) noexcept {
         for (int i = 0; i < rows; ++i) {
             call.sums[i * call.step + j] = column[i];
         }
+    }
+    if (ending != nullptr && ending->rounds()) {
+        end_in_half(call.sums, call.step, rows, columns, *ending, call.column);
     }
 }
 

@@ -91,29 +91,11 @@ void several_lines(const SeveralLinesCall& call) noexcept {
 }
 
 DMLGRAPH_INLINE Vector numbers(const float* from) { return load(from); }
-DMLGRAPH_INLINE Vector numbers(const Half* from) {
-#if defined(__AVX512F__)
-    return _mm512_maskz_cvtph_ps(every_lane, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-#elif defined(__AVX2__)
-    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-#else
-    float singles[lanes];
-    for (int i = 0; i < lanes; ++i) {
-        singles[i] = number(from + i);
-    }
-    return load(singles);
-#endif
-}
+DMLGRAPH_INLINE Vector numbers(const Half* from) { return load_halves(from); }
 
 // The first `count` numbers, then zeros.
 DMLGRAPH_INLINE Vector some_numbers(const float* from, int count) { return load_part(from, part(0, count), repeated(0.0f)); }
-DMLGRAPH_INLINE Vector some_numbers(const Half* from, int count) {
-    float singles[lanes] = {};
-    for (int i = 0; i < count; ++i) {
-        singles[i] = number(from + i);
-    }
-    return load(singles);
-}
+DMLGRAPH_INLINE Vector some_numbers(const Half* from, int count) { return load_halves(from, count); }
 
 // Stores a vector of a panel, which may reach into the next depth, whose numbers are stored later, but not beyond the end.
 DMLGRAPH_INLINE void store_before(float* end, float* to, Vector x) {

@@ -15,6 +15,18 @@ struct SumFunction {
     float second = 0;
 };
 
+// Results of float16 and what follows the rounding: an element of a tensor is added and the sum rounded, then a function is
+// applied, THRESHOLD or CLIP. Steps are elements, which have 16 bits.
+struct HalfEnding {
+    std::uint16_t* out = nullptr;  // where the results go; null: they are float32, and are where the sums were
+    std::int64_t step = 0;         // from row to row
+    std::int64_t count = 0;        // of a row: vectors may reach beyond it
+    const std::uint16_t* lines = nullptr;  // an element for each sum; null: none are added
+    std::int64_t lines_step = 0;
+    bool adds_before = false;  // whether the elements are added before the first function, without rounding
+    SumFunction function{};
+};
+
 // What follows a sum: the number of its row is added, then an element of a tensor, then a function is applied. Calls of
 // kernels have its address: a copy of what was just written waits for all stores before, those of the last results too.
 struct SumEnding {
@@ -22,6 +34,9 @@ struct SumEnding {
     const float* lines = nullptr;    // an element for each sum; null: none are added
     std::int64_t step = 0;           // floats from row to row of these
     SumFunction function{};
+    HalfEnding half{};
+
+    bool rounds() const { return half.out != nullptr; }
 };
 
 }  // namespace dmlgraph::cpu

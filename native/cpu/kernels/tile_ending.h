@@ -1,7 +1,8 @@
-// The ending of a tile of sums, in registers.
+// The ending of a tile of sums: in registers, or of float16 while they are in the first cache.
 #pragma once
 
 #include "cpu/compiler.h"
+#include "cpu/kernels/half_vector.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/sum_ending.h"
@@ -69,6 +70,99 @@ DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending,
     }
 }
 
+// What an ending to float16 does with a vector of sums: any of them, or one whose functions are known when this is compiled
+// and which rounds before it adds.
+class AnyHalfEnding {
+public:
+    DMLGRAPH_INLINE explicit AnyHalfEnding(const SumEnding& ending) : ending_(ending) {}
+    DMLGRAPH_INLINE Vector of(Vector x, Vector number, Vector element) const {
+        const HalfEnding& half = ending_.half;
+        x = sum(x, number);
+        x = applied(half.adds_before ? sum(x, element) : x, ending_.function);
+        x = half.lines == nullptr || half.adds_before ? x : sum(rounded(x), element);
+        return half.function.kind == SumFunction::Kind::none ? x : applied(rounded(x), half.function);
+    }
+
+private:
+    const SumEnding& ending_;
+};
+template <SumFunction::Kind before, bool adds, SumFunction::Kind after>
+class KnownHalfEnding {
+public:
+    DMLGRAPH_INLINE explicit KnownHalfEnding(const SumEnding& ending)
+        : before_{before, ending.function.first, ending.function.second},
+          after_{after, ending.half.function.first, ending.half.function.second} {}
+    DMLGRAPH_INLINE Vector of(Vector x, Vector number, Vector element) const {
+        x = applied(sum(x, number), before_);
+        if constexpr (adds) {
+            x = sum(rounded(x), element);
+        }
+        return after == SumFunction::Kind::none ? x : applied(rounded(x), after_);
+    }
+
+private:
+    SumFunction before_, after_;
+};
+
+// Rows of sums in memory, as `count` results from a column on.
+template <class Ending>
+void rows_in_half(const float* sums, std::int64_t step, int rows, std::int64_t count, const SumEnding& ending, std::int64_t column) {
+    const Ending kind(ending);
+    const float* const numbers = ending.numbers;
+    const std::int64_t out_step = ending.half.step, line_step = ending.half.lines_step;
+    const bool adds = ending.half.lines != nullptr;
+    auto* out = reinterpret_cast<Half*>(ending.half.out) + column;
+    const Half* line = reinterpret_cast<const Half*>(ending.half.lines) + (adds ? column : 0);
+    const Vector zeros = repeated(0.0f);
+    for (int r = 0; r < rows; ++r, sums += step, out += out_step, line += line_step) {
+        const Vector number = repeated(numbers[r]);
+        std::int64_t i = 0;
+        for (; i + lanes <= count; i += lanes) {
+            store_halves(out + i, kind.of(load(sums + i), number, adds ? load_halves(line + i) : zeros));
+        }
+        if (i < count) {
+            const int some = static_cast<int>(count - i);
+            const Vector element = adds ? load_halves(line + i, some) : zeros;
+            store_halves(out + i, kind.of(load_part(sums + i, part(0, some)), number, element), some);
+        }
+    }
+}
+
+using RowsInHalf = void (*)(const float* sums, std::int64_t step, int rows, std::int64_t count, const SumEnding& ending, std::int64_t column);
+
+template <SumFunction::Kind before, bool adds, SumFunction::Kind after>
+constexpr RowsInHalf known_rows_in_half = rows_in_half<KnownHalfEnding<before, adds, after>>;
+
+// Those that networks have most often are known.
+DMLGRAPH_INLINE RowsInHalf rows_in_half_of(const SumEnding& ending) {
+    using Kind = SumFunction::Kind;
+    const Kind before = ending.function.kind, after = ending.half.function.kind;
+    const bool adds = ending.half.lines != nullptr;
+    if (!adds && after == Kind::none) {
+        switch (before) {
+            case Kind::none: return known_rows_in_half<Kind::none, false, Kind::none>;
+            case Kind::threshold: return known_rows_in_half<Kind::threshold, false, Kind::none>;
+            case Kind::clip: return known_rows_in_half<Kind::clip, false, Kind::none>;
+            default: return rows_in_half<AnyHalfEnding>;
+        }
+    }
+    if (before == Kind::none && !ending.half.adds_before) {
+        switch (after) {
+            case Kind::none: return known_rows_in_half<Kind::none, true, Kind::none>;
+            case Kind::threshold: return adds ? known_rows_in_half<Kind::none, true, Kind::threshold> : known_rows_in_half<Kind::none, false, Kind::threshold>;
+            default: return adds ? rows_in_half<AnyHalfEnding> : known_rows_in_half<Kind::none, false, Kind::clip>;
+        }
+    }
+    return rows_in_half<AnyHalfEnding>;
+}
+
+// Stores the results of float16 of rows of `width` sums, which begin at a column.
+[[maybe_unused]] DMLGRAPH_ONCE void end_in_half(const float* sums, std::int64_t step, int rows, std::int64_t width, const SumEnding& ending,
+                                                std::int64_t column) {
+    const std::int64_t rest = ending.half.count - column;
+    rows_in_half_of(ending)(sums, step, rows, width < rest ? width : rest, ending, column);
+}
+
 // Stores the sums of a tile, which are added to what is there if it `adds`. Numbers: Singles or Integers.
 template <class Numbers, int rows, int vectors, bool ends = Numbers::are_floats, class Call>
 DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], const Call& call) {
@@ -84,7 +178,7 @@ DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], cons
         }
     }
     if constexpr (ends) {
-        if (call.ending != nullptr) {
+        if (call.ending != nullptr && !call.ending->rounds()) {
             end<rows, vectors>(sums, *call.ending, call.column);
         }
     }
@@ -93,6 +187,11 @@ DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], cons
         DMLGRAPH_UNROLL
         for (int j = 0; j < vectors; ++j) {
             store(to + i * step + j * lanes, sums[i][j]);
+        }
+    }
+    if constexpr (ends) {
+        if (call.ending != nullptr && call.ending->rounds()) {
+            end_in_half(to, step, rows, vectors * lanes, *call.ending, call.column);
         }
     }
 }

@@ -110,14 +110,10 @@ void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolut
         float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, first)) : scratch.sums;
         const std::int64_t step = in_place ? target.out.row / item : count;
         const auto numbers = std::span(scratch.numbers, static_cast<std::size_t>(channels));
-        const SumEnding after = ending ? ending->at(place, first, 0, numbers) : SumEnding{};
+        const SumEnding after = ending ? ending->at(place, first, 0, count, numbers) : SumEnding{};
         kernels.scatter({scratch.results, count, sums, step, static_cast<int>(channels), ending ? &after : nullptr});
-        for (std::int64_t c = 0; c < channels; ++c) {
-            if (ending) {
-                target.store_ended(*ending, sums + c * step, place, first + c, 0, count, scratch.line);
-            } else {
-                target.correct_and_store(sums + c * step, place, first + c, 0, count, scratch.line);
-            }
+        for (std::int64_t c = 0; c < channels && !ending; ++c) {
+            target.correct_and_store(sums + c * step, place, first + c, 0, count, scratch.line);
         }
     };
     const auto work = static_cast<double>(convolution.batch * convolution.channels * count);

@@ -13,7 +13,7 @@ constexpr std::int64_t ample_plane = 6 << 10;  // floats
 constexpr std::int64_t most_at_once = 8;       // channels
 constexpr std::int64_t items_each = 4;         // for each of several workers
 
-// Rows of windows that are computed at a time, and the planes of their elements.
+// Rows of windows that are computed at a time, and their elements: planes, or the rows of a picture of float16 as float32.
 struct Band {
     std::int64_t rows;                  // of windows
     std::int64_t height;                // rows of a plane
@@ -21,8 +21,9 @@ struct Band {
     std::int64_t beyond;                // elements that are read and written beyond the last
     std::vector<std::int64_t> columns;  // by plane: its first column in the tensor, from that of the first window on
     std::vector<std::int64_t> places;   // by place of a tap along a row: its elements in the planes
+    std::int64_t picture;               // the most elements of the rows that a band's windows have
 
-    Band(const Windows& windows, const ConvolutionKernels& kernels) : beyond(kernels.lanes) {
+    Band(const Windows& windows, const Spatial& sizes, const ConvolutionKernels& kernels) : beyond(kernels.lanes) {
         const std::int64_t stride = windows.strides[2];
         const auto reach = [&](std::size_t d) { return (windows.taps[d] - 1) * windows.dilations[d]; };
         pitch = windows.counts[2] + reach(2) / stride;
@@ -40,17 +41,21 @@ struct Band {
             const std::int64_t at = std::ranges::find(columns, remainder(x)) - columns.begin();
             places.push_back(at * plane() + x * windows.dilations[2] / stride);
         }
+        picture = std::min(height, sizes[1]) * sizes[2];
     }
 
     std::int64_t plane() const { return height * pitch; }
-    std::int64_t floats() const { return static_cast<std::int64_t>(columns.size()) * plane(); }
+    // Of a channel, in whole vectors.
+    std::int64_t floats() const {
+        return quotient_up(std::max(static_cast<std::int64_t>(columns.size()) * plane(), picture), beyond) * beyond;
+    }
     // Channels that are copied before they are computed: what was stored just before is not read as fast.
     std::int64_t channels() const { return std::clamp(ample_plane / floats(), std::int64_t{1}, most_at_once); }
 };
 
 // The memory of a worker.
 struct BandMemory {
-    float* planes;
+    float* floats;   // of some channels
     float* sums;     // if they cannot be where the results are
     float* weights;  // of an output
     std::byte* line;
@@ -63,7 +68,7 @@ struct BandMemory {
             used += align_to_line(static_cast<std::size_t>(count) * sizeof(float));
             return taken;
         };
-        planes = take(band.channels() * band.floats() + band.beyond);
+        floats = take(band.channels() * band.floats() + band.beyond);
         sums = take(band.rows * windows.counts[2]);
         weights = take(windows.tap_count());
         line = memory + used;
@@ -71,14 +76,52 @@ struct BandMemory {
     }
 };
 
-// The elements of `rows` rows of windows, from the row `top` on.
-void fill_planes(float* out, const std::byte* channel, std::int64_t top, std::int64_t rows, const Band& band,
-                 const Depthwise& convolution) {
+// The rows of a tensor that `rows` rows of windows have, from the row `top` on.
+struct BandRows {
+    std::int64_t y;       // the first one, which may lie above the tensor
+    std::int64_t height;
+    std::int64_t first;   // of these, the first that is in the tensor, …
+    std::int64_t last;    // … and the first after those
+
+    BandRows(const WindowPanels& from, const Band& band, std::int64_t top, std::int64_t rows)
+        : y(top * from.windows().strides[1] - from.windows().padding[1]),
+          height(band.height - (band.rows - rows) * from.windows().strides[1]),
+          first(std::clamp(-y, std::int64_t{0}, height)),
+          last(std::clamp(from.sizes()[1] - y, first, height)) {}
+};
+
+// A channel as floats.
+void fill_picture(float* out, const std::byte* channel, const BandRows& in, const Depthwise& convolution) {
+    const WindowPanels& from = *convolution.windows;
+    const std::int64_t width = from.sizes()[2], item = from.strides[2];
+    const std::byte* row = channel + (in.y + in.first) * from.strides[1];
+    if (from.strides[1] == width * item) {
+        return convolution.kernels->half_line(out, row, item, (in.last - in.first) * width);
+    }
+    for (std::int64_t r = in.first; r < in.last; ++r, row += from.strides[1], out += width) {
+        convolution.kernels->half_line(out, row, item, width);
+    }
+}
+
+// Where a channel is read: as it lies, or in `floats`, which fill_picture has written.
+Picture picture_of(const Depthwise& convolution, const std::byte* channel, const BandRows& in, const float* floats) {
     const WindowPanels& from = *convolution.windows;
     const Windows& windows = from.windows();
-    const std::int64_t stride = windows.strides[2], y = top * windows.strides[1] - windows.padding[1];
-    const std::int64_t height = band.height - (band.rows - rows) * windows.strides[1];
-    const std::int64_t first = std::clamp(-y, std::int64_t{0}, height), last = std::clamp(from.sizes()[1] - y, first, height);
+    Picture picture{channel, from.strides[1], from.sizes()[1], from.sizes()[2], in.y, -windows.padding[2], windows.strides[1], windows.taps[1]};
+    if (from.type() == DataType::float16) {
+        picture.in = reinterpret_cast<const std::byte*>(floats);
+        picture.row_step = picture.width * std::int64_t{sizeof(float)};
+        picture.height = in.last - in.first;
+        picture.top = -in.first;
+    }
+    return picture;
+}
+
+// A channel's elements as planes.
+void fill_planes(float* out, const std::byte* channel, const BandRows& in, const Band& band, const Depthwise& convolution) {
+    const WindowPanels& from = *convolution.windows;
+    const Windows& windows = from.windows();
+    const std::int64_t stride = windows.strides[2], y = in.y, height = in.height, first = in.first, last = in.last;
     for (const std::int64_t column : band.columns) {
         const std::int64_t x = column - windows.padding[2];
         const std::int64_t begin = std::min(x < 0 ? (stride - 1 - x) / stride : 0, band.pitch);
@@ -113,14 +156,14 @@ const float* weights_of(const Depthwise& convolution, const Sizes& place, std::i
     return weights;
 }
 
-// Whether channels are read where they lie.
+// Whether channels are read where they lie, or as they lie once they are floats.
 bool reads_pictures(const Depthwise& convolution) {
     const WindowPanels& from = *convolution.windows;
     const Windows& windows = from.windows();
     const std::int64_t taps = windows.taps[1], stride = windows.strides[1];
     const bool square = windows.taps[2] == taps && windows.strides[2] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
     const bool small = taps == 3 || taps == 5 ? stride <= 2 : taps == 7 && stride == 1;
-    return convolution.planes->picture != nullptr && square && small && from.type() == DataType::float32 && from.strides[2] == std::int64_t{sizeof(float)};
+    return convolution.planes->picture != nullptr && square && small && from.strides[2] == static_cast<std::int64_t>(item_size(from.type()));
 }
 
 }  // namespace
@@ -129,44 +172,39 @@ bool is_flat(const Windows& windows, const Spatial& sizes) {
     return sizes[0] == 1 && windows.counts[0] == 1 && windows.taps[0] == 1 && windows.padding[0] == 0;
 }
 
-std::size_t depthwise_scratch(const Windows& windows, std::size_t operands, const Epilogue& epilogue,
+std::size_t depthwise_scratch(const Windows& windows, const Spatial& sizes, std::size_t operands, const Epilogue& epilogue,
                               const ConvolutionKernels& kernels) {
-    return BandMemory(nullptr, windows, Band(windows, kernels), operands, epilogue).bytes;
+    return BandMemory(nullptr, windows, Band(windows, sizes, kernels), operands, epilogue).bytes;
 }
 
 void run_depthwise(RunContext& context, const Depthwise& convolution) {
     const WindowPanels& from = *convolution.windows;
     const Windows& windows = from.windows();
     const Target& target = convolution.target;
-    const Band band(windows, *convolution.planes);
+    const Band band(windows, from.sizes(), *convolution.planes);
     const std::int64_t bands = quotient_up(windows.counts[1], band.rows), width = windows.counts[2];
     const bool in_place = target.takes_sums(DataType::float32);
     const std::optional<Ending> ending = target.ending();
     const std::int64_t all = convolution.batch * convolution.groups * bands, items = context.workers > 1 ? context.workers * items_each : 1;
     const std::int64_t at_once = std::clamp(all / items, std::int64_t{1}, band.channels());
     const std::int64_t parts = quotient_up(convolution.groups, at_once);
-    const bool pictures = reads_pictures(convolution);
+    const bool pictures = reads_pictures(convolution), is_half = from.type() == DataType::float16;
     const auto channel_at = [&](std::int64_t n, std::int64_t c) { return from.data + n * from.batch[0] + c * from.batch[1]; };
-    // In `planes`, unless it is read where it lies.
-    const auto compute_channel = [&](const Sizes& place, std::int64_t top, std::int64_t rows, const float* planes, const BandMemory& scratch) {
+    // Its elements are in `floats`, unless it is read where it lies.
+    const auto compute_channel = [&](const Sizes& place, std::int64_t top, std::int64_t rows, const float* floats, const BandMemory& scratch) {
         for (std::int64_t o = 0; o < convolution.outputs; ++o) {
             const float* const weights = weights_of(convolution, place, o, scratch.weights);
             float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, o)) + top * width : scratch.sums;
             float number = 0;
-            const SumEnding what = ending ? ending->at(place, o, top * width, std::span(&number, 1)) : SumEnding{};
+            const SumEnding what = ending ? ending->at(place, o, top * width, rows * width, std::span(&number, 1)) : SumEnding{};
             const SumEnding* const after = ending ? &what : nullptr;
             if (pictures) {
-                convolution.planes->picture({sums, rows, width,
-                                             {channel_at(place[0], place[1]), from.strides[1], from.sizes()[1], from.sizes()[2],
-                                              top * windows.strides[1] - windows.padding[1], -windows.padding[2], windows.strides[1], windows.taps[1]},
-                                             weights, after});
+                convolution.planes->picture({sums, rows, width, picture_of(convolution, channel_at(place[0], place[1]), {from, band, top, rows}, floats), weights, after});
             } else {
-                convolution.planes->taps({sums, rows, width, planes, band.pitch, windows.strides[1], windows.dilations[1],
+                convolution.planes->taps({sums, rows, width, floats, band.pitch, windows.strides[1], windows.dilations[1],
                                           windows.taps[1], windows.taps[2], band.places.data(), weights, after});
             }
-            if (ending) {
-                target.store_ended(*ending, sums, place, o, top * width, rows * width, scratch.line);
-            } else {
+            if (!ending) {
                 target.correct_and_store(sums, place, o, top * width, rows * width, scratch.line);
             }
         }
@@ -175,11 +213,13 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
         const std::int64_t top = index % bands * band.rows, rows = std::min(band.rows, windows.counts[1] - top);
         const std::int64_t n = index / bands / parts, first = index / bands % parts * at_once;
         const std::int64_t last = std::min(first + at_once, convolution.groups);
-        for (std::int64_t c = first; c < last && !pictures; ++c) {
-            fill_planes(scratch.planes + (c - first) * band.floats(), channel_at(n, c), top, rows, band, convolution);
+        const BandRows in(from, band, top, rows);
+        for (std::int64_t c = first; c < last && (is_half || !pictures); ++c) {
+            float* const floats = scratch.floats + (c - first) * band.floats();
+            pictures ? fill_picture(floats, channel_at(n, c), in, convolution) : fill_planes(floats, channel_at(n, c), in, band, convolution);
         }
         for (std::int64_t c = first; c < last; ++c) {
-            compute_channel({n, c}, top, rows, scratch.planes + (c - first) * band.floats(), scratch);
+            compute_channel({n, c}, top, rows, scratch.floats + (c - first) * band.floats(), scratch);
         }
     };
     const std::int64_t count = convolution.batch * parts * bands;

@@ -3,7 +3,7 @@
 // Some rows of windows are computed at a time. Their elements are copied into planes with the padding as zeros, a plane for
 // each remainder of their columns by the stride. So the elements of a tap lie side by side for the windows of a row, and
 // a result is a sum of vectors. Small windows that are near each other are read where they lie, if the level loads parts of
-// vectors fast.
+// vectors fast; those of float16 become float32 first, without padding.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct Depthwise {
 // Whether the windows have two dimensions at most, which `run_depthwise` needs.
 bool is_flat(const Windows& windows, const Spatial& sizes);
 
-std::size_t depthwise_scratch(const Windows& windows, std::size_t operands, const Epilogue& epilogue,
+std::size_t depthwise_scratch(const Windows& windows, const Spatial& sizes, std::size_t operands, const Epilogue& epilogue,
                               const ConvolutionKernels& kernels);
 
 void run_depthwise(RunContext& context, const Depthwise& convolution);

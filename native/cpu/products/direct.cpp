@@ -281,12 +281,13 @@ private:
         if (!ending_) {
             return;
         }
+        ends_at_once_ = !in_place_ && shape_.channels_each >= shape_.channels;
         const std::int64_t width = shape_.filters.width;
         numbers_.resize(static_cast<std::size_t>((last_panel_ - first_panel_) * width));
         for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
             const auto first = static_cast<std::size_t>((p - first_panel_) * width);
             const auto rows = std::span(numbers_).subspan(first, static_cast<std::size_t>(shape_.filters.in(p)));
-            endings_.push_back(ending_->at(place_, shape_.filters.first(p), left_, rows));
+            endings_.push_back(ending_->at(place_, shape_.filters.first(p), left_, patch_.count(), rows));
         }
     }
 
@@ -383,12 +384,15 @@ private:
 
     // From row to row, which are outputs.
     std::int64_t sums_step() const {
-        return in_place_ ? convolution_.target.out.row / std::int64_t{sizeof(float)} : padded();
+        return ends_at_once_ ? tiles_across().width * kernels_.lanes : in_place_ ? convolution_.target.out.row / std::int64_t{sizeof(float)} : padded();
     }
 
     float* sums_of(std::int64_t panel) const {
         if (in_place_) {
             return reinterpret_cast<float*>(convolution_.target.out.row_at(place_, shape_.filters.first(panel))) + left_;
+        }
+        if (ends_at_once_) {
+            return memory_.sums;
         }
         return memory_.sums + (panel - first_panel_) * shape_.filters.width * padded();
     }
@@ -417,7 +421,7 @@ private:
     template <class Call>
     void run_tile(void (*kernel)(const Call&) noexcept, Call& call, std::int64_t height, const Division& tiles, std::int64_t tile) const {
         const std::int64_t first = tiles.first(tile) * kernels_.lanes, whole = tiles.in(tile) * kernels_.lanes;
-        call.sums += first;
+        call.sums += ends_at_once_ ? 0 : first;
         call.column = first;
         if (in_place_ && first + whole > patch_.count()) {
             run_part(kernel, call, height, patch_.count() - first, whole);
@@ -441,16 +445,12 @@ private:
     }
 
     void finish(std::int64_t panel) const {
-        if (ending_ && ending_->to_half == nullptr) {
+        if (ending_) {
             return;
         }
         const std::int64_t count = patch_.count(), outputs = shape_.filters.in(panel);
         float* const sums = sums_of(panel);
         for (std::int64_t o = 0; o < outputs; ++o) {
-            if (ending_) {
-                convolution_.target.store_ended(*ending_, sums + o * sums_step(), place_, shape_.filters.first(panel) + o, left_, count, memory_.line);
-                continue;
-            }
             float* results = sums + o * sums_step();
             if (shape_.along) {
                 if (o % outputs_at_once == 0) {
@@ -486,6 +486,7 @@ private:
     std::int64_t left_;  // the first window
     bool in_place_;      // whether sums are added up where the result is
     bool packs_windows_;
+    bool ends_at_once_ = false;  // whether every tile has whole sums and makes the results: all use the same memory
 };
 
 }  // namespace

@@ -73,41 +73,52 @@ std::optional<SumFunction> function_of(const InstructionSpec& instruction) {
 
 std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) {
     constexpr auto single = DataType::float32, half = DataType::float16;
+    using Kind = SumFunction::Kind;
     Epilogue::Sums sums;
-    std::vector<Epilogue::Summand> singles(code.size());  // operands as float32, by instruction
-    std::int16_t total = 0;                               // the sums, or what became of them
+    std::vector<Kernel> to_single(code.size());             // by instruction: what makes an operand float32
+    std::vector<std::size_t> operand(code.size());          // … its index
+    std::int16_t total = 0;                                 // the sums, or what became of them
+    const auto is_given = [](std::int16_t number) { return number >= static_cast<std::int16_t>(first_operand); };
+    const auto index_of = [](std::int16_t number) { return static_cast<std::size_t>(number) - first_operand; };
     for (std::size_t i = 0; i < code.size(); ++i) {
         const InstructionSpec& each = code[i];
         if (each.operands.empty()) {
             return std::nullopt;
         }
-        const auto result = static_cast<std::int16_t>(~static_cast<int>(i));
-        const bool is_given = each.operands[0] >= static_cast<std::int16_t>(first_operand);
-        if (each.opcode == Opcode::CONVERT && is_given && each.operand == half && each.result == single) {
-            singles[i] = {static_cast<std::size_t>(each.operands[0]) - first_operand, each.kernel};
+        const std::int16_t first = each.operands[0];
+        if (each.opcode == Opcode::CONVERT && is_given(first) && each.operand == half && each.result == single) {
+            to_single[i] = each.kernel, operand[i] = index_of(first);
             continue;
         }
-        if (each.opcode == Opcode::CONVERT && each.operands[0] == total && each.operand == single && each.result == half && i + 1 == code.size()) {
-            sums.to_half = each.kernel;
-            continue;
-        }
-        if (each.operand != single || each.result != single || sums.function.kind != SumFunction::Kind::none) {
+        const bool is_rounding = each.opcode == Opcode::CONVERT && first == total && each.operand == single && each.result == half;
+        SumFunction& function = sums.rounds ? sums.rounded_function : sums.function;
+        if (!is_rounding && (each.operand != (sums.rounds ? half : single) || each.result != each.operand || function.kind != Kind::none)) {
             return std::nullopt;
         }
-        if (each.opcode == Opcode::ADD) {
-            const std::size_t from = each.operands[0] == total ? 0 : 1;
-            const std::int16_t other = each.operands[1 - from];
-            const Epilogue::Summand made = other < 0 ? singles[static_cast<std::size_t>(~other)] : Epilogue::Summand{static_cast<std::size_t>(other) - first_operand, nullptr};
-            if (each.operands[from] != total || (other < 0 ? made.to_single == nullptr : other < static_cast<std::int16_t>(first_operand))) {
+        if (is_rounding && !sums.rounds) {
+            sums.rounds = true;
+        } else if (each.opcode == Opcode::ADD) {
+            const std::int16_t other = each.operands[first == total ? 1 : 0];
+            const std::size_t made = other < 0 ? static_cast<std::size_t>(~other) : 0;  // by this instruction
+            if (each.operands[first == total ? 0 : 1] != total || (other < 0 ? to_single[made] == nullptr || sums.rounds : !is_given(other))) {
                 return std::nullopt;
             }
-            sums.summands.push_back(made);
-        } else if (const std::optional<SumFunction> function = function_of(each); function && each.operands[0] == total) {
-            sums.function = *function;
+            if (!sums.rounds) {
+                sums.summands.push_back(other < 0 ? Epilogue::Summand{operand[made], to_single[made]} : Epilogue::Summand{index_of(other), nullptr});
+            } else if (!sums.rounded_summand) {
+                sums.rounded_summand = index_of(other);
+            } else {
+                return std::nullopt;
+            }
+        } else if (const std::optional<SumFunction> found = function_of(each); found && first == total) {
+            function = *found;
         } else {
             return std::nullopt;
         }
-        total = result;
+        if (sums.rounds && function.kind != Kind::none && function.kind != Kind::threshold && function.kind != Kind::clip && &function == &sums.rounded_function) {
+            return std::nullopt;  // others are rounded at every step
+        }
+        total = static_cast<std::int16_t>(~static_cast<int>(i));
     }
     return sums;
 }

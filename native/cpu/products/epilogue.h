@@ -30,12 +30,14 @@ public:
         std::size_t operand;
         Kernel to_single;
     };
-    // Operands that are added, the first one first, then a function, all in float32; what rounds the results to float16 in
-    // the end, or null.
+    // Operands that are added, the first one first, then a function, all in float32. The result may then be rounded to
+    // float16; an operand of float16 may be added and the sum rounded; then follows THRESHOLD or CLIP.
     struct Sums {
         std::vector<Summand> summands;
         SumFunction function;
-        Kernel to_half = nullptr;
+        bool rounds = false;
+        std::optional<std::size_t> rounded_summand;  // its index
+        SumFunction rounded_function;
     };
 
     Epilogue() = default;

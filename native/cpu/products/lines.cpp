@@ -53,7 +53,7 @@ std::byte* MatrixTensor::row_at(const Sizes& place, std::int64_t index) const {
     return result;
 }
 
-SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, std::span<float> of_rows) const {
+SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> of_rows) const {
     for (std::size_t i = 0; i < of_rows.size(); ++i) {
         const auto index = row + static_cast<std::int64_t>(i);
         const std::byte* const number = numbers == nullptr ? nullptr : numbers->row_at(place, index);
@@ -64,8 +64,16 @@ SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, st
             of_rows[i] = number == nullptr ? -0.0f : *reinterpret_cast<const float*>(number);
         }
     }
-    SumEnding ending{of_rows.data(), nullptr, 0, function};
-    if (lines != nullptr) {
+    SumEnding ending{of_rows.data(), nullptr, 0, function, {}};
+    if (halves != nullptr) {
+        constexpr std::int64_t item = sizeof(std::uint16_t);
+        const auto row_of = [&](const MatrixTensor& tensor) { return reinterpret_cast<std::uint16_t*>(tensor.row_at(place, row)) + left; };
+        ending.half = {row_of(*halves), halves->row / item, width, nullptr, 0, lines != nullptr && !adds_rounded, rounded_function};
+        if (lines != nullptr) {
+            ending.half.lines = row_of(*lines);
+            ending.half.lines_step = lines->row / item;
+        }
+    } else if (lines != nullptr) {
         ending.lines = reinterpret_cast<const float*>(lines->row_at(place, row)) + left;
         ending.step = lines->row / std::int64_t{sizeof(float)};
     }
@@ -74,39 +82,37 @@ SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, st
 
 std::optional<Ending> Target::ending() const {
     const std::optional<Epilogue::Sums>& sums = epilogue->sums();
-    if (correction != nullptr || !sums || (sums->to_half == nullptr && !takes_sums(DataType::float32))) {
+    if (correction != nullptr || !sums || !takes_sums(sums->rounds ? DataType::float16 : DataType::float32)) {
         return {};
     }
     Ending ending;
     ending.function = sums->function;
-    ending.to_half = sums->to_half;
+    ending.halves = sums->rounds ? &out : nullptr;
+    ending.rounded_function = sums->rounded_function;
+    const auto is_line = [&](const MatrixTensor& added) { return ending.lines == nullptr && added.type == out.type && added.is_packed(); };
     for (const Epilogue::Summand& summand : sums->summands) {
         const MatrixTensor& added = operands.at(summand.operand);
-        const bool repeats = added.rank == 1 && added.strides[0] == 0;
-        const MatrixTensor*& taken = repeats ? ending.numbers : ending.lines;
-        const bool is_single = added.type == DataType::float32 && sums->to_half == nullptr;
-        if (taken != nullptr || ending.lines != nullptr || !(repeats ? is_single || summand.to_single != nullptr : is_single && added.is_packed())) {
+        if (added.rank == 1 && added.strides[0] == 0) {
+            if (ending.numbers != nullptr || ending.lines != nullptr) {
+                return {};
+            }
+            ending.numbers = &added;
+            ending.to_single = summand.to_single;
+        } else if (is_line(added)) {
+            ending.lines = &added;
+        } else {
             return {};
         }
-        taken = &added;
-        ending.to_single = repeats ? summand.to_single : ending.to_single;
+    }
+    if (sums->rounded_summand) {
+        const MatrixTensor& added = operands.at(*sums->rounded_summand);
+        if (!is_line(added)) {
+            return {};
+        }
+        ending.lines = &added;
+        ending.adds_rounded = true;
     }
     return ending;
-}
-
-void Target::store_ended(const Ending& ending, const float* results, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
-                         std::byte* scratch) const {
-    if (ending.to_half == nullptr) {
-        return;
-    }
-    const auto item = static_cast<std::int64_t>(item_size(out.type));
-    std::byte* const result = out.row_at(place, row);
-    std::byte* const to = out.is_packed() ? result + left * item : scratch;
-    const Operand operand{results, false};
-    ending.to_half({to, &operand, static_cast<std::size_t>(width), nullptr, 0});
-    if (to == scratch) {
-        scatter(result, out.rank, out.sizes, out.strides, to, left, width, static_cast<int>(item));
-    }
 }
 
 std::size_t Target::line_scratch(std::size_t operands, const Epilogue& epilogue, std::int64_t width) {

@@ -37,17 +37,20 @@ public:
 };
 
 // What kernels of products and convolutions can make themselves while they have the sums: a number for each row is added, then an
-// element for each sum, then a function is applied. In float32; results of float16 are rounded when they are stored.
+// element for each sum, then a function is applied, in float32. Results of float16 are rounded before or after that element
+// is added, and another function may follow.
 struct Ending {
     const MatrixTensor* numbers = nullptr;  // one element for each row; null: nothing is added
     Kernel to_single = nullptr;             // of the numbers; null: they are float32
-    const MatrixTensor* lines = nullptr;    // packed; null: nothing is added
+    const MatrixTensor* lines = nullptr;    // packed, of the results' type; null: nothing is added
     SumFunction function{};
-    Kernel to_half = nullptr;               // of the results; null: they are float32, and are where the sums were
+    const MatrixTensor* halves = nullptr;   // the output, packed; null: results are float32, and are where the sums were
+    bool adds_rounded = false;              // whether results are rounded before the lines are added
+    SumFunction rounded_function{};
 
-    // What follows the sums of some rows from a place on. Their numbers are stored in `of_rows`: −0, which changes
-    // nothing, if there are none.
-    SumEnding at(const Sizes& place, std::int64_t row, std::int64_t left, std::span<float> of_rows) const;
+    // What follows the sums of some rows from a place on, `width` of each. Their numbers are stored in `of_rows`: −0, which
+    // changes nothing, if there are none.
+    SumEnding at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> of_rows) const;
 };
 
 // The output, and what is done before results are stored there.
@@ -60,12 +63,8 @@ struct Target {
     std::size_t scratch_bytes(std::int64_t width) const { return line_scratch(operands.size(), *epilogue, width); }
     // Whether sums may be added up where the result is.
     bool takes_sums(DataType sums) const { return out.type == sums && out.is_packed(); }
-    // What follows the sums, if that is all, and if they are added up where the result is, or are float16.
+    // What follows the sums, if that is all, and if the results lie side by side.
     std::optional<Ending> ending() const;
-    // Stores `width` results of a row from the element `left` on, which an ending made: as `store`. Nothing is left to do if
-    // they are float32.
-    void store_ended(const Ending& ending, const float* results, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
-                     std::byte* scratch) const;
     // Stores `width` results of a row from the element `left` on. The sums may be where the results are.
     void store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                std::byte* scratch) const;

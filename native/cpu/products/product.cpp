@@ -139,6 +139,8 @@ public:
         streams_lines_ = few_rows && product.a.panels == nullptr && matrix != nullptr && matrix->lies_along();
         if (!streams_ && !streams_lines_ && !product.target.epilogue->empty()) {
             ending_ = product.target.ending();
+            const bool one_depth = product.sizes.k <= blocks.depth || last_row_panel_ - first_row_panel_ == 1;
+            ends_at_once_ = ending_ && !direct_ && one_depth;
         }
     }
 
@@ -242,7 +244,7 @@ private:
         Rows(const Block& block, std::int64_t panel) : panel(panel), height(block.blocks_.rows.in(panel)), sums(block.sums_of(panel)) {
             if (block.ending_) {
                 const auto of_rows = std::span(summands).first(static_cast<std::size_t>(height));
-                ending = block.ending_->at(block.place_, block.blocks_.rows.first(panel), block.left_, of_rows);
+                ending = block.ending_->at(block.place_, block.blocks_.rows.first(panel), block.left_, block.width_, of_rows);
             }
         }
         Rows(const Rows&) = delete;  // the ending has the address of the summands
@@ -295,7 +297,7 @@ private:
     }
 
     std::int64_t sums_step() const {
-        return direct_ ? product_.target.out.row / std::int64_t{sizeof(float)} : blocks_.width();
+        return direct_ ? product_.target.out.row / std::int64_t{sizeof(float)} : ends_at_once_ ? blocks_.columns.width : blocks_.width();
     }
 
     float* sums_of(std::int64_t row_panel) const {
@@ -303,14 +305,14 @@ private:
         if (direct_) {
             return reinterpret_cast<float*>(product_.target.out.row_at(place_, row)) + left_;
         }
-        return scratch_.sums + (row - blocks_.rows.first(first_row_panel_)) * blocks_.width();
+        return ends_at_once_ ? scratch_.sums : scratch_.sums + (row - blocks_.rows.first(first_row_panel_)) * blocks_.width();
     }
 
     // The depths from `from` on. What follows the sums comes with the last ones.
     void tile(const Rows& rows, const Columns& columns, std::int64_t panel, std::int64_t from, std::int64_t depth) const {
         const Tiles& tiles = product_.tiles();
         const std::int64_t width = blocks_.columns.in(panel), first = blocks_.columns.first(panel) - left_;
-        TileCall call{rows.numbers, columns.first, columns.step, depth, rows.sums + first, sums_step(), from > 0};
+        TileCall call{rows.numbers, columns.first, columns.step, depth, rows.sums + (ends_at_once_ ? 0 : first), sums_step(), from > 0};
         if (from + depth == product_.sizes.k) {
             call.ending = ending_ ? &rows.ending : nullptr;
             call.column = first;
@@ -333,16 +335,12 @@ private:
     }
 
     void finish(std::int64_t row_panel, float* sums) const {
-        if (ending_ && ending_->to_half == nullptr) {
+        if (ending_) {
             return;
         }
         for (std::int64_t r = 0; r < blocks_.rows.in(row_panel); ++r, sums += sums_step()) {
             const std::int64_t row = blocks_.rows.first(row_panel) + r;
-            if (ending_) {
-                product_.target.store_ended(*ending_, sums, place_, row, left_, width_, scratch_.line);
-            } else {
-                product_.target.correct_and_store(sums, place_, row, left_, width_, scratch_.line);
-            }
+            product_.target.correct_and_store(sums, place_, row, left_, width_, scratch_.line);
         }
     }
 
@@ -361,6 +359,7 @@ private:
     bool streams_;        // … row by row
     bool streams_lines_;  // … each along its depth
     std::optional<Ending> ending_;  // that tiles make themselves
+    bool ends_at_once_ = false;     // whether a tile's sums are only needed until it makes the results: all use the same memory
 };
 
 // Stores the results of sums without terms.

@@ -70,7 +70,7 @@ public:
         std::size_t most = 0;
         for (const Part& part : parts_) {
             const Windows& windows = part.phase.windows;
-            most = std::max(most, part.by_channel ? depthwise_scratch(windows, operands, epilogue, planes_)
+            most = std::max(most, part.by_channel ? depthwise_scratch(windows, tensors_.sizes, operands, epilogue, planes_)
                                   : part.direct   ? direct_scratch(windows, *part.direct, operands, epilogue, planes_)
                                                   : product_scratch(part.sizes, operands, epilogue, tensors_.tiles()));
             if (part.blocked) {

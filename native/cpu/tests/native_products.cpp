@@ -284,7 +284,7 @@ void check_depthwise(Random& random, const ProductKernels& kernels, const Convol
     result.sizes[0] = count;
     result.strides[0] = item;
     const int workers = static_cast<int>(random.between(1, 3));
-    Context context(depthwise_scratch(windows, 0, epilogue, planes), workers);
+    Context context(depthwise_scratch(windows, sizes, 0, epilogue, planes), workers);
     run_depthwise(context.get(), convolution);
     bool right = true;
     for (std::int64_t i = 0; i < groups * outputs * count; ++i) {

@@ -51,6 +51,7 @@ struct Bands::Memory {
     std::byte* results;
     std::byte* row;     // converted
     std::byte* packed;  // … before that
+    float* picture;     // rows of float16, as floats
     std::uint32_t* line_indices = nullptr;
     std::uint32_t* where = nullptr;
     std::size_t bytes;
@@ -67,6 +68,8 @@ struct Bands::Memory {
         take(results, bands.rows_ * bands.columns_, item);
         take(row, bands.width_, item);
         take(packed, bands.width_, widest_item);
+        take(picture, bands.has_picture_ && bands.pooling_.type == DataType::float16 ? bands.picture_rows(bands.rows_) * bands.pooling_.sizes[2] : 0,
+             sizeof(float));
         if (bands.finds_) {
             take(line_indices, lines_count, sizeof(std::uint32_t));
             take(where, bands.rows_ * bands.columns_, sizeof(std::uint32_t));
@@ -90,6 +93,11 @@ Bands::Bands(const Pooling& pooling, bool finds) : pooling_(pooling), finds_(fin
             lines_.push_back(((z * y_.count() + y_.phase[t]) * height_ + y_.index[t]) * columns_);
         }
     }
+    const std::int64_t taps = windows.taps[2], stride = windows.strides[2];
+    const bool known = taps == 3 ? stride <= 2 : taps == 2 && stride == 2;
+    const bool square = windows.taps[1] == taps && windows.strides[1] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
+    const bool flat = windows.taps[0] == 1 && windows.strides[0] == 1 && windows.padding[0] == 0 && pooling_.sizes[0] == 1 && windows.counts[0] == 1;
+    has_picture_ = pooling_.kernels->picture != nullptr && known && square && flat && column_bands_ == 1 && pooling_.power == 0 && !finds_;
 }
 
 BandPlace Bands::at(std::int64_t index) const {
@@ -109,13 +117,8 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const st
                           std::byte* scratch) const {
     const Memory memory(scratch, *this);
     std::byte* const results = out == nullptr ? memory.results : out;
-    if (reads_picture(place, planes)) {
-        const Windows& windows = pooling_.windows;
-        pooling_.kernels->picture({results, place.rows, place.columns,
-                                   {plane, planes.strides[1], pooling_.sizes[1], pooling_.sizes[2],
-                                    place.top * windows.strides[1] - windows.padding[1], -windows.padding[2], windows.strides[2],
-                                    windows.taps[2]},
-                                   pooling_.start.data()});
+    if (has_picture_ && has_neighbours(planes)) {
+        pooling_.kernels->picture({results, place.rows, place.columns, picture_of(place, planes, plane, memory), pooling_.start.data()});
         return {results, nullptr};
     }
     if (lines_.size() == 1 && !finds_) {
@@ -132,19 +135,37 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const st
     return {results, nullptr};
 }
 
-// Whether elements are read where they lie, without lines.
-bool Bands::reads_picture(const BandPlace& place, const Planes& planes) const {
+std::int64_t Bands::picture_rows(std::int64_t rows) const {
+    return std::min((rows - 1) * pooling_.windows.strides[1] + pooling_.windows.taps[1], pooling_.sizes[1]);
+}
+
+// A plane that is read where it lies; of float16, its rows that the band's windows have, as floats.
+Picture Bands::picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane, const Memory& memory) const {
     const Windows& windows = pooling_.windows;
-    const std::int64_t taps = windows.taps[2], stride = windows.strides[2];
-    const bool known = taps == 3 ? stride <= 2 : taps == 2 && stride == 2;
-    const bool square = windows.taps[1] == taps && windows.strides[1] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
-    const bool flat = windows.taps[0] == 1 && windows.strides[0] == 1 && windows.padding[0] == 0 && pooling_.sizes[0] == 1 && windows.counts[0] == 1;
-    return pooling_.kernels->picture != nullptr && known && square && flat && place.columns == windows.counts[2] && in_place(planes);
+    Picture picture{plane, planes.strides[1], pooling_.sizes[1], pooling_.sizes[2], place.top * windows.strides[1] - windows.padding[1],
+                    -windows.padding[2], windows.strides[2], windows.taps[2]};
+    if (pooling_.type == DataType::float16) {
+        const std::int64_t first = std::clamp(picture.top, std::int64_t{0}, picture.height);
+        const std::int64_t last = std::clamp(picture.top + (place.rows - 1) * windows.strides[1] + windows.taps[1], first, picture.height);
+        const std::int64_t width = picture.width, item = planes.strides[2];
+        const bool is_tight = picture.row_step == width * item;
+        for (std::int64_t r = first; r < last; r += is_tight ? last - first : 1) {
+            pooling_.line(memory.picture + (r - first) * width, plane + r * picture.row_step, item, is_tight ? (last - first) * width : width);
+        }
+        picture.in = reinterpret_cast<const std::byte*>(memory.picture);
+        picture.row_step = width * std::int64_t{sizeof(float)};
+        picture.height = last - first;
+        picture.top -= first;
+    }
+    return picture;
+}
+
+bool Bands::has_neighbours(const Planes& planes) const {
+    return planes.strides[2] == static_cast<std::int64_t>(item_size(pooling_.type)) && planes.row.rank == 1;
 }
 
 bool Bands::in_place(const Planes& planes) const {
-    return planes.strides[2] == pooling_.item && item_size(pooling_.type) == static_cast<std::size_t>(pooling_.item) &&
-           planes.row.rank == 1 && pooling_.power == 0 && !finds_;
+    return has_neighbours(planes) && item_size(pooling_.type) == static_cast<std::size_t>(pooling_.item) && pooling_.power == 0 && !finds_;
 }
 
 void Bands::combine_rows(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* lines,

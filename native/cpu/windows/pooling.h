@@ -3,8 +3,8 @@
 // Some rows and columns of windows, a band, are computed at a time: first the taps of every row of elements, which gives
 // lines with `start` for rows beyond the tensor, then the lines of each window. So of equal maxima the first one in
 // row-major order is kept. Lines are stored in phases: those whose places have the same remainder by the stride follow one
-// another, so that a tap's lines do, for all windows of the band. The usual windows of a picture of float32 need no lines: a
-// kernel reads them where they lie, and combines their taps in the same order.
+// another, so that a tap's lines do, for all windows of the band. The usual windows of a picture of floats need no lines: a
+// kernel reads them where they lie, those of float16 as float32, and combines their taps in the same order.
 #pragma once
 
 #include <array>
@@ -89,7 +89,10 @@ public:
 private:
     struct Memory;
 
-    bool reads_picture(const BandPlace& place, const Planes& planes) const;
+    std::int64_t picture_rows(std::int64_t rows) const;
+    Picture picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane, const Memory& memory) const;
+    // Whether the elements of a tensor's rows lie side by side.
+    bool has_neighbours(const Planes& planes) const;
     // Whether a tensor's rows are those that are computed.
     bool in_place(const Planes& planes) const;
     void combine_rows(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* lines,
@@ -108,6 +111,7 @@ private:
     std::int64_t height_;  // of a phase
     std::int64_t width_;   // the most elements of a row that a band reads
     std::vector<std::int64_t> lines_;  // of a window: offsets
+    bool has_picture_ = false;         // whether rows of a plane that lie side by side are read without lines
 };
 
 // The results of `count` planes that have one window each, packed; `scratch` of `whole_scratch` bytes.

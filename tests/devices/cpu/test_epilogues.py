@@ -233,22 +233,24 @@ def test_endings_have_the_bits_of_separate_steps(of: dict[str, Any], threads: in
     check_ending(of, threads)
 
 
-def check_deep_ending(summand: tuple[int, int], m: int, n: int, k: int, threads: int) -> None:
+def check_deep_ending(summand: tuple[int, int], m: int, n: int, k: int, threads: int, dtype: str) -> None:
     """A product of several depths with an ending has the bits of the product, then NumPy's sum and bound."""
     random = np.random.default_rng(m * n + k)
-    numbers = {"x": random.normal(size=(1, 1, m, k)).astype(np.float32), "s": edges(k, (1, 1, *summand), "float32")}
-    w = random.normal(size=(1, 1, k, n)).astype(np.float32)
+    numbers = {"x": random.normal(size=(1, 1, m, k)).astype(dtype), "s": edges(k, (1, 1, *summand), dtype)}
+    w = random.normal(size=(1, 1, k, n)).astype(dtype)
 
     def run(ending: bool) -> Array:
         g = dg.Graph("deep")
-        y = dg.gemm(g.input("x", sizes=(1, 1, m, k), dtype="float32"), g.constant("w", w))
-        s = g.input("s", sizes=(1, 1, *summand), dtype="float32")
+        y = dg.gemm(g.input("x", sizes=(1, 1, m, k), dtype=dtype), g.constant("w", w))
+        s = g.input("s", sizes=(1, 1, *summand), dtype=dtype)
         g.output("y", dg.clip(y + s, min=-1.5, max=20) if ending else y)
         if not ending:
             g.output("s too", dg.identity(s))
         return compiled(g, threads).run(numbers)["y"]
 
-    expected = np.fmax(np.float32(-1.5), np.fmin(run(False) + numbers["s"], np.float32(20)))
+    with np.errstate(over="ignore"):
+        sums = run(False) + numbers["s"]
+    expected = np.fmax(sums.dtype.type(-1.5), np.fmin(sums, sums.dtype.type(20)))
     result = run(True)
     same = (result == expected) | np.isnan(numbers["s"])
     assert same.all(), (summand, m, n, k, result[~same][:4], expected[~same][:4])
@@ -264,8 +266,45 @@ def check_deep_endings(threads: int) -> None:
         (3, 40, 330),
         (14, 7, 641),
     ]:
-        for summand in [(m, n), (1, n), (m, 1), (1, 1)]:
-            check_deep_ending(summand, m, n, k, threads)
+        for summand, dtype in itertools.product([(m, n), (1, n), (m, 1), (1, 1)], ["float32", "float16"]):
+            check_deep_ending(summand, m, n, k, threads, dtype)
+
+
+@pytest.mark.parametrize("channels", [330, 20])
+@pytest.mark.parametrize("summands", [["whole"], ["whole", "whole"], ["channels"]])
+@pytest.mark.parametrize("bounds", ["none", "relu", "relu6"])
+def test_endings_of_deep_convolutions_in_float16(channels: int, summands: list[str], bounds: str) -> None:
+    """More channels than are added up at a time, and rows that end within a vector."""
+    for taps, stride in [(1, 1), (1, 2), (5, 1)] if channels < 100 else [(1, 1), (1, 2)]:
+        of = {"dtype": "float16", "sizes": (1, channels, 7, 7), "groups": 1, "taps": taps, "stride": stride}
+        for threads in (1, 3):
+            check_ending(of | {"summands": summands, "swapped": False, "bounds": bounds, "bias": True}, threads)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("taps", [2, 3, 5])
+def test_float16_pictures_in_any_layout_give_the_same(taps: int, stride: int) -> None:
+    """Rows that follow one another, with gaps, and whose elements are apart; and so the results."""
+    sizes, random = (2, 20, 31, 37), np.random.default_rng(taps)
+    g = dg.Graph("layouts")
+    x = g.input("x", sizes=sizes, dtype="float16")
+    fields = {"strides": [stride] * 2, "start_padding": [taps // 2] * 2, "end_padding": [taps // 2] * 2}
+    w = g.constant("w", random.normal(size=(20, 1, taps, taps)).astype(np.float16))
+    g.output("convolved", dg.activation_relu(dg.convolution(x, w, **fields, group_count=20)))
+    g.output("greatest", dg.max_pooling(x, window_size=[taps] * 2, **fields))
+    executable = compiled(g, 2)
+    numbers = edges(taps, sizes, "float16")
+    expected = executable.run({"x": numbers})
+    for step in (1, 2):
+        wide = np.full((*sizes[:3], 2 * sizes[3]), np.nan, np.float16)[..., : step * sizes[3] : step]
+        wide[...] = numbers
+        out = {
+            name: np.zeros((*each.shape[:3], 3 * each.shape[3]), np.float16)[..., : step * each.shape[3] : step]
+            for name, each in expected.items()
+        }
+        executable.run({"x": wide}, out=out)
+        for name, each in expected.items():
+            np.testing.assert_array_equal(np.ascontiguousarray(out[name]).view(np.uint16), each.view(np.uint16), name)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -275,10 +314,14 @@ def test_endings_of_deep_products(threads: int) -> None:
 
 def check_level() -> None:
     """Endings of direct and depthwise convolutions and of products; a process for each level runs this."""
-    for (groups, taps), summands, bounds, width in itertools.product(
-        [(1, 3), (9, 3), (9, 5), (1, 1)], [[], ["channels", "whole"]], sorted(BOUNDS), [3, 37]
+    for dtype, (groups, taps, stride), summands, bounds, width in itertools.product(
+        ["float32", "float16"],
+        [(1, 3, 1), (1, 3, 2), (9, 3, 1), (9, 3, 2), (9, 5, 1), (1, 1, 1)],
+        [[], ["whole"], ["channels", "whole"]],
+        sorted(BOUNDS),
+        [3, 37],
     ):
-        of = {"dtype": "float32", "sizes": (1, 9, 5, width), "groups": groups, "taps": taps, "stride": 1}
+        of = {"dtype": dtype, "sizes": (1, 9, 5, width), "groups": groups, "taps": taps, "stride": stride}
         check_ending(of | {"summands": summands, "swapped": False, "bounds": bounds, "bias": not summands}, 1)
     check_deep_endings(1)
 
