@@ -226,7 +226,7 @@ void take_zero_points(const ZeroPointsCall& call) noexcept {
     }
 }
 
-constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, ones, tiles_of<Integers>(), words, line_of_words, taps,
+constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, ones, tiles_of<Integers>(), tiles_of<ColumnsOfBytes>(), words, line_of_words, taps,
                                  {total<true>, add<true>}, {total<!unsigned_columns>, add<!unsigned_columns>}, take_zero_points};
 
 }  // namespace

@@ -176,6 +176,7 @@ struct IntegerKernels {
     bool unsigned_columns;  // else signed
     std::uint32_t ones;     // the word of ones
     Tiles tiles;
+    Tiles tiles_of_bytes;   // whose columns have a byte for each number, without those of a word between them
     void (*words)(const WordsCall& call) noexcept;
     void (*line_of_words)(const LineOfWordsCall& call) noexcept;
     void (*taps)(const WordTapsCall& call) noexcept;  // the weights are a row

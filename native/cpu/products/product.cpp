@@ -259,7 +259,7 @@ private:
         const std::int64_t width = blocks_.columns.width, lines = blocks_.columns.in(panel);
         const std::int64_t first = blocks_.columns.first(panel);
         if (product_.b.panels != nullptr) {
-            return {product_.b.panels->at(place_, panel, from), width};
+            return {product_.b.panels->at(place_, panel, from), product_.b.panels->step()};
         }
         if (reads_columns_ && lines % product_.tiles().lanes == 0) {
             const MatrixPanels& matrix = *product_.b.matrix;
@@ -275,6 +275,10 @@ private:
             return product_.a.panels->at(place_, panel, from);
         }
         const std::int64_t lines = blocks_.rows.in(panel);
+        const MatrixPanels* const matrix = product_.a.matrix;
+        if (lines == 1 && matrix != nullptr && matrix->type == DataType::float32 && matrix->lies_along()) {
+            return reinterpret_cast<const float*>(matrix->matrix(place_) + blocks_.rows.first(panel) * matrix->line) + from;
+        }
         product_.a.source->pack({place_, blocks_.rows.first(panel), lines, from, depth, lines}, scratch_.rows,
                                 *product_.kernels);
         return scratch_.rows;
@@ -287,7 +291,7 @@ private:
             const bool alone = last_row_panel_ - first_row_panel_ == 1;  // then the next depths of a panel come first
             const float* const next = alone ? call.b + depth * call.b_step
                                             : product_.b.panels->after(place_, panel, first_column_panel_, last_column_panel_, from, depth);
-            Ahead(next, blocks_.columns.width, depth, 1).set(call, 0);
+            Ahead(next, call.b_step, depth, 1).set(call, 0);
         } else if (product_.a.panels != nullptr) {
             const float* const next = product_.a.panels->after(place_, rows.panel, first_row_panel_, last_row_panel_, from, depth);
             Ahead(next, rows.height, depth, last_column_panel_ - first_column_panel_).set(call, panel - first_column_panel_);

@@ -60,11 +60,19 @@ MatrixPanels GemmTensors::matrices(const RunContext& context, std::size_t side) 
 
 Panels GemmTensors::pack(const MatrixPanels& from, std::size_t side) const {
     Sizes batch = sizes.batch;
+    std::int64_t rows = sizes.m;  // that meet a matrix of columns
     for (int d = 0; d < sizes.rank; ++d) {
+        rows *= from.batch[d] == 0 ? batch[d] : 1;
         batch[d] = from.batch[d] == 0 ? 1 : batch[d];
     }
-    const Division division = side == 0 ? rows_of(sizes, tiles()) : columns_of(sizes, tiles());
-    return Panels(from, sizes.rank, batch, sizes.k, division, side == 1, kernels);
+    if (side == 0) {
+        return Panels(from, sizes.rank, batch, sizes.k, rows_of(sizes, tiles()), false, kernels);
+    }
+    const Division division = columns_of(sizes, tiles());
+    // Few rows wait for the columns to come from memory; more would spread the same bytes again and again.
+    const bool as_bytes = inputs.sums() == DataType::int32 && rows <= tiles().rows;
+    return as_bytes ? Panels::of_bytes(from, sizes.rank, batch, sizes.k, division, kernels)
+                    : Panels(from, sizes.rank, batch, sizes.k, division, true, kernels);
 }
 
 void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const {

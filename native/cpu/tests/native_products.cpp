@@ -147,7 +147,9 @@ void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& rand
     product.target.epilogue = &epilogue;
     product.kernels = &kernels;
     const Panels packed_rows(rows, 0, {}, product.sizes.k, rows_of(product.sizes, product.tiles()), false, kernels);
-    const Panels packed_columns(columns, 0, {}, product.sizes.k, columns_of(product.sizes, product.tiles()), true, kernels);
+    const Division division = columns_of(product.sizes, product.tiles());
+    const Panels packed_columns = random.chance(50) ? Panels(columns, 0, {}, product.sizes.k, division, true, kernels)
+                                                    : Panels::of_bytes(columns, 0, {}, product.sizes.k, division, kernels);
     product.a = {random.chance(50) ? &packed_rows : nullptr, &rows, &rows};
     product.b = {random.chance(50) ? &packed_columns : nullptr, &columns, &columns};
     const std::unique_ptr<std::int32_t[]> out(new std::int32_t[static_cast<std::size_t>(m * n)]);
