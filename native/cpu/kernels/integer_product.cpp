@@ -226,12 +226,27 @@ void take_zero_points(const ZeroPointsCall& call) noexcept {
     }
 }
 
-constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, ones, tiles_of<Integers>(), tiles_of<ColumnsOfBytes>(), words, line_of_words, taps,
-                                 {total<true>, add<true>}, {total<!unsigned_columns>, add<!unsigned_columns>}, take_zero_points};
+constexpr WordSums signed_sums{total<true>, add<true>}, unsigned_sums{total<false>, add<false>};
+
+constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, false, ones, tiles_of<Integers>(), tiles_of<ColumnsOfBytes>(), words, line_of_words,
+                                 taps, signed_sums, unsigned_columns ? unsigned_sums : signed_sums, take_zero_points};
+
+#if defined(DMLGRAPH_PAIRS)
+// Rows have the unsigned numbers. Their words are no weights of `taps`.
+struct SignedColumns : Integers {
+    static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(column, row, sum); }
+};
+
+constexpr IntegerKernels of_signed_columns{depths_of_word, false, true, ones, tiles_of<SignedColumns>(), tiles_of<SignedColumns>(), words, line_of_words,
+                                           nullptr, unsigned_sums, signed_sums, take_zero_points};
+#endif
 
 }  // namespace
 }  // namespace integer_product
 
 const IntegerKernels& integer_products() { return integer_product::kernels; }
+#if defined(DMLGRAPH_PAIRS)
+const IntegerKernels& products_of_signed_columns() { return integer_product::of_signed_columns; }
+#endif
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -47,7 +47,7 @@ void tile(const TileCall& call) noexcept {
             const V row = Numbers::repeated(a[i]);
             DMLGRAPH_UNROLL
             for (int j = 0; j < vectors; ++j) {
-                sums[i][j] = product_sum(row, column[j], sums[i][j]);
+                sums[i][j] = Numbers::multiplied(row, column[j], sums[i][j]);
             }
         }
         a += rows;

@@ -37,6 +37,10 @@ DMLGRAPH_INLINE Words repeated_word(int x) { return _mm512_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm512_add_epi32(a, b); }
 #if defined(__AVX512VNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_dpbusd_epi32(c, b, a); }
+#elif defined(DMLGRAPH_PAIRS)
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
+    return in_register(_mm512_add_epi32(_mm512_madd_epi16(_mm512_maddubs_epi16(b, a), _mm512_set1_epi16(1)), c));
+}
 #else
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm512_add_epi32(_mm512_madd_epi16(a, b), c)); }
 DMLGRAPH_INLINE Words load_bytes(const std::byte* from) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))); }
@@ -60,6 +64,10 @@ DMLGRAPH_INLINE Words repeated_word(int x) { return _mm256_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm256_add_epi32(a, b); }
 #if defined(__AVXVNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_dpbusd_avx_epi32(c, b, a); }
+#elif defined(DMLGRAPH_PAIRS)
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
+    return in_register(_mm256_add_epi32(_mm256_madd_epi16(_mm256_maddubs_epi16(b, a), _mm256_set1_epi16(1)), c));
+}
 #else
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm256_add_epi32(_mm256_madd_epi16(a, b), c)); }
 DMLGRAPH_INLINE Words load_bytes(const std::byte* from) { return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); }
@@ -202,13 +210,14 @@ DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
 
 inline constexpr int lanes = sizeof(Vector) / sizeof(float);
 
-// What a tile consists of.
+// What a tile consists of, and how a number of a row and those of a column are multiplied.
 struct Singles {
     static constexpr bool are_floats = true;
     using V = Vector;
     static DMLGRAPH_INLINE V load(const float* from) { return DMLGRAPH_LEVEL::load(from); }
     static DMLGRAPH_INLINE V column(const float* from, int first) { return load(from + first); }
     static DMLGRAPH_INLINE V repeated(float x) { return DMLGRAPH_LEVEL::repeated(x); }
+    static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(row, column, sum); }
 };
 struct Integers {
     static constexpr bool are_floats = false;
@@ -216,11 +225,12 @@ struct Integers {
     static DMLGRAPH_INLINE V load(const float* from) { return load_words(from); }
     static DMLGRAPH_INLINE V column(const float* from, int first) { return load(from + first); }
     static DMLGRAPH_INLINE V repeated(float x) { return repeated_word(__builtin_bit_cast(int, x)); }
+    static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(row, column, sum); }
 };
 
 // What a word consists of: four 8-bit integers, of columns unsigned or signed, or two of 16 bits. Columns of two may also be
-// read from bytes.
-#if defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && !defined(__AVX512F__))
+// read from bytes. With DMLGRAPH_PAIRS the sum of two products of 8-bit integers must fit into 16 bits.
+#if defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && !defined(__AVX512F__)) || defined(DMLGRAPH_PAIRS)
 inline constexpr int depths_of_word = 4;
 inline constexpr bool unsigned_columns = true;
 using ColumnsOfBytes = Integers;

@@ -17,7 +17,7 @@ std::int32_t difference(std::int32_t a, std::int32_t b) {
 
 Form form_of(DataType type, Lines side, const IntegerKernels& kernels) {
     constexpr std::int32_t half = 128;
-    const bool is_signed = side == Lines::rows || !kernels.unsigned_columns;
+    const bool is_signed = !(side == Lines::rows ? kernels.unsigned_rows : kernels.unsigned_columns);
     if (is_signed == (type == DataType::int8)) {
         return {0, 0};
     }
