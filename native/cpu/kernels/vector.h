@@ -35,6 +35,7 @@ DMLGRAPH_INLINE Words load_words(const float* from) { return _mm512_loadu_si512(
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm512_storeu_si512(to, x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm512_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm512_add_epi32(a, b); }
+DMLGRAPH_INLINE Words either(Words kept, Words a, Words b) { return _mm512_or_si512(_mm512_and_si512(kept, a), b); }
 #if defined(__AVX512VNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_dpbusd_epi32(c, b, a); }
 #elif defined(DMLGRAPH_PAIRS)
@@ -62,6 +63,7 @@ DMLGRAPH_INLINE Words load_words(const float* from) { return _mm256_loadu_si256(
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm256_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm256_add_epi32(a, b); }
+DMLGRAPH_INLINE Words either(Words kept, Words a, Words b) { return _mm256_or_si256(_mm256_and_si256(kept, a), b); }
 #if defined(__AVXVNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_dpbusd_avx_epi32(c, b, a); }
 #elif defined(DMLGRAPH_PAIRS)
