@@ -36,8 +36,8 @@ class Layer:
 
     `relu`: with a bias and ReLU.  `constant`: whether w is known when the graph is compiled.  `backward`: the
     transposed convolution, with w {C, outputs / groups, taps…}.  `quantized`: x is uint8, w int8 with a scale for each
-    channel, and the result uint8.  `reduced`: the weights have 7 bits, as ONNX Runtime's quantization with `reduce_range`
-    makes them for processors without VNNI.
+    channel, and the result uint8.  `reduced`: the weights have 7 bits, as ONNX Runtime's quantization makes them with
+    `reduce_range` for processors without VNNI.
     """
 
     x: tuple[int, ...]

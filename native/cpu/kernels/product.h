@@ -28,8 +28,8 @@ struct TileCall {
     bool adds;
     const float* next = nullptr;  // numbers that are read soon: they come into the caches, …
     std::int64_t next_step = 0;   // … so many at each depth
-    const SumEnding* ending = nullptr;  // of sums in float32; null: nothing follows
-    std::int64_t column = 0;            // of the first sum, in the ending's lines
+    const SumEnding* ending = nullptr;  // null: nothing follows
+    std::int64_t column = 0;  // of the first sum, in the ending's lines
 };
 
 // c = a · b, or c += a · b, for few rows and many columns, whole vectors, which are read row by row from where they lie.

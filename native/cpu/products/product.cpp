@@ -140,6 +140,7 @@ public:
         if (!streams_ && !streams_lines_ && !product.target.epilogue->empty()) {
             ending_ = product.target.ending();
         }
+        adds_numbers_ = product.sums == DataType::int32 && product.target.correction != nullptr && product.target.correction->adds_numbers();
     }
 
     void compute() const {
@@ -244,6 +245,13 @@ private:
                 const auto of_rows = std::span(summands).first(static_cast<std::size_t>(height));
                 ending = block.ending_->at(block.place_, block.blocks_.rows.first(panel), block.left_, of_rows);
             }
+            if (block.adds_numbers_) {
+                const std::int64_t first = block.blocks_.rows.first(panel);
+                for (std::int64_t r = 0; r < height; ++r) {
+                    summands[static_cast<std::size_t>(r)] = block.product_.target.correction->number(block.place_, first + r);
+                }
+                ending.numbers = summands.data();
+            }
         }
         Rows(const Rows&) = delete;  // the ending has the address of the summands
         Rows& operator=(const Rows&) = delete;
@@ -316,7 +324,7 @@ private:
         const std::int64_t width = blocks_.columns.in(panel), first = blocks_.columns.first(panel) - left_;
         TileCall call{rows.numbers, columns.first, columns.step, depth, rows.sums + first, sums_step(), from > 0};
         if (from + depth == product_.sizes.k) {
-            call.ending = ending_ ? &rows.ending : nullptr;
+            call.ending = ending_ || adds_numbers_ ? &rows.ending : nullptr;
             call.column = first;
         }
         fetch_ahead(call, rows, panel, from, depth);
@@ -344,6 +352,8 @@ private:
             const std::int64_t row = blocks_.rows.first(row_panel) + r;
             if (ending_) {
                 product_.target.store_ended(*ending_, sums, place_, row, left_, width_, scratch_.line);
+            } else if (adds_numbers_) {
+                product_.target.store(sums, place_, row, left_, width_, scratch_.line);
             } else {
                 product_.target.correct_and_store(sums, place_, row, left_, width_, scratch_.line);
             }
@@ -365,6 +375,7 @@ private:
     bool streams_;        // … row by row
     bool streams_lines_;  // … each along its depth
     std::optional<Ending> ending_;  // that tiles make themselves
+    bool adds_numbers_;             // whether they correct the sums
 };
 
 // Stores the results of sums without terms.
