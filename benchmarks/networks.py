@@ -40,7 +40,8 @@ class Layer:
 
     `relu`: with a bias and ReLU.  `constant`: whether w is known when the graph is compiled.  `backward`: the
     transposed convolution, with w {C, outputs / groups, taps…}.  `quantized`: x is uint8, w int8 with a scale for each
-    channel, and the result uint8.  `half`: all is float16.
+    channel, and the result uint8.  `reduced`: the weights have 7 bits, as ONNX Runtime's quantization makes them with
+    `reduce_range` for processors without VNNI.  `half`: all is float16.
     """
 
     x: tuple[int, ...]
@@ -52,6 +53,7 @@ class Layer:
     constant: bool = True
     backward: bool = False
     quantized: bool = False
+    reduced: bool = False
     half: bool = False
 
     @property
@@ -138,6 +140,7 @@ QUANTIZED = (
     "resnet-56-1x1-up", "resnet-14-1x1-down", "mobilenet-14-depthwise", "mobilenet-14-1x1",
 )  # fmt: skip
 LAYERS |= {f"int8-{name}": dataclasses.replace(LAYERS[name], quantized=True, relu=False) for name in QUANTIZED}
+LAYERS |= {f"int7-{name}": dataclasses.replace(LAYERS[f"int8-{name}"], reduced=True) for name in QUANTIZED}
 
 # Networks of models.py, and layers, that are measured in float16 too.
 HALF_NETWORKS = ("mobilenet_v2", "resnet18", "unet", "transformer")
@@ -154,11 +157,12 @@ def arrays_of(layer: Layer) -> dict[str, Array]:
     if layer.quantized:
         channels = layer.outputs[-1 if layer.is_product else 1]
         one = np.full(1, 128, np.uint8)
+        most = 64 if layer.reduced else 127
         return {
             "x": random.integers(0, 256, layer.x).astype(np.uint8),
             "x_scale": np.full(1, 0.1, np.float32),
             "x_zero": one,
-            "w": random.integers(-127, 128, layer.w).astype(np.int8),
+            "w": random.integers(-most, most + 1, layer.w).astype(np.int8),
             "w_scale": random.uniform(0.01, 0.02, channels).astype(np.float32),
             "w_zero": np.zeros(channels, np.int8),
             "y_scale": np.full(1, 3, np.float32),

@@ -63,4 +63,21 @@ const ProductKernels& product_kernels(Level level) noexcept {
 
 const ProductKernels& product_kernels() noexcept { return product_kernels(chosen_level()); }
 
+const PairKernels* pair_kernels(Level level) noexcept {
+#ifdef DMLGRAPH_X86_LEVELS
+    static const PairKernels of_avx2{with(avx2::products(), avx2_pairs::integer_products()),
+                                     with(avx2::products(), avx2_pairs::products_of_signed_columns())};
+    static const PairKernels of_avx512{with(avx512::products(), avx512_pairs::integer_products()),
+                                       with(avx512::products(), avx512_pairs::products_of_signed_columns())};
+    return level == Level::avx2 ? &of_avx2 : level == Level::avx512 ? &of_avx512 : nullptr;
+#else
+    static_cast<void>(level);
+    return nullptr;
+#endif
+}
+
+const PairKernels* pair_kernels() noexcept {
+    return product_kernels().integers.depths == most_depths_of_word ? nullptr : pair_kernels(chosen_level());
+}
+
 }  // namespace dmlgraph::cpu

@@ -21,89 +21,111 @@ DMLGRAPH_INLINE u32 word(u32 a, u32 b, u32 c, u32 d) {
     return depths_of_word == 2 ? a | b << bits : (a | b << 8) | (c << 16 | d << 24);
 }
 
+// Some words of a call, and what some of their bits become.
+struct PartOfWords {
+    std::int64_t first;
+    std::int64_t count;
+    const u32* kept = nullptr;  // null: all bits stay
+    const u32* others = nullptr;
+};
+
 // Elements that are `step` bytes apart, if that is known when this is compiled.
 template <int step>
-DMLGRAPH_INLINE void apart(const WordsCall& call) {
+DMLGRAPH_INLINE void apart(const WordsCall& call, const PartOfWords& part) {
+    const std::int64_t count = part.count, apart = step == 0 ? call.step : step;
     const u8* in[most_depths_of_word];
     u32 there = 0;
     for (int k = 0; k < most_depths_of_word; ++k) {
-        in[k] = reinterpret_cast<const u8*>(call.in[k < call.depths ? k : 0]);
+        in[k] = reinterpret_cast<const u8*>(call.in[k < call.depths ? k : 0]) + part.first * apart;
         there |= k < call.depths ? every << (k * bits & 31) : 0;
     }
     const u8 *const a = in[0], *const b = in[1], *const c = in[2], *const d = in[3];
-    u32* const out = call.out;
+    u32* const out = call.out + part.first;
     const u8 flip = call.flip;
-    const std::int64_t count = call.count, apart = step == 0 ? call.step : step;
     if (step == 0) {
         for (std::int64_t i = 0; i < count; ++i) {
             const std::int64_t at = i * apart;
             out[i] = there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
         }
-        return;
+    } else {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            const std::int64_t at = i * apart;
+            out[i] = there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
+        }
     }
-    DMLGRAPH_LOOP
-    for (std::int64_t i = 0; i < count; ++i) {
-        const std::int64_t at = i * apart;
-        out[i] = there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
-    }
-}
-
-#if defined(__AVX512F__)
-// Words of bytes that follow one another: word i begins at byte i.
-DMLGRAPH_INLINE void overlapping(const WordsCall& call) {
-    constexpr __mmask16 every_word = 0xffff;  // GCC 12 warns of the forms without masks, of its own header
-    // The double words of which the parts of four words consist, and the bytes of these words within a part.
-    const __m512i parts = _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
-    const __m512i bytes = _mm512_maskz_broadcast_i32x4(every_word, _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
-    const __m512i flip = _mm512_set1_epi8(static_cast<char>(call.flip));
-    const std::byte* const in = call.in[0];
-    u32* const out = call.out;
-    const std::int64_t count = call.count;
-    const auto made = [&](__m256i from) {
-        const __m512i spread = _mm512_maskz_permutexvar_epi32(every_word, parts, _mm512_castsi256_si512(from));
-        return _mm512_xor_si512(_mm512_shuffle_epi8(spread, bytes), flip);
-    };
-    const std::int64_t bytes_of_all = count + depths_of_word - 1;
-    std::int64_t i = 0;
-    for (; i + 32 <= bytes_of_all; i += lanes) {
-        _mm512_storeu_si512(out + i, made(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i))));
-    }
-    for (; i < count; i += lanes) {
-        const auto there = static_cast<__mmask32>((std::uint64_t{1} << (bytes_of_all - i)) - 1);
-        const auto wanted = static_cast<__mmask16>(count - i < lanes ? (1u << (count - i)) - 1 : every_word);
-        _mm512_mask_storeu_epi32(out + i, wanted, made(_mm256_maskz_loadu_epi8(there, in + i)));
-    }
-}
-#endif
-
-DMLGRAPH_INLINE void make_words(const WordsCall& call) {
-#if defined(__AVX512F__)
-    const std::byte* const* const in = call.in;
-    if (depths_of_word == 4 && call.depths == 4 && call.step == 1 && in[1] == in[0] + 1 && in[2] == in[0] + 2 && in[3] == in[0] + 3) {
-        return overlapping(call);
-    }
-#endif
-    switch (call.step) {
-        case 1: return apart<1>(call);
-        case 2: return apart<2>(call);
-        default: return apart<0>(call);
-    }
-}
-
-void words(const WordsCall& call) noexcept {
-    make_words(call);
-    if (call.replaced == nullptr) {
-        return;
-    }
-    const std::int64_t period = call.replaced->period;
-    const u32 *const kept = call.replaced->kept, *const others = call.replaced->others;
-    for (std::int64_t first = 0; first < call.count; first += period) {
-        const std::int64_t count = call.count - first < period ? call.count - first : period;
-        u32* const out = call.out + first;
+    if (part.kept != nullptr) {
+        const u32 *const kept = part.kept, *const others = part.others;
         DMLGRAPH_LOOP
         for (std::int64_t i = 0; i < count; ++i) {
             out[i] = (out[i] & kept[i]) | others[i];
         }
+    }
+}
+
+#if defined(__AVX2__)
+// A vector of words, each of bytes that follow one another: word i begins at byte i.
+DMLGRAPH_INLINE Words overlapping_words(const std::byte* from, u8 flip) {
+#if defined(__AVX512F__)
+    constexpr __mmask16 every_word = 0xffff;  // GCC 12 warns of the forms without masks, of its own header
+    // The double words of which the parts of four words consist, and the bytes of these words within a part.
+    const __m512i parts = _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
+    const __m512i bytes = _mm512_maskz_broadcast_i32x4(every_word, _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
+    const auto read = static_cast<__mmask32>((1u << (lanes + 3)) - 1);
+    const __m512i spread = _mm512_maskz_permutexvar_epi32(every_word, parts, _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(read, from)));
+    return _mm512_xor_si512(_mm512_shuffle_epi8(spread, bytes), _mm512_set1_epi8(static_cast<char>(flip)));
+#else
+    // The first eight bytes, and the eight that end with the last.
+    const auto eight = [](const std::byte* bytes) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes)); };
+    const __m128i both = _mm_xor_si128(_mm_unpacklo_epi64(eight(from), eight(from + depths_of_word - 1)), _mm_set1_epi8(static_cast<char>(flip)));
+    if constexpr (depths_of_word == 2) {
+        return _mm256_cvtepi8_epi16(_mm_shuffle_epi8(both, _mm_setr_epi8(0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 15)));
+    }
+    const __m256i bytes = _mm256_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6, 4, 5, 6, 7, 5, 6, 7, 13, 6, 7, 13, 14, 7, 13, 14, 15);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(both), bytes);
+#endif
+}
+
+// At least a vector of such words.
+DMLGRAPH_INLINE void overlapping(const WordsCall& call, const PartOfWords& part) {
+    const std::byte* const in = call.in[0] + part.first;
+    auto* const out = reinterpret_cast<float*>(call.out + part.first);
+    const auto *const kept = reinterpret_cast<const float*>(part.kept), *const others = reinterpret_cast<const float*>(part.others);
+    const std::int64_t last = part.count - lanes;
+    const u8 flip = call.flip;
+    for (std::int64_t i = 0; i < part.count; i += lanes) {
+        const std::int64_t at = i < last ? i : last;
+        const Words made = overlapping_words(in + at, flip);
+        store(out + at, kept == nullptr ? made : either(load_words(kept + at), made, load_words(others + at)));
+    }
+}
+#endif
+
+DMLGRAPH_INLINE void make_words(const WordsCall& call, const PartOfWords& part) {
+#if defined(__AVX2__)
+    bool follow = part.count >= lanes && call.depths == depths_of_word && call.step == 1;
+    for (int k = 1; k < depths_of_word; ++k) {
+        follow = follow && call.in[k] == call.in[0] + k;
+    }
+    if (follow && (lanes == 8 || depths_of_word == 4)) {
+        return overlapping(call, part);
+    }
+#endif
+    switch (call.step) {
+        case 1: return apart<1>(call, part);
+        case 2: return apart<2>(call, part);
+        default: return apart<0>(call, part);
+    }
+}
+
+void words(const WordsCall& call) noexcept {
+    if (call.replaced == nullptr) {
+        return make_words(call, {0, call.count});
+    }
+    const OtherBits& replaced = *call.replaced;
+    for (std::int64_t first = 0; first < call.count; first += replaced.period) {
+        const std::int64_t count = call.count - first < replaced.period ? call.count - first : replaced.period;
+        make_words(call, {first, count, replaced.kept, replaced.others});
     }
 }
 
@@ -232,12 +254,27 @@ double peak(std::int64_t rounds, float* sum) noexcept {
     return multiply_and_add<Integers>(rounds, word, word, depths_of_word, sum);
 }
 
-constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, ones, tiles_of<Integers>(), words, line_of_words, taps,
-                                 {total<true>, add<true>}, {total<!unsigned_columns>, add<!unsigned_columns>}, take_zero_points, peak};
+constexpr WordSums signed_sums{total<true>, add<true>}, unsigned_sums{total<false>, add<false>};
+
+constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, false, ones, tiles_of<Integers>(), tiles_of<ColumnsOfBytes>(), words, line_of_words,
+                                 taps, signed_sums, unsigned_columns ? unsigned_sums : signed_sums, take_zero_points, peak};
+
+#if defined(DMLGRAPH_PAIRS)
+// Rows have the unsigned numbers. Their words are no weights of `taps`.
+struct SignedColumns : Integers {
+    static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(column, row, sum); }
+};
+
+constexpr IntegerKernels of_signed_columns{depths_of_word, false, true, ones, tiles_of<SignedColumns>(), tiles_of<SignedColumns>(), words, line_of_words,
+                                           nullptr, unsigned_sums, signed_sums, take_zero_points, peak};
+#endif
 
 }  // namespace
 }  // namespace integer_product
 
 const IntegerKernels& integer_products() { return integer_product::kernels; }
+#if defined(DMLGRAPH_PAIRS)
+const IntegerKernels& products_of_signed_columns() { return integer_product::of_signed_columns; }
+#endif
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

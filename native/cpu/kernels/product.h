@@ -28,8 +28,8 @@ struct TileCall {
     bool adds;
     const float* next = nullptr;  // numbers that are read soon: they come into the caches, …
     std::int64_t next_step = 0;   // … so many at each depth
-    const SumEnding* ending = nullptr;  // of sums in float32; null: nothing follows
-    std::int64_t column = 0;            // of the first sum, in the ending's lines
+    const SumEnding* ending = nullptr;  // null: nothing follows
+    std::int64_t column = 0;  // of the first sum, in the ending's lines
 };
 
 // c = a · b, or c += a · b, for few rows and many columns, whole vectors, which are read row by row from where they lie.
@@ -174,12 +174,14 @@ struct WordSums {
     void (*add)(std::int32_t* sums, const std::uint32_t* words, std::int64_t count) noexcept;
 };
 
-// Products of words: the numbers of a row are signed, those of a column may be unsigned.
+// Products of words: the numbers of one side, or of both, are signed.
 struct IntegerKernels {
     int depths;             // of a word
     bool unsigned_columns;  // else signed
+    bool unsigned_rows;     // …
     std::uint32_t ones;     // the word of ones
     Tiles tiles;
+    Tiles tiles_of_bytes;   // whose columns have a byte for each number, without those of a word between them
     void (*words)(const WordsCall& call) noexcept;
     void (*line_of_words)(const LineOfWordsCall& call) noexcept;
     void (*taps)(const WordTapsCall& call) noexcept;  // the weights are a row
@@ -211,5 +213,17 @@ const ProductKernels& product_kernels(Level level) noexcept;
 const IntegerKernels& common_integer_kernels(Level level) noexcept;
 // For the level that `find_kernel` uses.
 const ProductKernels& product_kernels() noexcept;
+
+// Kernels that add up two products of 8-bit integers in 16 bits. The numbers of one side are signed, and the sums of two of
+// them, of those above 0 or of those below, are at most 128: see `WordTensor::has_small_pairs`.
+struct PairKernels {
+    ProductKernels small_rows;
+    ProductKernels small_columns;
+};
+
+// Null if the level has none.
+const PairKernels* pair_kernels(Level level) noexcept;
+// For the level that `find_kernel` uses; null if it has none, or something faster.
+const PairKernels* pair_kernels() noexcept;
 
 }  // namespace dmlgraph::cpu

@@ -23,5 +23,13 @@ const IntegerKernels& integer_products();
 namespace avx_vnni {  // the same of avx2
 const IntegerKernels& integer_products();
 }
+namespace avx2_pairs {  // of avx2: see PairKernels
+const IntegerKernels& integer_products();
+const IntegerKernels& products_of_signed_columns();
+}
+namespace avx512_pairs {  // the same of avx512
+const IntegerKernels& integer_products();
+const IntegerKernels& products_of_signed_columns();
+}
 
 }  // namespace dmlgraph::cpu

@@ -27,8 +27,9 @@ struct HalfEnding {
     SumFunction function{};
 };
 
-// What follows a sum: the number of its row is added, then an element of a tensor, then a function is applied. Calls of
-// kernels have its address: a copy of what was just written waits for all stores before, those of the last results too.
+// What follows a sum: the number of its row is added, then an element of a tensor, then a function is applied; nothing else
+// than the number if sums are integers, and it has their type. Calls of kernels have its address: a copy of what was just
+// written waits for all stores before, those of the last results too.
 struct SumEnding {
     const float* numbers = nullptr;  // one for each row of a tile
     const float* lines = nullptr;    // an element for each sum; null: none are added

@@ -19,7 +19,7 @@ constexpr int most_rows = 6, most_vectors = 2;
 constexpr int most_rows = 12, most_vectors = 2;
 #endif
 
-// Numbers: Singles or Integers.
+// Numbers: Singles, Integers or ColumnsOfBytes.
 template <class Numbers, int rows, int vectors>
 void tile(const TileCall& call) noexcept {
     using V = typename Numbers::V;
@@ -40,14 +40,14 @@ void tile(const TileCall& call) noexcept {
         V column[vectors];
         DMLGRAPH_UNROLL
         for (int j = 0; j < vectors; ++j) {
-            column[j] = Numbers::load(b + j * lanes);
+            column[j] = Numbers::column(b, j * lanes);
         }
         DMLGRAPH_UNROLL
         for (int i = 0; i < rows; ++i) {
             const V row = Numbers::repeated(a[i]);
             DMLGRAPH_UNROLL
             for (int j = 0; j < vectors; ++j) {
-                sums[i][j] = product_sum(row, column[j], sums[i][j]);
+                sums[i][j] = Numbers::multiplied(row, column[j], sums[i][j]);
             }
         }
         a += rows;

@@ -182,6 +182,18 @@ DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], cons
             end<rows, vectors>(sums, *call.ending, call.column);
         }
     }
+    if constexpr (!Numbers::are_floats) {
+        if (call.ending != nullptr) {
+            DMLGRAPH_UNROLL
+            for (int i = 0; i < rows; ++i) {
+                const auto number = Numbers::repeated(call.ending->numbers[i]);
+                DMLGRAPH_UNROLL
+                for (int j = 0; j < vectors; ++j) {
+                    sums[i][j] = sum(sums[i][j], number);
+                }
+            }
+        }
+    }
     DMLGRAPH_UNROLL
     for (int i = 0; i < rows; ++i) {
         DMLGRAPH_UNROLL

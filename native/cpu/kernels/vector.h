@@ -2,6 +2,7 @@
 // kernels themselves, but do not keep a tile of sums in registers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cpu/compiler.h"
@@ -28,16 +29,22 @@ DMLGRAPH_INLINE Vector difference(Vector a, Vector b) { return _mm512_sub_ps(a, 
 DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
 
-// Of words, and sums of 32 bits: a is a row, b a column.
+// Of words, and sums of 32 bits: a is a row, b a column. Words of two numbers may also be loaded from bytes, which are signed.
 using Words = __m512i;
 DMLGRAPH_INLINE Words load_words(const float* from) { return _mm512_loadu_si512(from); }
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm512_storeu_si512(to, x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm512_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm512_add_epi32(a, b); }
+DMLGRAPH_INLINE Words either(Words kept, Words a, Words b) { return _mm512_or_si512(_mm512_and_si512(kept, a), b); }
 #if defined(__AVX512VNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_dpbusd_epi32(c, b, a); }
+#elif defined(DMLGRAPH_PAIRS)
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
+    return in_register(_mm512_add_epi32(_mm512_madd_epi16(_mm512_maddubs_epi16(b, a), _mm512_set1_epi16(1)), c));
+}
 #else
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm512_add_epi32(_mm512_madd_epi16(a, b), c)); }
+DMLGRAPH_INLINE Words load_bytes(const std::byte* from) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))); }
 #endif
 
 #elif defined(__AVX2__)
@@ -56,10 +63,16 @@ DMLGRAPH_INLINE Words load_words(const float* from) { return _mm256_loadu_si256(
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm256_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm256_add_epi32(a, b); }
+DMLGRAPH_INLINE Words either(Words kept, Words a, Words b) { return _mm256_or_si256(_mm256_and_si256(kept, a), b); }
 #if defined(__AVXVNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_dpbusd_avx_epi32(c, b, a); }
+#elif defined(DMLGRAPH_PAIRS)
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
+    return in_register(_mm256_add_epi32(_mm256_madd_epi16(_mm256_maddubs_epi16(b, a), _mm256_set1_epi16(1)), c));
+}
 #else
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm256_add_epi32(_mm256_madd_epi16(a, b), c)); }
+DMLGRAPH_INLINE Words load_bytes(const std::byte* from) { return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); }
 #endif
 
 #elif defined(DMLGRAPH_X86)
@@ -79,6 +92,10 @@ DMLGRAPH_INLINE void store(float* to, Words x) { _mm_storeu_si128(reinterpret_ca
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm_add_epi32(a, b); }
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm_add_epi32(_mm_madd_epi16(a, b), c)); }
+DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+    return _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+}
 
 #elif defined(__aarch64__) || defined(_M_ARM64)
 
@@ -105,6 +122,9 @@ DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
     const int16x8_t left = vreinterpretq_s16_s32(a), right = vreinterpretq_s16_s32(b);
     const int32x4_t low = vmull_s16(vget_low_s16(left), vget_low_s16(right));
     return vaddq_s32(c, vpaddq_s32(low, vmull_high_s16(left, right)));
+}
+DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
+    return vreinterpretq_s32_s16(vmovl_s8(vld1_s8(reinterpret_cast<const std::int8_t*>(from))));
 }
 #endif
 
@@ -179,36 +199,56 @@ DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
     }
     return c;
 }
+DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
+    const auto number = [](std::byte each) { return static_cast<std::uint32_t>(static_cast<std::int8_t>(each)) & 0xffff; };
+    Words x;
+    for (int i = 0; i < 4; ++i) {
+        x.lane[i] = number(from[2 * i]) | number(from[2 * i + 1]) << 16;
+    }
+    return x;
+}
 
 #endif
 
 inline constexpr int lanes = sizeof(Vector) / sizeof(float);
 
-// What a word consists of: four 8-bit integers, of columns unsigned or signed, or two of 16 bits.
-#if defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && !defined(__AVX512F__))
-inline constexpr int depths_of_word = 4;
-inline constexpr bool unsigned_columns = true;
-#elif defined(__ARM_FEATURE_DOTPROD)
-inline constexpr int depths_of_word = 4;
-inline constexpr bool unsigned_columns = false;
-#else
-inline constexpr int depths_of_word = 2;
-inline constexpr bool unsigned_columns = false;
-#endif
-
-// What a tile consists of.
+// What a tile consists of, and how a number of a row and those of a column are multiplied.
 struct Singles {
     static constexpr bool are_floats = true;
     using V = Vector;
     static DMLGRAPH_INLINE V load(const float* from) { return DMLGRAPH_LEVEL::load(from); }
+    static DMLGRAPH_INLINE V column(const float* from, int first) { return load(from + first); }
     static DMLGRAPH_INLINE V repeated(float x) { return DMLGRAPH_LEVEL::repeated(x); }
+    static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(row, column, sum); }
 };
 struct Integers {
     static constexpr bool are_floats = false;
     using V = Words;
     static DMLGRAPH_INLINE V load(const float* from) { return load_words(from); }
+    static DMLGRAPH_INLINE V column(const float* from, int first) { return load(from + first); }
     static DMLGRAPH_INLINE V repeated(float x) { return repeated_word(__builtin_bit_cast(int, x)); }
+    static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(row, column, sum); }
 };
+
+// What a word consists of: four 8-bit integers, of columns unsigned or signed, or two of 16 bits. Columns of two may also be
+// read from bytes. With DMLGRAPH_PAIRS the sum of two products of 8-bit integers must fit into 16 bits.
+#if defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && !defined(__AVX512F__)) || defined(DMLGRAPH_PAIRS)
+inline constexpr int depths_of_word = 4;
+inline constexpr bool unsigned_columns = true;
+using ColumnsOfBytes = Integers;
+#elif defined(__ARM_FEATURE_DOTPROD)
+inline constexpr int depths_of_word = 4;
+inline constexpr bool unsigned_columns = false;
+using ColumnsOfBytes = Integers;
+#else
+inline constexpr int depths_of_word = 2;
+inline constexpr bool unsigned_columns = false;
+struct ColumnsOfBytes : Integers {
+    static DMLGRAPH_INLINE V column(const float* from, int first) {
+        return load_bytes(reinterpret_cast<const std::byte*>(from) + first * depths_of_word);
+    }
+};
+#endif
 
 }  // namespace
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

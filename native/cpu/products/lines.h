@@ -34,6 +34,9 @@ class Correction {
 public:
     virtual ~Correction() = default;
     virtual void correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width) const = 0;
+    // Whether it adds one number to all sums of a row, which tiles can do; and that number, of the sums' type.
+    virtual bool adds_numbers() const { return false; }
+    virtual float number(const Sizes&, std::int64_t) const { return 0; }
 };
 
 // What kernels of products and convolutions can make themselves while they have the sums: a number for each row is added, then an

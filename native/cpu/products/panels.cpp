@@ -1,6 +1,8 @@
 #include "cpu/products/panels.h"
 
 #include <algorithm>
+#include <bit>
+#include <vector>
 
 namespace dmlgraph::cpu {
 
@@ -27,25 +29,46 @@ Division Division::even(std::int64_t lines, std::int64_t most) {
     return {lines, (lines + panels - 1) / panels};
 }
 
-Panels::Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
-               bool padded, const ProductKernels& kernels)
-    : depth_(depth), division_(division), padded_(padded) {
-    const std::int64_t last = division.count() - 1;
-    const std::int64_t size = (last * division.width + panel_width(last)) * depth;
+template <class Store>
+void Panels::each(int rank, const Sizes& batch, const Store& store) {
+    const std::int64_t last = division_.count() - 1;
+    const std::int64_t size = (last * division_.width + panel_width(last)) * depth_;
     std::int64_t count = 1;
     for (int d = rank - 1; d >= 0; --d) {
         steps_[d] = batch[d] == 1 ? 0 : count * size;
         count *= batch[d];
     }
-    memory_ = Memory(static_cast<std::size_t>(count * size) * sizeof(float));
-    float* out = reinterpret_cast<float*>(memory_.get());
+    memory_ = Memory(static_cast<std::size_t>(count * size * item_));
+    std::byte* out = memory_.get();
     for (std::int64_t i = 0; i < count; ++i) {
         const Sizes place = place_in(batch, rank, i);
         for (std::int64_t p = 0; p <= last; ++p) {
-            from.pack({place, division.first(p), division.in(p), 0, depth, panel_width(p)}, out, kernels);
-            out += panel_width(p) * depth;
+            store(PanelPart{place, division_.first(p), division_.in(p), 0, depth_, panel_width(p)}, out);
+            out += panel_width(p) * depth_ * item_;
         }
     }
+}
+
+Panels::Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
+               bool padded, const ProductKernels& kernels)
+    : Panels(depth, division, padded, sizeof(float), false) {
+    each(rank, batch, [&](const PanelPart& part, std::byte* out) { from.pack(part, reinterpret_cast<float*>(out), kernels); });
+}
+
+Panels Panels::of_bytes(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
+                        const ProductKernels& kernels) {
+    const int depths = kernels.integers.depths, bits = 32 / depths;
+    Panels result(depth, division, true, depths, true);
+    std::vector<float> words(static_cast<std::size_t>(division.width * depth));
+    result.each(rank, batch, [&](const PanelPart& part, std::byte* out) {
+        from.pack(part, words.data(), kernels);
+        for (const float each : words) {
+            for (int k = 0; k < depths; ++k) {
+                *out++ = static_cast<std::byte>(std::bit_cast<std::uint32_t>(each) >> k * bits);
+            }
+        }
+    });
+    return result;
 }
 
 MatrixPanels Panels::lines() const {
@@ -58,11 +81,11 @@ MatrixPanels Panels::lines() const {
 }
 
 const float* Panels::at(const Sizes& place, std::int64_t panel, std::int64_t depth) const {
-    const float* result = reinterpret_cast<const float*>(memory_.get());
+    std::int64_t number = panel * division_.width * depth_ + depth * panel_width(panel);
     for (int d = 0; d < max_rank; ++d) {
-        result += place[d] * steps_[d];
+        number += place[d] * steps_[d];
     }
-    return result + panel * division_.width * depth_ + depth * panel_width(panel);
+    return reinterpret_cast<const float*>(memory_.get() + number * item_);
 }
 
 const float* Panels::after(const Sizes& place, std::int64_t panel, std::int64_t first, std::int64_t last, std::int64_t from,

@@ -70,10 +70,16 @@ public:
     // Packs the matrices of a batch of these sizes, which are 1 along dimensions where matrices repeat.
     Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded,
            const ProductKernels& kernels);
+    // Padded panels of words, as `IntegerKernels::tiles_of_bytes` read them.
+    static Panels of_bytes(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
+                           const ProductKernels& kernels);
 
     bool present() const { return memory_.get() != nullptr; }
     // Of panels of one line: the lines.
     MatrixPanels lines() const;
+    bool are_bytes() const { return are_bytes_; }
+    // Of padded panels: from depth to depth, in floats.
+    std::int64_t step() const { return division_.width * item_ / std::int64_t{sizeof(float)}; }
     // The numbers of a panel from a depth on.
     const float* at(const Sizes& place, std::int64_t panel, std::int64_t depth) const;
     // Those that follow the depths from … from + depth − 1 of a panel, if the panels first … last − 1 meet something depth by
@@ -82,13 +88,21 @@ public:
                        std::int64_t depth) const;
 
 private:
+    Panels(std::int64_t depth, Division division, bool padded, std::int64_t item, bool are_bytes)
+        : item_(item), depth_(depth), division_(division), padded_(padded), are_bytes_(are_bytes) {}
+
     std::int64_t panel_width(std::int64_t panel) const { return padded_ ? division_.width : division_.in(panel); }
+    // Calls store(panel, where it begins) for all panels of all matrices, after the memory was taken.
+    template <class Store>
+    void each(int rank, const Sizes& batch, const Store& store);
 
     Memory memory_;
-    Sizes steps_{};  // floats from matrix to matrix
+    std::int64_t item_ = sizeof(float);  // bytes of a number
+    Sizes steps_{};                      // numbers from matrix to matrix
     std::int64_t depth_ = 0;
     Division division_;
     bool padded_ = false;
+    bool are_bytes_ = false;
 };
 
 // Numbers that are read soon. Weights lie in memory: while tiles compute, they fetch what comes next into the caches. Each

@@ -142,6 +142,7 @@ public:
             const bool one_depth = product.sizes.k <= blocks.depth || last_row_panel_ - first_row_panel_ == 1;
             ends_at_once_ = ending_ && !direct_ && one_depth;
         }
+        adds_numbers_ = product.sums == DataType::int32 && product.target.correction != nullptr && product.target.correction->adds_numbers();
     }
 
     void compute() const {
@@ -246,6 +247,13 @@ private:
                 const auto of_rows = std::span(summands).first(static_cast<std::size_t>(height));
                 ending = block.ending_->at(block.place_, block.blocks_.rows.first(panel), block.left_, block.width_, of_rows);
             }
+            if (block.adds_numbers_) {
+                const std::int64_t first = block.blocks_.rows.first(panel);
+                for (std::int64_t r = 0; r < height; ++r) {
+                    summands[static_cast<std::size_t>(r)] = block.product_.target.correction->number(block.place_, first + r);
+                }
+                ending.numbers = summands.data();
+            }
         }
         Rows(const Rows&) = delete;  // the ending has the address of the summands
         Rows& operator=(const Rows&) = delete;
@@ -261,7 +269,7 @@ private:
         const std::int64_t width = blocks_.columns.width, lines = blocks_.columns.in(panel);
         const std::int64_t first = blocks_.columns.first(panel);
         if (product_.b.panels != nullptr) {
-            return {product_.b.panels->at(place_, panel, from), width};
+            return {product_.b.panels->at(place_, panel, from), product_.b.panels->step()};
         }
         if (reads_columns_ && lines % product_.tiles().lanes == 0) {
             const MatrixPanels& matrix = *product_.b.matrix;
@@ -277,6 +285,10 @@ private:
             return product_.a.panels->at(place_, panel, from);
         }
         const std::int64_t lines = blocks_.rows.in(panel);
+        const MatrixPanels* const matrix = product_.a.matrix;
+        if (lines == 1 && matrix != nullptr && matrix->type == DataType::float32 && matrix->lies_along()) {
+            return reinterpret_cast<const float*>(matrix->matrix(place_) + blocks_.rows.first(panel) * matrix->line) + from;
+        }
         product_.a.source->pack({place_, blocks_.rows.first(panel), lines, from, depth, lines}, scratch_.rows,
                                 *product_.kernels);
         return scratch_.rows;
@@ -289,7 +301,7 @@ private:
             const bool alone = last_row_panel_ - first_row_panel_ == 1;  // then the next depths of a panel come first
             const float* const next = alone ? call.b + depth * call.b_step
                                             : product_.b.panels->after(place_, panel, first_column_panel_, last_column_panel_, from, depth);
-            Ahead(next, blocks_.columns.width, depth, 1).set(call, 0);
+            Ahead(next, call.b_step, depth, 1).set(call, 0);
         } else if (product_.a.panels != nullptr) {
             const float* const next = product_.a.panels->after(place_, rows.panel, first_row_panel_, last_row_panel_, from, depth);
             Ahead(next, rows.height, depth, last_column_panel_ - first_column_panel_).set(call, panel - first_column_panel_);
@@ -314,7 +326,7 @@ private:
         const std::int64_t width = blocks_.columns.in(panel), first = blocks_.columns.first(panel) - left_;
         TileCall call{rows.numbers, columns.first, columns.step, depth, rows.sums + (ends_at_once_ ? 0 : first), sums_step(), from > 0};
         if (from + depth == product_.sizes.k) {
-            call.ending = ending_ ? &rows.ending : nullptr;
+            call.ending = ending_ || adds_numbers_ ? &rows.ending : nullptr;
             call.column = first;
         }
         fetch_ahead(call, rows, panel, from, depth);
@@ -340,7 +352,11 @@ private:
         }
         for (std::int64_t r = 0; r < blocks_.rows.in(row_panel); ++r, sums += sums_step()) {
             const std::int64_t row = blocks_.rows.first(row_panel) + r;
-            product_.target.correct_and_store(sums, place_, row, left_, width_, scratch_.line);
+            if (adds_numbers_) {
+                product_.target.store(sums, place_, row, left_, width_, scratch_.line);
+            } else {
+                product_.target.correct_and_store(sums, place_, row, left_, width_, scratch_.line);
+            }
         }
     }
 
@@ -360,6 +376,7 @@ private:
     bool streams_lines_;  // … each along its depth
     std::optional<Ending> ending_;  // that tiles make themselves
     bool ends_at_once_ = false;     // whether a tile's sums are only needed until it makes the results: all use the same memory
+    bool adds_numbers_;             // whether they correct the sums
 };
 
 // Stores the results of sums without terms.

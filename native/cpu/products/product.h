@@ -46,7 +46,7 @@ struct Product {
     const ProductKernels* kernels = nullptr;
     DataType sums = DataType::float32;  // int32: the depths are words
 
-    const Tiles& tiles() const { return tiles_for(sums, *kernels); }
+    const Tiles& tiles() const { return b.panels != nullptr && b.panels->are_bytes() ? kernels->integers.tiles_of_bytes : tiles_for(sums, *kernels); }
 };
 
 // How the operands are divided into panels. Those of columns are padded.

@@ -34,6 +34,7 @@ public:
     }
     const Run* begin() const { return runs_.data(); }
     const Run* end() const { return runs_.data() + count_; }
+    std::size_t index(const Run& run) const { return static_cast<std::size_t>(&run - begin()); }
 
 private:
     std::array<Run, widest_panel> runs_;
@@ -56,24 +57,46 @@ private:
     std::size_t count_ = 0;
 };
 
-// Adds the elements of neighbouring windows at a tap, and zeros before and after them.
-void add_run(Copies& copies, const Run& run, const Spatial& tap, const Windows& windows, const Spatial& sizes,
-             const Spatial& strides) {
-    Spatial at{};
-    bool inside = true;
-    for (std::size_t d = 0; d < most_spatial; ++d) {
-        at[d] = run.at[d] * windows.strides[d] + tap[d] * windows.dilations[d] - windows.padding[d];
-        inside = inside && (d == 2 || (at[d] >= 0 && at[d] < sizes[d]));
-    }
-    // The windows begin … end − 1 have this tap inside the tensor.
-    const std::int64_t stride = windows.strides[2];
-    const std::int64_t begin = inside ? std::clamp((-at[2] + stride - 1) / stride, std::int64_t{0}, run.count) : run.count;
-    const std::int64_t end = std::clamp((sizes[2] - at[2] + stride - 1) / stride, begin, run.count);
-    copies.add(run.to, begin, 0, true);
-    copies.add(run.to + begin, end - begin,
-               at[0] * strides[0] + at[1] * strides[1] + (at[2] + begin * stride) * strides[2], false);
-    copies.add(run.to + end, run.count - end, 0, true);
+// The windows of a run that have a tap of one column inside the tensor: begin … end − 1.
+struct Inside {
+    std::int64_t begin;
+    std::int64_t end;
+    std::int64_t at;  // where the first of them has it along the row
+};
+
+Inside inside_of(const Run& run, std::int64_t column, const Windows& windows, const Spatial& sizes) {
+    const std::int64_t stride = windows.strides[2], at = run.at[2] * stride + column * windows.dilations[2] - windows.padding[2];
+    Inside result{};
+    result.begin = std::clamp((-at + stride - 1) / stride, std::int64_t{0}, run.count);
+    result.end = std::clamp((sizes[2] - at + stride - 1) / stride, result.begin, run.count);
+    result.at = at + result.begin * stride;
+    return result;
 }
+
+// Adds the elements of neighbouring windows at a tap, and zeros before and after them.
+void add_run(Copies& copies, const Run& run, Inside inside, const Spatial& tap, const Windows& windows, const Spatial& sizes,
+             const Spatial& strides) {
+    std::int64_t from = inside.at * strides[2];
+    for (std::size_t d = 0; d < 2; ++d) {
+        const std::int64_t at = run.at[d] * windows.strides[d] + tap[d] * windows.dilations[d] - windows.padding[d];
+        if (at < 0 || at >= sizes[d]) {
+            return copies.add(run.to, run.count, 0, true);
+        }
+        from += at * strides[d];
+    }
+    copies.add(run.to, inside.begin, 0, true);
+    copies.add(run.to + inside.begin, inside.end - inside.begin, from, false);
+    copies.add(run.to + inside.end, run.count - inside.end, 0, true);
+}
+
+// How many of the depths before `depth` have each tap: `all`, and one more of the first ones.
+struct Depths {
+    std::int64_t all;
+    std::int64_t first;
+
+    Depths(std::int64_t depth, std::int64_t taps) : all(depth / taps), first(depth % taps) {}
+    std::int64_t with(std::int64_t tap) const { return all + (tap < first ? 1 : 0); }
+};
 
 }  // namespace
 
@@ -115,28 +138,35 @@ void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels&
     const SeveralLinesKernel lines = kernels.several_lines_of(type_);
     const std::byte* const first = data + part.batch[0] * batch[0] + part.batch[1] * batch[1];
     const Runs runs(windows_, part.first, part.lines);
-    const std::int64_t taps = windows_.tap_count(), last = part.first_depth + part.depth;
+    const std::int64_t taps = windows_.tap_count(), rows = windows_.taps[0] * windows_.taps[1], out_step = taps * part.width;
+    const Depths before(part.first_depth, taps), until(part.first_depth + part.depth, taps);
     const std::int64_t step = strides[2] * windows_.strides[2];
-    for (std::int64_t t = 0; t < taps; ++t) {
-        const std::int64_t index = (part.first_depth - t + taps - 1) / taps;  // of the first channel with this tap
-        const std::int64_t depth = index * taps + t;
-        if (depth >= last) {
-            continue;
-        }
-        const std::int64_t channels_here = (last - depth + taps - 1) / taps, out_step = taps * part.width;
-        Copies copies;
+    for (std::int64_t column = 0; column < windows_.taps[2]; ++column) {
+        std::array<Inside, widest_panel> inside;
         for (const Run& run : runs) {
-            add_run(copies, run, windows_.tap(t), windows_, sizes_, strides);
+            inside[runs.index(run)] = inside_of(run, windows_.mirrored ? windows_.taps[2] - 1 - column : column, windows_, sizes_);
         }
-        copies.add(part.lines, part.width - part.lines, 0, true);
-        float* const to = out + (depth - part.first_depth) * part.width;
-        for (const Copy& copy : copies) {
-            if (copy.zero) {
-                for (std::int64_t i = 0; i < channels_here; ++i) {
-                    std::fill_n(to + copy.to + i * out_step, copy.count, border);
+        for (std::int64_t row = 0; row < rows; ++row) {
+            const std::int64_t t = row * windows_.taps[2] + column, index = before.with(t), channels_here = until.with(t) - index;
+            if (channels_here <= 0) {
+                continue;
+            }
+            const std::int64_t read = windows_.mirrored ? rows - 1 - row : row;
+            const Spatial tap{read / windows_.taps[1], read % windows_.taps[1], 0};
+            Copies copies;
+            for (const Run& run : runs) {
+                add_run(copies, run, inside[runs.index(run)], tap, windows_, sizes_, strides);
+            }
+            copies.add(part.lines, part.width - part.lines, 0, true);
+            float* const to = out + (index * taps + t - part.first_depth) * part.width;
+            for (const Copy& copy : copies) {
+                if (copy.zero) {
+                    for (std::int64_t i = 0; i < channels_here; ++i) {
+                        std::fill_n(to + copy.to + i * out_step, copy.count, border);
+                    }
+                } else {
+                    lines({to + copy.to, out_step, first + index * channel + copy.from, channel, channels_here, step, copy.count});
                 }
-            } else {
-                lines({to + copy.to, out_step, first + index * channel + copy.from, channel, channels_here, step, copy.count});
             }
         }
     }

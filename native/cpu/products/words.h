@@ -40,6 +40,9 @@ public:
     WordTensor(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels, RunContext* context);
 
     const Tensor& tensor() const { return tensor_; }  // float32; the memory is this object's
+    // Of words of four signed numbers: whether no sum of the products of the first two, or of the last two, with unsigned
+    // 8-bit integers is beyond 16 bits.
+    bool has_small_pairs() const;
 
 private:
     PooledMemory memory_;
@@ -56,6 +59,7 @@ public:
     const MatrixPanels& panels() const { return panels_; }
     // Of each line.
     LineSums sums() const;
+    bool has_small_pairs() const { return words_.has_small_pairs(); }
 
 private:
     WordTensor words_;

@@ -1,6 +1,7 @@
 #include "cpu/products/zero_points.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace dmlgraph::cpu {
 namespace {
@@ -17,7 +18,7 @@ std::int32_t difference(std::int32_t a, std::int32_t b) {
 
 Form form_of(DataType type, Lines side, const IntegerKernels& kernels) {
     constexpr std::int32_t half = 128;
-    const bool is_signed = side == Lines::rows || !kernels.unsigned_columns;
+    const bool is_signed = !(side == Lines::rows ? kernels.unsigned_rows : kernels.unsigned_columns);
     if (is_signed == (type == DataType::int8)) {
         return {0, 0};
     }
@@ -55,6 +56,11 @@ void ZeroPointTerms::correct(float* sums, const Sizes& place, std::int64_t row, 
     if (constant != 0 || column_sums != nullptr || column_zeros != nullptr) {
         kernels_.take_zero_points({reinterpret_cast<std::int32_t*>(sums), width, constant, zero, column_sums, sum, column_zeros});
     }
+}
+
+float ZeroPointTerms::number(const Sizes& place, std::int64_t row) const {
+    const std::int32_t zero = columns_.zeros.of(0);
+    return std::bit_cast<float>(zero == 0 ? 0 : product(-zero, *rows_.sums->at(place, row)));
 }
 
 }  // namespace dmlgraph::cpu

@@ -119,7 +119,7 @@ private:
             panels.emplace_back();
             if (part.sizes.k > 0) {
                 if (part.blocked) {
-                    panels.back() = Panels(filters_of_channels(fixed, part), 1, {1}, part.sizes.k, {tensors_.groups, planes_.lanes}, true, tensors_.kernels);
+                    panels.back() = Panels(filters_of_channels(fixed, part), 1, {1}, part.sizes.k, {tensors_.groups, planes_.lanes}, true, *tensors_.kernels);
                     continue;
                 }
                 const RowPanels filters = filters_in(fixed, part);
@@ -129,7 +129,7 @@ private:
                                           : part.direct ? part.direct->filters
                                           : part.few    ? columns_of(part.sizes, tensors_.tiles())
                                                         : rows_of(part.sizes, tensors_.tiles());
-                panels.back() = Panels(filters, part.sizes.rank, {1, tensors_.groups}, part.sizes.k, division, padded, tensors_.kernels);
+                panels.back() = Panels(filters, part.sizes.rank, {1, tensors_.groups}, part.sizes.k, division, padded, *tensors_.kernels);
             }
         }
     }
@@ -137,18 +137,18 @@ private:
     void run_part(RunContext& context, const Part& part, const Panels* panels) const {
         const RowPanels filters = filters_in(context, part);
         const WindowPanels windows = tensors_.windows_in(tensors_.grouped(context), part.phase.windows);
-        const Borders borders(filters, windows, tensors_.kernels);
+        const Borders borders(filters, windows, *tensors_.kernels);
         const std::int64_t batch = part.sizes.batch[0], groups = tensors_.groups;
         Target to = tensors_.target(context, part.phase);
         to.correction = tensors_.backward && part.sizes.k > 0 ? &borders : nullptr;
         if (part.blocked && has_pictures(windows)) {
             const RowPanels of_channels = filters_of_channels(context, part);
-            run_blocked_depthwise(context, {batch, groups, &*part.blocked, &windows, panels, &of_channels, by_channels(std::move(to)), &tensors_.kernels, &blocks_});
+            run_blocked_depthwise(context, {batch, groups, &*part.blocked, &windows, panels, &of_channels, by_channels(std::move(to)), tensors_.kernels, &blocks_});
         } else if (part.by_channel) {
             panels = part.blocked ? nullptr : panels;
-            run_depthwise(context, {batch, groups, tensors_.outputs, &windows, panels, &filters, std::move(to), &tensors_.kernels, &planes_});
+            run_depthwise(context, {batch, groups, tensors_.outputs, &windows, panels, &filters, std::move(to), tensors_.kernels, &planes_});
         } else if (part.direct) {
-            run_direct(context, {batch, groups, &*part.direct, &windows, panels, &filters, std::move(to), &planes_, &tensors_.kernels},
+            run_direct(context, {batch, groups, &*part.direct, &windows, panels, &filters, std::move(to), &planes_, tensors_.kernels},
                        product_cost(part.sizes));
         } else if (part.few) {
             MatrixPanels matrix = filters.matrix();
@@ -188,7 +188,7 @@ private:
     static bool streams(const Part& part) { return part.few && part.sizes.m <= most_streamed_rows; }
 
     Panels pack_lines(const RowPanels& filters, const Part& part) const {
-        return {filters, part.sizes.rank, {1, tensors_.groups}, part.sizes.k, {tensors_.outputs, 1}, false, tensors_.kernels};
+        return {filters, part.sizes.rank, {1, tensors_.groups}, part.sizes.k, {tensors_.outputs, 1}, false, *tensors_.kernels};
     }
 
     RowPanels filters_in(const RunContext& context, const Part& part) const {

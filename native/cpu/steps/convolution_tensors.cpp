@@ -38,7 +38,7 @@ ConvolutionTensors::ConvolutionTensors(const StepTensors& tensors, const Convolu
       groups(parameters.groups),
       backward(parameters.backward),
       epilogue(parameters.epilogue, output.type, inputs.size(), inputs.sums()),
-      kernels(product_kernels()) {
+      kernels(&product_kernels()) {
     const View &x = inputs[0], &filters = inputs[filters_port];
     const int rank = x.rank;
     if (rank <= outer_rank || rank > outer_rank + most_spatial || filters.rank != rank) {
@@ -106,7 +106,7 @@ void ConvolutionTensors::multiply(RunContext& context, const ProductSizes& of, c
     if (elements.data != nullptr && !elements.lies_along()) {
         windows.source = windows.matrix = &elements;
     }
-    run_product(context, {of, filters, windows, std::move(to), &kernels, inputs.sums()});
+    run_product(context, {of, filters, windows, std::move(to), kernels, inputs.sums()});
 }
 
 bool ConvolutionTensors::has_few(const Windows& of) const {
@@ -145,7 +145,7 @@ void ConvolutionTensors::multiply_few(RunContext& context, const ProductSizes& o
     if (!whole) {
         windows.source = elements.data == nullptr ? static_cast<const PanelSource*>(&from) : &elements;
     }
-    run_product(context, {of, windows, filters, std::move(turned), &kernels, inputs.sums()});
+    run_product(context, {of, windows, filters, std::move(turned), kernels, inputs.sums()});
 }
 
 void ConvolutionTensors::visit(const Step::Visitor& visitor) {

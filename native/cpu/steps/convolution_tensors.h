@@ -24,7 +24,7 @@ public:
     ProductSizes sizes_of(const Windows& windows, std::int64_t depths_each) const;
     // Whether a sum over the taps takes less time than a product.
     bool is_by_channel(const Windows& windows) const;
-    const Tiles& tiles() const { return tiles_for(inputs.sums(), kernels); }
+    const Tiles& tiles() const { return tiles_for(inputs.sums(), *kernels); }
 
     // The input {N, C, …} as {N, groups, C / groups, …}.
     Tensor grouped(const RunContext& context) const;
@@ -48,7 +48,7 @@ public:
     std::int64_t groups;
     bool backward;
     Epilogue epilogue;
-    const ProductKernels& kernels;
+    const ProductKernels* kernels;
     Windows windows;            // of the parameters
     Spatial sizes{};            // of the input
     std::int64_t channels = 0;  // of a group

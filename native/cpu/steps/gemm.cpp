@@ -12,7 +12,7 @@ namespace {
 // Of floats.
 class GemmStep final : public Step {
 public:
-    GemmStep(const StepTensors& tensors, const GemmParameters& parameters) : tensors_(tensors, parameters, 1) {}
+    GemmStep(const StepTensors& tensors, const GemmParameters& parameters) : tensors_(tensors, parameters) {}
 
     void prepare(const RunContext& fixed) override { pack(fixed, panels_); }
 

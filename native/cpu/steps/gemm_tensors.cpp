@@ -11,11 +11,11 @@ constexpr int matrix_rank = 2;
 
 }  // namespace
 
-GemmTensors::GemmTensors(const StepTensors& tensors, const GemmParameters& parameters, std::int64_t depths_each)
+GemmTensors::GemmTensors(const StepTensors& tensors, const GemmParameters& parameters)
     : inputs(tensors),
       output(tensors.outputs.at(0)),
       epilogue(parameters.epilogue, output.type, inputs.size(), inputs.sums()),
-      kernels(product_kernels()) {
+      kernels(&product_kernels()) {
     const View &a = inputs[0], &b = inputs[1];
     const int rank = a.rank;
     if (rank < matrix_rank || b.rank != rank) {
@@ -34,19 +34,31 @@ GemmTensors::GemmTensors(const StepTensors& tensors, const GemmParameters& param
     sizes.m = a.sizes[rows_.line];
     sizes.n = b.sizes[columns_.line];
     depths = a.sizes[rows_.depth];
-    sizes.k = (depths + depths_each - 1) / depths_each;
+    use(*kernels);
     // Vectors lie along the columns: if these are few, the product is computed transposed.
-    transposed_ = sizes.n < kernels.lanes && sizes.m > sizes.n;
+    transposed_ = sizes.n < kernels->lanes && sizes.m > sizes.n;
     if (transposed_) {
         std::swap(sizes.m, sizes.n);
     }
 }
 
+void GemmTensors::use(const ProductKernels& others) {
+    kernels = &others;
+    sizes.k = quotient_up(depths, inputs.integers() ? kernels->integers.depths : 1);
+}
+
 std::size_t GemmTensors::scratch_bytes() const {
-    ProductSizes joined = sizes;
-    joined.m *= sizes.count();
     const std::size_t operands = inputs.size() - first_operand;
-    return std::max(product_scratch(sizes, operands, epilogue, tiles()), product_scratch(joined, operands, epilogue, tiles()));
+    std::size_t most = 0;
+    // Other kernels may be used later, with more depths in a word.
+    for (const std::int64_t k : {sizes.k, inputs.integers() ? quotient_up(depths, most_depths_of_word) : sizes.k}) {
+        ProductSizes each = sizes;
+        each.k = k;
+        most = std::max(most, product_scratch(each, operands, epilogue, tiles()));
+        each.m *= sizes.count();
+        most = std::max(most, product_scratch(each, operands, epilogue, tiles()));
+    }
+    return most;
 }
 
 MatrixPanels GemmTensors::matrices(const RunContext& context, std::size_t side) const {
@@ -60,11 +72,19 @@ MatrixPanels GemmTensors::matrices(const RunContext& context, std::size_t side) 
 
 Panels GemmTensors::pack(const MatrixPanels& from, std::size_t side) const {
     Sizes batch = sizes.batch;
+    std::int64_t rows = sizes.m;  // that meet a matrix of columns
     for (int d = 0; d < sizes.rank; ++d) {
+        rows *= from.batch[d] == 0 ? batch[d] : 1;
         batch[d] = from.batch[d] == 0 ? 1 : batch[d];
     }
-    const Division division = side == 0 ? rows_of(sizes, tiles()) : columns_of(sizes, tiles());
-    return Panels(from, sizes.rank, batch, sizes.k, division, side == 1, kernels);
+    if (side == 0) {
+        return Panels(from, sizes.rank, batch, sizes.k, rows_of(sizes, tiles()), false, *kernels);
+    }
+    const Division division = columns_of(sizes, tiles());
+    // Few rows wait for the columns to come from memory; more would spread the same bytes again and again.
+    const bool as_bytes = inputs.sums() == DataType::int32 && rows <= tiles().rows;
+    return as_bytes ? Panels::of_bytes(from, sizes.rank, batch, sizes.k, division, *kernels)
+                    : Panels(from, sizes.rank, batch, sizes.k, division, true, *kernels);
 }
 
 void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const {
@@ -78,7 +98,7 @@ void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bo
     }
     product.target.epilogue = &epilogue;
     product.target.correction = correction;
-    product.kernels = &kernels;
+    product.kernels = kernels;
     product.sums = inputs.sums();
     if (joins) {
         join_batch(product);

@@ -17,13 +17,15 @@ class GemmTensors {
 public:
     static constexpr std::size_t sides = 2;
 
-    // `depths_each` numbers of a line are a depth of the product. Throws std::invalid_argument for tensors of other types
-    // and ranks.
-    GemmTensors(const StepTensors& tensors, const GemmParameters& parameters, std::int64_t depths_each);
+    // Throws std::invalid_argument for tensors of other types and ranks.
+    GemmTensors(const StepTensors& tensors, const GemmParameters& parameters);
+
+    // Multiplies with these kernels from now on, and not with those of the level.
+    void use(const ProductKernels& others);
 
     // The input that is a side.
     std::size_t port_of(std::size_t side) const { return transposed_ ? 1 - side : side; }
-    const Tiles& tiles() const { return tiles_for(inputs.sums(), kernels); }
+    const Tiles& tiles() const { return tiles_for(inputs.sums(), *kernels); }
 
     double cost() const { return product_cost(sizes); }
     std::size_t scratch_bytes() const;
@@ -36,7 +38,7 @@ public:
     ProductInputs inputs;
     View output;
     Epilogue epilogue;
-    const ProductKernels& kernels;
+    const ProductKernels* kernels;
     ProductSizes sizes;       // of what is computed
     std::int64_t depths = 0;  // of a row of A
 

@@ -44,16 +44,22 @@ class IntegerConvolutionStep final : public Step {
 public:
     IntegerConvolutionStep(const StepTensors& tensors, const ConvolutionParameters& parameters)
         : tensors_(tensors, parameters),
-          kernels_(tensors_.kernels.integers),
           phase_{.windows = tensors_.windows},
-          sizes_(tensors_.sizes_of(phase_.windows, kernels_.depths)),
+          sizes_(tensors_.sizes_of(phase_.windows, kernels().depths)),
           by_channel_(tensors_.is_by_channel(phase_.windows)) {
         if (tensors_.backward) {
             throw std::invalid_argument("a convolution of integers is a forward one");
         }
     }
 
-    void prepare(const RunContext& fixed) override { pack(fixed, packed_); }
+    void prepare(const RunContext& fixed) override {
+        if (const PairKernels* const pairs = pair_kernels(); pairs != nullptr && !by_channel_ && tensors_.inputs.known(fixed, filters_port) &&
+                                                             filter_words(fixed, pairs->small_rows.integers, nullptr).has_small_pairs()) {
+            tensors_.kernels = &pairs->small_rows;
+            sizes_ = tensors_.sizes_of(phase_.windows, kernels().depths);
+        }
+        pack(fixed, packed_);
+    }
 
     std::unique_ptr<const State> keep(const RunContext& kept) const override {
         auto result = std::make_unique<PackedFilters>();
@@ -79,10 +85,17 @@ public:
     std::size_t scratch_bytes() const override {
         const std::size_t operands = tensors_.inputs.size() - first_operand;
         if (by_channel_) {
-            return integer_depthwise_scratch(phase_.windows, operands, tensors_.epilogue, tensors_.kernels);
+            return integer_depthwise_scratch(phase_.windows, operands, tensors_.epilogue, *tensors_.kernels);
         }
-        return std::max(product_scratch(sizes_, operands, tensors_.epilogue, tensors_.tiles()),
-                        product_scratch(ones_sizes(), 0, sums_only, tensors_.tiles()));
+        std::size_t most = 0;
+        // Other kernels may be used later, with more depths in a word.
+        for (const int depths : {kernels().depths, most_depths_of_word}) {
+            ProductSizes sizes = tensors_.sizes_of(phase_.windows, depths);
+            most = std::max(most, product_scratch(sizes, operands, tensors_.epilogue, tensors_.tiles()));
+            sizes.m = 1;  // a row of ones
+            most = std::max(most, product_scratch(sizes, 0, sums_only, tensors_.tiles()));
+        }
+        return most;
     }
     void visit(const Visitor& visitor) override { tensors_.visit(visitor); }
 
@@ -105,21 +118,21 @@ private:
             packed.words = words_by_channel(fixed);
             return;
         }
-        const WordTensor words = filter_words(fixed, nullptr);
+        const WordTensor words = filter_words(fixed, kernels(), nullptr);
         packed.sums = filter_sums(words);
         packed.panels = Panels(filter_panels(words.tensor(), tensors_.groups, false, phase_), sizes_.rank, {1, tensors_.groups},
-                               sizes_.k, rows_of(sizes_, tensors_.tiles()), false, tensors_.kernels);
+                               sizes_.k, rows_of(sizes_, tensors_.tiles()), false, *tensors_.kernels);
     }
 
     void run_as_product(RunContext& context, const PackedFilters& packed) const {
         const ZeroPoints x_zeros = zeros(context, 0), filter_zeros = zeros(context, filters_port);
-        const WordTensor x(tensors_.grouped(context), 2, Lines::columns, kernels_, &context);
+        const WordTensor x(tensors_.grouped(context), 2, Lines::columns, kernels(), &context);
         WindowPanels windows = tensors_.windows_in(x.tensor(), phase_.windows);
         windows.border = repeated(x_zeros.of(0));
         const LineSums window_sums = filter_zeros.all_zero() ? LineSums() : sums_of(context, windows);
         const auto multiply = [&](const Side& filters, const LineSums& sums) {
             const std::int64_t terms = tensors_.channels * phase_.windows.tap_count();
-            const ZeroPointTerms correction({filter_zeros, &sums, tensors_.outputs}, {x_zeros, &window_sums}, terms, kernels_);
+            const ZeroPointTerms correction({filter_zeros, &sums, tensors_.outputs}, {x_zeros, &window_sums}, terms, kernels());
             Target to = tensors_.target(context, phase_);
             to.correction = &correction;
             tensors_.multiply(context, sizes_, filters, windows, std::move(to));
@@ -127,7 +140,7 @@ private:
         if (packed.present()) {
             return multiply({&packed.panels, nullptr, nullptr}, packed.sums);
         }
-        const WordTensor words = filter_words(context, &context);
+        const WordTensor words = filter_words(context, kernels(), &context);
         const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
         multiply({nullptr, &filters, nullptr}, filter_sums(words));
     }
@@ -135,13 +148,13 @@ private:
     void run_by_channel(RunContext& context, const PackedFilters& packed) const {
         const WindowPanels windows = tensors_.windows_in(tensors_.grouped(context), phase_.windows);
         const WordFilters made = packed.present() ? WordFilters() : words_by_channel(context);
-        const Form form = form_of(windows.type(), Lines::columns, kernels_);
+        const Form form = form_of(windows.type(), Lines::columns, kernels());
         run_integer_depthwise(context, {sizes_.batch[0], tensors_.groups, tensors_.outputs, &windows, form, zeros(context, 0).of(0),
-                                        packed.present() ? &packed.words : &made, tensors_.target(context, phase_), &tensors_.kernels});
+                                        packed.present() ? &packed.words : &made, tensors_.target(context, phase_), tensors_.kernels});
     }
 
     std::int32_t shift_of(std::size_t port) const {
-        return form_of(tensors_.inputs[port].type, port == filters_port ? Lines::rows : Lines::columns, kernels_).shift;
+        return form_of(tensors_.inputs[port].type, port == filters_port ? Lines::rows : Lines::columns, kernels()).shift;
     }
 
     ZeroPoints zeros(const RunContext& context, std::size_t port) const {
@@ -150,16 +163,18 @@ private:
 
     // The word whose numbers are all the same.
     float repeated(std::int32_t number) const {
-        const std::uint32_t mask = kernels_.depths == 2 ? 0xffff : 0xff;
-        return std::bit_cast<float>((static_cast<std::uint32_t>(number) & mask) * kernels_.ones);
+        const std::uint32_t mask = kernels().depths == 2 ? 0xffff : 0xff;
+        return std::bit_cast<float>((static_cast<std::uint32_t>(number) & mask) * kernels().ones);
     }
 
-    WordTensor filter_words(const RunContext& context, RunContext* shared) const {
-        return {context.tensor(tensors_.inputs[filters_port]), 1, Lines::rows, kernels_, shared};
+    const IntegerKernels& kernels() const { return tensors_.kernels->integers; }
+
+    WordTensor filter_words(const RunContext& context, const IntegerKernels& kernels, RunContext* shared) const {
+        return {context.tensor(tensors_.inputs[filters_port]), 1, Lines::rows, kernels, shared};
     }
 
     WordFilters words_by_channel(const RunContext& context) const {
-        return {context.tensor(tensors_.inputs[filters_port]), phase_.windows, zeros(context, filters_port), shift_of(filters_port), kernels_};
+        return {context.tensor(tensors_.inputs[filters_port]), phase_.windows, zeros(context, filters_port), shift_of(filters_port), kernels()};
     }
 
     LineSums filter_sums(const WordTensor& words) const {
@@ -168,21 +183,16 @@ private:
         LineSums result;
         result.batch[1] = tensors_.outputs;
         for (std::int64_t o = 0; o < filters.sizes[0]; ++o) {
-            result.numbers.push_back(kernels_.rows.total(reinterpret_cast<const std::uint32_t*>(filters.data) + o * each, each));
+            result.numbers.push_back(kernels().rows.total(reinterpret_cast<const std::uint32_t*>(filters.data) + o * each, each));
         }
         return result;
     }
 
-    ProductSizes ones_sizes() const {
-        ProductSizes sizes = sizes_;
-        sizes.m = 1;
-        return sizes;
-    }
-
     // The sums of windows, with what is beyond the tensor.
     LineSums sums_of(RunContext& context, const WindowPanels& windows) const {
-        const ProductSizes sizes = ones_sizes();
-        const Ones ones(tensors_.channels, phase_.windows.tap_count(), kernels_);
+        ProductSizes sizes = sizes_;
+        sizes.m = 1;
+        const Ones ones(tensors_.channels, phase_.windows.tap_count(), kernels());
         LineSums result;
         result.batch = {tensors_.groups * sizes.n, sizes.n};
         result.numbers.resize(static_cast<std::size_t>(sizes.count() * sizes.n));
@@ -199,7 +209,6 @@ private:
     }
 
     ConvolutionTensors tensors_;
-    const IntegerKernels& kernels_;
     Phase phase_;
     ProductSizes sizes_;    // whose depths are words
     bool by_channel_;       // whether an output channel has one input channel

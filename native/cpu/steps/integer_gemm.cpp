@@ -15,9 +15,14 @@ Lines lines_of(std::size_t side) { return side == 0 ? Lines::rows : Lines::colum
 class IntegerGemmStep final : public Step {
 public:
     IntegerGemmStep(const StepTensors& tensors, const GemmParameters& parameters)
-        : tensors_(tensors, parameters, product_kernels().integers.depths), kernels_(tensors_.kernels.integers) {}
+        : tensors_(tensors, parameters) {}
 
-    void prepare(const RunContext& fixed) override { pack(fixed, packed_); }
+    void prepare(const RunContext& fixed) override {
+        if (const PairKernels* const pairs = pair_kernels(); pairs != nullptr && !(try_pairs(fixed, 1, pairs->small_columns))) {
+            try_pairs(fixed, 0, pairs->small_rows);
+        }
+        pack(fixed, packed_);
+    }
 
     std::unique_ptr<const State> keep(const RunContext& kept) const override {
         auto result = std::make_unique<PackedSides>();
@@ -35,7 +40,7 @@ public:
             read(context, side, !zeros[1 - side].all_zero(), operands[side]);
         }
         const Operand &a = operands[0], &b = operands[1];
-        const ZeroPointTerms terms({zeros[0], a.sums}, {zeros[1], b.sums}, tensors_.depths, kernels_);
+        const ZeroPointTerms terms({zeros[0], a.sums}, {zeros[1], b.sums}, tensors_.depths, kernels());
         tensors_.multiply(context, {a.panels, &a.matrices, &a.matrices}, {b.panels, &b.matrices, &b.matrices}, !zeros[0].varies(), &terms);
     }
 
@@ -65,13 +70,22 @@ private:
         LineSums sums_of_words;
     };
 
+    // Uses kernels for small weights if a side is known and has such.
+    bool try_pairs(const RunContext& fixed, std::size_t side, const ProductKernels& pairs) {
+        const bool small = tensors_.inputs.known(fixed, tensors_.port_of(side)) && words_of(fixed, side, pairs.integers, nullptr).has_small_pairs();
+        if (small) {
+            tensors_.use(pairs);
+        }
+        return small;
+    }
+
     // Packs the sides whose memory is known, and their zero points', unless that was done before all runs.
     void pack(const RunContext& fixed, Packed& packed) const {
         for (std::size_t side = 0; side < packed.size(); ++side) {
             if (packed_[side].panels.present() || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
                 continue;
             }
-            const WordMatrices words = words_of(fixed, side, nullptr);
+            const WordMatrices words = words_of(fixed, side, kernels(), nullptr);
             packed[side] = {tensors_.pack(words.panels(), side), words.sums()};
         }
     }
@@ -86,7 +100,7 @@ private:
             operand.sums = sums ? &packed.sums : nullptr;
             return;
         }
-        operand.words.emplace(words_of(context, side, &context));
+        operand.words.emplace(words_of(context, side, kernels(), &context));
         operand.matrices = operand.words->panels();
         if (sums) {
             operand.sums_of_words = operand.words->sums();
@@ -94,18 +108,19 @@ private:
         }
     }
 
+    const IntegerKernels& kernels() const { return tensors_.kernels->integers; }
+
     ZeroPoints zeros_of(const RunContext& context, std::size_t side) const {
         const std::size_t port = tensors_.port_of(side);
-        return tensors_.inputs.zero_points(context, port, form_of(tensors_.inputs[port].type, lines_of(side), kernels_).shift);
+        return tensors_.inputs.zero_points(context, port, form_of(tensors_.inputs[port].type, lines_of(side), kernels()).shift);
     }
 
-    WordMatrices words_of(const RunContext& context, std::size_t side, RunContext* shared) const {
+    WordMatrices words_of(const RunContext& context, std::size_t side, const IntegerKernels& kernels, RunContext* shared) const {
         const ProductSizes& sizes = tensors_.sizes;
-        return {tensors_.matrices(context, side), sizes.rank, sizes.batch, side == 0 ? sizes.m : sizes.n, tensors_.depths, lines_of(side), kernels_, shared};
+        return {tensors_.matrices(context, side), sizes.rank, sizes.batch, side == 0 ? sizes.m : sizes.n, tensors_.depths, lines_of(side), kernels, shared};
     }
 
     GemmTensors tensors_;
-    const IntegerKernels& kernels_;
     Packed packed_;  // the sides that are the same in all runs
 };
 

@@ -99,7 +99,8 @@ struct Bytes {
     std::unique_ptr<std::uint8_t[]> numbers;
     std::vector<std::uint8_t> zeros;
 
-    Bytes(std::int64_t lines, std::int64_t depths, Random& random)
+    // `small`: numbers from −64 to 64, or from 64 to 192.
+    Bytes(std::int64_t lines, std::int64_t depths, Random& random, bool small = false)
         : type(random.chance(50) ? DataType::int8 : DataType::uint8), zeros(random.chance(50) ? 1 : static_cast<std::size_t>(lines)) {
         const std::int64_t step = random.between(1, 3);
         const bool along = random.chance(50);
@@ -107,7 +108,11 @@ struct Bytes {
         depth = along ? step : lines * step;
         const auto size = static_cast<std::size_t>((lines - 1) * line + (depths - 1) * depth + 1);
         numbers.reset(new std::uint8_t[size]);
-        std::generate_n(numbers.get(), size, [&] { return static_cast<std::uint8_t>(random.between(0, 255)); });
+        const std::int64_t middle = type == DataType::int8 ? 0 : 128;
+        const bool ends = random.chance(50);
+        const auto any = [&] { return ends ? std::int64_t{extremes[static_cast<std::size_t>(random.between(0, 3))]} : random.between(0, 255); };
+        const auto any_small = [&] { return middle + (ends ? 128 * random.between(0, 1) - 64 : random.between(-64, 64)); };
+        std::generate_n(numbers.get(), size, [&] { return static_cast<std::uint8_t>(small ? any_small() : any()); });
         const bool extreme = random.chance(50);  // 0, 255, −128, 127
         std::ranges::generate(zeros, [&] { return extreme ? extremes[static_cast<std::size_t>(random.between(0, 3))] : static_cast<std::uint8_t>(random.between(0, 255)); });
     }
@@ -126,14 +131,19 @@ struct Bytes {
     }
 };
 
-void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& random, const ProductKernels& kernels) {
-    const Bytes a(m, k, random), b(n, k, random);
+enum class Small : std::uint8_t { none, rows, columns };
+
+void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& random, const ProductKernels& kernels, Small small = Small::none) {
+    const Bytes a(m, k, random, small == Small::rows), b(n, k, random, small == Small::columns);
     const IntegerKernels& integers = kernels.integers;
     const int workers = static_cast<int>(random.between(1, 3));
     Context converting(0, workers);
     RunContext* const shared = random.chance(50) ? &converting.get() : nullptr;
     const WordMatrices row_words = a.words(m, k, Lines::rows, integers, shared);
     const WordMatrices column_words = b.words(n, k, Lines::columns, integers, shared);
+    if (small != Small::none) {
+        CHECK((small == Small::rows ? row_words : column_words).has_small_pairs());
+    }
     const MatrixPanels &rows = row_words.panels(), &columns = column_words.panels();
     const ZeroPoints row_zeros = a.zero_points(Lines::rows, integers), column_zeros = b.zero_points(Lines::columns, integers);
     const LineSums row_sums = row_words.sums(), column_sums = column_words.sums();
@@ -147,7 +157,9 @@ void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& rand
     product.target.epilogue = &epilogue;
     product.kernels = &kernels;
     const Panels packed_rows(rows, 0, {}, product.sizes.k, rows_of(product.sizes, product.tiles()), false, kernels);
-    const Panels packed_columns(columns, 0, {}, product.sizes.k, columns_of(product.sizes, product.tiles()), true, kernels);
+    const Division division = columns_of(product.sizes, product.tiles());
+    const Panels packed_columns = random.chance(50) ? Panels(columns, 0, {}, product.sizes.k, division, true, kernels)
+                                                    : Panels::of_bytes(columns, 0, {}, product.sizes.k, division, kernels);
     product.a = {random.chance(50) ? &packed_rows : nullptr, &rows, &rows};
     product.b = {random.chance(50) ? &packed_columns : nullptr, &columns, &columns};
     const std::unique_ptr<std::int32_t[]> out(new std::int32_t[static_cast<std::size_t>(m * n)]);
@@ -664,6 +676,42 @@ TEST_CASE("products of integers at every level") {
             }
         }
     }
+}
+
+TEST_CASE("products of small weights at every level") {
+    Random random(8);
+    for (const Level level : levels()) {
+        INFO(level_name(level));
+        const PairKernels* const pairs = pair_kernels(level);
+        for (int i = 0; pairs != nullptr && i < (watches_threads ? 10 : 60); ++i) {
+            check_integers(random.between(1, 100), random.between(1, 700), random.between(1, 60), random, pairs->small_rows, Small::rows);
+            check_integers(random.between(1, 100), random.between(1, 700), random.between(1, 60), random, pairs->small_columns, Small::columns);
+        }
+    }
+}
+
+TEST_CASE("weights that are not small") {
+    const IntegerKernels& kernels = product_kernels(Level::baseline).integers;
+    const auto small = [&](std::array<std::int8_t, 4> word) {
+        IntegerKernels four = kernels;
+        four.depths = 4;
+        Tensor tensor;
+        tensor.data = reinterpret_cast<std::byte*>(word.data());
+        tensor.type = DataType::int8;
+        tensor.rank = 2;
+        tensor.sizes[0] = 1, tensor.sizes[1] = 4;
+        tensor.strides[0] = 4, tensor.strides[1] = 1;
+        four.line_of_words = [](const LineOfWordsCall& call) noexcept { std::memcpy(call.out, call.in, 4); };
+        return WordTensor(tensor, 1, Lines::rows, four, nullptr).has_small_pairs();
+    };
+    CHECK(small({64, 64, -64, -64}));
+    CHECK(small({127, 1, -128, 0}));
+    CHECK(small({127, -128, -128, 127}));
+    CHECK(small({1, 127, 127, -1}));
+    CHECK(!small({65, 64, 0, 0}));
+    CHECK(!small({0, 0, 127, 2}));
+    CHECK(!small({0, 0, -128, -1}));
+    CHECK(!small({-64, -65, 0, 0}));
 }
 
 TEST_CASE("depthwise convolutions at every level") {

@@ -292,7 +292,9 @@ def check_random(seed: int, count: int) -> None:
         fields = {"a": desc((m, k), dtype), "a_zero_point": desc((m,), dtype)}
         fields |= {"b": desc((k, n), "int8"), "b_zero_point": desc((n,), "int8")}
         operator = make("matrix_multiply_integer", **fields)
-        check(operator, filled(operator, number))
+        arrays = filled(operator, number)
+        check(operator, arrays)
+        check(operator, [arrays[0], arrays[1], np.clip(arrays[2], -64, 64), arrays[3]])
         groups = int(random.choice([1, 4]))
         operator = make(
             "quantized_linear_convolution",
@@ -309,6 +311,8 @@ def check_random(seed: int, count: int) -> None:
         arrays = filled(operator, number)
         scales(operator, arrays, number)
         check(operator, arrays)
+        weights = operator.input_fields.index("filter")
+        check(operator, [np.clip(each, -64, 64) if port == weights else each for port, each in enumerate(arrays)])
 
 
 @pytest.mark.parametrize("level", cpu_kernels.levels())
