@@ -15,7 +15,7 @@ namespace {
 #if defined(__AVX512F__)
 
 using Doubles = __m512d;
-DMLGRAPH_INLINE Doubles widened(const float* from) { return _mm512_cvtps_pd(_mm256_loadu_ps(from)); }
+DMLGRAPH_INLINE Doubles widened(const float* from) { return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from)); }
 DMLGRAPH_INLINE Doubles load(const double* from) { return _mm512_loadu_pd(from); }
 DMLGRAPH_INLINE void store(double* to, Doubles x) { _mm512_storeu_pd(to, x); }
 DMLGRAPH_INLINE Doubles sum(Doubles a, Doubles b) { return _mm512_add_pd(a, b); }

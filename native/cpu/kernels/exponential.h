@@ -29,13 +29,9 @@ DMLGRAPH_INLINE Reduced reduce(float x) {
     return {static_cast<i32>(bits_of(shifted) - bits_of(whole)), r};
 }
 
-// e^r for |r| up to half of ln 2, the term of the highest degree first.
-inline constexpr float exp_terms[] = {0x1.a032d4p-13f, 0x1.6d7348p-10f, 0x1.11118ap-7f, 0x1.5554bp-5f,
-                                      0x1.555554p-3f,  0x1p-1f,         1.0f,           1.0f};
-
-// (e^r - 1 - r) / r² (2^-31.9).
+// (e^r - 1 - r) / r² for |r| up to half of ln 2 (2^-31.9).
 DMLGRAPH_INLINE float exp_rest(float r) {
-    return polynomial(r, exp_terms[5], exp_terms[4], exp_terms[3], exp_terms[2], exp_terms[1], exp_terms[0]);
+    return polynomial(r, 0x1p-1f, 0x1.555554p-3f, 0x1.5554bp-5f, 0x1.11118ap-7f, 0x1.6d7348p-10f, 0x1.a032d4p-13f);
 }
 
 // e^(x + low) for a small low. It multiplies by 2^n in two steps, so that small results become subnormal, not zero.
