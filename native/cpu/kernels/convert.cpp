@@ -25,10 +25,15 @@ struct Cast {
 
 // Through float32, which holds all integers that are finite in float16.
 template <class In>
-void integer_to_half(const Call& call) noexcept {
+void number_to_half(const Call& call) noexcept {
     alignas(64) float single[chunk];
     const auto* x = static_cast<const In*>(call.in[0].data);
     auto* out = static_cast<Half*>(call.out);
+    if constexpr (is_same<In, float>) {
+        if (!call.in[0].scalar) {
+            return to_half(x, out, call.count);
+        }
+    }
     for (std::size_t start = 0; start < call.count; start += chunk) {
         const std::size_t count = call.count - start < chunk ? call.count - start : chunk;
         const Operand part{call.in[0].scalar ? x : x + start, call.in[0].scalar};
@@ -42,7 +47,7 @@ void integer_to_half(const Call& call) noexcept {
     DMLGRAPH_INTEGERS(TO, in)                                                                          \
     TO(float, in)                                                                                      \
     TO(double, in)                                                                                     \
-    {Opcode::CONVERT, data_type<in>, DataType::float16, integer_to_half<in>},
+    {Opcode::CONVERT, data_type<in>, DataType::float16, number_to_half<in>},
 #define FROM_HALF(out, ...) \
     {Opcode::CONVERT, DataType::float16, data_type<out>, in_half<unary<Cast<out>, out, float>, 1, out>},
 

@@ -145,7 +145,10 @@ Breadth breadth_of_load(const Schedule& schedule, const Region& region, const Si
         return same_in_all ? Breadth::scalar : Breadth::narrow;
     }
     bool fixed = same_in_all && !schedule.is_long && schedule.rows > 1;
-    if (!region.has_rows()) {
+    if (schedule.tiled) {  // the same in all tiles: one element for each of their rows
+        fixed = schedule.width == schedule.line && all_zero(strides, 0, schedule.kept - 1) &&
+                all_zero(strides, schedule.kept, schedule.rank);
+    } else if (!region.has_rows()) {
         const std::int64_t elements = period(schedule, strides);
         fixed = schedule.kept == 0 && elements <= greatest_period && elements < schedule.length;
     }

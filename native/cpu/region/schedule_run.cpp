@@ -201,9 +201,9 @@ private:
     void run_piece() {
         patch();
         // What is the same in every block is there for all blocks that are no larger; lines of columns are as long as
-        // their block is wide.
+        // their block is wide, those of tiles as a piece.
         const std::int64_t elements = width_ * count_;
-        const bool is_made = schedule_.columns ? made_ == elements : made_ >= elements;
+        const bool is_made = schedule_.columns || schedule_.tiled ? made_ == elements : made_ >= elements;
         std::int64_t part = 0;
         for (const ScheduledOperation& operation : schedule_.pieces) {
             if (!schedule_.far.empty()) {

@@ -112,6 +112,25 @@ def test_transposed_operands_are_read_in_place(sizes: tuple[int, int]) -> None:
     assert (both(g, {"x": data})["y"] == (data + 1) * 2).all()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("channels", [2, 3, 33, 70])
+@pytest.mark.parametrize("images", [1, 2])
+def test_numbers_of_channels_beside_interleaved_ones(images: int, channels: int, threads: int) -> None:
+    """Tiles of all channels, of which the last one of an image is narrower, have the same numbers; others have not."""
+    g = dg.Graph()
+    photo = g.input("photo", sizes=(images, 1001, channels), dtype="uint8")
+    offset = g.input("offset", sizes=(channels, 1), dtype="float32")
+    factor = g.input("factor", sizes=(images, channels, 1), dtype="float32")
+    planes = dg.cast(photo.transpose(0, 2, 1), dtype="float32")
+    g.output("y", dg.cast((planes - offset) * dg.abs(offset) * factor, dtype="float16"))
+    given = {
+        "photo": values((images, 1001, channels), "uint8"),
+        "offset": values((channels, 1), seed=1),
+        "factor": values((images, channels, 1), seed=2) / np.float32(64),
+    }
+    both(g, given, threads)
+
+
 @pytest.mark.parametrize("pixels", [1, 5, 64, 1001])
 @pytest.mark.parametrize("channels", [2, 3, 4, 5])
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
