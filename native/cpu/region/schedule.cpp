@@ -34,8 +34,10 @@ constexpr std::int64_t enough_blocks = 32;      // to share between workers; els
 constexpr std::int64_t enough_parts = 64;
 constexpr std::int64_t far_bytes = 16 << 20;    // operands of this size are asked for one piece ahead
 
-// Stores of this size do not stay in the caches anyway: they go past them.
-constexpr std::int64_t streaming_bytes = 16 << 20;
+// Stores of this size go past the caches: the third one does not hold them. Rows of reductions do so sooner, whose operands
+// then stay in it.
+constexpr std::int64_t streaming_bytes = 128 << 20;
+constexpr std::int64_t streaming_bytes_of_rows = 16 << 20;
 
 bool all_zero(const Sizes& strides, int from, int to) {
     return std::all_of(strides.begin() + from, strides.begin() + to, [](std::int64_t stride) { return stride == 0; });
@@ -179,7 +181,8 @@ void classify(Schedule& schedule, const Region& region, std::size_t s) {
                         (width == 1 || packed(schedule.sizes, strides, 0, kept, unit));
     }
     stream.step = schedule.columns ? strides[kept] : stream.item;
-    stream.streaming = !load && stream.direct && schedule.rows * schedule.length * stream.item >= streaming_bytes;
+    stream.streaming = !load && stream.direct && schedule.rows * schedule.length * stream.item >=
+                                                     (region.has_rows() ? streaming_bytes_of_rows : streaming_bytes);
 }
 
 // Whether a piece of a load is followed by the next one, in memory that the caches do not hold. Asking for what is in the

@@ -230,3 +230,20 @@ def test_data_types_of_different_widths_share_a_region() -> None:
     g.output("low", dg.cast(wide + 300, dtype="uint8"))
     both(g, {"x": values((5, 999), "uint8")})
     assert len(CpuDevice().compile(g.lower(fuse=False), reason="").stats["regions"]) == 1
+
+
+def test_results_that_no_cache_holds() -> None:
+    """Stores go past the caches: of 128 MiB, and with reductions of 16 MiB."""
+    g = dg.Graph()
+    x = g.input("x", sizes=[1, 1000], dtype="uint8")
+    g.output("y", x.broadcast_to((1 << 27) // 1000 + 1, 1000) + x)
+    data = values((1, 1000), "uint8")
+    got = CpuDevice(2).compile(g.lower(fuse=False), reason="test").run({"x": data})["y"]
+    assert (got == data + data).all()
+
+    g = dg.Graph()
+    x = g.input("x", sizes=[5000, 1000], dtype="float32")
+    g.output("y", x - dg.reduce(x, function="max", axes=[1]))
+    data = values((5000, 1000))
+    got = CpuDevice(2).compile(g.lower(fuse=False), reason="test").run({"x": data})["y"]
+    assert (got == data - data.max(1, keepdims=True)).all()
