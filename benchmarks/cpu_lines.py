@@ -229,21 +229,18 @@ UNIT = float(np.float32(1 / 255))
 def _photo_inputs(elements: int) -> dict[str, Array]:
     height = max(1, int(math.sqrt(elements / 3)))
     width = max(1, elements // 3 // height)
-    photo = np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)
-    return {"x": photo.transpose(2, 0, 1)}
+    return {"x": np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)}
 
 
 def _photo_graph(inputs: Arrays) -> dg.Graph:
-    sizes = inputs["x"].shape
-    graph = dg.Graph("line")
-    photo = graph.input("x", sizes=sizes, dtype="uint8", strides=[1, 3 * sizes[2], 3])
+    graph, value = _declare(inputs)
     means, factors = graph.constant("means", MEANS), graph.constant("factors", FACTORS)
-    planes = (dg.cast(photo, dtype="float32") * UNIT - means) * factors
+    planes = (dg.cast(value["x"].transpose(2, 0, 1), dtype="float32") * UNIT - means) * factors
     return _finish(graph, dg.cast(planes, dtype="float16"))
 
 
 def _photo_array(xp: Any, x: Any) -> Any:
-    return ((x.astype(xp.float32) * np.float32(UNIT) - MEANS) * FACTORS).astype(xp.float16)
+    return ((x.transpose(2, 0, 1).astype(xp.float32) * np.float32(UNIT) - MEANS) * FACTORS).astype(xp.float16)
 
 
 # Fills: no input at all.
@@ -386,7 +383,7 @@ LINES = (
         "photo", _photo_inputs, _photo_graph, _photo_array,
         None,  # numexpr has no float16
         ({"u": np.float32(UNIT), "means": MEANS, "factors": FACTORS}, [
-            _node("Transpose", "x", "t", perm=[0, 1, 2]), _node("Cast", "t", "f", to=1), _node("Mul", "f u", "s"),
+            _node("Transpose", "x", "t", perm=[2, 0, 1]), _node("Cast", "t", "f", to=1), _node("Mul", "f u", "s"),
             _node("Sub", "s means", "d"), _node("Mul", "d factors", "p"), _node("Cast", "p", "y", to=10),
         ]),
         None,  # numba has no float16 on the CPU

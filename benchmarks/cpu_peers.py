@@ -68,8 +68,7 @@ def _jax(line: Line, inputs: Mapping[str, Array], _: int) -> Call | None:
     if "size" in inputs:  # shapes must be known when it is traced
         compiled = jax.jit(functools.partial(line.array, jnp, **inputs))
         return lambda: compiled().block_until_ready()
-    # Contiguous: JAX has no strided arrays.
-    arrays = {name: jnp.asarray(np.ascontiguousarray(each)) for name, each in inputs.items()}
+    arrays = {name: jnp.asarray(each) for name, each in inputs.items()}
     compiled = jax.jit(functools.partial(line.array, jnp))
     return lambda: compiled(**arrays).block_until_ready()
 
@@ -83,7 +82,7 @@ def _onnxruntime(line: Line, inputs: Mapping[str, Array], threads: int) -> Call 
     constants, nodes = line.onnx
     if callable(constants):
         constants = constants(inputs)
-    feeds = {name: np.ascontiguousarray(each) for name, each in inputs.items()}
+    feeds = dict(inputs)
     model = helper.make_model(
         helper.make_graph(
             [helper.make_node(operator, ins, outs, **attributes) for operator, ins, outs, attributes in nodes],

@@ -369,8 +369,9 @@ def test_quotients_by_one_number_are_rounded_once(level: str) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_exp_below_is_the_exponential_of_a_difference(level: str) -> None:
-    """e^(a − b) for a up to b, within 2 ULP and the rounding of the difference; 0 far below, 1 where both are equal."""
-    below = np.concatenate([np.linspace(-80, 0, 4001), [-1000, -np.inf]]).astype(np.float32)
+    """e^(a − b) for a up to b, within 2 ULP and 2⁻²⁸ (b − a), which is a sixteenth of the rounding of the difference; 0
+    far below, 1 where both are equal."""
+    below = np.concatenate([np.linspace(-103, 0, 4001), [-1000, -np.inf]]).astype(np.float32)
     greatest = np.full_like(below, 0.5)
     got = apply(
         "EXP_BELOW",
@@ -383,6 +384,7 @@ def test_exp_below_is_the_exponential_of_a_difference(level: str) -> None:
     )
     difference = (below + greatest).astype(np.float64) - 0.5
     expected = np.exp(difference)
-    np.testing.assert_allclose(got, expected, rtol=3 * 2.0**-23, atol=1e-37)
+    unit = np.spacing(expected.astype(np.float32)).astype(np.float64)
+    assert (np.abs(got - expected) <= 2 * unit - expected * np.maximum(difference, -200) * 2.0**-28).all()
     assert got[-1] == got[-2] == 0
     assert got[4000] == 1

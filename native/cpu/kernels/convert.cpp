@@ -25,10 +25,15 @@ struct Cast {
 
 // Through float32, which holds all integers that are finite in float16.
 template <class In>
-void integer_to_half(const Call& call) noexcept {
+void number_to_half(const Call& call) noexcept {
     alignas(64) float single[chunk];
     const auto* x = static_cast<const In*>(call.in[0].data);
     auto* out = static_cast<Half*>(call.out);
+    if constexpr (is_same<In, float>) {
+        if (!call.in[0].scalar && call.in[0].data != call.out) {  // results that replace the operand go through other memory
+            return to_half(x, out, call.count);
+        }
+    }
     for (std::size_t start = 0; start < call.count; start += chunk) {
         const std::size_t count = call.count - start < chunk ? call.count - start : chunk;
         const Operand part{call.in[0].scalar ? x : x + start, call.in[0].scalar};
@@ -37,28 +42,18 @@ void integer_to_half(const Call& call) noexcept {
     }
 }
 
-// Results that replace the operand go through other memory.
-void single_to_half(const Call& call) noexcept {
-    if (call.in[0].scalar || call.in[0].data == call.out) {
-        return integer_to_half<float>(call);
-    }
-    to_half(static_cast<const float*>(call.in[0].data), static_cast<Half*>(call.out), call.count);
-}
-
 #define TO(out, in) {Opcode::CONVERT, data_type<in>, data_type<out>, unary<Cast<out>, out, in>},
 #define FROM(in)                                                                                       \
     DMLGRAPH_INTEGERS(TO, in)                                                                          \
     TO(float, in)                                                                                      \
-    TO(double, in)
-#define FROM_INTEGER(in) FROM(in) {Opcode::CONVERT, data_type<in>, DataType::float16, integer_to_half<in>},
+    TO(double, in)                                                                                     \
+    {Opcode::CONVERT, data_type<in>, DataType::float16, number_to_half<in>},
 #define FROM_HALF(out, ...) \
     {Opcode::CONVERT, DataType::float16, data_type<out>, in_half<unary<Cast<out>, out, float>, 1, out>},
 
 const Entry entries[] = {
-    FROM_INTEGER(i8) FROM_INTEGER(i16) FROM_INTEGER(i32) FROM_INTEGER(i64)
-    FROM_INTEGER(u8) FROM_INTEGER(u16) FROM_INTEGER(u32) FROM_INTEGER(u64)
+    FROM(i8) FROM(i16) FROM(i32) FROM(i64) FROM(u8) FROM(u16) FROM(u32) FROM(u64)
     FROM(float)
-    {Opcode::CONVERT, DataType::float32, DataType::float16, single_to_half},
     DMLGRAPH_INTEGERS(TO, double)
     TO(float, double)
     TO(double, double)

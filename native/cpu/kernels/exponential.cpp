@@ -24,7 +24,7 @@ struct Tanh {
 };
 
 // e^(|x| - ln 2): half of e^|x|, which may be too large.
-DMLGRAPH_INLINE float half_exp(float x) { return exp_sum(magnitude(x) - ln2_high, -ln2_low); }
+DMLGRAPH_INLINE float half_exp(float x) { return exp_sum(at_most(magnitude(x) - ln2_high, 89.0f), -ln2_low); }
 
 // Up to 1 as x + x³ P(x²) (2^-34).
 struct Sinh {

@@ -63,6 +63,9 @@ struct SumSquare : Adding<Wide> {
             return static_cast<Wide>(x) * static_cast<Wide>(x);
         }
     }
+#ifdef DMLGRAPH_DOUBLES
+    static DMLGRAPH_INLINE Doubles wide_terms(const float* x) { return widened_squares(x); }
+#endif
 };
 
 template <class In, class Wide>
@@ -391,12 +394,24 @@ void finish_places(const void* states, void* out, std::size_t count, std::uint64
     }
 }
 
-template <class Function, class In, class Out, bool average = false>
-constexpr Reduction values() {
+template <class Function, class In, class Out, bool average>
+constexpr Reduction plain_values() {
     using State = typename Function::State;
     using Joining = typename Function::Joining;
     return {sizeof(State), start<Joining>, rows<Function, In>, columns<Function, In>, merge<Joining>,
             finish<State, Out, average>};
+}
+
+template <class Out, bool average>
+constexpr Reduction of_squares = plain_values<SumSquare<float, double>, float, Out, average>();
+
+template <class Function, class In, class Out, bool average = false>
+constexpr Reduction values() {
+    Reduction result = plain_values<Function, In, Out, average>();
+    if constexpr (is_same<Function, Sum<float, double>> && is_same<In, float>) {
+        result.of_squares = &of_squares<Out, average>;
+    }
+    return result;
 }
 
 template <template <class> class Extreme, class In, class Value, class Out, bool last>

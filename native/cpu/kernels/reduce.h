@@ -45,6 +45,8 @@ struct Reduction {
     void (*merge)(void* states, const void* later, std::size_t count) noexcept;
     // `length`: of the whole rows.
     void (*finish)(const void* states, void* out, std::size_t count, std::uint64_t length) noexcept;
+    // The same of the elements' squares, each rounded as MULTIPLY does. Null for most.
+    const Reduction* of_squares = nullptr;
 };
 
 // Null if there is none; for the level that `find_kernel` uses.

@@ -1,4 +1,7 @@
 // e^x of vectors, several at a time: each waits for its own results, so that several keep the processor busy.
+//
+// x = n (ln 2) / 8 + r with a whole n. The root 2^(n mod 8 / 8) is read from a table, so that r is small, and few terms
+// give e^r.
 #pragma once
 
 #include "cpu/kernels/exponential.h"
@@ -7,63 +10,82 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-// scaled(x, shifted) is x · 2^n for n down to -151, where the lowest bits of `shifted` are
-// n + 191: it multiplies in two steps, the second of which makes small results subnormal.
+// The bits of 2^(i / 8), less the exponent's of 1 and i in the highest bits of the fraction. Those of a number whose lowest
+// bits are 8 e + i, shifted by 20, add the exponent e and i.
+alignas(32) inline constexpr u32 eighth_roots[] = {0x00000000u, 0xfffb95c2u, 0xfff837f0u, 0xfff5fed7u,
+                                                   0xfff504f3u, 0xfff5672au, 0xfff744fdu, 0xfffac0c7u};
+
+// 2^(n / 8 + 64), where the lowest bits of `shifted` are n + 8 · 191, for n down to -8 · 151.
 #if defined(__AVX512F__)
-DMLGRAPH_INLINE Vector scaled(Vector x, Vector shifted) {
-    const Vector power = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(every_lane, _mm512_castps_si512(shifted), 23));
-    return _mm512_mul_ps(_mm512_mul_ps(x, power), repeated(0x1p-64f));
+DMLGRAPH_INLINE Vector power_of_eighths(Vector shifted) {
+    const __m512i n = _mm512_castps_si512(shifted);
+    const __m256i roots = _mm256_load_si256(reinterpret_cast<const __m256i*>(eighth_roots));
+    const __m512i root = _mm512_maskz_permutexvar_epi32(every_lane, n, _mm512_maskz_broadcast_i32x8(every_lane, roots));
+    return _mm512_castsi512_ps(_mm512_add_epi32(root, _mm512_maskz_slli_epi32(every_lane, n, 20)));
 }
 #elif defined(__AVX2__)
-DMLGRAPH_INLINE Vector scaled(Vector x, Vector shifted) {
-    const Vector power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(shifted), 23));
-    return _mm256_mul_ps(_mm256_mul_ps(x, power), repeated(0x1p-64f));
-}
-#elif defined(DMLGRAPH_X86)
-DMLGRAPH_INLINE Vector scaled(Vector x, Vector shifted) {
-    const Vector power = _mm_castsi128_ps(_mm_slli_epi32(_mm_castps_si128(shifted), 23));
-    return _mm_mul_ps(_mm_mul_ps(x, power), repeated(0x1p-64f));
+DMLGRAPH_INLINE Vector power_of_eighths(Vector shifted) {
+    const __m256i n = _mm256_castps_si256(shifted);
+    const __m256i root = _mm256_permutevar8x32_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(eighth_roots)), n);
+    return _mm256_castsi256_ps(_mm256_add_epi32(root, _mm256_slli_epi32(n, 20)));
 }
 #elif defined(__aarch64__) || defined(_M_ARM64)
-DMLGRAPH_INLINE Vector scaled(Vector x, Vector shifted) {
-    const Vector power = vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(shifted), 23));
-    return vmulq_f32(vmulq_f32(x, power), repeated(0x1p-64f));
+DMLGRAPH_INLINE Vector power_of_eighths(Vector shifted) {
+    const uint32x4_t n = vreinterpretq_u32_f32(shifted);
+    const uint8x16x2_t roots = {{vreinterpretq_u8_u32(vld1q_u32(eighth_roots)), vreinterpretq_u8_u32(vld1q_u32(eighth_roots + 4))}};
+    // The four bytes of each root.
+    const uint32x4_t places = vmlaq_n_u32(vdupq_n_u32(0x03020100u), vandq_u32(n, vdupq_n_u32(7)), 0x04040404u);
+    const uint32x4_t root = vreinterpretq_u32_u8(vqtbl2q_u8(roots, vreinterpretq_u8_u32(places)));
+    return vreinterpretq_f32_u32(vaddq_u32(root, vshlq_n_u32(n, 20)));
 }
 #else
-DMLGRAPH_INLINE Vector scaled(Vector x, Vector shifted) {
-    for (int i = 0; i < 4; ++i) {
-        x.lane[i] = x.lane[i] * float_of(bits_of(shifted.lane[i]) << 23) * 0x1p-64f;
+DMLGRAPH_INLINE Vector power_of_eighths(Vector shifted) {
+    float n[lanes];
+    store(n, shifted);
+    for (float& each : n) {
+        each = float_of(eighth_roots[bits_of(each) % 8] + (bits_of(each) << 20));
     }
-    return x;
+    return load(n);
 }
 #endif
 
-// x = e^x for x up to 0. Large results need no care.
+// x - n (ln 2) / 8. Its error is up to 2^-28 |x| with fused multiply-adds.
+DMLGRAPH_INLINE Vector rest_of_eighths(Vector x, Vector n) {
+#if defined(DMLGRAPH_FMA)
+    return product_sum(n, repeated(-0x1.62e430p-4f), x);
+#else
+    return product_sum(n, repeated(-ln2_low / 8), product_sum(n, repeated(-ln2_high / 8), x));
+#endif
+}
+
+// x = e^x for x up to 0, within 2 units in the last place and 2^-28 |x|. Large results need no care.
 template <int count>
 DMLGRAPH_INLINE void exp_below_zero(Vector (&x)[count]) {
-    constexpr float whole = 0x1.8p23f + 191.0f;  // 127 + 64: the exponent's bits of 2^(n + 64)
+    constexpr float whole = 0x1.8p23f + 8.0f * 191.0f;  // 127 + 64: the exponent's bits of 2^(n / 8 + 64)
     Vector shifted[count], e[count];
     DMLGRAPH_UNROLL
     for (int i = 0; i < count; ++i) {
         x[i] = greater(repeated(-104.0f), x[i]);
-        shifted[i] = product_sum(x[i], repeated(log2_e), repeated(whole));
+        shifted[i] = product_sum(x[i], repeated(8.0f * log2_e), repeated(whole));
     }
     DMLGRAPH_UNROLL
     for (int i = 0; i < count; ++i) {
-        const Vector n = difference(shifted[i], repeated(whole));
-        x[i] = product_sum(n, repeated(-ln2_low), product_sum(n, repeated(-ln2_high), x[i]));
-        e[i] = repeated(exp_terms[0]);
+        x[i] = rest_of_eighths(x[i], difference(shifted[i], repeated(whole)));
     }
+    // e^r = 1 + r + r² P(r) (2^-25.2)
     DMLGRAPH_UNROLL
-    for (int k = 1; k < static_cast<int>(sizeof(exp_terms) / sizeof(exp_terms[0])); ++k) {
-        DMLGRAPH_UNROLL
-        for (int i = 0; i < count; ++i) {
-            e[i] = product_sum(e[i], x[i], repeated(exp_terms[k]));
-        }
+    for (int i = 0; i < count; ++i) {
+        e[i] = product_sum(x[i], repeated(0x1.555656p-3f), repeated(0x1.000876p-1f));
     }
     DMLGRAPH_UNROLL
     for (int i = 0; i < count; ++i) {
-        x[i] = scaled(e[i], shifted[i]);
+        e[i] = product_sum(e[i], times(x[i], x[i]), x[i]);
+    }
+    // In two steps, the second of which makes small results subnormal.
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < count; ++i) {
+        const Vector power = power_of_eighths(shifted[i]);
+        x[i] = times(product_sum(power, e[i], power), repeated(0x1p-64f));
     }
 }
 

@@ -141,7 +141,27 @@ private:
         made.reduction = spec.reduction;
         made.narrow = true;
         made.result = spec.outputs[0].type;
-        return append(made, {input(node_id, 0)});
+        Reference operand = input(node_id, 0);
+        if (made.reduction->of_squares != nullptr && is_square(operand)) {  // if nobody else wants them, they are not computed
+            made.reduction = made.reduction->of_squares;
+            operand = region_.operands[static_cast<std::size_t>(instruction(operand).first_operand)];
+        }
+        return append(made, {operand});
+    }
+
+    const RegionInstruction& instruction(const Reference& result) const {
+        return region_.instructions[static_cast<std::size_t>(result.index)];
+    }
+
+    // Whether it is the product of something wide with itself, in float32.
+    bool is_square(const Reference& reference) const {
+        if (reference.load || instruction(reference).reduction != nullptr || instruction(reference).narrow) {
+            return false;
+        }
+        const RegionInstruction& made = instruction(reference);
+        const Reference* const factors = region_.operands.data() + made.first_operand;
+        return made.opcode == Opcode::MULTIPLY && made.operand == DataType::float32 && made.result == DataType::float32 &&
+               factors[0].load == factors[1].load && factors[0].index == factors[1].index;
     }
 
     Reference write_instructions(std::int32_t node_id) {

@@ -16,12 +16,11 @@ namespace {
 constexpr std::int64_t least_row = 256;     // shorter rows are not worth a block of their own
 constexpr std::int64_t least_piece = 256;   // elements
 constexpr std::int64_t greatest_piece = 2048;
-constexpr std::int64_t greatest_far_piece = 1024;  // where operands are fetched from beyond the caches meanwhile
 constexpr std::int64_t register_bytes = 24 << 10;  // for all registers of a piece: half of a nearest cache
 constexpr std::int64_t line_elements = cache_line;  // a whole line of the smallest elements, whole lines of others
 constexpr std::int64_t greatest_period = 2048;
 constexpr std::int64_t tile_side = 32;              // elements; half a cache line at least
-constexpr std::int64_t far_bytes = 4 << 20;         // operands of this size are asked for one piece ahead
+constexpr std::int64_t tile_elements = 1024;
 // With reductions.
 constexpr std::int64_t longest_row = 16384;     // several registers of it fit into a second-level cache
 constexpr std::int64_t longest_column = 1024;
@@ -33,9 +32,12 @@ constexpr std::int64_t greatest_width = 512;
 constexpr std::int64_t long_piece = 4096;
 constexpr std::int64_t enough_blocks = 32;      // to share between workers; else rows are cut into parts
 constexpr std::int64_t enough_parts = 64;
+constexpr std::int64_t far_bytes = 16 << 20;    // operands of this size are asked for one piece ahead
 
-// Stores of this size do not stay in the caches anyway: they go past them.
-constexpr std::int64_t streaming_bytes = 16 << 20;
+// Stores of this size go past the caches: the third one does not hold them. Rows of reductions do so sooner, whose operands
+// then stay in it.
+constexpr std::int64_t streaming_bytes = 128 << 20;
+constexpr std::int64_t streaming_bytes_of_rows = 16 << 20;
 
 bool all_zero(const Sizes& strides, int from, int to) {
     return std::all_of(strides.begin() + from, strides.begin() + to, [](std::int64_t stride) { return stride == 0; });
@@ -104,7 +106,7 @@ void choose_tiles(Schedule& schedule, int axis) {
     schedule.tiled = true;
     schedule.line = schedule.sizes[schedule.kept - 1];
     const auto fitting = [](std::int64_t size, std::int64_t other) {
-        return std::min(size, std::max(tile_side, greatest_far_piece / other / tile_side * tile_side));
+        return std::min(size, std::max(tile_side, tile_elements / other / tile_side * tile_side));
     };
     schedule.piece = schedule.part = fitting(schedule.length, std::min(schedule.line, tile_side));
     schedule.width = fitting(schedule.line, schedule.piece);
@@ -145,7 +147,10 @@ Breadth breadth_of_load(const Schedule& schedule, const Region& region, const Si
         return same_in_all ? Breadth::scalar : Breadth::narrow;
     }
     bool fixed = same_in_all && !schedule.is_long && schedule.rows > 1;
-    if (!region.has_rows()) {
+    if (schedule.tiled) {  // the same in all tiles: one element for each of their rows
+        fixed = schedule.width == schedule.line && all_zero(strides, 0, schedule.kept - 1) &&
+                all_zero(strides, schedule.kept, schedule.rank);
+    } else if (!region.has_rows()) {
         const std::int64_t elements = period(schedule, strides);
         fixed = schedule.kept == 0 && elements <= greatest_period && elements < schedule.length;
     }
@@ -176,10 +181,12 @@ void classify(Schedule& schedule, const Region& region, std::size_t s) {
                         (width == 1 || packed(schedule.sizes, strides, 0, kept, unit));
     }
     stream.step = schedule.columns ? strides[kept] : stream.item;
-    stream.streaming = !load && stream.direct && schedule.rows * schedule.length * stream.item >= streaming_bytes;
+    stream.streaming = !load && stream.direct && schedule.rows * schedule.length * stream.item >=
+                                                     (region.has_rows() ? streaming_bytes_of_rows : streaming_bytes);
 }
 
-// Whether a piece of a load is followed by the next one, in memory that the caches do not hold.
+// Whether a piece of a load is followed by the next one, in memory that the caches do not hold. Asking for what is in the
+// third one takes longer than waiting for it.
 bool is_far(const Schedule& schedule, const Stream& stream) {
     return stream.breadth == Breadth::wide && stream.direct && !schedule.columns &&
            schedule.rows * schedule.length * stream.item >= far_bytes;
@@ -197,8 +204,7 @@ void cut_pieces(Schedule& schedule, const Region& region) {
     for (const Register& each : schedule.registers) {
         bytes += static_cast<std::int64_t>(each.bytes);
     }
-    const std::int64_t greatest = schedule.far.empty() ? greatest_piece : greatest_far_piece;
-    std::int64_t piece = std::clamp(bytes == 0 ? greatest : register_bytes / bytes, least_piece, greatest);
+    std::int64_t piece = std::clamp(bytes == 0 ? greatest_piece : register_bytes / bytes, least_piece, greatest_piece);
     piece = std::max(piece / repeats * repeats, repeats);
     if (repeats == 1) {
         piece = piece / line_elements * line_elements;  // whole lines, so that two threads never write into the same one
@@ -264,7 +270,7 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides) 
         classify(schedule, region, s);
     }
     assign(schedule, region);
-    for (std::size_t load = 0; load < region.loads.size(); ++load) {
+    for (std::size_t load = 0; region.has_rows() && load < region.loads.size(); ++load) {
         if (is_far(schedule, schedule.streams[load])) {
             schedule.far.push_back(static_cast<std::int32_t>(load));
         }

@@ -109,7 +109,9 @@ struct Schedule {
     std::vector<ScheduledOperation> before;  // once a part
     std::vector<ScheduledOperation> pieces;  // for every piece
     std::vector<ScheduledOperation> after;   // once all parts are done
-    std::vector<std::int32_t> far;  // direct loads from beyond the caches, which are asked for one piece ahead
+    // Direct loads from beyond the caches, which are asked for one piece ahead. Only with reductions: other regions have too
+    // few operations to share that among.
+    std::vector<std::int32_t> far;
     std::vector<Register> registers;
     std::size_t states_bytes = 0;   // of one row's reductions, `aligned_state_bytes` each
     std::size_t scratch_bytes = 0;  // of each worker

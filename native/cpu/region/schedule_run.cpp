@@ -51,10 +51,10 @@ public:
     }
 
     void run_parts(Chunks& chunks) {
-        std::int64_t first = 0, last = 0;
-        while (chunks.next(first, last)) {
+        std::int64_t first = 0, last = -1;
+        for (std::int64_t before = -1; chunks.next(first, last); before = last) {
             for (std::int64_t each = first; each < last; ++each) {
-                each == first ? go_to(each) : go_on();
+                each == first && first != before ? go_to(each) : go_on();
                 perform(schedule_.before);
                 const std::int64_t end = std::min(from_ + schedule_.part, schedule_.length);
                 for (; from_ < end; from_ += count_) {
@@ -201,12 +201,12 @@ private:
     void run_piece() {
         patch();
         // What is the same in every block is there for all blocks that are no larger; lines of columns are as long as
-        // their block is wide.
+        // their block is wide, those of tiles as a piece.
         const std::int64_t elements = width_ * count_;
-        const bool is_made = schedule_.columns ? made_ == elements : made_ >= elements;
+        const bool is_made = schedule_.columns || schedule_.tiled ? made_ == elements : made_ >= elements;
         std::int64_t part = 0;
         for (const ScheduledOperation& operation : schedule_.pieces) {
-            if (region_.has_rows() && !schedule_.far.empty()) {  // others have too few operations to share it among
+            if (!schedule_.far.empty()) {
                 look_ahead(part++);
             }
             if (!operation.once || !is_made) {

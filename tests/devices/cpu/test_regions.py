@@ -112,6 +112,25 @@ def test_transposed_operands_are_read_in_place(sizes: tuple[int, int]) -> None:
     assert (both(g, {"x": data})["y"] == (data + 1) * 2).all()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("channels", [2, 3, 33, 70])
+@pytest.mark.parametrize("images", [1, 2])
+def test_numbers_of_channels_beside_interleaved_ones(images: int, channels: int, threads: int) -> None:
+    """Tiles of all channels, of which the last one of an image is narrower, have the same numbers; others have not."""
+    g = dg.Graph()
+    photo = g.input("photo", sizes=(images, 1001, channels), dtype="uint8")
+    offset = g.input("offset", sizes=(channels, 1), dtype="float32")
+    factor = g.input("factor", sizes=(images, channels, 1), dtype="float32")
+    planes = dg.cast(photo.transpose(0, 2, 1), dtype="float32")
+    g.output("y", dg.cast((planes - offset) * dg.abs(offset) * factor, dtype="float16"))
+    given = {
+        "photo": values((images, 1001, channels), "uint8"),
+        "offset": values((channels, 1), seed=1),
+        "factor": values((images, channels, 1), seed=2) / np.float32(64),
+    }
+    both(g, given, threads)
+
+
 @pytest.mark.parametrize("pixels", [1, 5, 64, 1001])
 @pytest.mark.parametrize("channels", [2, 3, 4, 5])
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
@@ -211,3 +230,20 @@ def test_data_types_of_different_widths_share_a_region() -> None:
     g.output("low", dg.cast(wide + 300, dtype="uint8"))
     both(g, {"x": values((5, 999), "uint8")})
     assert len(CpuDevice().compile(g.lower(fuse=False), reason="").stats["regions"]) == 1
+
+
+def test_results_that_no_cache_holds() -> None:
+    """Stores go past the caches: of 128 MiB, and with reductions of 16 MiB."""
+    g = dg.Graph()
+    x = g.input("x", sizes=[1, 1000], dtype="uint8")
+    g.output("y", x.broadcast_to((1 << 27) // 1000 + 1, 1000) + x)
+    data = values((1, 1000), "uint8")
+    got = CpuDevice(2).compile(g.lower(fuse=False), reason="test").run({"x": data})["y"]
+    assert (got == data + data).all()
+
+    g = dg.Graph()
+    x = g.input("x", sizes=[5000, 1000], dtype="float32")
+    g.output("y", x - dg.reduce(x, function="max", axes=[1]))
+    data = values((5000, 1000))
+    got = CpuDevice(2).compile(g.lower(fuse=False), reason="test").run({"x": data})["y"]
+    assert (got == data - data.max(1, keepdims=True)).all()

@@ -89,6 +89,34 @@ def test_a_producer_is_not_stored(sizes: tuple[int, int], axis: int) -> None:
     assert passes(g) == 1
 
 
+@pytest.mark.parametrize("function", ["sum", "average"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("sizes", [(3, 5), (7, 1000), (2, 20000), (700, 40)])
+def test_a_sum_of_squares_adds_squares_that_are_rounded(sizes: tuple[int, int], axis: int, function: str) -> None:
+    """It has the bits of the sum of stored squares, of which some are infinite or subnormal."""
+    x = numbers(sizes) * np.float32(10.0) ** np.random.default_rng(3).integers(-22, 3, sizes).astype(np.float32)
+    x[1, 1] = 1e30
+
+    def squares(x: dg.Value) -> dg.Value:
+        return dg.reduce(x * x, function=function, axes=[axis])
+
+    def shifted(x: dg.Value) -> tuple[dg.Value, ...]:
+        y = x * 0.75
+        return dg.reduce(y * y, function=function, axes=[axis]), y, y * y
+
+    def stored(y: dg.Value) -> dg.Value:
+        return dg.reduce(y, function=function, axes=[axis])
+
+    with np.errstate(over="ignore", under="ignore"):
+        (got,) = graph(squares, {"x": x}).compile("cpu").run({"x": x}).values()
+        (expected,) = graph(stored, {"y": x * x}).compile("cpu").run({"y": x * x}).values()
+        np.testing.assert_array_equal(got, expected)
+        got, y, y_squared = graph(shifted, {"x": x}).compile("cpu").run({"x": x}).values()
+        (expected,) = graph(stored, {"y": y * y}).compile("cpu").run({"y": y * y}).values()
+        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(y_squared, y * y)
+
+
 def test_values_that_others_want_are_stored() -> None:
     x = numbers((30, 200))
 
