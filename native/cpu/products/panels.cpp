@@ -22,6 +22,18 @@ void MatrixPanels::pack(const PanelPart& part, float* out, const ProductKernels&
     }
 }
 
+void MatrixPanels::unpack(const PanelPart& part, const float* panel) const {
+    std::byte* const first = const_cast<std::byte*>(matrix(part.batch)) + part.first * line + part.first_depth * depth;
+    const auto write = [&](std::int64_t l, std::int64_t k) { *reinterpret_cast<float*>(first + l * line + k * depth) = panel[k * part.width + l]; };
+    const bool along = lies_along();
+    const std::int64_t outer = along ? part.lines : part.depth, inner = along ? part.depth : part.lines;
+    for (std::int64_t i = 0; i < outer; ++i) {
+        for (std::int64_t j = 0; j < inner; ++j) {
+            along ? write(i, j) : write(j, i);
+        }
+    }
+}
+
 Division Division::even(std::int64_t lines, std::int64_t most) {
     const std::int64_t panels = (lines + most - 1) / most;
     return {lines, (lines + panels - 1) / panels};
@@ -29,7 +41,7 @@ Division Division::even(std::int64_t lines, std::int64_t most) {
 
 Panels::Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
                bool padded, const ProductKernels& kernels)
-    : depth_(depth), division_(division), padded_(padded) {
+    : rank_(rank), batch_(batch), depth_(depth), division_(division), padded_(padded) {
     const std::int64_t last = division.count() - 1;
     const std::int64_t size = (last * division.width + panel_width(last)) * depth;
     std::int64_t count = 1;
@@ -38,14 +50,8 @@ Panels::Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64
         count *= batch[d];
     }
     memory_ = Memory(static_cast<std::size_t>(count * size) * sizeof(float));
-    float* out = reinterpret_cast<float*>(memory_.get());
-    for (std::int64_t i = 0; i < count; ++i) {
-        const Sizes place = place_in(batch, rank, i);
-        for (std::int64_t p = 0; p <= last; ++p) {
-            from.pack({place, division.first(p), division.in(p), 0, depth, panel_width(p)}, out, kernels);
-            out += panel_width(p) * depth;
-        }
-    }
+    float* const out = reinterpret_cast<float*>(memory_.get());
+    each_panel([&](const PanelPart& part, std::int64_t offset) { from.pack(part, out + offset, kernels); });
 }
 
 MatrixPanels Panels::lines() const {

@@ -39,6 +39,8 @@ public:
         : data(data), type(type), batch(batch), line(line), depth(depth) {}
 
     void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
+    // The opposite of `pack`: writes the numbers of a panel, float32, to where they come from.
+    void unpack(const PanelPart& part, const float* panel) const;
     const std::byte* matrix(const Sizes& place) const;
     // Whether the numbers of a line lie side by side.
     bool lies_along() const { return depth == static_cast<std::int64_t>(item_size(type)); }
@@ -72,6 +74,11 @@ public:
            const ProductKernels& kernels);
 
     bool present() const { return memory_.get() != nullptr; }
+    // Writes the numbers to where they come from: `to` has an `unpack`, as MatrixPanels has.
+    template <class Source>
+    void unpack(const Source& to) const {
+        each_panel([&](const PanelPart& part, std::int64_t offset) { to.unpack(part, reinterpret_cast<const float*>(memory_.get()) + offset); });
+    }
     // Of panels of one line: the lines.
     MatrixPanels lines() const;
     // The numbers of a panel from a depth on.
@@ -82,9 +89,26 @@ public:
                        std::int64_t depth) const;
 
 private:
+    // Calls function(part, offset) for all panels, with their places in memory in floats.
+    template <class Function>
+    void each_panel(const Function& function) const {
+        std::int64_t count = 1, offset = 0;
+        for (int d = 0; d < rank_; ++d) {
+            count *= batch_[d];
+        }
+        for (std::int64_t i = 0; i < count; ++i) {
+            const Sizes place = place_in(batch_, rank_, i);
+            for (std::int64_t p = 0; p < division_.count(); ++p) {
+                function(PanelPart{place, division_.first(p), division_.in(p), 0, depth_, panel_width(p)}, offset);
+                offset += panel_width(p) * depth_;
+            }
+        }
+    }
     std::int64_t panel_width(std::int64_t panel) const { return padded_ ? division_.width : division_.in(panel); }
 
     Memory memory_;
+    int rank_ = 0;
+    Sizes batch_{};
     Sizes steps_{};  // floats from matrix to matrix
     std::int64_t depth_ = 0;
     Division division_;

@@ -40,6 +40,8 @@ public:
     WordTensor(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels, RunContext* context);
 
     const Tensor& tensor() const { return tensor_; }  // float32; the memory is this object's
+    // The opposite of what the constructor does, with the same arguments.
+    void unpack(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels) const;
 
 private:
     PooledMemory memory_;
@@ -54,10 +56,13 @@ public:
                  const IntegerKernels& kernels, RunContext* context);
 
     const MatrixPanels& panels() const { return panels_; }
+    // Writes the integers back to where they come from.
+    void unpack() const { words_.unpack(integers_, rank_ + 1, side_, kernels_); }
     // Of each line.
     LineSums sums() const;
 
 private:
+    Tensor integers_;
     WordTensor words_;
     MatrixPanels panels_;
     int rank_;

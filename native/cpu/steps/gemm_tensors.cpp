@@ -42,6 +42,14 @@ GemmTensors::GemmTensors(const StepTensors& tensors, const GemmParameters& param
     }
 }
 
+std::size_t GemmTensors::side_of(BufferId input) const {
+    std::size_t side = 0;
+    while (side < sides && !inputs.only_operand(input, port_of(side))) {
+        ++side;
+    }
+    return side;
+}
+
 std::size_t GemmTensors::scratch_bytes() const {
     ProductSizes joined = sizes;
     joined.m *= sizes.count();
