@@ -1,6 +1,6 @@
 """The native extension module: operator descriptors and the DirectML runtime."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -265,8 +265,10 @@ class CpuExecutable:
         nodes: as `dmlgraph.devices.cpu.plan` makes them.
         outputs: values.
         input_names, output_names: in slot order.
-        constants: by input the array it always is, or None.
+        constants: by input the array it always is, or None; is emptied.
         owned: by input whether it is kept from run to run, until another array is given.
+        let_go: is called with the number of an input whose array is not read any more, and with a function that makes
+            the array again, since steps keep its elements packed, with all their bits.
         threads: how many share a run at most.
 
     Raises:
@@ -281,8 +283,9 @@ class CpuExecutable:
         outputs: Sequence[int],
         input_names: Sequence[str],
         output_names: Sequence[str],
-        constants: Sequence[np.ndarray[Any, Any] | None],
+        constants: list[np.ndarray[Any, Any] | None],
         owned: Sequence[bool],
+        let_go: Callable[[int, Callable[[], np.ndarray[Any, Any]]], None],
         threads: int,
     ) -> None: ...
     def run(self, inputs: object, out: object) -> dict[str, np.ndarray[Any, Any]] | None:

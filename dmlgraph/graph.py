@@ -25,6 +25,7 @@ import numpy as np
 from dmlgraph import operands
 from dmlgraph.checked import Checked, CheckedOperators, key_of
 from dmlgraph.dims import Dims
+from dmlgraph.elements import Elements
 from dmlgraph.errors import (
     Gathered,
     GraphError,
@@ -187,7 +188,7 @@ class Graph:
             desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
             array = array.view(desc.dtype.numpy)  # equal types may be marked otherwise, such as "<f4"
             array.flags.writeable = False
-            return self._add_source(ConstantNode(self._take(name), desc, array))
+            return self._add_source(ConstantNode(self._take(name), desc, Elements(array)))
 
     fill_value_constant = _source(FillValueConstant)
     fill_value_sequence = _source(FillValueSequence)
@@ -514,7 +515,7 @@ class Graph:
             if isinstance(node, InputNode):
                 values[node.name] = (other.input(node.name, **node.declared),)
             elif isinstance(node, ConstantNode):
-                values[node.name] = (other._add_source(ConstantNode(other._take(node.name), node.desc, node.data)),)
+                values[node.name] = (other._add_source(ConstantNode(other._take(node.name), node.desc, node.elements)),)
             else:
                 bound = {port: values[source][from_port] for source, from_port, port in self.producers(node.name)}
                 tensors = node.operator.by_field(Role.INPUT, bound)

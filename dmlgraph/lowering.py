@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.elements import Elements
 from dmlgraph.errors import GraphError
 from dmlgraph.free_names import FreeNames
 from dmlgraph.graph import Graph
@@ -34,11 +35,16 @@ CONSTANT_NODE_BYTES = 64  # larger constants are inputs that DirectML takes once
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class GraphInput:
-    """A slot of the graph's inputs; `data` is the data of a constant, which the device binds once, not the user."""
+    """A slot of the graph's inputs; `elements` are those of a constant, which the device binds once, not the user."""
 
     name: str
     desc: TensorDesc
-    data: np.ndarray[Any, Any] | None = None
+    elements: Elements | None = None
+
+    @property
+    def data(self) -> np.ndarray[Any, Any] | None:
+        """The elements as an array.  Whether there are any, `elements` says without making one."""
+        return None if self.elements is None else self.elements.array
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -193,13 +199,13 @@ class _Lowering:
 
     def _add_constant(self, node: ConstantNode) -> None:
         if node.name in self.kept:
-            self._add_input(GraphInput(node.name, node.desc, node.data))
+            self._add_input(GraphInput(node.name, node.desc, node.elements))
         elif self.level >= CONSTANT_NODE_LEVEL and node.desc.total_bytes <= CONSTANT_NODE_BYTES:
             self.node_index[node.name] = len(self.nodes)
             self.nodes.append(ConstantDescNode(node.name, node.desc, node.desc.pack(node.data).tobytes()))
         else:
             self.owned.add(node.name)
-            self._add_input(GraphInput(node.name, _owned(node.desc), node.data))
+            self._add_input(GraphInput(node.name, _owned(node.desc), node.elements))
 
     def _add_operator(self, node: OperatorNode) -> None:
         producers = self.graph.producers(node.name)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.elements import Elements
 from dmlgraph.errors import nearest
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import TensorDesc
@@ -28,7 +29,11 @@ class ConstantNode:
 
     name: str
     desc: TensorDesc
-    data: np.ndarray[Any, Any]
+    elements: Elements
+
+    @property
+    def data(self) -> np.ndarray[Any, Any]:
+        return self.elements.array
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ LAYERS = (
     {"errors"},
     {
         "_native",
+        "elements",
         "elsewhere",
         "expressions",
         "files",
@@ -31,7 +32,7 @@ LAYERS = (
         "scopes",
         "web_page",
     },
-    {"levels", "tensor"},
+    {"folders", "levels", "tensor"},
     {"random_arrays", "scalar"},
     {"operators"},
     {"dims", "functions", "nodes", "value"},

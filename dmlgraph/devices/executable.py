@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dmlgraph.devices.overlap import overlap, overlaps_itself
+from dmlgraph.elements import Elements
 from dmlgraph.errors import BindingError, DeviceError, listing, plural, unknown_array
 from dmlgraph.fusion import Entry
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
@@ -99,13 +100,17 @@ class Executable(abc.ABC):
         self.stats: dict[str, Any] = {}
         self.fusion: tuple[Entry, ...] = ()
         self.recipe: Recipe | None = None
-        self._given = {slot.name: slot for slot in graph.inputs if slot.data is None}
+        self._given = {slot.name: slot for slot in graph.inputs if slot.elements is None}
         self._slots = {slot.name: slot for slot in graph.outputs}
         self._owned: dict[str, Array] = {}
         self._closed = False
         for slot in graph.inputs:
-            if slot.data is not None:
-                self._owned[slot.name] = slot.data
+            if slot.elements is not None:
+                self._owned[slot.name] = self._constant(slot.elements)
+
+    def _constant(self, elements: Elements) -> Array:
+        """What a run gets in the slot of a constant."""
+        return elements.array
 
     def run(self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None) -> dict[str, Array]:
         """Runs the graph once.

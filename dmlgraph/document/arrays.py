@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import dataclasses
 import math
 import os
@@ -23,9 +21,8 @@ from dmlgraph.errors import (
     Within,
     plural,
     shorten,
-    suggestion,
 )
-from dmlgraph.file_names import spelled_otherwise, why_unportable
+from dmlgraph.folders import find_file
 from dmlgraph.memory import enough_memory
 from dmlgraph.plain_files import open_file, reason
 from dmlgraph.scalar import Scalar
@@ -42,7 +39,6 @@ class InMemory:
 
 
 Folder = pathlib.Path | InMemory | None  # what holds a document's files
-_noted: contextvars.ContextVar[dict[pathlib.Path, None] | None] = contextvars.ContextVar("noted", default=None)
 
 # By version; the third differs from the second only for arrays that do not hold numbers.
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -121,69 +117,6 @@ def load_file(name: object, folder: Folder) -> Array:
             hint = "save an array of numbers with numpy.save"
             raise GraphError(str(error), code="array-file", got=name, hint=hint) from None
     return np.ascontiguousarray(array) if array.ndim else array
-
-
-@contextlib.contextmanager
-def noting_files() -> Iterator[dict[pathlib.Path, None]]:
-    """Notes inside the files that documents name, in order: the paths that `find_file` returns."""
-    found: dict[pathlib.Path, None] = {}
-    token = _noted.set(found)
-    try:
-        yield found
-    finally:
-        _noted.reset(token)
-
-
-def find_file(name: object, folder: Folder, suffix: str = ".npy") -> pathlib.Path:
-    """The path of a file in the document's folder; `suffix` is the usual one of such files.
-
-    Raises:
-        GraphError: not a path, or not one that means the same on every system; outside the folder; or no such file.
-            Its field is `file`.
-    """
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise GraphError(f"must be the path of a {suffix} file", code="kind", field="file", got=name)
-    if not isinstance(folder, pathlib.Path):
-        raise GraphError(
-            "a document that is not a file has no folder for other files", code="no-folder", field="file", got=name
-        )
-    rooted = pathlib.PurePosixPath(name).is_absolute() or pathlib.PureWindowsPath(name).drive
-    unportable = None if rooted else why_unportable(name)
-    if unportable is not None:
-        raise GraphError(
-            "is not a path that means the same on every system",
-            code="file-name",
-            field="file",
-            got=name,
-            hint=unportable,
-        )
-    path = folder / name
-    try:
-        inside = not rooted and path.resolve().is_relative_to(folder.resolve())
-        is_file = inside and path.is_file()
-    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, or circular links
-        said = reason(error) if isinstance(error, OSError) else "its links form a cycle"
-        raise GraphError(f"cannot be found: {said}", code="unreadable", field="file", got=name) from None
-    if not inside:
-        raise GraphError(
-            "lies outside the document's folder",
-            code="outside-folder",
-            field="file",
-            got=name,
-            allowed="a path relative to the document, inside its folder",
-        )
-    if not is_file:
-        near = suggestion(name, (each.name for each in sorted(folder.glob(f"*{suffix}"))))
-        hint = near or f"looked in {'the folder of the graph file' if folder == pathlib.Path() else folder}"
-        raise GraphError("there is no such file", code="unreadable", field="file", got=name, hint=hint)
-    real = spelled_otherwise(pathlib.PurePath(name), folder)
-    if real is not None:
-        advice = f"its name is '{real}'" if real else None
-        raise GraphError("there is no file with just this name", code="file-name", field="file", got=name, hint=advice)
-    noted = _noted.get()
-    if noted is not None:
-        noted[path] = None
-    return path
 
 
 def to_stored(array: Array, dtype: DataType) -> Array:

@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dmlgraph.document.arrays import Array, Folder, InMemory, check_file, find_file, from_numbers, load_file
+from dmlgraph.document.arrays import Array, Folder, InMemory, check_file, from_numbers, load_file
 from dmlgraph.document.copies import Declared
 from dmlgraph.document.declarations import (
     FORMAT_VERSION,
@@ -39,6 +39,7 @@ from dmlgraph.errors import (
     listing,
     shorten,
 )
+from dmlgraph.folders import find_file
 from dmlgraph.graph import Graph
 from dmlgraph.memory import collector_paused, enough_memory
 from dmlgraph.nodes import may_have_output, readings, reference_hint

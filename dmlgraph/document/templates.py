@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dmlgraph.document.arrays import Folder, find_file
+from dmlgraph.document.arrays import Folder
 from dmlgraph.document.declarations import (
     check_version,
     node_keys,
@@ -26,6 +26,7 @@ from dmlgraph.document.order import in_order
 from dmlgraph.document.template import INDEX, RESERVED, USE_KEYS, Template, Use, given_names, references
 from dmlgraph.document.tree import Tree, parse
 from dmlgraph.errors import DmlGraphError, Problem, Problems, listing, shorten, suggestion
+from dmlgraph.folders import find_file
 from dmlgraph.operators.declaration.operator import Operator
 
 MOST_LEVELS = 50  # of templates inside one another

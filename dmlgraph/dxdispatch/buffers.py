@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.document.arrays import converted, find_file, load_file
+from dmlgraph.document.arrays import converted, load_file
 from dmlgraph.document.tree import Tree
 from dmlgraph.dxdispatch.descs import at, number, read_tensor
 from dmlgraph.dxdispatch.names import DATA_TYPE, enumerator
 from dmlgraph.errors import MOST_PROBLEMS, Gathered, OperatorError, Problem, Within, plural
+from dmlgraph.folders import find_file
 from dmlgraph.plain_files import read_file, reason
 from dmlgraph.scalar import Scalar
 from dmlgraph.tensor import DataType, TensorDesc

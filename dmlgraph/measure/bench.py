@@ -83,7 +83,7 @@ class Measurement:
     @property
     def input_bytes(self) -> int:
         """The bytes of the inputs given at every run; owned inputs and constants stay on the device."""
-        return sum(slot.desc.total_bytes for slot in self.graph.inputs if slot.data is None and not slot.desc.owned)
+        return sum(slot.desc.total_bytes for slot in self.graph.inputs if slot.elements is None and not slot.desc.owned)
 
     @property
     def output_bytes(self) -> int:

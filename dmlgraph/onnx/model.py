@@ -13,8 +13,8 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from dmlgraph.document.arrays import find_file
 from dmlgraph.errors import Gathered, GraphError, ModelError, Within, shorten
+from dmlgraph.folders import find_file
 from dmlgraph.mapped import LEAST
 from dmlgraph.onnx.table import OLDEST
 from dmlgraph.onnx.weights import without_weights

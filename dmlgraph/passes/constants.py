@@ -87,7 +87,7 @@ def one_element(draft: Draft, node: DraftNode) -> Outcome:
     source = Source(node.name, 0)
     content = node.content
     is_fill = isinstance(content, OperatorNode) and type(content.operator) is FillValueConstant
-    if not is_fill and not (isinstance(content, ConstantNode) and content.data.size > 1):
+    if not is_fill and not (isinstance(content, ConstantNode) and content.desc.element_count > 1):
         return None
     desc = node.output_desc()
     number = draft.number(Operand(source, desc))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dmlgraph.elements import Elements
 from dmlgraph.errors import DmlGraphError
 from dmlgraph.graph import Graph
 from dmlgraph.levels import FeatureLevel
@@ -267,7 +268,7 @@ class Draft:
             data = np.array(tensor.data, order="C")
             data.flags.writeable = False
             desc = TensorDesc(dtype=data.dtype, sizes=data.shape)
-            made.append((ConstantNode(name, desc, data), []))
+            made.append((ConstantNode(name, desc, Elements(data)), []))
             return Operand(Source(name, 0), _broadcast(desc, tensor.sizes) if tensor.sizes else desc)
         operands = {
             field: [self._build(each, names, made, None) for each in given]
@@ -525,9 +526,9 @@ def _count_down(counts: collections.Counter[Any], key: Any) -> None:
 
 
 def _uniform(node: ConstantNode) -> Scalar | None:
-    data = node.data
-    if data.size > UNIFORM_ELEMENTS:
+    if node.desc.element_count > UNIFORM_ELEMENTS:
         return None
+    data = node.data
     first = Scalar.of(data.flat[0], node.desc.dtype)
     if data.size > 1:
         raw = np.ascontiguousarray(data).view(np.uint8).reshape(data.size, -1)

@@ -110,7 +110,7 @@ def _likeness(node: DraftNode) -> Any:
     if isinstance(content, ConstantNode):
         return (
             content.desc.dtype,
-            content.data.shape,
+            content.desc.sizes,
             content.data.flat[: LIKENESS_BYTES // content.data.itemsize].tobytes(),
         )
     return content.name

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dmlgraph.elements import Elements
 from dmlgraph.free_names import FreeNames
 from dmlgraph.fusion import Entry
 from dmlgraph.graph import Graph
@@ -284,7 +285,7 @@ class _Resolution:
         """A constant with packed data."""
         name, data = self.free_names.take(base), np.array(viewed, order="C")
         data.flags.writeable = False
-        self._append(ConstantNode(name, TensorDesc(dtype=data.dtype, sizes=data.shape), data), [])
+        self._append(ConstantNode(name, TensorDesc(dtype=data.dtype, sizes=data.shape), Elements(data)), [])
         return Source(name, 0)
 
     def _window(self, source: Output, view: Subscript, name: str) -> Operand:

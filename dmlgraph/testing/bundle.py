@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dmlgraph.document import loads, save
-from dmlgraph.document.arrays import find_file, noting_files
 from dmlgraph.document.declarations import decode
 from dmlgraph.errors import DmlGraphError
 from dmlgraph.file_names import why_unportable
+from dmlgraph.folders import find_file, noting_files
 from dmlgraph.plain_files import open_file, what_failed
 from dmlgraph.table import show_bytes
 

@@ -36,6 +36,9 @@ constexpr double worth_releasing = 64 << 10;
 // A run that may take longer than this, in seconds, can be interrupted by signals.
 constexpr double worth_watching = 0.02;
 
+// Bytes of constants that steps have packed: after so many, the memory of the constants is given back to the system.
+constexpr std::size_t worth_trimming = 16 << 20;
+
 [[noreturn]] void raise_device_error(const std::string& message, const char* code, const char* name = "DeviceError") {
     const py::object error = imported("dmlgraph.errors", name);
     const py::str text(message), problem(code);
@@ -55,8 +58,8 @@ using Targets = std::vector<py::object>;  // outputs by slot; null: a new array
 class Runner : public std::enable_shared_from_this<Runner> {
 public:
     Runner(std::string name, const py::sequence& inputs, const py::sequence& nodes, const py::sequence& outputs,
-           std::vector<py::str> input_names, std::vector<py::str> output_names, const py::sequence& constants,
-           std::vector<bool> is_owned, int threads)
+           std::vector<py::str> input_names, std::vector<py::str> output_names, const py::list& constants,
+           std::vector<bool> is_owned, const py::function& let_go, int threads)
         : name_(std::move(name)),
           executable_(cpu::plan(cpu::read_graph(inputs, nodes, outputs)), std::max(1, threads)),
           input_names_(std::move(input_names)),
@@ -75,13 +78,34 @@ public:
             if (!constant.is_none()) {
                 set_input(slot, constant, base_.inputs[slot]);
                 inputs_[slot] = constant;
+                constants[slot] = py::none();
             }
         }
         for (py::str& output : output_names_) {
             PyUnicode_InternInPlace(&output.ptr());
         }
-        executable_.prepare(base_);
-        given_ = static_cast<std::size_t>(std::ranges::count_if(inputs_, [](const py::object& each) { return !each; }));
+        std::size_t freed = 0;
+        executable_.prepare(base_, [&](std::size_t slot) {
+            base_.inputs[slot] = {};
+            inputs_[slot] = py::none();
+            let_go(slot, py::cpp_function([program = executable_.shared_program(), slot] {
+                       py::array array = cpu::new_array(program->inputs[slot]);
+                       cpu::unpack(*program, slot, static_cast<std::byte*>(array.mutable_data()));
+                       return array;
+                   }));
+            freed += program().inputs[slot].total_bytes();
+            if (freed >= worth_trimming) {
+                cpu::trim_freed();
+                freed = 0;
+            }
+        });
+        if (freed > 0) {
+            cpu::trim_freed();
+        }
+        for (const py::object& each : inputs_) {
+            is_constant_.push_back(static_cast<bool>(each));
+        }
+        given_ = static_cast<std::size_t>(std::ranges::count(is_constant_, false));
         double cost = 0;
         for (const auto& step : program().steps) {
             cost += step->cost();
@@ -142,7 +166,7 @@ public:
         return finish(std::move(use));
     }
 
-    // The results for checked arrays in slot order (including constants) and outputs by slot (None: a new array).
+    // The results for checked arrays in slot order (anything for constants) and outputs by slot (None: a new array).
     py::object execute(const py::sequence& arrays, const py::sequence& outputs) {
         return finish(checked(arrays, outputs));
     }
@@ -189,13 +213,15 @@ public:
         return owned_;
     }
 
-    // Sets the arrays of a binding.
+    // Sets the arrays of a binding of the constants; there are others in their slots.
     void read(const py::sequence& arrays, const py::sequence& outputs, Binding& binding, Targets& targets) const {
         if (arrays.size() != inputs_.size() || outputs.size() != targets.size()) {
             throw py::value_error("expected an array for each input and an array or None for each output");
         }
         for (std::size_t slot = 0; slot < inputs_.size(); ++slot) {
-            set_input(slot, arrays[slot], binding.inputs[slot]);
+            if (!is_constant_[slot]) {
+                set_input(slot, arrays[slot], binding.inputs[slot]);
+            }
         }
         for (std::size_t slot = 0; slot < targets.size(); ++slot) {
             const py::object target = outputs[slot];
@@ -452,7 +478,8 @@ private:
     std::vector<bool> is_owned_;      // by slot: an input that is given once, then kept until another one is given
     std::shared_ptr<const Owned> owned_;  // of the last run that had owned arrays
     Binding base_;                    // the constants
-    std::vector<py::object> inputs_;  // by slot: the constants
+    std::vector<py::object> inputs_;  // by slot: the constants; None: steps keep its elements
+    std::vector<bool> is_constant_;   // by slot
     std::size_t given_ = 0;           // inputs that are not constants
     std::vector<std::unique_ptr<Spare>> spares_;
     std::size_t spare_count_ = 0;
@@ -487,9 +514,10 @@ private:
 void init_cpu(py::module_& module) {
     py::class_<Runner, std::shared_ptr<Runner>>(module, "CpuExecutable", "A graph planned for the CPU executor.")
         .def(py::init<std::string, const py::sequence&, const py::sequence&, const py::sequence&, std::vector<py::str>,
-                      std::vector<py::str>, const py::sequence&, std::vector<bool>, int>(),
+                      std::vector<py::str>, const py::list&, std::vector<bool>, const py::function&, int>(),
              py::arg("name"), py::arg("inputs"), py::arg("nodes"), py::arg("outputs"), py::arg("input_names"),
-             py::arg("output_names"), py::arg("constants"), py::arg("owned"), py::arg("threads"))
+             py::arg("output_names"), py::arg("constants"), py::arg("owned"),
+             py::arg("let_go"), py::arg("threads"))
         .def("run", &Runner::run, py::arg("inputs"), py::arg("out"))
         .def("execute", &Runner::execute, py::arg("arrays"), py::arg("outputs"))
         .def(

@@ -35,7 +35,7 @@ class Scene:
         with self.compile() as alone:
             self.expected = [alone.run(each) for each in self.inputs]
         self.executables = [self.compile() for _ in range(2)]
-        self.has_owned = any(slot.desc.owned and slot.data is None for slot in self.executables[0].graph.inputs)
+        self.has_owned = any(slot.desc.owned and slot.elements is None for slot in self.executables[0].graph.inputs)
 
     def compile(self) -> Executable:
         return self.graph.compile(self.device)

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlgraph as dg
+from dmlgraph import mapped
 from dmlgraph.mapped import LEAST, taken_out
 from dmlgraph.onnx.weights import without_weights
 
@@ -103,6 +104,19 @@ def test_a_graph_does_not_change_with_the_file(tmp_path: pathlib.Path) -> None:
             file.truncate(1000)
     x = np.eye(SIDE, dtype=np.float32)
     np.testing.assert_allclose(graph.compile("cpu").run({"x": x})["y"], w + b, rtol=1e-6, atol=1e-6)
+
+
+def test_takes_an_array_out_of_a_file_in_pieces(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped, "_PIECE", 10000)
+    numbers = np.arange(15001, dtype=np.uint16).reshape(7, 2143)
+    np.save(tmp_path / "w.npy", numbers)
+    taken = taken_out(np.load(tmp_path / "w.npy", mmap_mode="r"))
+    np.testing.assert_array_equal(taken, numbers)
+    assert type(taken) is np.ndarray
+    assert not taken.flags.writeable
+    graph = dg.Graph()
+    graph.constant("w", taken)
+    assert np.shares_memory(graph.node("w").data, taken)  # type: ignore[union-attr]
 
 
 def test_gives_back_the_memory_of_mapped_arrays_only(tmp_path: pathlib.Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from dmlgraph import _native
 from dmlgraph.devices.cpu.plan import make_plan, with_plain_copies
 from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name
+from dmlgraph.elements import Elements
 from dmlgraph.lowering import GraphDesc
 from dmlgraph.memory import described, enough_memory
 from dmlgraph.tensor import TensorDesc
@@ -27,6 +28,8 @@ class CpuExecutable(Executable):
     `threads`, and `run_seconds` of the last run.
     """
 
+    _CONSTANT = np.empty(0)  # the native module has the constants
+
     def __init__(self, graph: GraphDesc, device: str, reason: str, *, threads: int | None = None) -> None:
         graph = with_plain_copies(graph)
         super().__init__(graph, device, reason)
@@ -39,16 +42,26 @@ class CpuExecutable(Executable):
             plan.outputs,
             [slot.name for slot in graph.inputs],
             [slot.name for slot in graph.outputs],
-            [None if slot.data is None else _ready(slot.data, slot.desc) for slot in graph.inputs],
-            [slot.desc.owned and slot.data is None and slot.desc.dtype.bits > 4 for slot in graph.inputs],
+            [None if slot.elements is None else _ready(slot.elements.array, slot.desc) for slot in graph.inputs],
+            [slot.desc.owned and slot.elements is None and slot.desc.dtype.bits > 4 for slot in graph.inputs],
+            self._let_go,
             threads,
         )
         # A native step's payload begins with its name.
         self._kernels = {name: payload[0] for kind, name, *_, payload in plan.nodes if kind == "native"}
         self._stats["nodes"] = len(graph.nodes)
-        descs = [slot.desc for slot in graph.inputs] + [slot.desc for slot in graph.outputs]
-        self._whole_bytes = all(desc.dtype.bits > 4 for desc in descs)
-        self._quick = self._whole_bytes and not any(slot.desc.owned and slot.data is None for slot in graph.inputs)
+        given = [slot.desc for slot in self._given.values()]
+        self._whole_bytes = all(desc.dtype.bits > 4 for desc in (*given, *(slot.desc for slot in graph.outputs)))
+        self._quick = self._whole_bytes and not any(desc.owned for desc in given)
+
+    def _constant(self, elements: Elements) -> Array:
+        return self._CONSTANT
+
+    def _let_go(self, slot: int, restore: Callable[[], Array]) -> None:
+        """Of an input that runs do not read, since steps keep its elements packed, with all their bits."""
+        elements = self.graph.inputs[slot].elements
+        assert elements is not None
+        elements.let_go(restore)
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -73,7 +86,10 @@ class CpuExecutable(Executable):
             arrays = self._check_inputs(by_name(inputs, "inputs"))
             targets = self._check_outputs(by_name(out, "out"))
         wanted = [targets.get(slot.name) for slot in self.graph.outputs]
-        fits = all(_is_plain(array, slot.desc) for slot, array in zip(self.graph.inputs, arrays, strict=True)) and all(
+        fits = all(
+            slot.elements is not None or _is_plain(array, slot.desc)
+            for slot, array in zip(self.graph.inputs, arrays, strict=True)
+        ) and all(
             array is None or _is_plain(array, slot.desc) for slot, array in zip(self.graph.outputs, wanted, strict=True)
         )
         if fits and self._whole_bytes:
@@ -90,8 +106,7 @@ class CpuExecutable(Executable):
             target if target is not None and _is_plain(target, slot.desc) else None
             for slot, target in ((slot, targets.get(slot.name)) for slot in self.graph.outputs)
         ]
-        ready = [_ready(array, slot.desc) for array, slot in zip(arrays, self.graph.inputs, strict=True)]
-        results = self._native.execute(ready, direct)
+        results = self._native.execute(self._ready(arrays), direct)
         for slot, written in zip(self.graph.outputs, direct, strict=True):
             target = targets.get(slot.name)
             if slot.desc.dtype.bits == 4:
@@ -101,9 +116,12 @@ class CpuExecutable(Executable):
                 results[slot.name] = target
         return results
 
+    def _ready(self, arrays: Sequence[Array]) -> list[Array]:
+        slots = zip(self.graph.inputs, arrays, strict=True)
+        return [array if slot.elements is not None else _ready(array, slot.desc) for slot, array in slots]
+
     def _profile(self, inputs: Sequence[Array]) -> list[Step]:
-        ready = [_ready(array, slot.desc) for array, slot in zip(inputs, self.graph.inputs, strict=True)]
-        measured = self._native.profile(ready, [None] * len(self.graph.outputs))
+        measured = self._native.profile(self._ready(inputs), [None] * len(self.graph.outputs))
         starts = itertools.accumulate((seconds for _, _, seconds, _ in measured), initial=0.0)
         return [
             Step(nodes, how, start, seconds, size, self._kernels.get(nodes[0], "") if how == "native" else "")

@@ -233,7 +233,7 @@ class DirectMLExecutable(Executable):
         with _carrying_interruptions():
             self._native = _native.Executable(self._device, _native_graph(self.graph), int(flags))
         owned = [slot for slot in self.graph.inputs if slot.desc.owned]
-        if all(slot.data is not None for slot in owned):
+        if all(slot.elements is not None for slot in owned):
             self._initialize([slot.data for slot in owned if slot.data is not None])
 
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:

@@ -266,7 +266,7 @@ def _likeness(part: GraphDesc) -> str:
     unnamed = dataclasses.replace(
         part,
         name="",
-        inputs=tuple(dataclasses.replace(each, name="", data=None) for each in part.inputs),
+        inputs=tuple(dataclasses.replace(each, name="", elements=None) for each in part.inputs),
         outputs=tuple(dataclasses.replace(each, name="") for each in part.outputs),
         nodes=tuple(dataclasses.replace(each, name="") for each in part.nodes),
     )

@@ -39,6 +39,23 @@ void RowPanels::pack(const PanelPart& part, float* out, const ProductKernels& ke
     }
 }
 
+void RowPanels::unpack(const PanelPart& part, const float* panel) const {
+    if (rows_.rank == 1) {
+        return matrix().unpack(part, panel);
+    }
+    for (std::int64_t i = 0; i < part.lines; ++i) {
+        std::byte* const row = rows_.row_at(part.batch, part.first + i);
+        for (std::int64_t done = 0; done < part.depth; done += at_a_time) {
+            std::array<float, at_a_time> numbers;
+            const std::int64_t count = std::min(at_a_time, part.depth - done);
+            for (std::int64_t k = 0; k < count; ++k) {
+                numbers[static_cast<std::size_t>(k)] = panel[(done + k) * part.width + i];
+            }
+            scatter(row, rows_.rank, rows_.sizes, rows_.strides, reinterpret_cast<const std::byte*>(numbers.data()), part.first_depth + done, count, sizeof(float));
+        }
+    }
+}
+
 MatrixPanels RowPanels::matrix() const {
     return rows_.rank == 1 ? MatrixPanels(rows_.data, rows_.type, rows_.batch, rows_.row, rows_.strides[0]) : MatrixPanels();
 }

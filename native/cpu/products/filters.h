@@ -13,6 +13,8 @@ public:
     explicit RowPanels(const MatrixTensor& rows) : rows_(rows) { rows_.join_dimensions(); }
 
     void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
+    // The opposite of `pack`: writes the numbers of a panel, float32, to where they come from.
+    void unpack(const PanelPart& part, const float* panel) const;
     // The same lines, if their numbers have one stride; else without data.
     MatrixPanels matrix() const;
 

@@ -24,44 +24,50 @@ void MatrixPanels::pack(const PanelPart& part, float* out, const ProductKernels&
     }
 }
 
+void MatrixPanels::unpack(const PanelPart& part, const float* panel) const {
+    std::byte* const first = const_cast<std::byte*>(matrix(part.batch)) + part.first * line + part.first_depth * depth;
+    const auto write = [&](std::int64_t l, std::int64_t k) { *reinterpret_cast<float*>(first + l * line + k * depth) = panel[k * part.width + l]; };
+    const bool along = lies_along();
+    const std::int64_t outer = along ? part.lines : part.depth, inner = along ? part.depth : part.lines;
+    for (std::int64_t i = 0; i < outer; ++i) {
+        for (std::int64_t j = 0; j < inner; ++j) {
+            along ? write(i, j) : write(j, i);
+        }
+    }
+}
+
 Division Division::even(std::int64_t lines, std::int64_t most) {
     const std::int64_t panels = (lines + most - 1) / most;
     return {lines, (lines + panels - 1) / panels};
 }
 
-template <class Store>
-void Panels::each(int rank, const Sizes& batch, const Store& store) {
-    const std::int64_t last = division_.count() - 1;
-    const std::int64_t size = (last * division_.width + panel_width(last)) * depth_;
+Panels::Panels(int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded, std::int64_t item, bool are_bytes)
+    : item_(item), rank_(rank), batch_(batch), depth_(depth), division_(division), padded_(padded), are_bytes_(are_bytes) {
+    const std::int64_t last = division.count() - 1;
+    const std::int64_t size = (last * division.width + panel_width(last)) * depth;
     std::int64_t count = 1;
     for (int d = rank - 1; d >= 0; --d) {
         steps_[d] = batch[d] == 1 ? 0 : count * size;
         count *= batch[d];
     }
-    memory_ = Memory(static_cast<std::size_t>(count * size * item_));
-    std::byte* out = memory_.get();
-    for (std::int64_t i = 0; i < count; ++i) {
-        const Sizes place = place_in(batch, rank, i);
-        for (std::int64_t p = 0; p <= last; ++p) {
-            store(PanelPart{place, division_.first(p), division_.in(p), 0, depth_, panel_width(p)}, out);
-            out += panel_width(p) * depth_ * item_;
-        }
-    }
+    memory_ = Memory(static_cast<std::size_t>(count * size * item));
 }
 
 Panels::Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
                bool padded, const ProductKernels& kernels)
-    : Panels(depth, division, padded, sizeof(float), false) {
-    each(rank, batch, [&](const PanelPart& part, std::byte* out) { from.pack(part, reinterpret_cast<float*>(out), kernels); });
+    : Panels(rank, batch, depth, division, padded, sizeof(float), false) {
+    auto* const out = reinterpret_cast<float*>(memory_.get());
+    each_panel([&](const PanelPart& part, std::int64_t offset) { from.pack(part, out + offset, kernels); });
 }
 
 Panels Panels::of_bytes(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
                         const ProductKernels& kernels) {
     const int depths = kernels.integers.depths, bits = 32 / depths;
-    Panels result(depth, division, true, depths, true);
+    Panels result(rank, batch, depth, division, true, depths, true);
     std::vector<float> words(static_cast<std::size_t>(division.width * depth));
-    result.each(rank, batch, [&](const PanelPart& part, std::byte* out) {
+    result.each_panel([&](const PanelPart& part, std::int64_t offset) {
         from.pack(part, words.data(), kernels);
+        std::byte* out = result.memory_.get() + offset * depths;
         for (const float each : words) {
             for (int k = 0; k < depths; ++k) {
                 *out++ = static_cast<std::byte>(std::bit_cast<std::uint32_t>(each) >> k * bits);
@@ -69,6 +75,20 @@ Panels Panels::of_bytes(const PanelSource& from, int rank, const Sizes& batch, s
         }
     });
     return result;
+}
+
+const float* Panels::words_at(const PanelPart& panel, std::int64_t offset, std::vector<float>& words) const {
+    const auto depths = static_cast<int>(item_), bits = 32 / depths;
+    words.resize(static_cast<std::size_t>(panel.width * panel.depth));
+    const std::byte* in = memory_.get() + offset * item_;
+    for (float& each : words) {
+        std::uint32_t word = 0;
+        for (int k = 0; k < depths; ++k) {
+            word |= static_cast<std::uint32_t>(*in++) << k * bits;
+        }
+        each = std::bit_cast<float>(word);
+    }
+    return words.data();
 }
 
 MatrixPanels Panels::lines() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "cpu/kernels/product.h"
 #include "cpu/quotient.h"
@@ -39,6 +40,8 @@ public:
         : data(data), type(type), batch(batch), line(line), depth(depth) {}
 
     void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
+    // The opposite of `pack`: writes the numbers of a panel, float32, to where they come from.
+    void unpack(const PanelPart& part, const float* panel) const;
     const std::byte* matrix(const Sizes& place) const;
     // Whether the numbers of a line lie side by side.
     bool lies_along() const { return depth == static_cast<std::int64_t>(item_size(type)); }
@@ -75,6 +78,14 @@ public:
                            const ProductKernels& kernels);
 
     bool present() const { return memory_.get() != nullptr; }
+    // Writes the numbers to where they come from: `to` has an `unpack`, as MatrixPanels has.
+    template <class Source>
+    void unpack(const Source& to) const {
+        std::vector<float> words;
+        each_panel([&](const PanelPart& part, std::int64_t offset) {
+            to.unpack(part, are_bytes_ ? words_at(part, offset, words) : reinterpret_cast<const float*>(memory_.get()) + offset);
+        });
+    }
     // Of panels of one line: the lines.
     MatrixPanels lines() const;
     bool are_bytes() const { return are_bytes_; }
@@ -88,17 +99,33 @@ public:
                        std::int64_t depth) const;
 
 private:
-    Panels(std::int64_t depth, Division division, bool padded, std::int64_t item, bool are_bytes)
-        : item_(item), depth_(depth), division_(division), padded_(padded), are_bytes_(are_bytes) {}
+    // Takes the memory.
+    Panels(int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded, std::int64_t item, bool are_bytes);
 
+    // Calls function(part, offset) for all panels, with their places in memory in numbers.
+    template <class Function>
+    void each_panel(const Function& function) const {
+        std::int64_t count = 1, offset = 0;
+        for (int d = 0; d < rank_; ++d) {
+            count *= batch_[d];
+        }
+        for (std::int64_t i = 0; i < count; ++i) {
+            const Sizes place = place_in(batch_, rank_, i);
+            for (std::int64_t p = 0; p < division_.count(); ++p) {
+                function(PanelPart{place, division_.first(p), division_.in(p), 0, depth_, panel_width(p)}, offset);
+                offset += panel_width(p) * depth_;
+            }
+        }
+    }
     std::int64_t panel_width(std::int64_t panel) const { return padded_ ? division_.width : division_.in(panel); }
-    // Calls store(panel, where it begins) for all panels of all matrices, after the memory was taken.
-    template <class Store>
-    void each(int rank, const Sizes& batch, const Store& store);
+    // The words of a panel of bytes, which are put into `words`.
+    const float* words_at(const PanelPart& panel, std::int64_t offset, std::vector<float>& words) const;
 
     Memory memory_;
     std::int64_t item_ = sizeof(float);  // bytes of a number
-    Sizes steps_{};                      // numbers from matrix to matrix
+    int rank_ = 0;
+    Sizes batch_{};
+    Sizes steps_{};  // numbers from matrix to matrix
     std::int64_t depth_ = 0;
     Division division_;
     bool padded_ = false;

@@ -124,10 +124,29 @@ bool WordTensor::has_small_pairs() const {
     return small;
 }
 
+void WordTensor::unpack(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels) const {
+    const std::uint8_t flip = form_of(integers.type, side, kernels).flip;
+    const std::int64_t count = tensor_.element_count();
+    for (std::int64_t i = 0; i < count; ++i) {
+        const Sizes place = place_in(tensor_.sizes, tensor_.rank, i);
+        const std::byte* word = tensor_.data;
+        std::byte* out = integers.data;
+        for (int d = 0; d < tensor_.rank; ++d) {
+            word += place[d] * tensor_.strides[d];
+            out += place[d] * integers.strides[d] * (d == dimension ? kernels.depths : 1);
+        }
+        const std::int64_t left = integers.sizes[dimension] - place[dimension] * kernels.depths;
+        const unsigned bits = *reinterpret_cast<const std::uint32_t*>(word);
+        for (int k = 0; k < std::min<std::int64_t>(left, kernels.depths); ++k) {
+            out[k * integers.strides[dimension]] = static_cast<std::byte>((bits >> (32 / kernels.depths * k) & 0xff) ^ flip);
+        }
+    }
+}
+
 WordMatrices::WordMatrices(const MatrixPanels& integers, int rank, const Sizes& batch, std::int64_t lines, std::int64_t depths,
                            Lines side, const IntegerKernels& kernels, RunContext* context)
     : rank_(rank), side_(side), kernels_(kernels) {
-    Tensor tensor;
+    Tensor& tensor = integers_;
     tensor.data = const_cast<std::byte*>(integers.data);
     tensor.type = integers.type;
     tensor.rank = static_cast<std::uint8_t>(rank + 2);

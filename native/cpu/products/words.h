@@ -43,6 +43,8 @@ public:
     // Of words of four signed numbers: whether no sum of the products of the first two, or of the last two, with unsigned
     // 8-bit integers is beyond 16 bits.
     bool has_small_pairs() const;
+    // The opposite of what the constructor does, with the same arguments.
+    void unpack(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels) const;
 
 private:
     PooledMemory memory_;
@@ -57,11 +59,14 @@ public:
                  const IntegerKernels& kernels, RunContext* context);
 
     const MatrixPanels& panels() const { return panels_; }
+    // Writes the integers back to where they come from.
+    void unpack() const { words_.unpack(integers_, rank_ + 1, side_, kernels_); }
     // Of each line.
     LineSums sums() const;
     bool has_small_pairs() const { return words_.has_small_pairs(); }
 
 private:
+    Tensor integers_;
     WordTensor words_;
     MatrixPanels panels_;
     int rank_;

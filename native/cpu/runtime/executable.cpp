@@ -36,6 +36,46 @@ Tensor tensor_of(const Array& array, const TensorDesc& desc) {
     return tensor;
 }
 
+// A step that reads an input, and what it reads there.
+struct Reader {
+    const Step* step;
+    View view;
+};
+using Readers = std::vector<Reader>;
+
+std::vector<Readers> readers_of_inputs(const Program& program) {
+    std::vector<Readers> result(program.inputs.size());
+    for (const auto& step : program.steps) {
+        step->visit([&](const View& view, bool) {
+            if (view.buffer != no_buffer && static_cast<std::size_t>(view.buffer) < result.size()) {
+                result[static_cast<std::size_t>(view.buffer)].push_back({step.get(), view});
+            }
+        });
+    }
+    return result;
+}
+
+// Whether a view of a whole buffer has each of its elements.
+bool has_all(const View& view, const TensorDesc& desc) {
+    std::int64_t known = 1;  // so many, from the first on
+    for (bool found = true; found;) {
+        found = false;
+        for (int d = 0; d < view.rank && !found; ++d) {
+            found = view.sizes[d] > 1 && view.strides[d] == known * static_cast<std::int64_t>(item_size(view.type));
+            known *= found ? view.sizes[d] : 1;
+        }
+    }
+    return view.offset == 0 && view.type == desc.type && known == desc.element_count();
+}
+
+// A step that keeps an input, if all that read it do, and each reads the whole of it; else null.
+const Step* keeper(const Program& program, std::size_t input, const Readers& readers) {
+    const auto keeps = [&](const Reader& each) {
+        return has_all(each.view, program.inputs[input]) && each.step->keeps(static_cast<BufferId>(input));
+    };
+    return !readers.empty() && std::ranges::all_of(readers, keeps) ? readers.front().step : nullptr;
+}
+
 }  // namespace
 
 Executable::Context::Context(const Program& program, int threads)
@@ -55,20 +95,20 @@ Executable::Context::Context(const Program& program, int threads)
     workers = threads;
 }
 
-Executable::Executable(Program program, int threads) : program_(std::move(program)), threads_(threads) {}
+Executable::Executable(Program program, int threads) : program_(std::make_shared<const Program>(std::move(program))), threads_(threads) {}
 
 Executable::~Executable() = default;
 
 template <class Function>
 void Executable::with_fixed(const Binding& binding, const std::vector<bool>* only, const Function& function) const {
-    std::vector<std::byte*> base(program_.buffer_count());
-    std::vector<const Sizes*> custom(program_.buffer_count());
-    base[static_cast<std::size_t>(program_.constants_buffer())] = const_cast<std::byte*>(program_.constants.data());
+    std::vector<std::byte*> base(program_->buffer_count());
+    std::vector<const Sizes*> custom(program_->buffer_count());
+    base[static_cast<std::size_t>(program_->constants_buffer())] = const_cast<std::byte*>(program_->constants.data());
     RunContext fixed;
-    for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < program_->inputs.size(); ++i) {
         const Array& array = binding.inputs[i];
         const bool chosen = only == nullptr || (*only)[i];
-        if (chosen && (array.packed || !program_.needs_packed[i])) {  // else every run has its own packed copy
+        if (chosen && (array.packed || !program_->needs_packed[i])) {  // else every run has its own packed copy
             base[i] = array.data;
             custom[i] = array.packed ? nullptr : &array.strides;
             fixed.any_custom = fixed.any_custom || !array.packed;
@@ -79,18 +119,41 @@ void Executable::with_fixed(const Binding& binding, const std::vector<bool>* onl
     function(fixed);
 }
 
-void Executable::prepare(const Binding& constants) {
+void Executable::prepare(const Binding& constants, const std::function<void(std::size_t)>& let_go) {
+    const std::vector<Readers> readers = readers_of_inputs(*program_);
+    std::vector<std::vector<std::size_t>> last_read(program_->steps.size());  // inputs by step
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+        const Array& array = constants.inputs[i];
+        if (array.data != nullptr && array.packed && program_->last_read[i] >= 0) {
+            last_read[static_cast<std::size_t>(program_->last_read[i])].push_back(i);
+        }
+    }
     with_fixed(constants, nullptr, [&](const RunContext& fixed) {
-        for (const auto& step : program_.steps) {
-            step->prepare(fixed);
+        for (std::size_t s = 0; s < program_->steps.size(); ++s) {
+            program_->steps[s]->prepare(fixed);
+            for (const std::size_t i : last_read[s]) {
+                if (keeper(*program_, i, readers[i]) != nullptr) {
+                    let_go(i);
+                }
+            }
         }
     });
+}
+
+void unpack(const Program& program, std::size_t input, std::byte* to) {
+    std::vector<std::byte*> base(program.buffer_count());
+    const std::vector<const Sizes*> custom(program.buffer_count());
+    base[input] = to;
+    RunContext memory;
+    memory.bases = base.data();
+    memory.custom = custom.data();
+    keeper(program, input, readers_of_inputs(program)[input])->unpack(static_cast<BufferId>(input), memory);
 }
 
 Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept) const {
     Kept result;
     with_fixed(binding, &is_kept, [&](const RunContext& kept) {
-        for (const auto& step : program_.steps) {
+        for (const auto& step : program_->steps) {
             result.push_back(step->keep(kept));
         }
     });
@@ -99,7 +162,7 @@ Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept) 
 
 Executable::Context& Executable::acquire() {
     if (free_.empty()) {
-        all_.push_back(std::make_unique<Context>(program_, threads_));
+        all_.push_back(std::make_unique<Context>(*program_, threads_));
         free_.reserve(all_.size());  // so that putting one back never fails
         return *all_.back();
     }
@@ -119,27 +182,27 @@ void Executable::trim() {
 
 // Whether an output may be written into memory that it shares with an input.
 bool Executable::may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const {
-    const Extent in = extent(input, program_.inputs[i]), out = extent(output, program_.outputs[o]);
+    const Extent in = extent(input, program_->inputs[i]), out = extent(output, program_->outputs[o]);
     if (in.last <= out.first || out.last <= in.first) {
         return true;
     }
-    const std::int32_t read = program_.last_read[i], written = program_.first_write[o];
+    const std::int32_t read = program_->last_read[i], written = program_->first_write[o];
     if (read < written) {
         return true;
     }
-    const TensorDesc &one = program_.inputs[i], &other = program_.outputs[o];
+    const TensorDesc &one = program_->inputs[i], &other = program_->outputs[o];
     const bool same = input.data == output.data && input.packed == output.packed && one.rank == other.rank &&
                       one.sizes == other.sizes && item_size(one.type) == item_size(other.type) &&
                       (input.packed || input.strides == output.strides);
-    const auto output_buffer = static_cast<BufferId>(program_.inputs.size() + o);
+    const auto output_buffer = static_cast<BufferId>(program_->inputs.size() + o);
     return same && read == written &&
-           program_.steps[static_cast<std::size_t>(read)]->may_overwrite(static_cast<BufferId>(i), output_buffer);
+           program_->steps[static_cast<std::size_t>(read)]->may_overwrite(static_cast<BufferId>(i), output_buffer);
 }
 
 // Sets the buffers of the inputs and outputs. An array that a step needs packed, or must not overwrite, gets a packed
 // copy.
 void Executable::bind_arrays(Context& context, const Binding& binding) const {
-    const std::size_t inputs = program_.inputs.size();
+    const std::size_t inputs = program_->inputs.size();
     const auto staged = [&](std::size_t buffer, const TensorDesc& desc) {
         const std::size_t bytes = desc.total_bytes();
         if (context.staged_[buffer].bytes() < bytes) {
@@ -157,22 +220,22 @@ void Executable::bind_arrays(Context& context, const Binding& binding) const {
     };
     for (std::size_t i = 0; i < inputs; ++i) {
         const Array& array = binding.inputs[i];
-        if (!array.packed && program_.needs_packed[i] && program_.last_read[i] >= 0) {
-            copy(tensor_of(staged(i, program_.inputs[i]), program_.inputs[i]), tensor_of(array, program_.inputs[i]));
+        if (!array.packed && program_->needs_packed[i] && program_->last_read[i] >= 0) {
+            copy(tensor_of(staged(i, program_->inputs[i]), program_->inputs[i]), tensor_of(array, program_->inputs[i]));
         } else {
             use(i, array);
         }
     }
-    for (std::size_t o = 0; o < program_.outputs.size(); ++o) {
+    for (std::size_t o = 0; o < program_->outputs.size(); ++o) {
         const Array& array = binding.outputs[o];
-        bool direct = array.packed || !program_.needs_packed[inputs + o];
+        bool direct = array.packed || !program_->needs_packed[inputs + o];
         for (std::size_t i = 0; direct && binding.may_overlap && i < inputs; ++i) {
-            direct = program_.last_read[i] < 0 || may_share(binding.inputs[i], i, array, o);
+            direct = program_->last_read[i] < 0 || may_share(binding.inputs[i], i, array, o);
         }
         if (direct) {
             use(inputs + o, array);
         } else {
-            staged(inputs + o, program_.outputs[o]);
+            staged(inputs + o, program_->outputs[o]);
         }
     }
 }
@@ -183,20 +246,20 @@ void Executable::run(Context& context, const Binding& binding, std::vector<doubl
     if (step_seconds != nullptr) {
         step_seconds->clear();
     }
-    for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+    for (std::size_t s = 0; s < program_->steps.size(); ++s) {
         const auto start = step_seconds == nullptr ? Clock::time_point() : Clock::now();
         context.state = kept == nullptr ? nullptr : (*kept)[s].get();
-        program_.steps[s]->run(context);
+        program_->steps[s]->run(context);
         context.throw_if_cancelled();
         if (step_seconds != nullptr) {
             step_seconds->push_back(std::chrono::duration<double>(Clock::now() - start).count());
         }
     }
-    const std::size_t inputs = program_.inputs.size();
-    for (std::size_t o = 0; o < program_.outputs.size(); ++o) {
+    const std::size_t inputs = program_->inputs.size();
+    for (std::size_t o = 0; o < program_->outputs.size(); ++o) {
         if (context.base_[inputs + o] != binding.outputs[o].data) {
-            copy(tensor_of(binding.outputs[o], program_.outputs[o]),
-                 tensor_of(Array{context.base_[inputs + o]}, program_.outputs[o]));
+            copy(tensor_of(binding.outputs[o], program_->outputs[o]),
+                 tensor_of(Array{context.base_[inputs + o]}, program_->outputs[o]));
         }
     }
 }

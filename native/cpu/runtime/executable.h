@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -40,8 +41,9 @@ public:
     ~Executable();
 
     // Lets the steps prepare for the inputs that have an array in the binding, which must be the same in all runs. It is
-    // called before the first one.
-    void prepare(const Binding& constants);
+    // called before the first one. Calls let_go(input) as soon as no run reads the array of an input any more, since steps
+    // keep its elements: runs have no array for it, and `unpack` writes them.
+    void prepare(const Binding& constants, const std::function<void(std::size_t)>& let_go);
 
     // Lets the steps prepare for these inputs, which stay the same until others are given: `is_kept` tells which they are.
     // Throws std::bad_alloc.
@@ -58,7 +60,8 @@ public:
     // `kept`: of this binding's inputs, or null.
     void run(Context& context, const Binding& binding, std::vector<double>* step_seconds = nullptr, const Kept* kept = nullptr) const;
 
-    const Program& program() const { return program_; }
+    const Program& program() const { return *program_; }
+    std::shared_ptr<const Program> shared_program() const { return program_; }
     int threads() const { return threads_; }
 
 private:
@@ -68,11 +71,14 @@ private:
     void bind_arrays(Context& context, const Binding& binding) const;
     bool may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const;
 
-    Program program_;
+    std::shared_ptr<const Program> program_;
     int threads_;
     std::vector<std::unique_ptr<Context>> all_;
     std::vector<Context*> free_;
 };
+
+// Writes the elements of an input that steps keep, packed, with all their bits.
+void unpack(const Program& program, std::size_t input, std::byte* to);
 
 class Executable::Context : public RunContext {
 public:

@@ -11,6 +11,10 @@
 #include <unistd.h>
 #endif
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "cpu/runtime/cache_line.h"
 
 namespace dmlgraph::cpu {
@@ -37,6 +41,12 @@ std::byte* allocate(std::size_t bytes) {
 
 void deallocate(std::byte* memory, std::size_t bytes) noexcept {
     ::operator delete(memory, std::align_val_t{alignment(bytes)});
+}
+
+void trim_freed() noexcept {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
 }
 
 std::size_t physical_memory() {

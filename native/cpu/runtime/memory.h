@@ -10,6 +10,9 @@ namespace dmlgraph::cpu {
 std::byte* allocate(std::size_t bytes);
 void deallocate(std::byte* memory, std::size_t bytes) noexcept;
 
+// Gives back to the system what the allocator of the process keeps of freed memory.
+void trim_freed() noexcept;
+
 std::size_t physical_memory();
 
 // Memory that its destructor frees.

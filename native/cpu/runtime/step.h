@@ -45,6 +45,14 @@ public:
         static_cast<void>(kept);
         return nullptr;
     }
+    // Whether it does not read an input in runs, because `prepare` has packed all it reads there without changing a bit.
+    virtual bool keeps(BufferId input) const {
+        static_cast<void>(input);
+        return false;
+    }
+    // Writes what it keeps of an input to where it was; `to` has the memory of that input alone.
+    virtual void unpack(BufferId input, const RunContext& to) const { static_cast<void>(input), static_cast<void>(to); }
+
     virtual void run(RunContext& context) const = 0;
     virtual Kind kind() const = 0;
 

@@ -44,6 +44,14 @@ public:
         return result;
     }
 
+    // Backward convolutions read filters again where sums are NaN, blocks of channels where pictures lie in another way.
+    bool keeps(BufferId input) const override {
+        return !tensors_.backward && !panels_.empty() && panels_.front().present() && !parts_.front().blocked &&
+               tensors_.inputs.only_operand(input, ConvolutionTensors::filters_port);
+    }
+
+    void unpack(BufferId, const RunContext& to) const override { panels_.front().unpack(filters_in(to, parts_.front())); }
+
     void run(RunContext& context) const override {
         if (tensors_.output.buffer == no_buffer) {
             return;

@@ -22,6 +22,16 @@ public:
         return result;
     }
 
+    bool keeps(BufferId input) const override {
+        const std::size_t side = tensors_.side_of(input);
+        return side < panels_.size() && panels_[side].present();
+    }
+
+    void unpack(BufferId input, const RunContext& to) const override {
+        const std::size_t side = tensors_.side_of(input);
+        panels_[side].unpack(tensors_.matrices(to, side));
+    }
+
     void run(RunContext& context) const override {
         if (tensors_.output.buffer == no_buffer) {
             return;

@@ -47,6 +47,14 @@ void GemmTensors::use(const ProductKernels& others) {
     sizes.k = quotient_up(depths, inputs.integers() ? kernels->integers.depths : 1);
 }
 
+std::size_t GemmTensors::side_of(BufferId input) const {
+    std::size_t side = 0;
+    while (side < sides && !inputs.only_operand(input, port_of(side))) {
+        ++side;
+    }
+    return side;
+}
+
 std::size_t GemmTensors::scratch_bytes() const {
     const std::size_t operands = inputs.size() - first_operand;
     std::size_t most = 0;

@@ -25,6 +25,8 @@ public:
 
     // The input that is a side.
     std::size_t port_of(std::size_t side) const { return transposed_ ? 1 - side : side; }
+    // The side that an input is, if nothing else reads it; else `sides`.
+    std::size_t side_of(BufferId input) const;
     const Tiles& tiles() const { return tiles_for(inputs.sums(), *kernels); }
 
     double cost() const { return product_cost(sizes); }

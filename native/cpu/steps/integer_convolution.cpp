@@ -67,6 +67,14 @@ public:
         return result;
     }
 
+    bool keeps(BufferId input) const override { return packed_.panels.present() && tensors_.inputs.only_operand(input, filters_port); }
+
+    void unpack(BufferId, const RunContext& to) const override {
+        const WordTensor words = filter_words(to, kernels(), nullptr);  // of any integers
+        packed_.panels.unpack(filter_panels(words.tensor(), tensors_.groups, false, phase_));
+        words.unpack(to.tensor(tensors_.inputs[filters_port]), 1, Lines::rows, kernels());
+    }
+
     void run(RunContext& context) const override {
         if (tensors_.output.buffer == no_buffer) {
             return;

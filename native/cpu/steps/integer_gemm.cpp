@@ -30,6 +30,18 @@ public:
         return result;
     }
 
+    bool keeps(BufferId input) const override {
+        const std::size_t side = tensors_.side_of(input);
+        return side < packed_.size() && packed_[side].panels.present();
+    }
+
+    void unpack(BufferId input, const RunContext& to) const override {
+        const std::size_t side = tensors_.side_of(input);
+        const WordMatrices words = words_of(to, side, kernels(), nullptr);  // of any integers
+        packed_[side].panels.unpack(words.panels());
+        words.unpack();
+    }
+
     void run(RunContext& context) const override {
         if (tensors_.output.buffer == no_buffer) {
             return;

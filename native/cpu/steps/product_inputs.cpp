@@ -1,5 +1,6 @@
 #include "cpu/steps/product_inputs.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "cpu/products/epilogue.h"
@@ -31,6 +32,12 @@ ProductInputs::ProductInputs(const StepTensors& tensors) : views_(tensors.inputs
     while (views_.size() > first_operand && views_.back().buffer == no_buffer) {
         views_.pop_back();
     }
+}
+
+bool ProductInputs::only_operand(BufferId buffer, std::size_t operand) const {
+    const auto is_it = [&](const View& view) { return view.buffer == buffer; };
+    return is_it(views_[operand]) && views_[operand].type != DataType::float16 && std::ranges::count_if(views_, is_it) == 1 &&
+           std::ranges::none_of(zero_points_, is_it);
 }
 
 bool ProductInputs::known(const RunContext& context, std::size_t operand) const {

@@ -21,6 +21,8 @@ public:
     bool integers() const { return is_byte(views_[0].type); }
     DataType sums() const { return integers() ? DataType::int32 : DataType::float32; }
 
+    // Whether it is an operand that nothing else here reads, and whose bits stay when it is packed.
+    bool only_operand(BufferId buffer, std::size_t operand) const;
     // Whether an operand and its zero point are known.
     bool known(const RunContext& context, std::size_t operand) const;
     // Of an operand of integers, less the shift.

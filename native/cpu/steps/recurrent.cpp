@@ -99,6 +99,21 @@ public:
         }
     }
 
+    bool keeps(BufferId buffer) const override {
+        return (is_only(buffer, 1) && !weights_.empty()) || (is_only(buffer, 2) && !recurrences_.empty());
+    }
+
+    void unpack(BufferId buffer, const RunContext& to) const override {
+        for (std::int64_t d = 0; d < sizes_.directions; ++d) {
+            const auto index = static_cast<std::size_t>(d);
+            if (is_only(buffer, 1)) {
+                weights_[index].unpack(matrix(to, 1, d));
+            } else {
+                recurrences_[index].panels.unpack(recurrence(to, d));
+            }
+        }
+    }
+
     void run(RunContext& context) const override {
         Run(*this, context).compute();
     }
@@ -128,6 +143,11 @@ private:
     std::size_t peephole() const { return 7; }  // of LSTM
 
     const View& input(std::size_t port) const { return inputs_[port]; }
+    // Whether a buffer is an input of float32 that is no other input.
+    bool is_only(BufferId buffer, std::size_t port) const {
+        const auto is_it = [&](const View& view) { return view.buffer == buffer; };
+        return is_it(input(port)) && input(port).type == DataType::float32 && std::ranges::count_if(inputs_, is_it) == 1;
+    }
 
     void check_tensors() const {
         const bool is_lstm = parameters_.gates == lstm;
@@ -174,11 +194,14 @@ private:
         return {lines.at(0, direction, 0), lines.type, {}, lines.strides[2], lines.step()};
     }
 
-    // Gate by gate.
+    // R of a direction, gate by gate.
+    MatrixPanels recurrence(const RunContext& context, std::int64_t direction) const {
+        MatrixPanels result = matrix(context, 2, direction);
+        result.batch[0] = sizes_.hidden * result.line;
+        return result;
+    }
     Recurrence packed_recurrence(const RunContext& context, std::int64_t direction) const {
-        MatrixPanels from = matrix(context, 2, direction);
-        from.batch[0] = sizes_.hidden * from.line;
-        Recurrence result{{from, 1, Sizes{sizes_.gates}, sizes_.hidden, columns_, true, kernels_}, {}};
+        Recurrence result{{recurrence(context, direction), 1, Sizes{sizes_.gates}, sizes_.hidden, columns_, true, kernels_}, {}};
         for (std::int64_t g = 0; g < sizes_.gates; ++g) {
             for (std::int64_t p = 0; p < columns_.count(); ++p) {
                 result.first.push_back(result.panels.at({g}, p, 0));
@@ -350,7 +373,8 @@ private:
         // W · X and biases of the steps first … first + count − 1.
         void project(std::int64_t direction, std::int64_t first, std::int64_t count) const {
             const Lines x(context_.tensor(step_.input(0)));
-            const MatrixPanels weights = step_.matrix(context_, 1, direction);
+            const Panels* const packed = step_.weights_.empty() ? nullptr : &step_.weights_[static_cast<std::size_t>(direction)];
+            const MatrixPanels weights = packed != nullptr ? MatrixPanels() : step_.matrix(context_, 1, direction);
             Product product;
             product.sizes = step_.projection(count);
             MatrixPanels rows(x.at(0, time_of(direction, first, count), 0), x.type, {}, x.strides[2], x.step());
@@ -364,7 +388,6 @@ private:
                 rows.batch[0] = x.strides[1];
                 product.target.out.batch[0] = sizes_.batch * row;
             }
-            const Panels* const packed = step_.weights_.empty() ? nullptr : &step_.weights_[static_cast<std::size_t>(direction)];
             product.a = {nullptr, &rows, &rows};
             product.b = {packed, &weights, &weights};
             MatrixTensor& out = product.target.out;

@@ -2,8 +2,10 @@
 #include "cpu/runtime/executable.h"
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -12,6 +14,7 @@
 
 #include <doctest/doctest.h>
 
+#include "cpu/tests/random.h"
 #include "cpu/tests/runs.h"
 
 namespace dmlgraph::cpu::tests {
@@ -181,6 +184,49 @@ TEST_CASE("an executable that is closed keeps nothing") {
     executable.release(*second);
     executable.trim();
     trial.run(executable, executable.acquire());
+}
+
+TEST_CASE("constants that steps keep are not read in runs") {
+    Random random(9);
+    for (int i = 0; i < 20; ++i) {
+        const std::int64_t m = random.between(5, 60), k = random.between(1, 60), n = random.between(20, 90);
+        Graph graph;
+        const int x = graph.input(DataType::float32, {m, k});
+        const int kept = graph.input(DataType::float32, {k, n}), turned = graph.input(DataType::float32, {n, k});
+        const int also_read = graph.input(DataType::float32, {k, n}), in_part = graph.input(DataType::float32, {k, n + 1});
+        const int part = graph.slice(graph.read(in_part), {k, n}, {0, 1}, {1, 1});
+        for (const Operand& each : {graph.read(kept), graph.transposed(turned, 0, 1), graph.read(also_read), graph.read(part)}) {
+            graph.output(graph.product(graph.read(x), each));
+        }
+        graph.output(graph.apply(negate, {graph.read(also_read)}));
+        const Sample sample(graph, static_cast<std::uint64_t>(i));
+        Binding binding(graph.input_count(), graph.output_count());
+        std::vector<TestArray> inputs, outputs;
+        for (std::size_t slot = 0; slot < graph.input_count(); ++slot) {
+            inputs.emplace_back(graph.input_desc(slot), Lie::packed).set(sample.inputs[slot]);
+            binding.inputs[slot] = inputs.back().array();
+        }
+        for (std::size_t slot = 0; slot < graph.output_count(); ++slot) {
+            binding.outputs[slot] = outputs.emplace_back(graph.output_desc(slot), Lie::packed).array();
+        }
+        Executable executable(plan(graph.spec()), 2);
+        Binding constants = binding;
+        constants.inputs[0] = {};
+        std::set<std::size_t> gone;
+        executable.prepare(constants, [&](std::size_t slot) { gone.insert(slot); });
+        CHECK_MESSAGE((gone == std::set<std::size_t>{1, 2}), "what only products read, as a whole");
+        for (const std::size_t slot : gone) {
+            const std::size_t bytes = graph.input_desc(slot).total_bytes();
+            const Block memory(bytes);
+            unpack(executable.program(), slot, memory.get());
+            CHECK_MESSAGE(std::memcmp(memory.get(), inputs[slot].array().data, bytes) == 0, "constant ", slot, " is as it was");
+            binding.inputs[slot] = {};
+        }
+        executable.run(executable.acquire(), binding);
+        for (std::size_t slot = 0; slot < outputs.size(); ++slot) {
+            CHECK_MESSAGE(outputs[slot].numbers() == sample.outputs[slot], "output ", slot, " is as expected");
+        }
+    }
 }
 
 TEST_CASE("an executable that never runs") {

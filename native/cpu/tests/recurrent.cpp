@@ -153,6 +153,18 @@ RecurrentParameters parameters_of(const Network& n) {
     return parameters;
 }
 
+// That a prepared step writes the numbers of an input, a weight, where it is told to.
+void check_unpacked(const Step& step, const Numbers& weight, std::size_t port, RunContext& context) {
+    const auto buffer = static_cast<BufferId>(port);
+    const auto count = static_cast<std::size_t>(weight.desc.span());
+    const std::unique_ptr<float[]> kept(new float[count]);
+    std::copy_n(weight.data.get(), count, kept.get());
+    each_coordinate(weight.desc, [&](const Sizes& at) { weight.data[static_cast<std::size_t>(place(weight.desc, at))] = -1; });
+    CHECK_MESSAGE(step.keeps(buffer), "it keeps the weights");
+    step.unpack(buffer, context);
+    CHECK_MESSAGE(std::equal(kept.get(), kept.get() + count, weight.data.get()), "weights are as they were");
+}
+
 Result run(const Network& n, int workers, bool prepared) {
     const auto directions = static_cast<std::int64_t>(n.backward.size());
     StepTensors tensors;
@@ -188,8 +200,14 @@ Result run(const Network& n, int workers, bool prepared) {
     const std::unique_ptr<Step> step = make_native_step(tensors, parameters_of(n));
     RunContext context;
     context.bases = bases.data();
+    std::vector<const Sizes*> custom(bases.size());
+    context.custom = custom.data();
     if (prepared) {
         step->prepare(context);
+        for (const std::size_t port : {1, 2}) {
+            check_unpacked(*step, port == 1 ? n.w : n.r, port, context);
+            bases[port] = nullptr;  // runs do not read it
+        }
     }
     context.scratch_stride = (step->scratch_bytes() + 63) / 64 * 64;
     const Memory scratch(context.scratch_stride * static_cast<std::size_t>(workers));

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from dmlgraph.devices.cpu.executable import CpuExecutable
+from dmlgraph.elements import Elements
 from dmlgraph.levels import NEWEST
 from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput, InputEdge, OperatorDescNode, OutputEdge
 from dmlgraph.operators import find
@@ -96,7 +97,10 @@ def compiled(
     graph = GraphDesc(
         "one",
         NEWEST,
-        tuple(GraphInput(f"x{port}", tensor.like(), constants.get(port)) for port, tensor in inputs),
+        tuple(
+            GraphInput(f"x{port}", tensor.like(), Elements(constants[port]) if port in constants else None)
+            for port, tensor in inputs
+        ),
         tuple(GraphOutput(f"y{port}", tensor) for port, tensor in outputs),
         (OperatorDescNode("node", operator),),
         tuple(InputEdge(slot, 0, port) for slot, (port, _) in enumerate(inputs)),

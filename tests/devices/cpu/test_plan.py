@@ -173,7 +173,7 @@ def test_a_wide_graph_of_thousands_of_nodes_is_right() -> None:
 
 def native(nodes: list[Any], outputs: list[int]) -> Any:
     x = dg.TensorDesc(dtype="float32", sizes=[2])
-    return _native.CpuExecutable("g", [x], nodes, outputs, ["x"], ["y"], [None], [False], 1)
+    return _native.CpuExecutable("g", [x], nodes, outputs, ["x"], ["y"], [None], [False], print, 1)
 
 
 X = dg.TensorDesc(dtype="float32", sizes=[2])

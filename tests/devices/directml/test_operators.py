@@ -82,7 +82,7 @@ def compare(operator: type[Operator], directml: DirectMLDevice) -> list[DataType
         inputs = {
             slot.name: some_values(slot.desc, random, main=slot.name not in others)
             for slot in desc.inputs
-            if slot.data is None
+            if slot.elements is None
         }
         if "variance" in inputs:  # none is negative
             inputs["variance"] = np.abs(inputs["variance"])

@@ -196,7 +196,7 @@ def _run(part: GraphDesc, values: dict[str, Array]) -> dict[str, Array]:
     named = [f"{part.nodes[edge.from_node].name}.{edge.from_port}" for edge in part.output_edges]
     outputs = tuple(dataclasses.replace(slot, name=name) for slot, name in zip(part.outputs, named, strict=True))
     executable = ReferenceDevice().compile(dataclasses.replace(part, outputs=outputs), reason="test")
-    given = {slot.name: np.asarray(values[slot.name]) for slot in part.inputs if slot.data is None}
+    given = {slot.name: np.asarray(values[slot.name]) for slot in part.inputs if slot.elements is None}
     return executable.run(given)
 
 

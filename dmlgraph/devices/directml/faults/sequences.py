@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.devices.directml.faults.edit import DescEdit, Port
+from dmlgraph.elements import Elements
 from dmlgraph.lowering import GraphInput, own_inputs
 from dmlgraph.operators import FillValueSequence, Identity
 from dmlgraph.tensor import TensorDesc
@@ -48,7 +49,7 @@ def evaluate_large_sequences(edit: DescEdit) -> None:
         (values,) = sequence.evaluate()
         output = sequence.output
         desc = TensorDesc(dtype=output.dtype, sizes=output.sizes, strides=output.strides, owned=owned)
-        edit.become_input(node, GraphInput(edit.nodes[node].name, desc, np.ascontiguousarray(values)))
+        edit.become_input(node, GraphInput(edit.nodes[node].name, desc, Elements(np.ascontiguousarray(values))))
         for reader in readers if owned else ():
             if (operator := edit.operator(reader.node)) is not None:
                 edit.replace(reader.node, own_inputs(operator, {reader.port}))

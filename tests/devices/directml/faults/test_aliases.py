@@ -57,7 +57,7 @@ def numbers(desc: GraphDesc) -> Values:
             slot.desc.dtype.numpy
         )
         for slot in desc.inputs
-        if slot.data is None
+        if slot.elements is None
     }
 
 
