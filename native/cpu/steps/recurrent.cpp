@@ -22,7 +22,7 @@ constexpr std::int64_t rnn = 1, gru = 3, lstm = 4;  // gates
 constexpr std::int64_t most_sums = 128 << 10;       // of the steps whose inputs are multiplied at a time: they stay in the caches
 constexpr std::int64_t least_rows = 48;             // … unless these are fewer rows, which do not make a fast product
 constexpr std::int64_t rows_each = 4;               // of a worker: fewer do not keep its multipliers busy
-constexpr double worth_dividing = 1 << 20;          // cost of a step whose hidden units are worth sharing between workers
+constexpr double worth_dividing = 3 << 18;          // cost of a step whose hidden units are worth sharing between workers
 
 // The last four dimensions of a tensor: any, D, B and H, or I. Strides in bytes.
 struct Lines {
