@@ -36,7 +36,7 @@ constexpr std::int64_t far_bytes = 16 << 20;    // operands of this size are ask
 
 // Stores of this size go past the caches: the third one does not hold them. Rows of reductions do so sooner, whose operands
 // then stay in it.
-constexpr std::int64_t streaming_bytes = 128 << 20;
+constexpr std::int64_t streaming_bytes = 32 << 20;
 constexpr std::int64_t streaming_bytes_of_rows = 16 << 20;
 
 bool all_zero(const Sizes& strides, int from, int to) {

@@ -208,9 +208,9 @@ TEST_CASE("buffers are used again") {
 }
 
 TEST_CASE("streams of large results") {
-    // 16 MiB are written past the caches.
+    // 32 MiB are written past the caches.
     Graph graph;
-    const std::int64_t count = (16 << 20) / 4 + 37;
+    const std::int64_t count = (32 << 20) / 4 + 37;
     const int x = graph.input(DataType::float32, {count});
     const int y = graph.apply(add, {graph.read(x), graph.read(x)});
     graph.output(graph.apply(relu, {graph.read(y)}));
