@@ -20,9 +20,11 @@ namespace dmlgraph::cpu {
 namespace {
 
 // A pause takes 10 to 50 nanoseconds. The next step of a run comes soon, and to wake a helper takes longer than most steps
-// leave it without work; who waits for a helper may wait for one that has no processor.
+// leave it without work. Who waits for a helper that has no processor leaves its own to it, if the job has more threads than
+// there are processors; else other processes would get it, and soon both threads would wait for each other in turn.
 constexpr int helper_spins = 8000;
 constexpr int caller_spins = 2000;
+constexpr int patient_caller_spins = 1 << 19;
 constexpr int most_threads = 1024;
 constexpr auto moment = std::chrono::microseconds(100);
 using Clock = std::chrono::steady_clock;
@@ -63,8 +65,9 @@ public:
         }
         job.run(0);
         const int joined = job.helpers - open_.exchange({}, std::memory_order_acquire).places;  // no more may join
+        const int spins = job.helpers < processors_ ? patient_caller_spins : caller_spins;
         for (int spin = 0; finished_.load(std::memory_order_acquire) < joined; ++spin) {
-            spin < caller_spins ? pause() : std::this_thread::yield();
+            spin < spins ? pause() : std::this_thread::yield();
         }
         last_ = Clock::now();
     }
@@ -121,6 +124,7 @@ private:
         }
     }
 
+    const int processors_ = processors();
     Job* job_ = nullptr;
     Clock::time_point last_{};  // when the last job was done
     alignas(cache_line) std::atomic<std::uint32_t> posted_{0};  // counts jobs
