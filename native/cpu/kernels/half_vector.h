@@ -32,9 +32,11 @@ DMLGRAPH_INLINE float single_of(Half value) {
 }
 
 // With a count, fewer than a vector has lanes: others are not read or written, and become 0. `rounded` rounds to float16.
+#if defined(__AVX2__)
+constexpr int to_nearest_half = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+#endif
 #if defined(__AVX512F__)
 
-constexpr int to_nearest_half = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 // GCC 12 warns of the forms without a mask, of its own header; the instructions are the same.
 constexpr __mmask16 all_halves = 0xffff;
 DMLGRAPH_INLINE __mmask16 first_halves(int count) { return static_cast<__mmask16>((1u << count) - 1u); }
@@ -50,7 +52,7 @@ DMLGRAPH_INLINE Vector rounded(Vector x) { return singles_of(halves_of(x)); }
 
 #if defined(__AVX2__)
 DMLGRAPH_INLINE Vector load_halves(const Half* from) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); }
-DMLGRAPH_INLINE __m128i halves_of(Vector x) { return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+DMLGRAPH_INLINE __m128i halves_of(Vector x) { return _mm256_cvtps_ph(x, to_nearest_half); }
 DMLGRAPH_INLINE void store_halves(Half* to, Vector x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), halves_of(x)); }
 DMLGRAPH_INLINE Vector rounded(Vector x) { return _mm256_cvtph_ps(halves_of(x)); }
 #else

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cpu/products/float_picture.h"
 #include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
 
@@ -76,52 +77,21 @@ struct BandMemory {
     }
 };
 
-// The rows of a tensor that `rows` rows of windows have, from the row `top` on.
-struct BandRows {
-    std::int64_t y;       // the first one, which may lie above the tensor
-    std::int64_t height;
-    std::int64_t first;   // of these, the first that is in the tensor, …
-    std::int64_t last;    // … and the first after those
-
-    BandRows(const WindowPanels& from, const Band& band, std::int64_t top, std::int64_t rows)
-        : y(top * from.windows().strides[1] - from.windows().padding[1]),
-          height(band.height - (band.rows - rows) * from.windows().strides[1]),
-          first(std::clamp(-y, std::int64_t{0}, height)),
-          last(std::clamp(from.sizes()[1] - y, first, height)) {}
-};
-
-// A channel as floats.
-void fill_picture(float* out, const std::byte* channel, const BandRows& in, const Depthwise& convolution) {
-    const WindowPanels& from = *convolution.windows;
-    const std::int64_t width = from.sizes()[2], item = from.strides[2];
-    const std::byte* row = channel + (in.y + in.first) * from.strides[1];
-    if (from.strides[1] == width * item) {
-        return convolution.kernels->half_line(out, row, item, (in.last - in.first) * width);
-    }
-    for (std::int64_t r = in.first; r < in.last; ++r, row += from.strides[1], out += width) {
-        convolution.kernels->half_line(out, row, item, width);
-    }
+// A channel where it lies, for rows of windows from the row `top` on.
+Picture picture_of(const WindowPanels& from, const std::byte* channel, std::int64_t top) {
+    const Windows& windows = from.windows();
+    return {channel, from.strides[1], from.sizes()[1], from.sizes()[2], top * windows.strides[1] - windows.padding[1], -windows.padding[2],
+            windows.strides[1], windows.taps[1]};
 }
 
-// Where a channel is read: as it lies, or in `floats`, which fill_picture has written.
-Picture picture_of(const Depthwise& convolution, const std::byte* channel, const BandRows& in, const float* floats) {
+// A channel's elements as planes: those of `rows` rows of windows, from the row `top` on.
+void fill_planes(float* out, const std::byte* channel, std::int64_t top, std::int64_t rows, const Band& band,
+                 const Depthwise& convolution) {
     const WindowPanels& from = *convolution.windows;
     const Windows& windows = from.windows();
-    Picture picture{channel, from.strides[1], from.sizes()[1], from.sizes()[2], in.y, -windows.padding[2], windows.strides[1], windows.taps[1]};
-    if (from.type() == DataType::float16) {
-        picture.in = reinterpret_cast<const std::byte*>(floats);
-        picture.row_step = picture.width * std::int64_t{sizeof(float)};
-        picture.height = in.last - in.first;
-        picture.top = -in.first;
-    }
-    return picture;
-}
-
-// A channel's elements as planes.
-void fill_planes(float* out, const std::byte* channel, const BandRows& in, const Band& band, const Depthwise& convolution) {
-    const WindowPanels& from = *convolution.windows;
-    const Windows& windows = from.windows();
-    const std::int64_t stride = windows.strides[2], y = in.y, height = in.height, first = in.first, last = in.last;
+    const std::int64_t stride = windows.strides[2], y = top * windows.strides[1] - windows.padding[1];
+    const std::int64_t height = band.height - (band.rows - rows) * windows.strides[1];
+    const std::int64_t first = std::clamp(-y, std::int64_t{0}, height), last = std::clamp(from.sizes()[1] - y, first, height);
     for (const std::int64_t column : band.columns) {
         const std::int64_t x = column - windows.padding[2];
         const std::int64_t begin = std::min(x < 0 ? (stride - 1 - x) / stride : 0, band.pitch);
@@ -199,7 +169,8 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
             const SumEnding what = ending ? ending->at(place, o, top * width, rows * width, std::span(&number, 1)) : SumEnding{};
             const SumEnding* const after = ending ? &what : nullptr;
             if (pictures) {
-                convolution.planes->picture({sums, rows, width, picture_of(convolution, channel_at(place[0], place[1]), {from, band, top, rows}, floats), weights, after});
+                const Picture picture = picture_of(from, channel_at(place[0], place[1]), top);
+                convolution.planes->picture({sums, rows, width, is_half ? FloatPicture(picture, rows).read(floats) : picture, weights, after});
             } else {
                 convolution.planes->taps({sums, rows, width, floats, band.pitch, windows.strides[1], windows.dilations[1],
                                           windows.taps[1], windows.taps[2], band.places.data(), weights, after});
@@ -213,10 +184,13 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
         const std::int64_t top = index % bands * band.rows, rows = std::min(band.rows, windows.counts[1] - top);
         const std::int64_t n = index / bands / parts, first = index / bands % parts * at_once;
         const std::int64_t last = std::min(first + at_once, convolution.groups);
-        const BandRows in(from, band, top, rows);
         for (std::int64_t c = first; c < last && (is_half || !pictures); ++c) {
             float* const floats = scratch.floats + (c - first) * band.floats();
-            pictures ? fill_picture(floats, channel_at(n, c), in, convolution) : fill_planes(floats, channel_at(n, c), in, band, convolution);
+            if (pictures) {
+                FloatPicture(picture_of(from, channel_at(n, c), top), rows).write(floats, from.strides[2], convolution.kernels->half_line);
+            } else {
+                fill_planes(floats, channel_at(n, c), top, rows, band, convolution);
+            }
         }
         for (std::int64_t c = first; c < last; ++c) {
             compute_channel({n, c}, top, rows, scratch.floats + (c - first) * band.floats(), scratch);

@@ -52,7 +52,7 @@ struct Ending {
     SumFunction rounded_function{};
 
     // What follows the sums of some rows from a place on, `width` of each. Their numbers are stored in `of_rows`: −0, which
-    // changes nothing, if there are none.
+    // changes nothing if there are none.
     SumEnding at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> of_rows) const;
 };
 

@@ -143,7 +143,7 @@ private:
     std::size_t peephole() const { return 7; }  // of LSTM
 
     const View& input(std::size_t port) const { return inputs_[port]; }
-    // Whether a buffer is an input of float32 that is no other input.
+    // Whether a buffer is this input, in float32, and not another input as well.
     bool is_only(BufferId buffer, std::size_t port) const {
         const auto is_it = [&](const View& view) { return view.buffer == buffer; };
         return is_it(input(port)) && input(port).type == DataType::float32 && std::ranges::count_if(inputs_, is_it) == 1;

@@ -153,7 +153,7 @@ RecurrentParameters parameters_of(const Network& n) {
     return parameters;
 }
 
-// That a prepared step writes the numbers of an input, a weight, where it is told to.
+// Checks that a prepared step writes the numbers of a weight to the memory it is given.
 void check_unpacked(const Step& step, const Numbers& weight, std::size_t port, RunContext& context) {
     const auto buffer = static_cast<BufferId>(port);
     const auto count = static_cast<std::size_t>(weight.desc.span());

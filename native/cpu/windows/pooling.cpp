@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/products/float_picture.h"
 #include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/tensor/strided.h"
@@ -142,20 +143,12 @@ std::int64_t Bands::picture_rows(std::int64_t rows) const {
 // A plane that is read where it lies; of float16, its rows that the band's windows have, as floats.
 Picture Bands::picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane, const Memory& memory) const {
     const Windows& windows = pooling_.windows;
-    Picture picture{plane, planes.strides[1], pooling_.sizes[1], pooling_.sizes[2], place.top * windows.strides[1] - windows.padding[1],
+    const Picture picture{plane, planes.strides[1], pooling_.sizes[1], pooling_.sizes[2], place.top * windows.strides[1] - windows.padding[1],
                     -windows.padding[2], windows.strides[2], windows.taps[2]};
     if (pooling_.type == DataType::float16) {
-        const std::int64_t first = std::clamp(picture.top, std::int64_t{0}, picture.height);
-        const std::int64_t last = std::clamp(picture.top + (place.rows - 1) * windows.strides[1] + windows.taps[1], first, picture.height);
-        const std::int64_t width = picture.width, item = planes.strides[2];
-        const bool is_tight = picture.row_step == width * item;
-        for (std::int64_t r = first; r < last; r += is_tight ? last - first : 1) {
-            pooling_.line(memory.picture + (r - first) * width, plane + r * picture.row_step, item, is_tight ? (last - first) * width : width);
-        }
-        picture.in = reinterpret_cast<const std::byte*>(memory.picture);
-        picture.row_step = width * std::int64_t{sizeof(float)};
-        picture.height = last - first;
-        picture.top -= first;
+        const FloatPicture floats(picture, place.rows);
+        floats.write(memory.picture, planes.strides[2], pooling_.line);
+        return floats.read(memory.picture);
     }
     return picture;
 }

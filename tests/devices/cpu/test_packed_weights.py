@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import copy
 import gc
 import os
@@ -9,7 +10,6 @@ import pathlib
 import pickle
 import subprocess
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -450,23 +450,16 @@ def test_who_asks_once_gets_the_same_array_again() -> None:
 
 def test_threads_compile_and_read_at_the_same_time() -> None:
     g, weights, feed, wanted = layers()
-    problems: list[BaseException] = []
 
     def work() -> None:
-        try:
-            for _ in range(20):
-                exe = g.compile("cpu", threads=1)
-                weights.check(exe)
-                close(exe.run(feed)["y"], wanted)
-        except BaseException as error:
-            problems.append(error)
+        for _ in range(20):
+            exe = g.compile("cpu", threads=1)
+            weights.check(exe)
+            close(exe.run(feed)["y"], wanted)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not problems
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for each in [pool.submit(work) for _ in range(4)]:
+            each.result()
 
 
 def test_elements_pickle_as_an_array() -> None:
