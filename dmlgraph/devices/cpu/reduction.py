@@ -205,18 +205,23 @@ def _mean_variance(operator: Any) -> Payload | None:
 
 
 def _batch_normalization(operator: BatchNormalization) -> Payload | None:
+    """(x - mean) · factor + bias, where the factor scale / √(variance + epsilon) is computed once for each channel."""
     parts = Parts()
     x = parts.single(Tensor(0, operator.input))
     mean, variance = parts.single(Tensor(1, operator.mean)), Tensor(2, operator.variance)
     code = Code()
     (value,) = operands(variance)
-    factor = _inverse_root(parts, code, code.convert(value, DOUBLE), variance, operator.epsilon)
+    root = _inverse_root(parts, code, code.convert(value, DOUBLE), variance, operator.epsilon)
+    (scale,) = _optional(parts, 3, operator.scale)
+    code = Code()
+    code.add("MULTIPLY", *operands(root, scale))
+    sizes = tuple(map(max, root.desc.sizes, scale.desc.sizes))
+    factor = parts.compute(code, root, scale, output=TensorDesc(dtype=SINGLE, sizes=sizes))
     code = Code()
     code.add("SUBTRACT", *operands(x, mean))
     centred = parts.compute(code, x, mean, output=TensorDesc(dtype=SINGLE, sizes=x.desc.sizes))
-    (scale,) = _optional(parts, 3, operator.scale)
     (shift,) = _optional(parts, 4, operator.bias)
-    return _normalize(parts, centred, [factor, scale], shift, operator.fused_activation, operator.output)
+    return _normalize(parts, centred, [factor], shift, operator.fused_activation, operator.output)
 
 
 def _lp_normalization(operator: LpNormalization) -> Payload | None:

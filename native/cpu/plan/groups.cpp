@@ -67,7 +67,53 @@ void assign_stages(Plan& plan) {
     }
 }
 
-// A node that only one later region reads is computed there, if that does not read more memory.
+namespace {
+
+std::int64_t bytes_of(const Value& value) {
+    return value.desc.element_count() * static_cast<std::int64_t>(item_size(value.desc.type));
+}
+
+// What it costs to compute a node in a later stage instead of its own, in bytes.
+struct Sinking {
+    std::int64_t moved = 0;  // sources that are written or read once more
+    std::int64_t held = 0;   // sources whose memory is needed for longer
+};
+
+Sinking sinking_of(const Plan& plan, std::int32_t node_id) {
+    const Node& each = plan.node(node_id);
+    Sinking found;
+    for (std::int32_t port = 0; port < static_cast<std::int32_t>(each.spec.sources.size()); ++port) {
+        const std::int32_t source = each.spec.sources[port];
+        if (source < 0 || plan.value(source).fill >= 0 || std::ranges::find(each.spec.sources, source) - each.spec.sources.begin() < port) {
+            continue;
+        }
+        const Value& read = plan.value(source);
+        const Node* producer = read.node < 0 ? nullptr : &plan.node(read.node);
+        if (producer != nullptr && producer->is_virtual) {
+            continue;
+        }
+        const bool read_here = std::ranges::any_of(read.readers, [&](const Reader& reader) {
+            return reader.node != node_id && plan.node(reader.node).stage == each.stage;
+        });
+        if (producer != nullptr && producer->stage == each.stage && in_register(plan, read, {node_id, port})) {
+            const bool stored = !read.slots.empty() || std::ranges::any_of(read.readers, [&](const Reader& reader) {
+                return plan.node(reader.node).stage != each.stage || !in_register(plan, read, reader);
+            });
+            found.moved += bytes_of(read) * (stored ? 1 : 2);
+        } else if (read_here) {
+            found.moved += bytes_of(read);
+        }
+        if (producer != nullptr && producer->spec.kind != NodeKind::constant) {
+            found.held += bytes_of(read);
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+// A node that only one later region reads is computed there, if that moves no more memory than to write and read its
+// result, and holds hardly more: what has one element for each channel does not count.
 void sink_into_later_stages(Plan& plan) {
     for (std::int32_t n = static_cast<std::int32_t>(plan.nodes.size()) - 1; n >= 0; --n) {
         Node& each = plan.node(n);
@@ -82,16 +128,11 @@ void sink_into_later_stages(Plan& plan) {
         const bool one_stage = std::ranges::all_of(made.readers, [&](const Reader& reader) {
             return plan.node(reader.node).stage == stage && in_register(plan, made, reader);
         });
-        std::int64_t bytes = 0;
-        for (const std::int32_t source : each.spec.sources) {
-            if (source >= 0 && plan.value(source).fill < 0) {
-                const TensorDesc& desc = plan.value(source).desc;
-                const bool is_virtual = plan.value(source).node >= 0 && plan.node(plan.value(source).node).is_virtual;
-                bytes += is_virtual ? 0 : desc.element_count() * static_cast<std::int64_t>(item_size(desc.type));
-            }
+        if (!one_stage || stage <= each.stage) {
+            continue;
         }
-        const std::int64_t made_bytes = made.desc.element_count() * static_cast<std::int64_t>(item_size(made.desc.type));
-        if (one_stage && stage > each.stage && bytes <= made_bytes) {
+        const Sinking cost = sinking_of(plan, n);
+        if (cost.moved <= 2 * bytes_of(made) && cost.held <= bytes_of(made) + bytes_of(made) / 8) {
             each.stage = stage;
         }
     }

@@ -81,6 +81,41 @@ def test_what_a_later_region_alone_reads_is_computed_there() -> None:
     agree(g, x=data, z=data - 9)
 
 
+def test_what_reads_two_tensors_is_computed_later_too() -> None:
+    g = dg.Graph()
+    x, z = g.input("x", sizes=[4, 8], dtype="float32"), g.input("z", sizes=[4, 8], dtype="float32")
+    total = dg.add(x, z, name="total")
+    lengths = g.constant("lengths", np.full((4, 1), 3, np.uint32))
+    g.output("y", dg.subtract(total, dg.reverse_subsequences(x, lengths, axis=1), name="y"))
+    assert regions(g) == [["total", "y"]]
+    data = np.arange(32, dtype=np.float32).reshape(4, 8)
+    agree(g, x=data, z=data - 9)
+
+
+def test_what_would_hold_two_results_instead_of_one_is_computed_at_once() -> None:
+    g = dg.Graph()
+    x, z = g.input("x", sizes=[4, 8], dtype="float32"), g.input("z", sizes=[4, 8], dtype="float32")
+    lengths = g.constant("lengths", np.full((4, 1), 3, np.uint32))
+
+    def turned(value: dg.Value) -> dg.Value:
+        return dg.reverse_subsequences(value, lengths, axis=1)
+
+    total = dg.add(turned(x), turned(z), name="total")
+    g.output("y", dg.subtract(total, turned(turned(turned(x))), name="y"))
+    assert regions(g) == [["total"], ["y"]]
+    data = np.arange(32, dtype=np.float32).reshape(4, 8)
+    agree(g, x=data, z=data - 9)
+
+
+def test_a_normalization_by_channel_is_one_pass_over_the_tensor() -> None:
+    """And one over its channels: the factor of each is made first."""
+    g = dg.Graph()
+    x = g.input("x", sizes=[2, 3, 4, 5], dtype="float32")
+    each = [g.input(name, sizes=[1, 3, 1, 1], dtype="float32") for name in ("mean", "variance", "scale", "bias")]
+    g.output("y", dg.batch_normalization(x, *each, spatial=True, epsilon=1e-5, name="y"))
+    assert regions(g) == [["y"], ["y"]]
+
+
 def test_nodes_that_read_the_same_tensor_run_together() -> None:
     g = dg.Graph()
     x = g.input("x", sizes=[4, 8], dtype="float32")
