@@ -1,7 +1,9 @@
 // Exponentials, logarithms, powers, hyperbolic functions and the error function.
 #include "cpu/kernels/exponential.h"
 
+#include "cpu/kernels/segments.h"
 #include "cpu/kernels/tables.h"
+#include "cpu/kernels/vector_loop.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace exponential {
@@ -16,11 +18,11 @@ struct Log {
 };
 
 struct Erf {
-    float operator()(float x) const { return erf(x); }
+    Vector operator()(Vector x) const { return erf(x); }
 };
 
 struct Tanh {
-    float operator()(float x) const { return tanh(x); }
+    Vector operator()(Vector x) const { return tanh(x); }
 };
 
 // e^(|x| - ln 2): half of e^|x|, which may be too large.
@@ -73,8 +75,8 @@ struct ConstantPow {
 const Entry entries[] = {
     DMLGRAPH_UNARY(float, EXP, Exp)
     DMLGRAPH_UNARY(float, LOG, Log)
-    DMLGRAPH_UNARY(float, ERF, Erf)
-    DMLGRAPH_UNARY(float, TANH, Tanh)
+    DMLGRAPH_UNARY_OF_VECTORS(ERF, Erf)
+    DMLGRAPH_UNARY_OF_VECTORS(TANH, Tanh)
     DMLGRAPH_UNARY_FLOATS(SINH, Sinh)
     DMLGRAPH_UNARY_FLOATS(COSH, Cosh)
     DMLGRAPH_UNARY(float, ASINH, Asinh)
