@@ -9,9 +9,17 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace exponential {
 namespace {
 
+#if defined(__AVX512F__)
+struct Exp {
+    Vector operator()(Vector x) const { return exp(x); }
+};
+constexpr auto exp_kernel = unary_of_vectors<Exp>;
+#else
 struct Exp {
     float operator()(float x) const { return exp(x); }
 };
+constexpr auto exp_kernel = unary<Exp, float, float>;
+#endif
 
 struct Log {
     float operator()(float x) const { return log(x); }
@@ -73,7 +81,7 @@ struct ConstantPow {
 
 // Functions of float16 that DirectML computes differently are in half_functions.cpp.
 const Entry entries[] = {
-    DMLGRAPH_UNARY(float, EXP, Exp)
+    {Opcode::EXP, DataType::float32, DataType::float32, exp_kernel},
     DMLGRAPH_UNARY(float, LOG, Log)
     DMLGRAPH_UNARY_OF_VECTORS(ERF, Erf)
     DMLGRAPH_UNARY_OF_VECTORS(TANH, Tanh)

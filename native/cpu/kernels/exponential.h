@@ -32,8 +32,9 @@ DMLGRAPH_INLINE Reduced reduce(float x) {
 }
 
 // (e^r - 1 - r) / r² for |r| up to half of ln 2 (2^-31.9).
+inline constexpr float exp_terms[] = {0x1p-1f, 0x1.555554p-3f, 0x1.5554bp-5f, 0x1.11118ap-7f, 0x1.6d7348p-10f, 0x1.a032d4p-13f};
 DMLGRAPH_INLINE float exp_rest(float r) {
-    return polynomial(r, 0x1p-1f, 0x1.555554p-3f, 0x1.5554bp-5f, 0x1.11118ap-7f, 0x1.6d7348p-10f, 0x1.a032d4p-13f);
+    return polynomial(r, exp_terms[0], exp_terms[1], exp_terms[2], exp_terms[3], exp_terms[4], exp_terms[5]);
 }
 
 // e^r · 2^n for |r| up to half of ln 2. It multiplies by 2^n in two steps, so that small results become subnormal, not zero.

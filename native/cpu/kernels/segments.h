@@ -7,13 +7,14 @@
 // is that of the fit.
 #pragma once
 
+#include "cpu/kernels/transpose.h"
 #include "cpu/kernels/vector_exp.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-// magnitude(x); with_sign(x, y): x, which is not negative, with the sign of y; places_of<shift>(x): the three bits of x from
-// the bit `shift` on, lane by lane, as a number that number_at(eight, places) takes.
+// magnitude(x); with_sign(x, y): x, which is not negative, with the sign of y. Where a level looks numbers up in registers:
+// places_of<shift>(x): the three bits of x from the bit `shift` on, lane by lane, as number_at(eight, places) takes them.
 #if defined(__AVX512F__)
 
 using Places = __m512i;
@@ -64,16 +65,13 @@ DMLGRAPH_INLINE Vector number_at(const float (&eight)[8], Places places) {
     return vreinterpretq_f32_u8(vqtbl2q_u8(bytes, places));
 }
 
-#else
+#elif defined(DMLGRAPH_X86)
 
-struct Places {
-    u32 lane[lanes];
-};
-#if defined(DMLGRAPH_X86)
 DMLGRAPH_INLINE Vector magnitude(Vector x) { return _mm_andnot_ps(repeated(-0.0f), x); }
 DMLGRAPH_INLINE Vector with_sign(Vector x, Vector y) { return _mm_or_ps(x, _mm_and_ps(repeated(-0.0f), y)); }
-DMLGRAPH_INLINE Vector of_lanes(float a, float b, float c, float d) { return _mm_setr_ps(a, b, c, d); }
+
 #else
+
 DMLGRAPH_INLINE Vector magnitude(Vector x) {
     for (float& each : x.lane) {
         each = float_of(bits_of(each) & 0x7fffffffu);
@@ -86,50 +84,89 @@ DMLGRAPH_INLINE Vector with_sign(Vector x, Vector y) {
     }
     return x;
 }
-DMLGRAPH_INLINE Vector of_lanes(float a, float b, float c, float d) { return {{a, b, c, d}}; }
-#endif
-template <int shift>
-DMLGRAPH_INLINE Places places_of(Vector x) {
-    float number[lanes];
-    store(number, x);
-    Places places;
-    for (int i = 0; i < lanes; ++i) {
-        places.lane[i] = bits_of(number[i]) >> shift & 7;
-    }
-    return places;
-}
-DMLGRAPH_INLINE Vector number_at(const float (&eight)[8], const Places& places) {
-    return of_lanes(eight[places.lane[0]], eight[places.lane[1]], eight[places.lane[2]], eight[places.lane[3]]);
-}
 
 #endif
 
 constexpr int terms_of_segments = 9;  // the centre, then the coefficients
+using Segments = float[terms_of_segments][8];
 
-template <int term>
-DMLGRAPH_INLINE Vector polynomial_from(const float (&segments)[terms_of_segments][8], Places places, Vector distance) {
-    if constexpr (term == terms_of_segments - 1) {
+// The terms of each lane's segment, whose number is the three bits of `x` from the bit `shift` on.
+#if defined(__AVX2__) || defined(__aarch64__) || defined(_M_ARM64)
+template <int shift, const Segments& segments>
+struct Terms {
+    Places places;
+    DMLGRAPH_INLINE explicit Terms(Vector x) : places(places_of<shift>(x)) {}
+    template <int term>
+    DMLGRAPH_INLINE Vector get() const {
         return number_at(segments[term], places);
+    }
+};
+#else
+// The terms of a segment side by side, in whole vectors.
+constexpr int line_vectors = (terms_of_segments + lanes - 1) / lanes;
+struct Lines {
+    float of[8][line_vectors * lanes];
+};
+constexpr Lines lines_of(const Segments& segments) {
+    Lines lines{};
+    for (int term = 0; term < terms_of_segments; ++term) {
+        for (int segment = 0; segment < 8; ++segment) {
+            lines.of[segment][term] = segments[term][segment];
+        }
+    }
+    return lines;
+}
+template <int shift, const Segments& segments>
+struct Terms {
+    static constexpr Lines lines = lines_of(segments);
+    Vector vectors[line_vectors][lanes];
+    DMLGRAPH_INLINE explicit Terms(Vector x) {
+        float number[lanes];
+        store(number, x);
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < lanes; ++i) {
+            const float* const line = lines.of[bits_of(number[i]) >> shift & 7];
+            DMLGRAPH_UNROLL
+            for (int k = 0; k < line_vectors; ++k) {
+                vectors[k][i] = load(line + k * lanes);
+            }
+        }
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < line_vectors; ++k) {
+            transpose(vectors[k]);
+        }
+    }
+    template <int term>
+    DMLGRAPH_INLINE Vector get() const {
+        return vectors[term / lanes][term % lanes];
+    }
+};
+#endif
+
+template <int term, class T>
+DMLGRAPH_INLINE Vector polynomial_from(const T& terms, Vector distance) {
+    if constexpr (term == terms_of_segments - 1) {
+        return terms.template get<term>();
     } else {
-        return product_sum(polynomial_from<term + 1>(segments, places, distance), distance, number_at(segments[term], places));
+        return product_sum(polynomial_from<term + 1>(terms, distance), distance, terms.template get<term>());
     }
 }
 
 // The function of a, which is not negative, and the segment of a whose number the bits from `shift` on of a + `offset` are.
-template <int shift>
-DMLGRAPH_INLINE Vector of_segments(const float (&segments)[terms_of_segments][8], float offset, Vector a) {
-    const Places places = places_of<shift>(sum(a, repeated(offset)));
-    return polynomial_from<1>(segments, places, difference(a, number_at(segments[0], places)));
+template <int shift, const Segments& segments>
+DMLGRAPH_INLINE Vector of_segments(float offset, Vector a) {
+    const Terms<shift, segments> terms(sum(a, repeated(offset)));
+    return polynomial_from<1>(terms, difference(a, terms.template get<0>()));
 }
 
 // An odd function, whose value is that of `last` beyond it. NaN stays NaN.
-template <int shift>
-DMLGRAPH_INLINE Vector odd_of_segments(const float (&segments)[terms_of_segments][8], float offset, float last, Vector x) {
-    return with_sign(of_segments<shift>(segments, offset, lesser(repeated(last), magnitude(x))), x);
+template <int shift, const Segments& segments>
+DMLGRAPH_INLINE Vector odd_of_segments(float offset, float last, Vector x) {
+    return with_sign(of_segments<shift, segments>(offset, lesser(repeated(last), magnitude(x))), x);
 }
 
 // Segments from 0 on, each ½ long (2^-24.2).
-inline constexpr float erf_segments[terms_of_segments][8] = {
+inline constexpr Segments erf_segments = {
     {0.0f, 0x1.7fff56p-1f, 0x1.400016p+0f, 0x1.c0029cp+0f,
      0x1.1ffc88p+1f, 0x1.606f7ep+1f, 0x1.a46f8p+1f, 0x1.d8788p+1f},
     {0.0f, 0x1.6c1c2ap-1f, 0x1.d88668p-1f, 0x1.f92d4ep-1f,
@@ -149,10 +186,10 @@ inline constexpr float erf_segments[terms_of_segments][8] = {
     {-0x1.0d3fccp-6f, 0x1.342b5ep-6f, 0x1.ea19aap-9f, -0x1.84ad3ap-8f,
      -0x1.7d15fep-11f, 0x1.4cd5d6p-11f, 0x1.6cc87p-13f, 0x1.472206p-16f},
 };
-DMLGRAPH_INLINE Vector erf(Vector x) { return odd_of_segments<20>(erf_segments, 4.0f, 3.94f, x); }
+DMLGRAPH_INLINE Vector erf(Vector x) { return odd_of_segments<20, erf_segments>(4.0f, 3.94f, x); }
 
 // Segments from 1.25, 2.25, 3.25, 5.25, 7.25, 0, 0.25 and 0.75 on, as the numbers in the sums' bits have it (2^-24.8).
-inline constexpr float tanh_segments[terms_of_segments][8] = {
+inline constexpr Segments tanh_segments = {
     {0x1.bfff9p+0f, 0x1.60023p+1f, 0x1.102188p+2f, 0x1.8b7bccp+2f,
      0x1.0a2b24p+3f, 0.0f, 0x1.ffffd8p-2f, 0x1.ffff6ep-1f},
     {0x1.e1fbep-1f, 0x1.fbd52ep-1f, 0x1.ffcae4p-1f, 0x1.fffeep-1f,
@@ -172,11 +209,11 @@ inline constexpr float tanh_segments[terms_of_segments][8] = {
     {-0x1.0ddb12p-9f, 0x1.a6a448p-14f, 0x1.7d9db6p-17f, 0x1.d0c98ap-23f,
      0x1.37534p-28f, -0x1.6c247ap-5f, 0x1.ac4602p-6f, 0x1.843b3ep-9f},
 };
-DMLGRAPH_INLINE Vector tanh(Vector x) { return odd_of_segments<22>(tanh_segments, 0.75f, 9.1f, x); }
+DMLGRAPH_INLINE Vector tanh(Vector x) { return odd_of_segments<22, tanh_segments>(0.75f, 9.1f, x); }
 
 // 2^-64 e^(a²/2) times the normal distribution's probability above a, in segments from 1, 2, 3, 5, 7, 11, 0 and 0.5 on
 // (2^-23.7).
-inline constexpr float gelu_segments[terms_of_segments][8] = {
+inline constexpr Segments gelu_segments = {
     {0x1.8p+0f, 0x1.4p+1f, 0x1p+2f, 0x1.8p+2f,
      0x1.2p+3f, 0x1.ap+3f, 0x1p-2f, 0x1.8p-1f},
     {0x1.a57056p-67f, 0x1.217252p-67f, 0x1.82b4bcp-68f, 0x1.095608p-68f,
@@ -206,7 +243,7 @@ DMLGRAPH_INLINE Vector gelu(Vector x) {
     const Vector half = times(repeated(-0.5f), a), exponent = times(half, a);
     const Vector shifted = eighths_of(exponent);
     const Vector rest = sum(exact_rest_of_eighths(exponent, eighths_in(shifted)), error_of_product(half, a, exponent));
-    const Vector above = times(power_of_eighths(shifted, rest), of_segments<22>(gelu_segments, 1.0f, a));
+    const Vector above = times(power_of_eighths(shifted, rest), of_segments<22, gelu_segments>(1.0f, a));
     return difference(greater(repeated(0.0f), x), times(outer, above));
 }
 
