@@ -1,6 +1,8 @@
 // Activations that work element by element.
 #include "cpu/kernels/exponential.h"
+#include "cpu/kernels/segments.h"
 #include "cpu/kernels/tables.h"
+#include "cpu/kernels/vector_loop.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace activation {
@@ -82,7 +84,7 @@ struct HardSigmoid : Attributes {
 
 struct ScaledTanh : Attributes {
     using Attributes::Attributes;
-    float operator()(float x) const { return first * tanh(second * x); }
+    Vector operator()(Vector x) const { return times(repeated(first), tanh(times(repeated(second), x))); }
 };
 
 // The rounding error of the product a * b, if its exponential is neither zero nor infinite.
@@ -122,7 +124,7 @@ struct Shrink : Attributes {
 };
 
 struct Gelu {
-    float operator()(float x) const { return gelu(x); }
+    Vector operator()(Vector x) const { return gelu(x); }
 };
 
 struct Swish : Attribute {
@@ -153,12 +155,12 @@ const Entry entries[] = {
     DMLGRAPH_UNARY(float, SCALED_ELU, ScaledElu)
     DMLGRAPH_UNARY(float, SIGMOID, Sigmoid)
     DMLGRAPH_UNARY(float, HARD_SIGMOID, HardSigmoid)
-    DMLGRAPH_UNARY(float, SCALED_TANH, ScaledTanh)
+    DMLGRAPH_UNARY_OF_VECTORS(SCALED_TANH, ScaledTanh)
     DMLGRAPH_UNARY(float, SOFTPLUS, Softplus)
     DMLGRAPH_UNARY(float, PARAMETRIC_SOFTPLUS, ParametricSoftplus)
     DMLGRAPH_UNARY(float, SOFTSIGN, Softsign)
     DMLGRAPH_UNARY_FLOATS(SHRINK, Shrink)
-    DMLGRAPH_UNARY(float, GELU, Gelu)
+    DMLGRAPH_UNARY_OF_VECTORS(GELU, Gelu)
     DMLGRAPH_UNARY(float, SWISH, Swish)
     DMLGRAPH_UNARY(float, HARD_SWISH, HardSwish)
 };

@@ -1,26 +1,36 @@
 // Exponentials, logarithms, powers, hyperbolic functions and the error function.
 #include "cpu/kernels/exponential.h"
 
+#include "cpu/kernels/segments.h"
 #include "cpu/kernels/tables.h"
+#include "cpu/kernels/vector_loop.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace exponential {
 namespace {
 
+#if defined(__AVX512F__)
+struct Exp {
+    Vector operator()(Vector x) const { return exp(x); }
+};
+constexpr auto exp_kernel = unary_of_vectors<Exp>;
+#else
 struct Exp {
     float operator()(float x) const { return exp(x); }
 };
+constexpr auto exp_kernel = unary<Exp, float, float>;
+#endif
 
 struct Log {
     float operator()(float x) const { return log(x); }
 };
 
 struct Erf {
-    float operator()(float x) const { return erf(x); }
+    Vector operator()(Vector x) const { return erf(x); }
 };
 
 struct Tanh {
-    float operator()(float x) const { return tanh(x); }
+    Vector operator()(Vector x) const { return tanh(x); }
 };
 
 // e^(|x| - ln 2): half of e^|x|, which may be too large.
@@ -71,10 +81,10 @@ struct ConstantPow {
 
 // Functions of float16 that DirectML computes differently are in half_functions.cpp.
 const Entry entries[] = {
-    DMLGRAPH_UNARY(float, EXP, Exp)
+    {Opcode::EXP, DataType::float32, DataType::float32, exp_kernel},
     DMLGRAPH_UNARY(float, LOG, Log)
-    DMLGRAPH_UNARY(float, ERF, Erf)
-    DMLGRAPH_UNARY(float, TANH, Tanh)
+    DMLGRAPH_UNARY_OF_VECTORS(ERF, Erf)
+    DMLGRAPH_UNARY_OF_VECTORS(TANH, Tanh)
     DMLGRAPH_UNARY_FLOATS(SINH, Sinh)
     DMLGRAPH_UNARY_FLOATS(COSH, Cosh)
     DMLGRAPH_UNARY(float, ASINH, Asinh)

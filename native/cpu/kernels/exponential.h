@@ -32,15 +32,16 @@ DMLGRAPH_INLINE Reduced reduce(float x) {
 }
 
 // (e^r - 1 - r) / r² for |r| up to half of ln 2 (2^-31.9).
+inline constexpr float exp_terms[] = {0x1p-1f, 0x1.555554p-3f, 0x1.5554bp-5f, 0x1.11118ap-7f, 0x1.6d7348p-10f, 0x1.a032d4p-13f};
 DMLGRAPH_INLINE float exp_rest(float r) {
-    return polynomial(r, 0x1p-1f, 0x1.555554p-3f, 0x1.5554bp-5f, 0x1.11118ap-7f, 0x1.6d7348p-10f, 0x1.a032d4p-13f);
+    return polynomial(r, exp_terms[0], exp_terms[1], exp_terms[2], exp_terms[3], exp_terms[4], exp_terms[5]);
 }
 
 // e^r · 2^n for |r| up to half of ln 2. It multiplies by 2^n in two steps, so that small results become subnormal, not zero.
 DMLGRAPH_INLINE float scaled_exp(float r, i32 n) {
     const float e = 1.0f + multiply_add(r * r, exp_rest(r), r);
-    const i32 half = n >> 1;
-    return e * power_of_two(half) * power_of_two(n - half);
+    const u32 exponents = static_cast<u32>(n + 2 * 127), half = exponents >> 1;
+    return e * float_of(half << 23) * float_of((exponents - half) << 23);
 }
 
 DMLGRAPH_INLINE float at_least(float x, float least) { return x < least ? least : x; }
@@ -93,13 +94,6 @@ DMLGRAPH_INLINE float log1p_of_unit(float t) {
     return log_of_parts(upper ? 0.5f * (t - 1.0f) : t, upper ? 1.0f : 0.0f);
 }
 
-// (e^2|x| - 1) / (e^2|x| + 1) with x's sign.
-DMLGRAPH_INLINE float tanh(float x) {
-    const float a = magnitude(x);
-    const float e = expm1_inside(2.0f * at_most(a, 10.0f));
-    return with_sign(e / (e + 2.0f), x);
-}
-
 // 1 / (1 + e^-(x + low)) by e^-|x|, which does not overflow; times `factor`.
 DMLGRAPH_INLINE float sigmoid(float x, float low = 0.0f, float factor = 1.0f) {
     const float t = exp_sum(-magnitude(x), x > 0.0f ? -low : low);
@@ -109,36 +103,6 @@ DMLGRAPH_INLINE float sigmoid(float x, float low = 0.0f, float factor = 1.0f) {
 // ln(1 + e^(x + low)), minus x if x is positive.
 DMLGRAPH_INLINE float softplus_rest(float x, float low) {
     return log1p_of_unit(exp_sum(-magnitude(x), x > 0.0f ? -low : low));
-}
-
-// The error function: x P(x²) up to 0.9 (2^-26.2), then 1 - 2^Q(x) (2^-27.9 of 1); 1 from 4 on. The power, which is at most
-// 0.21, needs fewer terms than others (2^-23.7).
-DMLGRAPH_INLINE float erf(float x) {
-    const float a = magnitude(x);
-    const float inner = x * polynomial(x * x, 0x1.20dd74p+0f, -0x1.8126fp-2f, 0x1.ce1c54p-4f, -0x1.b6a7fap-6f,
-                                               0x1.47e8dcp-8f, -0x1.3cede8p-11f);
-    const float bounded = at_most(a, 4.0f);
-    const float log2_erfc = polynomial(bounded, -0x1.01fa3cp-11f, -0x1.a03c8cp+0f, -0x1.d797a4p-1f, -0x1.2f6fe4p-3f,
-                                                 0x1.fdbfe8p-6f, -0x1.0e4feap-8f, 0x1.08e9c8p-12f);
-    const float shifted = log2_erfc + whole;
-    const float root = polynomial(log2_erfc - (shifted - whole), 0x1.000002p+0f, 0x1.62e428p-1f, 0x1.ebf918p-3f,
-                                  0x1.c6b6e4p-5f, 0x1.3d0c52p-7f, 0x1.5c08e6p-10f);
-    const float erfc = root * power_of_two(static_cast<i32>(bits_of(shifted) - bits_of(whole)));
-    return a < 0.9f ? inner : with_sign(1.0f - erfc, x);
-}
-
-// x · ½ erfc(-x / √2): x times the normal distribution's probability below x, computed from that above |x|, which is
-// t P(t) e^(-x²/2) / 2 with t = 1 / (1 + 0.35 |x| / √2) (2^-26.9). The rounding error of the square is corrected, because
-// in the exponent it would be multiplied by the magnitude of the square.
-DMLGRAPH_INLINE float gelu(float x) {
-    const float a = at_most(magnitude(x), 15.0f);
-    const float t = 1.0f / multiply_add(a, 0x1.fadaa8p-3f, 1.0f);
-    const float scaled = polynomial(t, 0x1.946ff4p-3f, 0x1.93e9e6p-3f, 0x1.7f7288p-3f, 0x1.3bc28cp-3f, 0x1.1a1b1p-3f,
-                                    0x1.a14b52p-4f, -0x1.702fb4p-5f, 0x1.8d422ep-3f, -0x1.50108p-3f, 0x1.422a64p-5f);
-    const float z = float_of(bits_of(a) & 0xfffff000u);  // its square is exact
-    const float e = exp_sum(-0.5f * z * z, 0.5f * (z - a) * (z + a));
-    const float factor = 0.5f * t * scaled;
-    return x > 0.0f ? x * (1.0f - factor * e) : factor * x * e;
 }
 
 // log2 of a float32's or integer's magnitude, in double.

@@ -49,43 +49,78 @@ DMLGRAPH_INLINE Vector power_of_eighths(Vector shifted) {
 }
 #endif
 
-// x - n (ln 2) / 8. Its error is up to 2^-28 |x| with fused multiply-adds.
+#if defined(__AVX512F__)
+// The `exp` of exponential.h, whose last steps are one instruction.
+DMLGRAPH_INLINE Vector exp(Vector x) {
+    const Vector bounded = lesser(repeated(89.0f), greater(repeated(-104.0f), x));
+    const Vector n = difference(product_sum(bounded, repeated(log2_e), repeated(whole)), repeated(whole));
+    const Vector r = product_sum(n, repeated(-ln2_low), product_sum(n, repeated(-ln2_high), bounded));
+    Vector rest = repeated(exp_terms[5]);
+    DMLGRAPH_UNROLL
+    for (int i = 4; i >= 0; --i) {
+        rest = product_sum(rest, r, repeated(exp_terms[i]));
+    }
+    const Vector e = sum(repeated(1.0f), product_sum(times(r, r), rest, r));
+    return _mm512_maskz_scalef_ps(every_lane, e, n);
+}
+#endif
+
+// The whole number of eighths of an octave in e^x, as power_of_eighths takes it; and that number.
+inline constexpr float whole_of_eighths = 0x1.8p23f + 8.0f * 191.0f;  // 127 + 64: the exponent's bits of 2^(n / 8 + 64)
+DMLGRAPH_INLINE Vector eighths_of(Vector x) { return product_sum(x, repeated(8.0f * log2_e), repeated(whole_of_eighths)); }
+DMLGRAPH_INLINE Vector eighths_in(Vector shifted) { return difference(shifted, repeated(whole_of_eighths)); }
+
+// x - n (ln 2) / 8.
+DMLGRAPH_INLINE Vector exact_rest_of_eighths(Vector x, Vector n) {
+    return product_sum(n, repeated(-ln2_low / 8), product_sum(n, repeated(-ln2_high / 8), x));
+}
+
+// The same with an error of up to 2^-28 |x| with fused multiply-adds.
 DMLGRAPH_INLINE Vector rest_of_eighths(Vector x, Vector n) {
 #if defined(DMLGRAPH_FMA)
     return product_sum(n, repeated(-0x1.62e430p-4f), x);
 #else
-    return product_sum(n, repeated(-ln2_low / 8), product_sum(n, repeated(-ln2_high / 8), x));
+    return exact_rest_of_eighths(x, n);
+#endif
+}
+
+// 2^(n / 8 + 64) e^rest: e^r = 1 + r + r² P(r) (2^-25.2).
+DMLGRAPH_INLINE Vector power_of_eighths(Vector shifted, Vector rest) {
+    const Vector curved = product_sum(rest, repeated(0x1.555656p-3f), repeated(0x1.000876p-1f));
+    const Vector e = product_sum(curved, times(rest, rest), rest);
+    const Vector power = power_of_eighths(shifted);
+    return product_sum(power, e, power);
+}
+
+// The rounding error of a product: a · b - product.
+DMLGRAPH_INLINE Vector error_of_product(Vector a, Vector b, Vector product) {
+#if defined(__AVX512F__)
+    return _mm512_fmsub_ps(a, b, product);
+#elif defined(__AVX2__)
+    return _mm256_fmsub_ps(a, b, product);
+#elif defined(__aarch64__) || defined(_M_ARM64)
+    return vfmaq_f32(vnegq_f32(product), a, b);
+#else
+    // Of halves of the bits, whose products are exact.
+    const auto high = [](Vector x) {
+        const Vector far = times(x, repeated(0x1p12f + 1.0f));
+        return difference(far, difference(far, x));
+    };
+    const Vector a_high = high(a), b_high = high(b), a_low = difference(a, a_high), b_low = difference(b, b_high);
+    const Vector inner = sum(times(a_high, b_low), times(a_low, b_high));
+    return sum(sum(difference(times(a_high, b_high), product), inner), times(a_low, b_low));
 #endif
 }
 
 // x = e^x for x up to 0, within 2 units in the last place and 2^-28 |x|. Large results need no care.
 template <int count>
 DMLGRAPH_INLINE void exp_below_zero(Vector (&x)[count]) {
-    constexpr float whole = 0x1.8p23f + 8.0f * 191.0f;  // 127 + 64: the exponent's bits of 2^(n / 8 + 64)
-    Vector shifted[count], e[count];
     DMLGRAPH_UNROLL
     for (int i = 0; i < count; ++i) {
         x[i] = greater(repeated(-104.0f), x[i]);
-        shifted[i] = product_sum(x[i], repeated(8.0f * log2_e), repeated(whole));
-    }
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < count; ++i) {
-        x[i] = rest_of_eighths(x[i], difference(shifted[i], repeated(whole)));
-    }
-    // e^r = 1 + r + r² P(r) (2^-25.2)
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < count; ++i) {
-        e[i] = product_sum(x[i], repeated(0x1.555656p-3f), repeated(0x1.000876p-1f));
-    }
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < count; ++i) {
-        e[i] = product_sum(e[i], times(x[i], x[i]), x[i]);
-    }
-    // In two steps, the second of which makes small results subnormal.
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < count; ++i) {
-        const Vector power = power_of_eighths(shifted[i]);
-        x[i] = times(product_sum(power, e[i], power), repeated(0x1p-64f));
+        const Vector shifted = eighths_of(x[i]);
+        // In two steps, the second of which makes small results subnormal.
+        x[i] = times(power_of_eighths(shifted, rest_of_eighths(x[i], eighths_in(shifted))), repeated(0x1p-64f));
     }
 }
 
