@@ -109,6 +109,39 @@ def test_places_of_extremes(operator: Any, direction: str, sizes: tuple[int, ...
     np.testing.assert_array_equal(got, expected)
 
 
+def _with_nan(sizes: tuple[int, int]) -> Array:
+    """Few numbers, zeros of both signs and NaN; the first row has only NaN, and the second one begins with it."""
+    random = np.random.default_rng(sizes[1])
+    x = random.choice(np.array([-3, -1, -0.0, 0, 2, NAN], np.float32), sizes)
+    x[0], x[1, 0] = NAN, NAN
+    x[2] = np.minimum(x[2], 0)
+    return x
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 67, 129, 300, 2000])
+@pytest.mark.parametrize("across", [False, True])
+def test_extremes_of_any_length(length: int, across: bool) -> None:
+    """NaN is ignored; the first of equal elements is the extreme, or the last one if that is wanted."""
+    x = _with_nan((9, length))
+    for name, sign in (("max", 1), ("min", -1)):
+        for direction in ("increasing", "decreasing"):
+            expected, places = [], []
+            for row in x:
+                numbers = [(sign * each, -i if direction == "increasing" else i) for i, each in enumerate(row) if each == each]
+                first = max(((sign * each, -i) for i, each in enumerate(row) if each == each), default=None)
+                expected.append(row[-first[1]] if first else np.float32(-sign * INF))
+                places.append(0 if row[0] != row[0] or not numbers else abs(max(numbers)[1]))
+            axes = (0,) if across else (1,)
+            data = np.ascontiguousarray(x.T) if across else x
+            g = graph(lambda x, name=name, axes=axes: dg.reduce(x, function=name, axes=axes), {"x": data})
+            got = g.compile(device="cpu").run({"x": data})
+            np.testing.assert_array_equal(next(iter(got.values())).ravel().view(np.uint32), np.array(expected).view(np.uint32))
+            find = dg.argmax if name == "max" else dg.argmin
+            g = graph(lambda x, find=find, d=direction, axes=axes: find(x, axes=axes, axis_direction=d), {"x": data})
+            got = g.compile(device="cpu").run({"x": data})
+            np.testing.assert_array_equal(next(iter(got.values())).ravel(), places)
+
+
 @pytest.mark.parametrize("sizes", [(1 << 20,), (3, 350_000), (350_000, 3), (100_003, 2)])
 @pytest.mark.parametrize("function", ["sum", "max", "argmax", "log_sum_exp"])
 def test_the_number_of_threads_changes_nothing(sizes: tuple[int, ...], function: str) -> None:
