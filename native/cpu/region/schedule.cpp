@@ -246,6 +246,11 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides) 
     }
     collapse(schedule, region, strides, 0, region.has_rows() ? region.kept : region.rank);
     schedule.kept = schedule.rank;
+    const bool copies = !region.has_rows() && region.instructions.empty() && region.loads.size() == 1 && region.stores.size() == 1;
+    if (copies && !all_zero(strides[0], 0, region.rank)) {
+        schedule.copying = make_copying(schedule.rank, schedule.sizes, schedule.streams[0].strides, schedule.streams[1].strides,
+                                        schedule.streams[0].item);
+    }
     int tile_axis = -1;
     if (region.has_rows()) {
         collapse(schedule, region, strides, region.kept, region.rank);

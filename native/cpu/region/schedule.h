@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/region/copying.h"
 #include "cpu/region/region.h"
 #include "cpu/runtime/step.h"
 
@@ -98,6 +99,7 @@ struct Schedule {
     std::int64_t line_blocks = 1;
     std::int64_t blocks = 1;
     std::int64_t parts = 1;
+    Copying copying;  // of a region that only copies; then the rest does not matter
     std::vector<Stream> streams;
     std::vector<Location> values;  // of the loads, then of the instructions' results
     std::vector<ScheduledOperand> operands;

@@ -405,6 +405,9 @@ private:
 std::size_t Schedule::table_bytes(const Region& region) const { return Tables(*this, region).end; }
 
 void run(const Schedule& schedule, const Region& region, RunContext& context, const RegionMemory& memory) {
+    if (schedule.copying.kind != Copying::Kind::none) {
+        return run(schedule.copying, context, schedule.cost, memory.bases[1], memory.bases[0]);
+    }
     const auto share = [&](std::int64_t count, double cost, void (WorkerRun::*work)(Chunks&)) {
         context.parallel(count, cost, [&](int worker, Chunks& chunks) {
             WorkerRun run(schedule, region, memory, worker);
