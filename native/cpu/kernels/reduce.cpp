@@ -316,10 +316,41 @@ void rows(void* states, const void* in, std::size_t count, std::size_t length, s
     }
 }
 
+// So few columns, whose states stay in registers.
+template <class Function, std::size_t count, class In>
+DMLGRAPH_INLINE void few_columns(typename Function::State* state, const char* line, std::ptrdiff_t stride, std::size_t length) {
+    typename Function::State sum[count];
+    DMLGRAPH_UNROLL
+    for (std::size_t c = 0; c < count; ++c) {
+        sum[c] = state[c];
+    }
+    for (std::size_t i = 0; i < length; ++i, line += stride) {
+        const auto* x = reinterpret_cast<const In*>(line);
+        DMLGRAPH_UNROLL
+        for (std::size_t c = 0; c < count; ++c) {
+            sum[c] = Function::join(sum[c], Function::term(x[c]));
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (std::size_t c = 0; c < count; ++c) {
+        state[c] = sum[c];
+    }
+}
+
 template <class Function, class In>
 void columns(void* states, const void* in, std::ptrdiff_t stride, std::size_t count, std::size_t length,
              std::uint64_t) noexcept {
     auto* state = static_cast<typename Function::State*>(states);
+    if constexpr (!is_same<In, Half>) {
+        const auto* line = static_cast<const char*>(in);
+        switch (count) {
+            case 1: return few_columns<Function, 1, In>(state, line, stride, length);
+            case 2: return few_columns<Function, 2, In>(state, line, stride, length);
+            case 3: return few_columns<Function, 3, In>(state, line, stride, length);
+            case 4: return few_columns<Function, 4, In>(state, line, stride, length);
+            default: break;
+        }
+    }
     Elements<In> elements;
     for (std::size_t done = 0; done < count;) {
         const std::size_t part = lesser(count - done, Elements<In>::most);

@@ -164,6 +164,19 @@ void repeat(std::byte* out, const std::byte* in, std::int64_t width, std::int64_
     });
 }
 
+void repeat_line(std::byte* out, const std::byte* in, std::int64_t bytes, std::int64_t count) {
+    constexpr std::int64_t enough = 512;  // bytes of a copy
+    const std::int64_t all = bytes * count;
+    std::int64_t done = std::min(bytes, all), pattern = bytes;
+    std::memcpy(out, in, static_cast<std::size_t>(done));
+    while (done < all) {
+        const std::int64_t some = std::min(pattern, all - done);
+        std::memcpy(out + done, out, static_cast<std::size_t>(some));
+        done += some;
+        pattern = pattern < enough ? 2 * pattern : pattern;
+    }
+}
+
 void gather_line(std::byte* out, const std::byte* in, std::int64_t stride, std::int64_t count, int item) {
     if (stride == item) {
         std::memcpy(out, in, static_cast<std::size_t>(count * item));
