@@ -123,23 +123,24 @@ def _with_nan(sizes: tuple[int, int]) -> Array:
 def test_extremes_of_any_length(length: int, across: bool) -> None:
     """NaN is ignored; the first of equal elements is the extreme, or the last one if that is wanted."""
     x = _with_nan((9, length))
+    data, axes = (np.ascontiguousarray(x.T), (0,)) if across else (x, (1,))
     for name, sign in (("max", 1), ("min", -1)):
-        for direction in ("increasing", "decreasing"):
-            expected, places = [], []
-            for row in x:
-                numbers = [(sign * each, -i if direction == "increasing" else i) for i, each in enumerate(row) if each == each]
-                first = max(((sign * each, -i) for i, each in enumerate(row) if each == each), default=None)
-                expected.append(row[-first[1]] if first else np.float32(-sign * INF))
-                places.append(0 if row[0] != row[0] or not numbers else abs(max(numbers)[1]))
-            axes = (0,) if across else (1,)
-            data = np.ascontiguousarray(x.T) if across else x
-            g = graph(lambda x, name=name, axes=axes: dg.reduce(x, function=name, axes=axes), {"x": data})
-            got = g.compile(device="cpu").run({"x": data})
-            np.testing.assert_array_equal(next(iter(got.values())).ravel().view(np.uint32), np.array(expected).view(np.uint32))
+        places: dict[str, list[Any]] = {"increasing": [], "decreasing": []}
+        extremes = []
+        for row in x:
+            (numbers,) = np.nonzero(~np.isnan(row))
+            best = numbers[sign * row[numbers] == (sign * row[numbers]).max()] if numbers.size else numbers
+            extremes.append(row[best[0]] if best.size else np.float32(-sign * INF))
+            for direction, which in (("increasing", 0), ("decreasing", -1)):
+                places[direction].append(0 if np.isnan(row[0]) else best[which])
+        g = graph(lambda x, name=name: dg.reduce(x, function=name, axes=axes), {"x": data})
+        (got,) = g.compile(device="cpu").run({"x": data}).values()
+        np.testing.assert_array_equal(got.ravel().view(np.uint32), np.array(extremes).view(np.uint32))
+        for direction, expected in places.items():
             find = dg.argmax if name == "max" else dg.argmin
-            g = graph(lambda x, find=find, d=direction, axes=axes: find(x, axes=axes, axis_direction=d), {"x": data})
-            got = g.compile(device="cpu").run({"x": data})
-            np.testing.assert_array_equal(next(iter(got.values())).ravel(), places)
+            g = graph(lambda x, find=find, d=direction: find(x, axes=axes, axis_direction=d), {"x": data})
+            (got,) = g.compile(device="cpu").run({"x": data}).values()
+            np.testing.assert_array_equal(got.ravel(), expected)
 
 
 @pytest.mark.parametrize("sizes", [(1 << 20,), (3, 350_000), (350_000, 3), (100_003, 2)])
