@@ -5,6 +5,7 @@
 
 #include "cpu/kernels/doubles.h"
 #include "cpu/kernels/math.h"
+#include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -164,6 +165,38 @@ DMLGRAPH_INLINE std::size_t join_lanes(typename Function::State* lane, const In*
     return i;
 }
 
+// The extreme of floats in any order. `length` is a vector's at least: the last one may have elements of the one before.
+template <class Function>
+DMLGRAPH_INLINE float extreme(const float* x, std::size_t length) {
+    constexpr std::size_t width = lanes, vectors = 4;
+    const auto join = [](Vector a, Vector b) { return Function::start < 0 ? greater(b, a) : lesser(b, a); };
+    Vector all = repeated(Function::start);
+    std::size_t i = 0;
+    if (length >= vectors * width) {
+        Vector part[vectors] = {all, all, all, all};
+        for (; i + vectors * width <= length; i += vectors * width) {
+            DMLGRAPH_UNROLL
+            for (std::size_t k = 0; k < vectors; ++k) {
+                part[k] = join(part[k], load(x + i + k * width));
+            }
+        }
+        all = join(join(part[0], part[1]), join(part[2], part[3]));
+    }
+    for (; i + width <= length; i += width) {
+        all = join(all, load(x + i));
+    }
+    if (i < length) {
+        all = join(all, load(x + length - width));
+    }
+    DMLGRAPH_UNROLL
+    for (std::size_t k = 1; k < width; k *= 2) {
+        all = join(even(all, all), odd(all, all));
+    }
+    float lane[width];
+    store(lane, all);
+    return lane[0];
+}
+
 // Lanes are combined in the same order at every level: many, then, for what is left, few.
 template <class Function, class In>
 typename Function::State row(const In* x, std::size_t length) {
@@ -171,7 +204,13 @@ typename Function::State row(const In* x, std::size_t length) {
     constexpr std::size_t lanes = lanes_of<State>, few = lanes / 8;
     State sum = Function::start;
     std::size_t i = 0;
-    if (length >= 2 * lanes) {
+    if constexpr (is_same<In, float> && requires { Function::beats(x[0], x[0]); }) {
+        if (length >= static_cast<std::size_t>(DMLGRAPH_LEVEL::lanes)) {
+            sum = extreme<Function>(x, length);
+            i = length;
+        }
+    }
+    if (length - i >= 2 * lanes) {
         State lane[lanes];
         for (std::size_t j = 0; j < lanes; ++j) {
             lane[j] = Function::join(Function::start, Function::term(x[j]));
@@ -240,10 +279,33 @@ void start(void* states, std::size_t count) noexcept {
     }
 }
 
+// Rows of so few elements, side by side in vectors. The order is that of `row`.
+template <class Function, std::size_t length, class In>
+DMLGRAPH_INLINE void short_rows(typename Function::State* state, const In* x, std::size_t count) {
+    DMLGRAPH_LOOP
+    for (std::size_t r = 0; r < count; ++r) {
+        typename Function::State sum = Function::start;
+        DMLGRAPH_UNROLL
+        for (std::size_t i = 0; i < length; ++i) {
+            sum = Function::join(sum, Function::term(x[r * length + i]));
+        }
+        state[r] = Function::join(state[r], sum);
+    }
+}
+
 template <class Function, class In>
 void rows(void* states, const void* in, std::size_t count, std::size_t length, std::uint64_t) noexcept {
     auto* state = static_cast<typename Function::State*>(states);
     const auto* x = static_cast<const In*>(in);
+    if constexpr (!is_same<In, Half>) {
+        switch (length) {
+            case 1: return short_rows<Function, 1>(state, x, count);
+            case 2: return short_rows<Function, 2>(state, x, count);
+            case 3: return short_rows<Function, 3>(state, x, count);
+            case 4: return short_rows<Function, 4>(state, x, count);
+            default: break;
+        }
+    }
     Elements<In> elements;
     for (std::size_t r = 0; r < count; ++r, x += length) {
         for (std::size_t done = 0; done < length;) {
@@ -254,10 +316,41 @@ void rows(void* states, const void* in, std::size_t count, std::size_t length, s
     }
 }
 
+// So few columns, whose states stay in registers.
+template <class Function, std::size_t count, class In>
+DMLGRAPH_INLINE void few_columns(typename Function::State* state, const char* line, std::ptrdiff_t stride, std::size_t length) {
+    typename Function::State sum[count];
+    DMLGRAPH_UNROLL
+    for (std::size_t c = 0; c < count; ++c) {
+        sum[c] = state[c];
+    }
+    for (std::size_t i = 0; i < length; ++i, line += stride) {
+        const auto* x = reinterpret_cast<const In*>(line);
+        DMLGRAPH_UNROLL
+        for (std::size_t c = 0; c < count; ++c) {
+            sum[c] = Function::join(sum[c], Function::term(x[c]));
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (std::size_t c = 0; c < count; ++c) {
+        state[c] = sum[c];
+    }
+}
+
 template <class Function, class In>
 void columns(void* states, const void* in, std::ptrdiff_t stride, std::size_t count, std::size_t length,
              std::uint64_t) noexcept {
     auto* state = static_cast<typename Function::State*>(states);
+    if constexpr (!is_same<In, Half>) {
+        const auto* line = static_cast<const char*>(in);
+        switch (count) {
+            case 1: return few_columns<Function, 1, In>(state, line, stride, length);
+            case 2: return few_columns<Function, 2, In>(state, line, stride, length);
+            case 3: return few_columns<Function, 3, In>(state, line, stride, length);
+            case 4: return few_columns<Function, 4, In>(state, line, stride, length);
+            default: break;
+        }
+    }
     Elements<In> elements;
     for (std::size_t done = 0; done < count;) {
         const std::size_t part = lesser(count - done, Elements<In>::most);
@@ -297,11 +390,15 @@ DMLGRAPH_INLINE Out result(State value) {
 }
 
 template <class State, class Out, bool average = false>
-void finish(const void* states, void* out, std::size_t count, std::uint64_t length) noexcept {
+void finish(const void* states, void* out, std::size_t count, [[maybe_unused]] std::uint64_t length) noexcept {
     const auto* state = static_cast<const State*>(states);
+    DMLGRAPH_LOOP
     for (std::size_t i = 0; i < count; ++i) {
-        const auto divisor = static_cast<State>(average ? length : 1);
-        static_cast<Out*>(out)[i] = result<Out>(static_cast<State>(state[i] / divisor));
+        if constexpr (average) {
+            static_cast<Out*>(out)[i] = result<Out>(state[i] / static_cast<State>(length));
+        } else {
+            static_cast<Out*>(out)[i] = result<Out>(state[i]);
+        }
     }
 }
 
@@ -330,6 +427,14 @@ void start_places(void* states, std::size_t count) noexcept {
 template <class Function, class In, class Value, bool last>
 void row_places(void* states, const void* in, std::size_t count, std::size_t length, std::uint64_t first) noexcept {
     const auto* all = static_cast<const In*>(in);
+    if constexpr (is_same<In, Value>) {
+        if (length == 1 && first == 0) {
+            for (std::size_t r = 0; r < count; ++r) {
+                static_cast<Found<Value>*>(states)[r] = {0, all[r]};
+            }
+            return;
+        }
+    }
     Elements<In> elements;
     for (std::size_t r = 0; r < count; ++r, all += length) {
         Found<Value>& best = static_cast<Found<Value>*>(states)[r];
@@ -343,7 +448,19 @@ void row_places(void* states, const void* in, std::size_t count, std::size_t len
             // The position is searched only if the chunk has a better element.
             const Value extreme = row<Function>(x, part);
             if (Function::beats(extreme, best.value) || (last && extreme == best.value) || best.place < 0) {
-                for (std::size_t k = 0; k < part; ++k) {
+                constexpr std::size_t step = 32;
+                std::size_t k = 0;
+                for (; k + step <= part; k += step) {
+                    const Value* const some = x + (last ? part - k - step : k);
+                    int equal = 0;
+                    for (std::size_t j = 0; j < step; ++j) {
+                        equal |= some[j] == extreme ? 1 : 0;
+                    }
+                    if (equal != 0) {
+                        break;
+                    }
+                }
+                for (; k < part; ++k) {
                     const std::size_t i = last ? part - 1 - k : k;
                     if (x[i] == extreme) {
                         offer<Function, Value, last>(best, x[i], place + static_cast<i64>(i));
@@ -356,18 +473,73 @@ void row_places(void* states, const void* in, std::size_t count, std::size_t len
     }
 }
 
+// An integer as wide as an element, if it can count lines.
+template <class Value>
+struct Counter {
+    using Type = i32;
+};
+template <>
+struct Counter<i64> {
+    using Type = i64;
+};
+template <>
+struct Counter<u64> {
+    using Type = i64;
+};
+
 template <class Function, class In, class Value, bool last>
 void column_places(void* states, const void* in, std::ptrdiff_t stride, std::size_t count, std::size_t length,
                    std::uint64_t first) noexcept {
+    using Line = typename Counter<Value>::Type;
+    constexpr std::size_t most = 128;
     auto* best = static_cast<Found<Value>*>(states);
     Elements<In> elements;
+    Value value[most];
+    Line found[most];  // the line of the value; -1: none of these
     for (std::size_t done = 0; done < count;) {
-        const std::size_t part = lesser(count - done, Elements<In>::most);
+        const std::size_t part = lesser(count - done, most);
         const auto* line = static_cast<const char*>(in) + done * sizeof(In);
-        for (std::size_t i = 0; i < length; ++i, line += stride) {
+        // The first line of all is taken with its NaN. Later parts leave out NaN until each column has an element.
+        std::size_t i = 0;
+        if (first == 0) {
             const Value* x = elements.take(reinterpret_cast<const In*>(line), part);
             for (std::size_t c = 0; c < part; ++c) {
-                offer<Function, Value, last>(best[done + c], x[c], static_cast<i64>(first + i));
+                value[c] = x[c];
+                found[c] = 0;
+            }
+            ++i, line += stride;
+        } else {
+            for (bool is_new = true; i < length; ++i, line += stride) {
+                is_new = false;
+                for (std::size_t c = 0; c < part; ++c) {
+                    is_new |= best[done + c].place < 0;
+                }
+                if (!is_new) {
+                    break;
+                }
+                const Value* x = elements.take(reinterpret_cast<const In*>(line), part);
+                for (std::size_t c = 0; c < part; ++c) {
+                    offer<Function, Value, last>(best[done + c], x[c], static_cast<i64>(first + i));
+                }
+            }
+            for (std::size_t c = 0; c < part; ++c) {
+                value[c] = best[done + c].value;
+                found[c] = -1;
+            }
+        }
+        for (; i < length; ++i, line += stride) {
+            const Value* x = elements.take(reinterpret_cast<const In*>(line), part);
+            const auto here = static_cast<Line>(i);
+            DMLGRAPH_LOOP
+            for (std::size_t c = 0; c < part; ++c) {
+                const bool better = last ? Function::beats(x[c], value[c]) | (x[c] == value[c]) : Function::beats(x[c], value[c]);
+                value[c] = better ? x[c] : value[c];
+                found[c] = better ? here : found[c];
+            }
+        }
+        for (std::size_t c = 0; c < part; ++c) {
+            if (found[c] >= 0) {
+                best[done + c] = {static_cast<i64>(first) + static_cast<i64>(found[c]), value[c]};
             }
         }
         done += part;

@@ -113,12 +113,18 @@ void choose_tiles(Schedule& schedule, int axis) {
 }
 
 // How reductions cut rows.
-void cut_rows(Schedule& schedule) {
+void cut_rows(Schedule& schedule, bool may_group) {
     const std::int64_t length = schedule.length;
     if (schedule.columns) {
         schedule.line = schedule.sizes[schedule.kept - 1];
         schedule.width = std::min(schedule.line, schedule.is_long ? greatest_width
                                                                   : std::clamp(column_block / length, least_width, greatest_width));
+        const std::int64_t groups = std::min(schedule.rows / schedule.line, column_block / (schedule.line * length));
+        if (may_group && !schedule.is_long && groups > 1) {
+            schedule.group = schedule.line;
+            schedule.width = groups * schedule.group;
+            schedule.line = schedule.rows;
+        }
     } else {
         schedule.width = length < short_row ? std::min(schedule.rows, short_rows / length) : 1;
     }
@@ -170,10 +176,14 @@ void classify(Schedule& schedule, const Region& region, std::size_t s) {
     }
     std::int64_t unit = stream.item;
     if (stream.breadth == Breadth::scalar || stream.breadth == Breadth::narrow) {
-        stream.direct = packed(schedule.sizes, strides, schedule.columns ? kept - 1 : 0, kept, unit) || width == 1;
+        const bool within_line = schedule.columns && schedule.group == 0;
+        stream.direct = packed(schedule.sizes, strides, within_line ? kept - 1 : 0, kept, unit) || width == 1;
         return;
     }
-    if (schedule.columns) {
+    if (schedule.group != 0) {
+        stream.direct = stream.breadth == Breadth::wide && packed(schedule.sizes, strides, kept - 1, kept, unit) &&
+                        packed(schedule.sizes, strides, kept, rank, unit) && packed(schedule.sizes, strides, 0, kept - 1, unit);
+    } else if (schedule.columns) {
         stream.lined = stream.breadth == Breadth::wide && rank == kept + 1 && (strides[kept - 1] == stream.item || width == 1);
         stream.direct = stream.lined && width == schedule.line && strides[kept] == width * stream.item;
     } else if (!schedule.tiled) {
@@ -246,6 +256,11 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides) 
     }
     collapse(schedule, region, strides, 0, region.has_rows() ? region.kept : region.rank);
     schedule.kept = schedule.rank;
+    const bool copies = !region.has_rows() && region.instructions.empty() && region.loads.size() == 1 && region.stores.size() == 1;
+    if (copies && !all_zero(strides[0], 0, region.rank)) {
+        schedule.copying = make_copying(schedule.rank, schedule.sizes, schedule.streams[0].strides, schedule.streams[1].strides,
+                                        schedule.streams[0].item);
+    }
     int tile_axis = -1;
     if (region.has_rows()) {
         collapse(schedule, region, strides, region.kept, region.rank);
@@ -264,7 +279,7 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides) 
     } else if (region.has_rows()) {
         schedule.columns = region.columns;
         schedule.is_long = is_long_row(schedule.length, schedule.columns);
-        cut_rows(schedule);
+        cut_rows(schedule, std::ranges::none_of(region.instructions, &RegionInstruction::counts));
     }
     for (std::size_t s = 0; s < strides.size(); ++s) {
         classify(schedule, region, s);

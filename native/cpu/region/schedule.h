@@ -7,7 +7,8 @@
 // Meanwhile values lie packed, row after row: in registers, which stay in the nearest cache, or in the memory of a load
 // or store whose block lies so anyway.
 // - Columns: the elements of neighbouring rows lie side by side (a reduction over leading dimensions). A piece holds as
-//   many lines as it has elements of a row, each with an element of every row of the block.
+//   many lines as it has elements of a row, each with an element of every row of the block. Where lines are short, a block
+//   is several groups of rows, one behind the other, each with lines of its own.
 // - Tiles: some tensor is transposed. A piece is a rectangle of two dimensions, so that it uses the whole of every cache
 //   line it touches.
 // - Long rows: a reduction's row that does not fit is taken in pieces, and then no wide result may depend on what its own
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/region/copying.h"
 #include "cpu/region/region.h"
 #include "cpu/runtime/step.h"
 
@@ -93,11 +95,13 @@ struct Schedule {
     std::int64_t length = 1;  // of a row
     std::int64_t line = 1;    // rows among which blocks are cut: all, or those along the last of their dimensions
     std::int64_t width = 1;   // rows of a block
+    std::int64_t group = 0;   // … of columns that has several groups: rows of each, else 0
     std::int64_t piece = 1;   // elements of a row that are taken at a time
     std::int64_t part = 1;    // … by one worker
     std::int64_t line_blocks = 1;
     std::int64_t blocks = 1;
     std::int64_t parts = 1;
+    Copying copying;  // of a region that only copies; then the rest does not matter
     std::vector<Stream> streams;
     std::vector<Location> values;  // of the loads, then of the instructions' results
     std::vector<ScheduledOperand> operands;

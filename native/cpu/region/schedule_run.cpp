@@ -289,11 +289,22 @@ private:
         if (!schedule_.columns) {
             return reduction(index).rows(state(index), operands_[at].data, as_size(width_), as_size(count_), first);
         }
+        if (schedule_.group != 0) {
+            return take_groups(reduction(index), state(index), static_cast<const std::byte*>(operands_[at].data),
+                               schedule_.group * static_cast<std::int64_t>(item_size(region_.type(region_.operands[at]))));
+        }
         const Location& location = schedule_.operands[at].location;
         const bool memory = location.kind == Location::Kind::memory;
         const std::int64_t stride = memory ? schedule_.streams[location.index].step
                                            : width_ * static_cast<std::int64_t>(item_size(region_.type(region_.operands[at])));
         reduction(index).columns(state(index), operands_[at].data, stride, as_size(width_), as_size(count_), first);
+    }
+
+    void take_groups(const Reduction& reduction, std::byte* state, const std::byte* in, std::int64_t line_bytes) const {
+        const std::size_t state_bytes = as_size(schedule_.group) * reduction.state_bytes;
+        for (std::int64_t row = 0; row < width_; row += schedule_.group, in += line_bytes * count_, state += state_bytes) {
+            reduction.columns(state, in, line_bytes, as_size(schedule_.group), as_size(count_), 0);
+        }
     }
 
     void spread(const Spread& spread) {
@@ -305,9 +316,9 @@ private:
         } else if (!schedule_.columns) {
             repeat(out, in, width_, count, spread.item);
         } else {
-            const std::size_t bytes = as_size(width_ * spread.item);
-            for (std::int64_t i = 0; i < count; ++i, out += bytes) {
-                std::memcpy(out, in, bytes);
+            const std::int64_t rows = schedule_.group != 0 ? schedule_.group : width_;
+            for (std::int64_t row = 0; row < width_; row += rows, out += rows * count * spread.item) {
+                repeat_line(out, in + row * spread.item, rows * spread.item, count);
             }
         }
     }
@@ -323,8 +334,16 @@ private:
             return line(now(s), stream.item, narrow ? width_ : width_ * count_);
         }
         if (narrow) {
-            return schedule_.columns ? line(rows_[s], stream.strides[kept - 1], width_)
+            return schedule_.columns && schedule_.group == 0 ? line(rows_[s], stream.strides[kept - 1], width_)
                                      : elements(bases_[s], kept, schedule_.sizes, stream.strides, row_, width_);
+        }
+        if (schedule_.group != 0) {  // groups, their lines, and the elements of those
+            const auto ordered = [&](Sizes each) {
+                std::rotate(each.begin() + kept - 1, each.begin() + kept, each.begin() + schedule_.rank);
+                return each;
+            };
+            return elements(bases_[s], schedule_.rank, ordered(schedule_.sizes), ordered(stream.strides), row_ * schedule_.length,
+                            width_ * count_);
         }
         if (schedule_.columns) {  // lines of as many elements as the block has rows
             Sizes sizes{}, strides{};
@@ -405,6 +424,9 @@ private:
 std::size_t Schedule::table_bytes(const Region& region) const { return Tables(*this, region).end; }
 
 void run(const Schedule& schedule, const Region& region, RunContext& context, const RegionMemory& memory) {
+    if (schedule.copying.kind != Copying::Kind::none) {
+        return run(schedule.copying, context, schedule.cost, memory.bases[1], memory.bases[0]);
+    }
     const auto share = [&](std::int64_t count, double cost, void (WorkerRun::*work)(Chunks&)) {
         context.parallel(count, cost, [&](int worker, Chunks& chunks) {
             WorkerRun run(schedule, region, memory, worker);

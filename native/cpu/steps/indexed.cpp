@@ -134,16 +134,38 @@ public:
 
 private:
     void compute(RunContext& context, const std::byte* in, std::byte* out) const override {
-        const GatherElementsParameters p = parameters_;
         with_indices(context.data(indices_), indices_.type, [&](const auto* indices) {
-            context.each(p.outer * p.taken, cost(), [&](std::int64_t line) {
-                const std::int64_t base = line / p.taken * p.size;
-                for (std::int64_t n = 0; n < p.inner; ++n) {
-                    const std::int64_t at = line * p.inner + n;
-                    const std::int64_t position = base + nearest_position(indices[at], p.size);
-                    copy_element(out + at * item_, in + (position * p.inner + n) * item_, item_);
+            switch (item_) {
+                case 1: return gather<std::uint8_t>(context, in, indices, out);
+                case 2: return gather<std::uint16_t>(context, in, indices, out);
+                case 4: return gather<std::uint32_t>(context, in, indices, out);
+                default: return gather<std::uint64_t>(context, in, indices, out);
+            }
+        });
+    }
+
+    // A line is the elements behind the axis, or along it if it is the last dimension.
+    template <class T, class Index>
+    void gather(RunContext& context, const std::byte* in, const Index* indices, std::byte* out) const {
+        const GatherElementsParameters p = parameters_;
+        const T* const from = reinterpret_cast<const T*>(in);
+        T* const to = reinterpret_cast<T*>(out);
+        if (p.inner == 1) {
+            context.each(p.outer, cost(), [&](std::int64_t line) {
+                const T* const row = from + line * p.size;
+                for (std::int64_t at = line * p.taken, end = at + p.taken; at < end; ++at) {
+                    to[at] = row[nearest_position(indices[at], p.size)];
                 }
             });
+            return;
+        }
+        context.each(p.outer * p.taken, cost(), [&](std::int64_t line) {
+            const T* const rows = from + line / p.taken * p.size * p.inner;
+            const Index* const index = indices + line * p.inner;
+            T* const result = to + line * p.inner;
+            for (std::int64_t n = 0; n < p.inner; ++n) {
+                result[n] = rows[nearest_position(index[n], p.size) * p.inner + n];
+            }
         });
     }
 

@@ -121,6 +121,15 @@ Interleaving interleaving(const Tile& tile, int item, Interleaving (*find)(int, 
     return pixels ? find(static_cast<int>(tile.rows), item) : nullptr;
 }
 
+template <int count, class T>
+void repeat_few(T* to, const T* from, std::int64_t width) {
+    for (std::int64_t k = 0; k < width; ++k) {
+        for (int i = 0; i < count; ++i) {
+            to[k * count + i] = from[k];
+        }
+    }
+}
+
 }  // namespace
 
 void fill_line(std::byte* out, const std::byte* element, std::int64_t count, int item) {
@@ -136,12 +145,36 @@ void repeat(std::byte* out, const std::byte* in, std::int64_t width, std::int64_
     if (width == 1) {
         return fill_line(out, in, count, item);
     }
+    if (count == 1) {
+        std::memcpy(out, in, static_cast<std::size_t>(width * item));
+        return;
+    }
     by_item(item, [&]<class T>() {
         T* to = reinterpret_cast<T*>(out);
+        const T* const from = reinterpret_cast<const T*>(in);
+        switch (count) {
+            case 2: return repeat_few<2>(to, from, width);
+            case 3: return repeat_few<3>(to, from, width);
+            case 4: return repeat_few<4>(to, from, width);
+            default: break;
+        }
         for (std::int64_t k = 0; k < width; ++k, to += count) {
-            std::fill_n(to, count, reinterpret_cast<const T*>(in)[k]);
+            std::fill_n(to, count, from[k]);
         }
     });
+}
+
+void repeat_line(std::byte* out, const std::byte* in, std::int64_t bytes, std::int64_t count) {
+    constexpr std::int64_t enough = 512;  // bytes of a copy
+    const std::int64_t all = bytes * count;
+    std::int64_t done = std::min(bytes, all), pattern = bytes;
+    std::memcpy(out, in, static_cast<std::size_t>(done));
+    while (done < all) {
+        const std::int64_t some = std::min(pattern, all - done);
+        std::memcpy(out + done, out, static_cast<std::size_t>(some));
+        done += some;
+        pattern = pattern < enough ? 2 * pattern : pattern;
+    }
 }
 
 void gather_line(std::byte* out, const std::byte* in, std::int64_t stride, std::int64_t count, int item) {
@@ -196,6 +229,10 @@ void gather_tile(std::byte* out, const Tile& tile, int item) {
     if (const Interleaving split = interleaving(tile, item, find_split)) {
         return split(out, tile.first, static_cast<std::size_t>(tile.columns));
     }
+    if (tile.column_stride == item && tile.row_stride == tile.columns * item) {
+        std::memcpy(out, tile.first, static_cast<std::size_t>(tile.rows * tile.columns * item));
+        return;
+    }
     if (tile.column_stride == item || tile.column_stride == 0) {
         for (std::int64_t r = 0; r < tile.rows; ++r) {
             gather_line(out + r * tile.columns * item, tile.first + r * tile.row_stride, tile.column_stride, tile.columns,
@@ -221,6 +258,10 @@ void gather_tile(std::byte* out, const Tile& tile, int item) {
 void scatter_tile(const Tile& tile, const std::byte* in, int item) {
     if (const Interleaving merge = interleaving(tile, item, find_merge)) {
         return merge(tile.first, in, static_cast<std::size_t>(tile.columns));
+    }
+    if (tile.column_stride == item && tile.row_stride == tile.columns * item) {
+        std::memcpy(tile.first, in, static_cast<std::size_t>(tile.rows * tile.columns * item));
+        return;
     }
     if (tile.column_stride == item) {
         for (std::int64_t r = 0; r < tile.rows; ++r) {

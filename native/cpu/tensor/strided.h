@@ -35,6 +35,8 @@ void scatter_tile(const Tile& tile, const std::byte* in, int item);
 void fill_line(std::byte* out, const std::byte* element, std::int64_t count, int item);
 // Each of `width` elements, `count` times.
 void repeat(std::byte* out, const std::byte* in, std::int64_t width, std::int64_t count, int item);
+// `bytes` that lie side by side, `count` times.
+void repeat_line(std::byte* out, const std::byte* in, std::int64_t bytes, std::int64_t count);
 
 // A copy that bypasses the caches if the processor can; for memory that is far larger than they are.
 void stream_copy(std::byte* out, const std::byte* in, std::size_t bytes);

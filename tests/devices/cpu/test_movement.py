@@ -17,6 +17,11 @@ def image(sizes: tuple[int, ...] = (2, 4, 6, 8), dtype: str = "float32") -> Arra
     return np.arange(np.prod(sizes)).reshape(sizes).astype(dtype)
 
 
+def small(sizes: tuple[int, ...], dtype: str) -> Array:
+    """Numbers that each type holds, in no order."""
+    return np.random.default_rng(1).integers(0, 200, sizes).astype(dtype)
+
+
 def check(graph: dg.Graph, **inputs: Array) -> dict[str, Any]:
     """The results equal those of `reference`, and nothing ran in Python; returns the statistics."""
     executable = CpuDevice(2).compile(graph.lower(fuse=False), reason="test")
@@ -73,6 +78,67 @@ def test_alone_and_between_others(name: str, dtype: str) -> None:
     g.output("moved", moved)
     g.output("after", OPERATORS[name](x + x) + moved)
     check(g, x=image(dtype=dtype))
+
+
+# Sizes and orders of their dimensions: a thin side of every width, both ways, short lines, many rows.
+ORDERS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+    *[((thin, 5000), (1, 0)) for thin in range(2, 10)],
+    *[((700, thin), (1, 0)) for thin in range(2, 10)],
+    ((2, 90, 61), (1, 2, 0)),
+    ((33, 3, 4, 9), (1, 2, 0, 3)),
+    ((40, 3, 2, 2), (0, 2, 1, 3)),
+    ((3, 5, 7, 2), (3, 1, 0, 2)),
+    ((9, 40, 30), (0, 2, 1)),
+    ((2, 8, 3, 50), (0, 3, 2, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+@pytest.mark.parametrize(("sizes", "order"), ORDERS, ids=str)
+def test_transpositions(sizes: tuple[int, ...], order: tuple[int, ...], dtype: str) -> None:
+    """Arrays of the caller lie in another order than the results."""
+    turned = small(sizes, dtype).transpose(order)
+    g = dg.Graph()
+    x = g.input("x", sizes=list(turned.shape), dtype=dtype)
+    g.output("y", dg.identity(x))
+    for threads in (1, 2):
+        got = CpuDevice(threads).compile(g.lower(fuse=False), reason="test").run({"x": turned})["y"]
+        assert got.flags.c_contiguous
+        np.testing.assert_array_equal(got, turned)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+@pytest.mark.parametrize("sizes", [(1, 12, 10, 50), (3, 36, 6, 6), (1, 4, 90, 130), (2, 9, 30, 66)], ids=str)
+@pytest.mark.parametrize("block", [2, 3])
+@pytest.mark.parametrize("order", ["depth_column_row", "column_row_depth"])
+def test_blocks_of_pixels(sizes: tuple[int, ...], block: int, order: str, dtype: str) -> None:
+    n, c, h, w = sizes
+    g = dg.Graph()
+    if c % block**2 == 0:
+        x = g.input("x", sizes=list(sizes), dtype=dtype)
+        g.output("wide", dg.depth_to_space1(x, block_size=block, order=order))
+    deep = g.input("z", sizes=[n, c, h * block, w * block], dtype=dtype)
+    g.output("deep", dg.space_to_depth1(deep, block_size=block, order=order))
+    inputs = {"z": small((n, c, h * block, w * block), dtype)}
+    check(g, **inputs, **({"x": small(sizes, dtype)} if c % block**2 == 0 else {}))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+@pytest.mark.parametrize(
+    ("sizes", "repeats"),
+    [
+        ((700, 11, 2), (2, 2, 2)),
+        ((60, 14), (2, 2)),
+        ((5, 69, 5), (2, 2, 2)),
+        ((9, 88), (1, 3)),
+        ((7, 1, 300), (1, 9, 2)),
+    ],
+    ids=str,
+)
+def test_repeated_lines(sizes: tuple[int, ...], repeats: tuple[int, ...], dtype: str) -> None:
+    g = dg.Graph()
+    g.output("y", dg.tile(g.input("x", sizes=list(sizes), dtype=dtype), repeats=list(repeats)))
+    check(g, x=small(sizes, dtype))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, 3])

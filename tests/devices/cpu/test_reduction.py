@@ -109,6 +109,40 @@ def test_places_of_extremes(operator: Any, direction: str, sizes: tuple[int, ...
     np.testing.assert_array_equal(got, expected)
 
 
+def _with_nan(sizes: tuple[int, int]) -> Array:
+    """Few numbers, zeros of both signs and NaN; the first row has only NaN, and the second one begins with it."""
+    random = np.random.default_rng(sizes[1])
+    x = random.choice(np.array([-3, -1, -0.0, 0, 2, NAN], np.float32), sizes)
+    x[0], x[1, 0] = NAN, NAN
+    x[2] = np.minimum(x[2], 0)
+    return x
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 67, 129, 300, 2000])
+@pytest.mark.parametrize("across", [False, True])
+def test_extremes_of_any_length(length: int, across: bool) -> None:
+    """NaN is ignored; the first of equal elements is the extreme, or the last one if that is wanted."""
+    x = _with_nan((9, length))
+    data, axes = (np.ascontiguousarray(x.T), (0,)) if across else (x, (1,))
+    for name, sign in (("max", 1), ("min", -1)):
+        places: dict[str, list[Any]] = {"increasing": [], "decreasing": []}
+        extremes = []
+        for row in x:
+            (numbers,) = np.nonzero(~np.isnan(row))
+            best = numbers[sign * row[numbers] == (sign * row[numbers]).max()] if numbers.size else numbers
+            extremes.append(row[best[0]] if best.size else np.float32(-sign * INF))
+            for direction, which in (("increasing", 0), ("decreasing", -1)):
+                places[direction].append(0 if np.isnan(row[0]) else best[which])
+        g = graph(lambda x, name=name: dg.reduce(x, function=name, axes=axes), {"x": data})
+        (got,) = g.compile(device="cpu").run({"x": data}).values()
+        np.testing.assert_array_equal(got.ravel().view(np.uint32), np.array(extremes).view(np.uint32))
+        for direction, expected in places.items():
+            find = dg.argmax if name == "max" else dg.argmin
+            g = graph(lambda x, find=find, d=direction: find(x, axes=axes, axis_direction=d), {"x": data})
+            (got,) = g.compile(device="cpu").run({"x": data}).values()
+            np.testing.assert_array_equal(got.ravel(), expected)
+
+
 @pytest.mark.parametrize("sizes", [(1 << 20,), (3, 350_000), (350_000, 3), (100_003, 2)])
 @pytest.mark.parametrize("function", ["sum", "max", "argmax", "log_sum_exp"])
 def test_the_number_of_threads_changes_nothing(sizes: tuple[int, ...], function: str) -> None:

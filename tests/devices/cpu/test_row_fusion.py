@@ -73,6 +73,30 @@ def test_along_the_first_axis(sizes: tuple[int, int]) -> None:
         assert passes(g) == 1
 
 
+@pytest.mark.parametrize("sizes", [(300, 7, 2), (90, 40, 3), (41, 350, 5), (12, 1000, 4), (200, 2, 17), (30, 17, 61)])
+def test_several_groups_of_short_columns(sizes: tuple[int, int, int]) -> None:
+    """Narrow values of their own, values that repeat along the columns or the groups, and results with strides."""
+    outer, length, columns = sizes
+    arrays = {
+        "x": numbers(sizes), "scale": numbers((outer, 1, columns)), "bias": numbers((1, length, 1)),
+        "shift": numbers((1, length, columns)),
+    }  # fmt: skip
+    g = graph(
+        lambda x, scale, bias, shift: (
+            layer_norm(x, scale, bias, 1),
+            softmax(x + shift, 1),
+            dg.reduce(x * scale, function="max", axes=[1]),
+        ),
+        arrays,
+    )
+    compare(g, arrays, 4.0)
+    turned = {**arrays, "x": np.ascontiguousarray(arrays["x"].transpose(1, 2, 0)).transpose(2, 0, 1)}
+    for name, expected in g.compile(device="cpu").run(arrays).items():
+        for threads in (1, 3):
+            got = g.compile(device="cpu", threads=threads).run(turned)[name]
+            np.testing.assert_array_equal(got, expected)
+
+
 def test_softmax_in_primitives_is_one_pass() -> None:
     x = numbers((40, 333))
     g = graph(softmax, {"x": x})

@@ -38,6 +38,18 @@ class TestTop:
             for got, each in zip(run(operator, x, threads=threads), expected, strict=True):
                 np.testing.assert_array_equal(got, each)
 
+    @pytest.mark.parametrize("k", [1, 3, 16, 17, 90, 700])
+    @pytest.mark.parametrize("direction", ["increasing", "decreasing"])
+    @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int32", "uint64"])
+    def test_long_lines_of_few_numbers(self, dtype, direction, k) -> None:
+        """Many elements are equal, and the numbers rise, fall or have no order."""
+        random = np.random.default_rng(k)
+        x = np.stack([random.integers(0, 99, 700), np.arange(700) // 9, 80 - np.arange(700) // 9]).astype(dtype)
+        if x.dtype.kind == "f":
+            x[random.random(x.shape) < 0.02] = np.nan
+        operator = make("top_k1", input=desc((1, 1, 3, 700), dtype), axis=3, k=k, axis_direction=direction)
+        check_exact(operator, [x.reshape(1, 1, 3, 700)])
+
     @pytest.mark.parametrize("dtype", ["float32", "float16"])
     @pytest.mark.parametrize(
         ("direction", "order"), [("increasing", [2, 1, 4, 6, 5, 0, 3]), ("decreasing", [0, 3, 5, 6, 1, 4, 2])]
