@@ -126,6 +126,13 @@ def test_the_sign_of_zero_is_that_of_the_function(opcode: str, level: str) -> No
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_gelu_ends_in_negative_zero(level: str) -> None:
+    x = np.array([-15.0, -20.0, -100.0, -1e30, -3.4e38], np.float32)
+    got = apply("GELU", [x], FLOAT32, FLOAT32, level=level)
+    assert (got == 0).all() and np.signbit(got).all()
+
+
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("opcode", ["SIN", "COS", "TAN"])
 def test_large_angles_are_reduced_exactly(opcode: str, level: str) -> None:
     random = np.random.default_rng(1)

@@ -1,5 +1,5 @@
-// tanh, the error function and GELU of vectors: polynomials, one for each of eight segments of the magnitudes, whose coefficients
-// are looked up in registers.
+// tanh, the error function and GELU of vectors: polynomials, one for each of eight segments of the magnitudes, whose
+// coefficients are looked up in registers.
 //
 // A polynomial is one of the distance from the segment's centre. At each centre the function is nearly a float32, so that
 // the first coefficient has no error; the lowest segment begins at zero, its centre is zero, and so is that coefficient:
@@ -235,8 +235,8 @@ inline constexpr Segments gelu_segments = {
 };
 
 // x times the normal distribution's probability below x, which is computed from that above |x|: so it has few errors far
-// below zero. That of -∞ is NaN. The rounding error of the square is corrected, because in the exponent it would be multiplied by the
-// magnitude of the square.
+// below zero, where it ends in -0. That of -∞ is NaN. The rounding error of the square is corrected, because in the exponent
+// it would be multiplied by the magnitude of the square.
 DMLGRAPH_INLINE Vector gelu(Vector x) {
     const Vector outer = magnitude(lesser(repeated(14.99f), x));
     const Vector a = lesser(repeated(14.99f), outer);
@@ -244,7 +244,7 @@ DMLGRAPH_INLINE Vector gelu(Vector x) {
     const Vector shifted = eighths_of(exponent);
     const Vector rest = sum(exact_rest_of_eighths(exponent, eighths_in(shifted)), error_of_product(half, a, exponent));
     const Vector above = times(power_of_eighths(shifted, rest), of_segments<22, gelu_segments>(1.0f, a));
-    return difference(greater(repeated(0.0f), x), times(outer, above));
+    return difference(greater(repeated(-0.0f), x), times(outer, above));
 }
 
 }  // namespace
