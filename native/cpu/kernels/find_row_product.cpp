@@ -4,6 +4,6 @@
 
 namespace dmlgraph::cpu {
 
-const RowsKernels& rows_kernels() noexcept { return DMLGRAPH_OF_CHOSEN_LEVEL(rows_kernels); }
+const FewRowsKernels& few_rows_kernels() noexcept { return DMLGRAPH_OF_CHOSEN_LEVEL(few_rows_kernels); }
 
 }  // namespace dmlgraph::cpu

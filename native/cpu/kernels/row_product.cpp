@@ -8,7 +8,7 @@ namespace {
 
 // What fewer there are of stays in registers, beside the sums.
 template <int rows, int vectors>
-void multiply(const RowsCall& call) noexcept {
+void multiply(const FewRowsCall& call) noexcept {
     Vector sums[rows][vectors];
     DMLGRAPH_UNROLL
     for (int i = 0; i < rows; ++i) {
@@ -73,10 +73,10 @@ void multiply(const RowsCall& call) noexcept {
 #define EIGHT(rows) SEVEN(rows), multiply<rows, 8>
 // As many sums as fit into 32 or 16 registers.
 #if defined(__AVX512F__) || !defined(DMLGRAPH_X86)
-constexpr RowsKernels kernels{
+constexpr FewRowsKernels kernels{
     lanes, 8, {8, 8, 7, 6, 5, 4, 3, 3}, {{EIGHT(1)}, {EIGHT(2)}, {SEVEN(3)}, {SIX(4)}, {FIVE(5)}, {FOUR(6)}, {THREE(7)}, {THREE(8)}}};
 #else
-constexpr RowsKernels kernels{lanes, 6, {8, 6, 4, 3, 2, 2}, {{EIGHT(1)}, {SIX(2)}, {FOUR(3)}, {THREE(4)}, {TWO(5)}, {TWO(6)}}};
+constexpr FewRowsKernels kernels{lanes, 6, {8, 6, 4, 3, 2, 2}, {{EIGHT(1)}, {SIX(2)}, {FOUR(3)}, {THREE(4)}, {TWO(5)}, {TWO(6)}}};
 #endif
 #undef ONE
 #undef TWO
@@ -90,6 +90,6 @@ constexpr RowsKernels kernels{lanes, 6, {8, 6, 4, 3, 2, 2}, {{EIGHT(1)}, {SIX(2)
 }  // namespace
 }  // namespace row_product
 
-const RowsKernels& rows_kernels() { return row_product::kernels; }
+const FewRowsKernels& few_rows_kernels() { return row_product::kernels; }
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -10,12 +10,12 @@ namespace dmlgraph::cpu {
 
 // Where the sums of a vector of columns lie in a row: floats from its beginning.
 struct VectorPlace {
-    std::int64_t added;  // in `RowsCall::added`
-    std::int64_t out;    // in `RowsCall::out`
+    std::int64_t added;  // in `FewRowsCall::added`
+    std::int64_t out;    // in `FewRowsCall::out`
 };
 
 // out = added + a · b. Steps in floats. Whole vectors are read and stored, row after row from the first place to the last.
-struct RowsCall {
+struct FewRowsCall {
     const float* a;
     std::int64_t a_step;  // from row to row
     const float* b;       // of each vector of columns its numbers at all depths, one after the other
@@ -28,21 +28,21 @@ struct RowsCall {
     const VectorPlace* places;
 };
 
-using RowsKernel = void (*)(const RowsCall& call) noexcept;
+using FewRowsKernel = void (*)(const FewRowsCall& call) noexcept;
 
 inline constexpr int most_rows_at_once = 8, most_vectors_at_once = 8;
 
-struct RowsKernels {
+struct FewRowsKernels {
     int lanes;
     int rows;  // the most of a call
     int vectors[most_rows_at_once];                            // the most of so many rows
-    RowsKernel kernels[most_rows_at_once][most_vectors_at_once];  // by rows − 1, then vectors − 1
+    FewRowsKernel kernels[most_rows_at_once][most_vectors_at_once];  // by rows − 1, then vectors − 1
 
     int most_vectors(int of_rows) const { return vectors[of_rows - 1]; }
-    RowsKernel kernel(int of_rows, int of_vectors) const { return kernels[of_rows - 1][of_vectors - 1]; }
+    FewRowsKernel kernel(int of_rows, int of_vectors) const { return kernels[of_rows - 1][of_vectors - 1]; }
 };
 
 // At the level that `find_kernel` uses.
-const RowsKernels& rows_kernels() noexcept;
+const FewRowsKernels& few_rows_kernels() noexcept;
 
 }  // namespace dmlgraph::cpu

@@ -6,13 +6,13 @@
 namespace dmlgraph::cpu {
 
 namespace baseline {
-const RowsKernels& rows_kernels();
+const FewRowsKernels& few_rows_kernels();
 }
 namespace avx2 {
-const RowsKernels& rows_kernels();
+const FewRowsKernels& few_rows_kernels();
 }
 namespace avx512 {
-const RowsKernels& rows_kernels();
+const FewRowsKernels& few_rows_kernels();
 }
 
 }  // namespace dmlgraph::cpu

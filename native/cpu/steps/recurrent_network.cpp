@@ -24,11 +24,11 @@ RecurrentNetwork::RecurrentNetwork(const StepTensors& tensors, const RecurrentPa
     sizes.inputs = in.sizes[in.rank - 1];
     sizes.hidden = carries.sizes[carries.rank - 1];
     sizes.gates = parameters.gates;
-    blocks = divide_units(sizes, rows_kernels());
+    blocks = divide_units(sizes, few_rows_kernels());
     sizes.chunk = std::min(sizes.steps, std::max(most_sums / (sizes.batch * sizes.all_line()), quotient_up(least_rows, sizes.batch)));
-    projects = row_projection(rows_kernels(), sizes.chunk * sizes.batch, sizes.all());
+    projects = row_projection(few_rows_kernels(), sizes.chunk * sizes.batch, sizes.all());
     const auto of = [&](std::int64_t first, std::int64_t last, std::int64_t added, std::int64_t plane) {
-        return RecurrentProduct(sizes, blocks, rows_kernels(), {first, last}, {added, plane * sizes.plane()});
+        return RecurrentProduct(sizes, blocks, few_rows_kernels(), {first, last}, {added, plane * sizes.plane()});
     };
     product = of(0, is_gru() ? 2 : sizes.gates, 0, 0);
     if (resets_before()) {

@@ -12,7 +12,7 @@ constexpr std::int64_t rows_each = 4;  // of a worker: fewer do not keep its mul
 
 }  // namespace
 
-UnitBlocks divide_units(RecurrentSizes& sizes, const RowsKernels& kernels) {
+UnitBlocks divide_units(RecurrentSizes& sizes, const FewRowsKernels& kernels) {
     sizes.lanes = kernels.lanes;
     sizes.vectors = quotient_up(sizes.hidden, sizes.lanes);
     sizes.groups = std::max<std::int64_t>(1, sizes.batch / rows_each);
@@ -47,7 +47,7 @@ MatrixPanels Recurrence::part(const MatrixPanels& all, std::int64_t block) const
     return result;
 }
 
-RowProduct::RowProduct(const RowsKernels& kernels, std::int64_t rows_at_once, std::int64_t unit, const std::vector<VectorPlace>& places)
+RowProduct::RowProduct(const FewRowsKernels& kernels, std::int64_t rows_at_once, std::int64_t unit, const std::vector<VectorPlace>& places)
     : kernels_(&kernels), rows_at_once_(rows_at_once) {
     const std::int64_t most = kernels.most_vectors(static_cast<int>(rows_at_once));
     const Division division = Division::even(static_cast<std::int64_t>(places.size()) / unit, most / unit);
@@ -74,7 +74,7 @@ void RowProduct::multiply(const float* columns, std::int64_t depth, std::int64_t
     }
 }
 
-RowProduct row_projection(const RowsKernels& kernels, std::int64_t rows, std::int64_t columns) {
+RowProduct row_projection(const FewRowsKernels& kernels, std::int64_t rows, std::int64_t columns) {
     std::vector<VectorPlace> places;
     for (std::int64_t first = 0; first < columns; first += kernels.lanes) {
         places.push_back({first, first});
@@ -82,7 +82,7 @@ RowProduct row_projection(const RowsKernels& kernels, std::int64_t rows, std::in
     return {kernels, Division::even(rows, kernels.rows).width, 1, places};
 }
 
-RecurrentProduct::RecurrentProduct(const RecurrentSizes& sizes, const UnitBlocks& blocks, const RowsKernels& kernels, Gates gates,
+RecurrentProduct::RecurrentProduct(const RecurrentSizes& sizes, const UnitBlocks& blocks, const FewRowsKernels& kernels, Gates gates,
                                    VectorPlace first)
     : depth_(sizes.hidden), first_gate_(gates.first) {
     for (std::int64_t b = 0; b < blocks.units.count(); ++b) {

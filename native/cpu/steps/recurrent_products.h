@@ -22,7 +22,7 @@ struct UnitBlocks {
 };
 
 // How these sizes are divided; sets their `lanes`, `vectors`, `line` and `groups`.
-UnitBlocks divide_units(RecurrentSizes& sizes, const RowsKernels& kernels);
+UnitBlocks divide_units(RecurrentSizes& sizes, const FewRowsKernels& kernels);
 
 // R of a direction.
 class Recurrence {
@@ -55,7 +55,7 @@ class RowProduct {
 public:
     RowProduct() = default;
     // Of so many rows at a time. Each `unit` of vectors stays together; `places` has all of them.
-    RowProduct(const RowsKernels& kernels, std::int64_t rows_at_once, std::int64_t unit, const std::vector<VectorPlace>& places);
+    RowProduct(const FewRowsKernels& kernels, std::int64_t rows_at_once, std::int64_t unit, const std::vector<VectorPlace>& places);
 
     // Without columns, `out` becomes what is added.
     void multiply(const float* columns, std::int64_t depth, std::int64_t rows, Rows<const float> a, Rows<const float> added, Rows<float> out) const;
@@ -68,13 +68,13 @@ private:
         std::array<VectorPlace, most_vectors_at_once> places;
     };
 
-    const RowsKernels* kernels_ = nullptr;
+    const FewRowsKernels* kernels_ = nullptr;
     std::int64_t rows_at_once_ = 1;
     std::vector<Tile> tiles_;
 };
 
 // W · X of a direction, if all of W stays in the second cache: for so many rows and so many columns, which lie side by side.
-RowProduct row_projection(const RowsKernels& kernels, std::int64_t rows, std::int64_t columns);
+RowProduct row_projection(const FewRowsKernels& kernels, std::int64_t rows, std::int64_t columns);
 
 // The sums of some gates of R, which begin at a place of a row, as what is added does.
 class RecurrentProduct {
@@ -85,7 +85,7 @@ public:
     };
 
     RecurrentProduct() = default;
-    RecurrentProduct(const RecurrentSizes& sizes, const UnitBlocks& blocks, const RowsKernels& kernels, Gates gates, VectorPlace first);
+    RecurrentProduct(const RecurrentSizes& sizes, const UnitBlocks& blocks, const FewRowsKernels& kernels, Gates gates, VectorPlace first);
 
     // Of some blocks; without R, `out` becomes what is added.
     void multiply(const Recurrence* recurrence, std::int64_t first_block, std::int64_t last_block, std::int64_t rows, Rows<const float> a,
