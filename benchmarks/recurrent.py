@@ -3,7 +3,7 @@
     python benchmarks/recurrent.py [--threads 1 2] [--layers lstm-1-128-128 …] [--rounds 15]
 
 A layer's name has the sequences of its batch, its inputs and its hidden units; it runs 500 time steps, or one if the
-name ends with "step".  The rounds are those of networks.py.  A ratio is the device's time over ONNX Runtime's: of the
+name ends with "step".  The rounds are those of beside.py.  A ratio is the device's time over ONNX Runtime's: of the
 shortest times, and of the medians; the difference is the greatest one of their results.  It needs onnx and onnxruntime.
 """
 
@@ -15,7 +15,7 @@ import os
 import statistics
 from typing import Any
 
-import networks
+import beside
 import numpy as np
 import onnx
 import onnxruntime
@@ -81,7 +81,7 @@ def arrays_of(layer: Layer) -> dict[str, np.ndarray]:
     return {"x": random.standard_normal((layer.steps, layer.batch, layer.inputs), np.float32), **arrays}
 
 
-def device_call(layer: Layer, arrays: dict[str, np.ndarray], threads: int) -> tuple[networks.Call, np.ndarray]:
+def device_call(layer: Layer, arrays: dict[str, np.ndarray], threads: int) -> tuple[beside.Call, np.ndarray]:
     """The call, and the array that it writes."""
     g = dg.Graph("layer")
     x = g.input("x", sizes=(1, *arrays["x"].shape), dtype="float32")
@@ -101,7 +101,7 @@ def device_call(layer: Layer, arrays: dict[str, np.ndarray], threads: int) -> tu
     return executable.bind(inputs, {"y": y}), y
 
 
-def onnxruntime_call(layer: Layer, arrays: dict[str, np.ndarray], threads: int) -> networks.Call:
+def onnxruntime_call(layer: Layer, arrays: dict[str, np.ndarray], threads: int) -> beside.Call:
     attributes: dict[str, Any] = {
         "hidden_size": layer.hidden,
         "direction": "bidirectional" if layer.bidirectional else "forward",
@@ -140,7 +140,7 @@ def main() -> None:
             own, y = device_call(layer, arrays, threads)
             other = onnxruntime_call(layer, arrays, threads)
             rounds = arguments.rounds * (20 if layer.steps == 1 else 1)
-            seconds = networks.measure({"cpu": own, "onnxruntime": other}, rounds)
+            seconds = beside.measure({"cpu": own, "onnxruntime": other}, rounds)
             difference = np.abs(y - other()[0]).max()
             shortest, median = (
                 [summary(each) for each in (seconds["cpu"], seconds["onnxruntime"])]

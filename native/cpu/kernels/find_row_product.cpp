@@ -1,11 +1,9 @@
-// Finds the kernels of rows times panels.
+// Finds the kernels of a few rows times vectors.
 #include "cpu/kernels/chosen.h"
 #include "cpu/kernels/row_product_tables.h"
 
 namespace dmlgraph::cpu {
 
-TileKernel row_kernel(int vectors) noexcept {
-    return DMLGRAPH_OF_CHOSEN_LEVEL(row_kernels)[static_cast<std::size_t>(vectors - 1)];
-}
+const FewRowsKernels& few_rows_kernels() noexcept { return DMLGRAPH_OF_CHOSEN_LEVEL(few_rows_kernels); }
 
 }  // namespace dmlgraph::cpu

@@ -1,22 +1,18 @@
-// The kernels of rows times panels, by vectors: every level has them.
+// The kernels of a few rows times vectors: every level has them.
 #pragma once
-
-#include <span>
 
 #include "cpu/kernels/row_product.h"
 
 namespace dmlgraph::cpu {
 
-using RowKernels = std::span<const TileKernel, most_row_vectors>;
-
 namespace baseline {
-RowKernels row_kernels();
+const FewRowsKernels& few_rows_kernels();
 }
 namespace avx2 {
-RowKernels row_kernels();
+const FewRowsKernels& few_rows_kernels();
 }
 namespace avx512 {
-RowKernels row_kernels();
+const FewRowsKernels& few_rows_kernels();
 }
 
 }  // namespace dmlgraph::cpu

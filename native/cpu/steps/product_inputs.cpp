@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "cpu/products/epilogue.h"
+#include "cpu/steps/only_reader.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -36,8 +37,7 @@ ProductInputs::ProductInputs(const StepTensors& tensors) : views_(tensors.inputs
 
 bool ProductInputs::only_operand(BufferId buffer, std::size_t operand) const {
     const auto is_it = [&](const View& view) { return view.buffer == buffer; };
-    return is_it(views_[operand]) && views_[operand].type != DataType::float16 && std::ranges::count_if(views_, is_it) == 1 &&
-           std::ranges::none_of(zero_points_, is_it);
+    return reads_only_at(views_, operand, buffer) && std::ranges::none_of(zero_points_, is_it);
 }
 
 bool ProductInputs::known(const RunContext& context, std::size_t operand) const {

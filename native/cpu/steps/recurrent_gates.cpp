@@ -8,6 +8,7 @@ namespace dmlgraph::cpu {
 namespace {
 
 constexpr float one = 1.0f;
+constexpr std::int64_t most_of_line = 1024;  // numbers of a line that several operations meet: they stay in the first cache
 
 // Element-wise operations of lines; the result may be where an operand is. The kernels are found once.
 struct Arithmetic {
@@ -41,10 +42,46 @@ void complement(float* out, const float* x, std::int64_t count) {
     apply(arithmetic().subtract, out, number(one), line(x), count);
 }
 
+// Calls function(lines) for short parts of lines.
+template <class Function>
+void each_part(const GateLines& lines, const Function& function) {
+    for (std::int64_t r = 0; r < lines.rows; ++r) {
+        for (std::int64_t first = 0; first < lines.count; first += most_of_line) {
+            function(lines.part(r, first, std::min(most_of_line, lines.count - first)));
+        }
+    }
+}
+
+// Sigmoid for f, tanh for g and h.
+bool are_usual(const std::vector<InstructionSpec>& activations) {
+    for (std::size_t i = 0; i < activations.size(); ++i) {
+        const Opcode opcode = i == 0 && activations.size() > 1 ? Opcode::SIGMOID : Opcode::TANH;
+        if (activations[i].kernel != Arithmetic::kernel(opcode)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 }  // namespace
 
+GateLines GateLines::part(std::int64_t row, std::int64_t first, std::int64_t some) const {
+    GateLines result = *this;
+    const std::int64_t offset = row * step + first;
+    result.sums += offset;
+    result.hidden += offset;
+    result.cell += cell == nullptr ? 0 : offset;
+    result.new_hidden += offset;
+    result.new_cell += new_cell == nullptr ? 0 : offset;
+    result.peephole += peephole == nullptr ? 0 : offset;
+    result.rows = 1;
+    result.count = some;
+    return result;
+}
+
 Gates::Gates(const InstructionSpec* activations, std::size_t count, std::optional<float> bound)
-    : activations_(activations, activations + count), bound_(bound), lower_(-bound.value_or(0)), upper_(bound.value_or(0)) {
+    : activations_(activations, activations + count), usual_(are_usual(activations_)), bound_(bound), lower_(-bound.value_or(0)),
+      upper_(bound.value_or(0)) {
     for (const InstructionSpec& each : activations_) {
         if (each.kernel == nullptr || each.operands != std::vector<std::int16_t>{0} || each.operand != DataType::float32 ||
             each.result != DataType::float32) {
@@ -66,90 +103,116 @@ void Gates::clip(float* x, std::int64_t count) const {
     }
 }
 
-// Some neighbouring gates.
-void Gates::activate(std::size_t function, const GateRow& row, const Units& units, std::int64_t gate, std::int64_t gates) const {
-    const auto at_once = [&](float* x, std::int64_t count) {
-        clip(x, count);
-        activate(function, x, count);
-    };
-    float* const first = row.sums + gate * row.line + units.first;
-    if (units.all) {
-        return at_once(first, (gates - 1) * row.line + units.count);
+void Gates::rnn(const GateLines& lines) const {
+    if (usual(true)) {
+        GateCall fused = call(lines);
+        fused.in[0] = lines.sums, fused.out[0] = lines.new_hidden;
+        return gate_kernels().rnn(fused);
     }
-    for (std::int64_t g = 0; g < gates; ++g) {
-        at_once(first + g * row.line, units.count);
-    }
+    each_part(lines, [&](const GateLines& part) {
+        std::copy_n(part.sums, part.count, part.new_hidden);
+        clip(part.new_hidden, part.count);
+        activate(0, part.new_hidden, part.count);
+    });
 }
 
-void Gates::rnn(const GateRow& row, const Units& units) const {
-    activate(0, row, units, 0, 1);
-    std::copy_n(row.sums + units.first, units.count, row.new_hidden + units.first);
-}
-
-void Gates::lstm(const GateRow& row, const Units& units, bool couples_input_forget) const {
-    const std::int64_t count = units.count;
-    const auto gate = [&](std::int64_t g) { return row.sums + g * row.line + units.first; };
-    float *const i = gate(0), *const o = gate(1), *const forget = gate(2), *const c = gate(3);
-    const float* const cell = row.cell + units.first;
-    float *const new_cell = row.new_cell + units.first, *const result = row.new_hidden + units.first;
-    const auto look = [&](std::int64_t peephole, const float* cells, float* sums) {  // `result` is free until the end
-        multiply(result, row.peephole + peephole * row.line + units.first, cells, count);
-        add(sums, sums, result, count);
-    };
-    if (row.peephole == nullptr) {
-        activate(0, row, units, 0, couples_input_forget ? 2 : 3);
-    } else {
-        look(0, cell, i);
-        activate(0, row, units, 0, 1);
-        if (!couples_input_forget) {
-            look(2, cell, forget);
-            activate(0, row, units, 2, 1);
+void Gates::lstm(const GateLines& lines, bool couples_input_forget) const {
+    if (usual(true) && lines.peephole == nullptr && !couples_input_forget) {
+        GateCall fused = call(lines);
+        for (std::int64_t g = 0; g < 4; ++g) {
+            fused.in[g] = lines.gate(g);
         }
+        fused.in[4] = lines.cell, fused.out[0] = lines.new_cell, fused.out[1] = lines.new_hidden;
+        return gate_kernels().lstm(fused);
     }
+    each_part(lines, [&](const GateLines& part) { any_lstm(part, couples_input_forget); });
+}
+
+void Gates::any_lstm(const GateLines& lines, bool couples_input_forget) const {
+    const std::int64_t count = lines.count;
+    float *const i = lines.gate(0), *const o = lines.gate(1), *const forget = lines.gate(2), *const c = lines.gate(3);
+    float* const result = lines.new_hidden;  // free until the end
+    const auto sigma = [&](std::size_t function, float* sums) {
+        clip(sums, count);
+        activate(function, sums, count);
+    };
+    const auto look = [&](std::int64_t peephole, const float* cells, float* sums) {
+        if (lines.peephole != nullptr) {
+            multiply(result, lines.peephole + peephole * lines.plane, cells, count);
+            add(sums, sums, result, count);
+        }
+    };
+    look(0, lines.cell, i);
+    sigma(0, i);
     if (couples_input_forget) {
         complement(forget, i, count);
+    } else {
+        look(2, lines.cell, forget);
+        sigma(0, forget);
     }
-    activate(1, row, units, 3, 1);
-    multiply(new_cell, forget, cell, count);
+    sigma(1, c);
+    multiply(lines.new_cell, forget, lines.cell, count);
     multiply(c, i, c, count);
-    add(new_cell, new_cell, c, count);
-    if (row.peephole != nullptr) {
-        look(1, new_cell, o);
-        activate(0, row, units, 1, 1);
-    }
-    std::copy_n(new_cell, count, result);
+    add(lines.new_cell, lines.new_cell, c, count);
+    look(1, lines.new_cell, o);
+    sigma(0, o);
+    std::copy_n(lines.new_cell, count, result);
     activate(2, result, count);
     multiply(result, o, result, count);
 }
 
-void Gates::gru_reset(const GateRow& row, const Units& units) const {
-    activate(0, row, units, 0, 2);
-    multiply(row.other + units.first, row.sums + row.line + units.first, row.hidden + units.first, units.count);
-}
-
-void Gates::gru(const GateRow& row, const Units& units) const {
-    activate(1, row, units, 2, 1);
-    mix(row, units);
-}
-
-void Gates::gru_reset_after(const GateRow& row, const Units& units) const {
-    activate(0, row, units, 0, 2);
-    float *const other = row.other + units.first, *const sums = row.sums + 2 * row.line + units.first;
-    if (row.other_bias != nullptr) {
-        add(other, other, row.other_bias + units.first, units.count);
+void Gates::gru_reset(const GateLines& lines) const {
+    if (usual(false)) {
+        GateCall fused = call(lines);
+        fused.in[0] = lines.gate(1), fused.in[1] = lines.hidden, fused.out[0] = lines.gate(3);
+        return gate_kernels().gru_reset(fused);
     }
-    multiply(other, other, row.sums + row.line + units.first, units.count);
-    add(sums, sums, other, units.count);
-    gru(row, units);
+    each_part(lines, [&](const GateLines& part) {
+        clip(part.gate(1), part.count);
+        activate(0, part.gate(1), part.count);
+        multiply(part.gate(3), part.gate(1), part.hidden, part.count);
+    });
 }
 
-// (1 − z) ∘ h + z ∘ H
-void Gates::mix(const GateRow& row, const Units& units) const {
-    float *const z = row.sums + units.first, *const h = z + 2 * row.line, *const result = row.new_hidden + units.first;
-    complement(result, z, units.count);
-    multiply(result, result, h, units.count);
-    multiply(z, z, row.hidden + units.first, units.count);
-    add(result, result, z, units.count);
+void Gates::gru(const GateLines& lines) const {
+    if (usual(false)) {
+        GateCall fused = call(lines);
+        fused.in[0] = lines.gate(0), fused.in[1] = lines.gate(2), fused.in[2] = lines.hidden, fused.out[0] = lines.new_hidden;
+        return gate_kernels().gru(fused);
+    }
+    each_part(lines, [&](const GateLines& part) { mix(part); });
+}
+
+void Gates::gru_reset_after(const GateLines& lines) const {
+    if (usual(false)) {
+        GateCall fused = call(lines);
+        for (std::int64_t g = 0; g < 3; ++g) {
+            fused.in[g] = lines.gate(g);
+        }
+        fused.in[3] = lines.hidden, fused.in[4] = lines.gate(3), fused.out[0] = lines.new_hidden;
+        return gate_kernels().gru_reset_after(fused);
+    }
+    each_part(lines, [&](const GateLines& part) {
+        clip(part.gate(1), part.count);
+        activate(0, part.gate(1), part.count);
+        multiply(part.gate(3), part.gate(3), part.gate(1), part.count);
+        add(part.gate(2), part.gate(2), part.gate(3), part.count);
+        mix(part);
+    });
+}
+
+// (1 − z) ∘ h + z ∘ H of the sums of z and h.
+void Gates::mix(const GateLines& lines) const {
+    const std::int64_t count = lines.count;
+    float *const z = lines.gate(0), *const h = lines.gate(2), *const result = lines.new_hidden;
+    clip(z, count);
+    activate(0, z, count);
+    clip(h, count);
+    activate(1, h, count);
+    complement(result, z, count);
+    multiply(result, result, h, count);
+    multiply(z, z, lines.hidden, count);
+    add(result, result, z, count);
 }
 
 }  // namespace dmlgraph::cpu

@@ -1,4 +1,8 @@
-// The working memory of a recurrent network, in float32. Lines of hidden units are padded to whole vectors.
+// The working memory of a recurrent network, in float32.
+//
+// A plane has a line of hidden units for each sequence. Lines are padded to whole vectors, or follow one another without gaps, so that few
+// hidden units of many sequences fill vectors too. Whole vectors are stored then, row after row, each over the end of the one
+// before; behind the last row of a group there is room for a vector.
 #pragma once
 
 #include <cstddef>
@@ -15,43 +19,54 @@ struct RecurrentSizes {
     std::int64_t inputs = 1;  // of a step
     std::int64_t hidden = 1;
     std::int64_t gates = 1;
-    std::int64_t line = 1;   // hidden, in whole vectors
-    std::int64_t chunk = 1;  // steps whose inputs are multiplied at a time
+    std::int64_t lanes = 1;    // of a vector
+    std::int64_t vectors = 1;  // of the hidden units
+    std::int64_t line = 1;     // floats from row to row of a plane: `hidden`, or in whole vectors
+    std::int64_t groups = 1;   // of rows, at most
+    std::int64_t chunk = 1;    // steps whose inputs are multiplied at a time
+
+    std::int64_t all() const { return gates * hidden; }
+    std::int64_t all_line() const { return (all() + lanes - 1) / lanes * lanes; }  // in whole vectors
+    // Floats. An odd number of cache lines keeps the planes of a step in different places of the caches.
+    std::int64_t plane() const {
+        const std::int64_t line_floats = std::int64_t{cache_line} / std::int64_t{sizeof(float)};
+        return ((batch * line + groups * lanes + line_floats - 1) / line_floats | 1) * line_floats;
+    }
+    // Of a step: the sums of each gate, and of GRU also r ∘ H or Rh · H.
+    std::int64_t planes() const { return gates == 3 ? 4 : gates; }
 };
 
 class RecurrentMemory {
 public:
     // At `memory`, which has `bytes`.
-    RecurrentMemory(std::byte* memory, const RecurrentSizes& sizes) : memory_(memory), sizes_(sizes) {
-        const std::int64_t rows = sizes.directions * sizes.batch;
-        sums_ = take(rows * sizes.chunk * sizes.gates * sizes.line);
-        states_ = take(rows * 4 * sizes.line);
-        other_ = take(rows * sizes.line);
-        panels_ = take(rows * sizes.hidden);
-        biases_ = take(sizes.directions * sizes.gates * sizes.hidden);
-        other_biases_ = take(sizes.directions * sizes.line);
-        peepholes_ = take(sizes.directions * 3 * sizes.line);
-        spare_ = take(2 * sizes.gates * sizes.hidden);
+    RecurrentMemory(std::byte* memory, const RecurrentSizes& sizes) : memory_(memory), sizes_(sizes), plane_(sizes.plane()) {
+        const std::int64_t directions = sizes.directions;
+        projected_ = take(directions * sizes.chunk * sizes.batch * sizes.all_line() + sizes.lanes);
+        planes_ = take(directions * sizes.planes() * plane_);
+        states_ = take(directions * (sizes.gates == 4 ? 4 : 2) * plane_);
+        biases_ = take(directions * sizes.all_line());
+        other_biases_ = take(directions * sizes.vectors * sizes.lanes);
+        peepholes_ = take(sizes.gates == 4 ? directions * 3 * plane_ : 0);
+        spare_ = take(2 * sizes.all());
     }
 
     std::size_t bytes() const { return static_cast<std::size_t>(used_); }
+    std::int64_t plane() const { return plane_; }
 
-    // {B, gates, line} of a step of the chunk, after W · X: rows follow one another.
-    float* sums(std::int64_t direction, std::int64_t step) const {
-        return sums_ + (direction * sizes_.chunk + step) * sizes_.batch * sizes_.gates * sizes_.line;
+    // W · X of a step of the chunk: rows of {gates, H}, `all_line` apart. Whole vectors can be read.
+    float* projected(std::int64_t direction, std::int64_t step) const {
+        return projected_ + (direction * sizes_.chunk + step) * sizes_.batch * sizes_.all_line();
     }
-    std::int64_t sums_count() const { return sizes_.directions * sizes_.chunk * sizes_.batch * sizes_.gates * sizes_.line; }
-    // A line before step `step`, or after step `step` − 1.
-    float* hidden(std::int64_t direction, std::int64_t step, std::int64_t row) const { return state(direction, step % 2, row); }
-    float* cell(std::int64_t direction, std::int64_t step, std::int64_t row) const { return state(direction, 2 + step % 2, row); }
-    // A line that GRU needs.
-    float* other(std::int64_t direction, std::int64_t row) const { return other_ + (direction * sizes_.batch + row) * sizes_.line; }
-    // Rows as the operand of a product, from a row on.
-    float* panels(std::int64_t direction, std::int64_t row) const { return panels_ + (direction * sizes_.batch + row) * sizes_.hidden; }
+    // The planes of a step, one after the other.
+    float* planes(std::int64_t direction) const { return planes_ + direction * sizes_.planes() * plane_; }
+    // A plane before step `step`, or after step `step` − 1.
+    float* hidden(std::int64_t direction, std::int64_t step) const { return state(direction, step % 2); }
+    float* cell(std::int64_t direction, std::int64_t step) const { return state(direction, 2 + step % 2); }
 
-    float* biases(std::int64_t direction) const { return biases_ + direction * sizes_.gates * sizes_.hidden; }  // {gates, H}
-    float* other_biases(std::int64_t direction) const { return other_biases_ + direction * sizes_.line; }
-    float* peepholes(std::int64_t direction) const { return peepholes_ + direction * 3 * sizes_.line; }  // {3, line}
+    float* biases(std::int64_t direction) const { return biases_ + direction * sizes_.all_line(); }  // {gates, H}, then zeros
+    // Of Rh: H, in whole vectors.
+    float* other_biases(std::int64_t direction) const { return other_biases_ + direction * sizes_.vectors * sizes_.lanes; }
+    float* peepholes(std::int64_t direction) const { return peepholes_ + direction * 3 * plane_; }  // three planes: the same in every row
     float* spare() const { return spare_; }  // for a line of any tensor except X, W and R
 
 private:
@@ -60,17 +75,17 @@ private:
         used_ += static_cast<std::int64_t>(align_to_line(static_cast<std::size_t>(count) * sizeof(float)));
         return taken;
     }
-    float* state(std::int64_t direction, std::int64_t number, std::int64_t row) const {
-        return states_ + ((direction * 4 + number) * sizes_.batch + row) * sizes_.line;
+    float* state(std::int64_t direction, std::int64_t number) const {
+        return states_ + (direction * (sizes_.gates == 4 ? 4 : 2) + number) * plane_;
     }
 
     std::byte* memory_;
     RecurrentSizes sizes_;
+    std::int64_t plane_;
     std::int64_t used_ = 0;
-    float* sums_;
+    float* projected_;
+    float* planes_;
     float* states_;
-    float* other_;
-    float* panels_;
     float* biases_;
     float* other_biases_;
     float* peepholes_;

@@ -1,0 +1,101 @@
+// The gates of recurrent networks.
+#include "cpu/kernels/exponential.h"
+#include "cpu/kernels/gates_tables.h"
+#include "cpu/kernels/vector.h"
+
+namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
+namespace gates {
+namespace {
+
+struct Bounds {
+    float lower, upper;
+    DMLGRAPH_INLINE float clip(float x) const {
+        const float above = x > lower ? x : lower;
+        return above < upper ? above : upper;
+    }
+};
+
+// (1 − z) ∘ h + z ∘ H
+DMLGRAPH_INLINE float mixed(float z, float h, float state) { return (1.0f - z) * h + z * state; }
+
+// Calls function(line, first) for each vector: compilers vectorise what it does.
+template <class Function>
+DMLGRAPH_INLINE void each_vector(const GateCall& call, const Function& function) {
+    const std::int64_t rows = call.rows, step = call.step, count = call.count;
+    for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t first = r * step; first < r * step + count; first += lanes) {
+            function(first);
+        }
+    }
+}
+
+void rnn(const GateCall& call) noexcept {
+    const Bounds bounds{call.lower, call.upper};
+    const float* const sums = call.in[0];
+    float* const hidden = call.out[0];
+    each_vector(call, [=](std::int64_t first) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = first; i < first + lanes; ++i) {
+            hidden[i] = tanh(bounds.clip(sums[i]));
+        }
+    });
+}
+
+void lstm(const GateCall& call) noexcept {
+    const Bounds bounds{call.lower, call.upper};
+    const float *const in = call.in[0], *const out = call.in[1], *const forget = call.in[2], *const other = call.in[3], *const cell = call.in[4];
+    float *const new_cell = call.out[0], *const hidden = call.out[1];
+    each_vector(call, [=](std::int64_t first) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = first; i < first + lanes; ++i) {
+            const float kept = sigmoid(bounds.clip(forget[i])) * cell[i];
+            const float c = kept + sigmoid(bounds.clip(in[i])) * tanh(bounds.clip(other[i]));
+            new_cell[i] = c;
+            hidden[i] = sigmoid(bounds.clip(out[i])) * tanh(c);
+        }
+    });
+}
+
+void gru_reset(const GateCall& call) noexcept {
+    const float *const reset = call.in[0], *const state = call.in[1];
+    float* const out = call.out[0];
+    each_vector(call, [=](std::int64_t first) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = first; i < first + lanes; ++i) {
+            out[i] = sigmoid(reset[i]) * state[i];
+        }
+    });
+}
+
+void gru(const GateCall& call) noexcept {
+    const float *const update = call.in[0], *const other = call.in[1], *const state = call.in[2];
+    float* const hidden = call.out[0];
+    each_vector(call, [=](std::int64_t first) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = first; i < first + lanes; ++i) {
+            hidden[i] = mixed(sigmoid(update[i]), tanh(other[i]), state[i]);
+        }
+    });
+}
+
+void gru_reset_after(const GateCall& call) noexcept {
+    const float *const update = call.in[0], *const reset = call.in[1], *const other = call.in[2], *const state = call.in[3],
+                *const product = call.in[4];
+    float* const hidden = call.out[0];
+    each_vector(call, [=](std::int64_t first) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = first; i < first + lanes; ++i) {
+            const float h = tanh(other[i] + product[i] * sigmoid(reset[i]));
+            hidden[i] = mixed(sigmoid(update[i]), h, state[i]);
+        }
+    });
+}
+
+constexpr GateKernels kernels{rnn, lstm, gru_reset, gru, gru_reset_after};
+
+}  // namespace
+}  // namespace gates
+
+const GateKernels& gate_kernels() { return gates::kernels; }
+
+}  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL
