@@ -1,7 +1,7 @@
 // The gates of recurrent networks.
 #include "cpu/kernels/exponential.h"
 #include "cpu/kernels/gates_tables.h"
-#include "cpu/kernels/vector.h"
+#include "cpu/kernels/segments.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace gates {
@@ -29,29 +29,48 @@ DMLGRAPH_INLINE void each_vector(const GateCall& call, const Function& function)
     }
 }
 
+// A vector of numbers, between loops that compilers vectorise and tanh, which they do not.
+struct Numbers {
+    alignas(sizeof(Vector)) float of[lanes];
+    DMLGRAPH_INLINE void become_tanh() { store(of, tanh(load(of))); }
+};
+
 void rnn(const GateCall& call) noexcept {
     const Bounds bounds{call.lower, call.upper};
     const float* const sums = call.in[0];
     float* const hidden = call.out[0];
     each_vector(call, [=](std::int64_t first) {
+        Numbers numbers;
         DMLGRAPH_LOOP
-        for (std::int64_t i = first; i < first + lanes; ++i) {
-            hidden[i] = tanh(bounds.clip(sums[i]));
+        for (int i = 0; i < lanes; ++i) {
+            numbers.of[i] = bounds.clip(sums[first + i]);
         }
+        store(hidden + first, tanh(load(numbers.of)));
     });
 }
 
 void lstm(const GateCall& call) noexcept {
     const Bounds bounds{call.lower, call.upper};
-    const float *const in = call.in[0], *const out = call.in[1], *const forget = call.in[2], *const other = call.in[3], *const cell = call.in[4];
+    const float *const in = call.in[0], *const out = call.in[1], *const forget = call.in[2], *const other = call.in[3],
+                *const cell = call.in[4];
     float *const new_cell = call.out[0], *const hidden = call.out[1];
     each_vector(call, [=](std::int64_t first) {
+        Numbers numbers;
         DMLGRAPH_LOOP
-        for (std::int64_t i = first; i < first + lanes; ++i) {
-            const float kept = sigmoid(bounds.clip(forget[i])) * cell[i];
-            const float c = kept + sigmoid(bounds.clip(in[i])) * tanh(bounds.clip(other[i]));
-            new_cell[i] = c;
-            hidden[i] = sigmoid(bounds.clip(out[i])) * tanh(c);
+        for (int i = 0; i < lanes; ++i) {
+            numbers.of[i] = bounds.clip(other[first + i]);
+        }
+        numbers.become_tanh();
+        DMLGRAPH_LOOP
+        for (int i = 0; i < lanes; ++i) {
+            const float kept = sigmoid(bounds.clip(forget[first + i])) * cell[first + i];
+            numbers.of[i] = kept + sigmoid(bounds.clip(in[first + i])) * numbers.of[i];
+            new_cell[first + i] = numbers.of[i];
+        }
+        numbers.become_tanh();
+        DMLGRAPH_LOOP
+        for (int i = 0; i < lanes; ++i) {
+            hidden[first + i] = sigmoid(bounds.clip(out[first + i])) * numbers.of[i];
         }
     });
 }
@@ -71,9 +90,11 @@ void gru(const GateCall& call) noexcept {
     const float *const update = call.in[0], *const other = call.in[1], *const state = call.in[2];
     float* const hidden = call.out[0];
     each_vector(call, [=](std::int64_t first) {
+        Numbers numbers;
+        store(numbers.of, tanh(load(other + first)));
         DMLGRAPH_LOOP
-        for (std::int64_t i = first; i < first + lanes; ++i) {
-            hidden[i] = mixed(sigmoid(update[i]), tanh(other[i]), state[i]);
+        for (int i = 0; i < lanes; ++i) {
+            hidden[first + i] = mixed(sigmoid(update[first + i]), numbers.of[i], state[first + i]);
         }
     });
 }
@@ -83,10 +104,15 @@ void gru_reset_after(const GateCall& call) noexcept {
                 *const product = call.in[4];
     float* const hidden = call.out[0];
     each_vector(call, [=](std::int64_t first) {
+        Numbers numbers;
         DMLGRAPH_LOOP
-        for (std::int64_t i = first; i < first + lanes; ++i) {
-            const float h = tanh(other[i] + product[i] * sigmoid(reset[i]));
-            hidden[i] = mixed(sigmoid(update[i]), h, state[i]);
+        for (int i = 0; i < lanes; ++i) {
+            numbers.of[i] = other[first + i] + product[first + i] * sigmoid(reset[first + i]);
+        }
+        numbers.become_tanh();
+        DMLGRAPH_LOOP
+        for (int i = 0; i < lanes; ++i) {
+            hidden[first + i] = mixed(sigmoid(update[first + i]), numbers.of[i], state[first + i]);
         }
     });
 }

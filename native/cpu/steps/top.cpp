@@ -35,7 +35,7 @@ std::uint32_t rank_of(float x) { return rank_of_float(std::bit_cast<std::uint32_
 std::uint16_t rank_of(Half x) { return rank_of_float<std::uint16_t>(x.bits, 0x7c00u); }
 template <class T>
     requires std::is_integral_v<T>
-std::make_unsigned_t<T> rank_of(T x) {
+auto rank_of(T x) {
     using Bits = std::make_unsigned_t<T>;
     return static_cast<Bits>(static_cast<Bits>(x) ^ (std::is_signed_v<T> ? sign_of<Bits> : 0));
 }
