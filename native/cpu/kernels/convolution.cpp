@@ -210,19 +210,40 @@ constexpr WindowTileKernel along[] = {
 };
 #undef ALONG
 
+static_assert(across_vectors <= most_vectors_of_windows);
 static_assert(sizeof(across) / sizeof(across[0]) == across_rows * across_vectors);
 static_assert(sizeof(along) / sizeof(along[0]) == along_rows * along_vectors);
 
-template <int vectors>
+// `parted`: whether a vector has windows of two rows.
+template <int vectors, bool parted>
 DMLGRAPH_INLINE void panel_of(const WindowPanelCall& call) {
+    const std::int64_t skipped = call.skipped;
+    const float* from[vectors];
+    Part next[vectors];  // the windows of the next row
+    DMLGRAPH_UNROLL
+    for (int j = 0; j < vectors; ++j) {
+        from[j] = call.planes + call.each[j].first;
+        next[j] = part(call.each[j].inside, lanes);
+    }
     float* out = call.out;
     for (std::int64_t k = 0; k < call.depth; ++k, out += vectors * lanes) {
-        const float* const windows = call.planes + call.offsets[k];
+        const std::int64_t offset = call.offsets[k];
         DMLGRAPH_UNROLL
         for (int j = 0; j < vectors; ++j) {
-            store(out + j * lanes, load(windows + j * lanes));
+            const float* const windows = from[j] + offset;
+            const Vector row = load(windows);
+            store(out + j * lanes, parted ? load_part(windows + skipped, next[j], row) : row);
         }
     }
+}
+
+template <int vectors>
+DMLGRAPH_INLINE void panel_of(const WindowPanelCall& call) {
+    bool parted = false;
+    for (int j = 0; j < vectors; ++j) {
+        parted |= call.skipped > 0 && call.each[j].inside < lanes;
+    }
+    parted ? panel_of<vectors, true>(call) : panel_of<vectors, false>(call);
 }
 
 void panel(const WindowPanelCall& call) noexcept {

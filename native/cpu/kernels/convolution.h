@@ -56,13 +56,24 @@ struct WindowTiles {
     WindowTileKernel tile(int height, int width) const { return kernels[(height - 1) * vectors + width - 1]; }
 };
 
+inline constexpr int most_vectors_of_windows = 3;  // of a tile
+
+// Where the windows of a vector lie in planes that may have other elements between the rows: some of the first row, then those
+// of the next one.
+struct WindowVector {
+    std::int64_t first;  // float, of the first window
+    int inside;          // windows of its row
+};
+
 // The windows of a tile, `lanes` · vectors, as a panel of columns (see kernels/product.h).
 struct WindowPanelCall {
     float* out;
     const float* planes;
-    const std::int64_t* offsets;  // as in WindowTileCall
+    const std::int64_t* offsets;  // by depth: from `planes` to the element of the patch's first window
     std::int64_t depth;
     int vectors;
+    std::int64_t skipped = 0;  // floats of a plane between a row's last window and the next one's first
+    WindowVector each[most_vectors_of_windows]{};
 };
 
 // Rows of windows of one channel: out[r · count + i] = the sum over the taps (y, x) of weights[y · taps_across + x] ·

@@ -31,45 +31,46 @@ constexpr std::int64_t outputs_at_once = 8;  // that are transposed
 
 std::int64_t reach(const Windows& windows, std::size_t d) { return (windows.taps[d] - 1) * windows.dilations[d]; }
 
-// The planes of a channel's taps at one place along a row, which are as high, and where each tap finds its rows.
+// The planes that the taps along a dimension need, which have the same size there, and where each tap finds its windows.
 struct Slots {
-    std::int64_t height;               // rows
+    std::int64_t size;                 // rows or columns of a plane
     std::vector<std::int64_t> first;   // by plane: its first row in the tensor, from the first row of the patch's windows on
-    std::vector<std::int64_t> of_tap;  // by place of a tap along a column: its plane, …
-    std::vector<std::int64_t> row;     // … and its first row there
+    std::vector<std::int64_t> of_tap;  // by place of a tap: its plane, …
+    std::vector<std::int64_t> place;   // … and its first row there
 
-    Slots(const Windows& windows, std::int64_t rows) {
-        const std::int64_t stride = windows.strides[1], taps = windows.taps[1];
-        const std::int64_t shared = rows + reach(windows, 1) / stride;
+    // Of `count` windows. `shares`: whether taps may have a plane in common.
+    Slots(const Windows& windows, std::size_t d, std::int64_t count, bool shares = true) : size(count) {
+        const std::int64_t stride = windows.strides[d], taps = windows.taps[d];
+        const std::int64_t shared = count + reach(windows, d) / stride;
         std::vector<std::int64_t> phases;
         for (std::int64_t k = 0; k < taps; ++k) {
-            const std::int64_t phase = k * windows.dilations[1] % stride;
+            const std::int64_t phase = k * windows.dilations[d] % stride;
             const auto found = std::ranges::find(phases, phase);
             of_tap.push_back(found - phases.begin());
-            row.push_back(k * windows.dilations[1] / stride);
+            place.push_back(k * windows.dilations[d] / stride);
             if (found == phases.end()) {
                 phases.push_back(phase);
             }
         }
-        height = shared;
-        first = phases;
-        if (static_cast<std::int64_t>(phases.size()) * shared > taps * rows) {  // the taps share too few rows
-            height = rows;
-            first.clear();
-            for (std::int64_t k = 0; k < taps; ++k) {
-                first.push_back(k * windows.dilations[1]);
-                of_tap[static_cast<std::size_t>(k)] = k;
-                row[static_cast<std::size_t>(k)] = 0;
-            }
+        if (shares && static_cast<std::int64_t>(phases.size()) * shared <= taps * count) {
+            size = shared;
+            first = phases;
+            return;
+        }
+        for (std::int64_t k = 0; k < taps; ++k) {  // they would share too few rows
+            first.push_back(k * windows.dilations[d]);
+            of_tap[static_cast<std::size_t>(k)] = k;
+            place[static_cast<std::size_t>(k)] = 0;
         }
     }
 
-    std::int64_t rows() const { return static_cast<std::int64_t>(first.size()) * height; }
+    std::int64_t planes() const { return static_cast<std::int64_t>(first.size()); }
+    std::int64_t total() const { return planes() * size; }
 };
 
 // The floats that a channel has in planes, for patches of so many rows and columns.
-std::int64_t plane_floats(const Windows& windows, const Slots& slots, std::int64_t columns) {
-    return windows.taps[0] * windows.taps[2] * slots.rows() * columns;
+std::int64_t plane_floats(const Windows& windows, const Slots& down, std::int64_t columns) {
+    return windows.taps[0] * down.total() * windows.taps[2] * columns;
 }
 
 // Of filters that meet a patch.
@@ -102,7 +103,7 @@ public:
         const std::int64_t lanes = convolution.kernels->lanes;
         double soonest = std::numeric_limits<double>::infinity();
         each_division(counts_[1], shape.rows, workers, [&](std::int64_t rows) {
-            const std::int64_t planes = plane_floats(windows, Slots(windows, rows), columns_);
+            const std::int64_t planes = plane_floats(windows, Slots(windows, 1, rows), columns_);
             const std::int64_t count = shape.along ? rows * columns_ : quotient_up(rows * columns_, lanes) * lanes;
             const std::int64_t patches = counts_[0] * quotient_up(counts_[1], rows) * across();
             each_division(all, most, workers, [&](std::int64_t panels) {
@@ -155,7 +156,7 @@ struct DirectMemory {
             used += align_to_line(static_cast<std::size_t>(count) * sizeof(float));
             return taken;
         };
-        const std::int64_t slack = (kernels.across.vectors + 1) * kernels.lanes;
+        const std::int64_t slack = (kernels.across.vectors + 1) * kernels.lanes + reach(windows, 2);
         const std::int64_t windows_each = quotient_up(shape.rows * shape.columns, kernels.lanes) * kernels.lanes;
         planes = floats(shape.channels_each * shape.floats + slack);
         const std::int64_t depth = shape.channels_each * windows.tap_count();
@@ -187,21 +188,21 @@ public:
           kernels_(*convolution.kernels),
           memory_(memory),
           patch_(blocks.patch(index / blocks.parts(shape_) % blocks.patches())),
-          slots_(windows_, patch_.rows) {
+          packs_windows_(packs(convolution, blocks, index)),
+          down_(windows_, 1, patch_.rows),
+          // A vector of windows that become a panel has those of at most two rows.
+          across_(windows_, 2, patch_.columns, packs_windows_ && patch_.columns >= kernels_.lanes - 1) {
         const std::int64_t parts = blocks.parts(shape_), product = index / parts / blocks.patches();
         place_ = {product / convolution.groups, product % convolution.groups};
-        first_panel_ = index % parts * blocks.panels();
-        last_panel_ = std::min(first_panel_ + blocks.panels(), shape_.filters.count());
+        first_panel_ = first_panel(convolution, blocks, index);
+        last_panel_ = last_panel(convolution, blocks, index);
         left_ = (patch_.depth * windows_.counts[1] + patch_.row) * windows_.counts[2] + patch_.column;
         in_place_ = !shape_.along && convolution.target.takes_sums(DataType::float32);
-        const std::int64_t enough = kernels_.panels_of_filters;
-        const bool met = enough > 0 && last_panel_ - first_panel_ >= enough && shape_.depth(windows_) >= least_packed_depth;
-        packs_windows_ = !shape_.along && met && convolution.panels != nullptr;
         set_endings();
         set_offsets();
-        for (std::int64_t x = 0; x < windows_.taps[2]; ++x) {
-            for (const std::int64_t row : slots_.first) {
-                copies_.push_back(copy_of(row, x));
+        for (const std::int64_t column : across_.first) {
+            for (const std::int64_t row : down_.first) {
+                copies_.push_back(copy_of(row, column));
             }
         }
     }
@@ -220,6 +221,21 @@ public:
     }
 
 private:
+    static std::int64_t first_panel(const Direct& convolution, const Patches& blocks, std::int64_t index) {
+        return index % blocks.parts(*convolution.shape) * blocks.panels();
+    }
+    static std::int64_t last_panel(const Direct& convolution, const Patches& blocks, std::int64_t index) {
+        return std::min(first_panel(convolution, blocks, index) + blocks.panels(), convolution.shape->filters.count());
+    }
+    // Whether windows become panels.
+    static bool packs(const Direct& convolution, const Patches& blocks, std::int64_t index) {
+        const DirectShape& shape = *convolution.shape;
+        const std::int64_t enough = convolution.kernels->panels_of_filters;
+        const std::int64_t panels = last_panel(convolution, blocks, index) - first_panel(convolution, blocks, index);
+        const bool met = enough > 0 && panels >= enough && shape.depth(convolution.windows->windows()) >= least_packed_depth;
+        return !shape.along && met && convolution.panels != nullptr;
+    }
+
     // Those of some channels: `from` … from + count − 1 of a sum.
     struct Depths {
         std::int64_t from;
@@ -252,7 +268,7 @@ private:
         }
         for (std::int64_t t = 0; t < tiles.count(); ++t) {
             const auto vectors = static_cast<int>(tiles.in(t));
-            kernels_.panel({memory_.windows, memory_.planes + tiles.first(t) * kernels_.lanes, offsets_.data(), depths.count, vectors});
+            pack(tiles.first(t) * kernels_.lanes, vectors, depths.count);
             for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
                 const std::int64_t height = shape_.filters.in(p);
                 TileCall call = calls[static_cast<std::size_t>(p - first_panel_)];
@@ -270,7 +286,18 @@ private:
         }
     }
 
-    std::int64_t plane() const { return slots_.height * patch_.columns; }
+    // The windows of a tile, from `first` on, as a panel.
+    void pack(std::int64_t first, int vectors, std::int64_t depth) const {
+        WindowPanelCall call{memory_.windows, memory_.planes, offsets_.data(), depth, vectors, across_.size - patch_.columns};
+        for (int j = 0; j < vectors; ++j, first += kernels_.lanes) {
+            const std::int64_t row = first / patch_.columns, column = first % patch_.columns;
+            const auto inside = static_cast<int>(std::min<std::int64_t>(patch_.columns - column, kernels_.lanes));
+            call.each[j] = {row * across_.size + column, inside};
+        }
+        kernels_.panel(call);
+    }
+
+    std::int64_t plane() const { return down_.size * across_.size; }
 
     // What tiles do with the sums of each panel of filters, if they do it.
     void set_endings() {
@@ -292,33 +319,33 @@ private:
     }
 
     void set_offsets() {
-        const std::int64_t taps = windows_.tap_count();
+        const std::int64_t taps = windows_.tap_count(), planes = across_.planes() * down_.planes();
         offsets_.resize(static_cast<std::size_t>(shape_.channels_each * taps));
         for (std::int64_t t = 0; t < taps; ++t) {
             const Spatial tap = windows_.tap(t);
-            const auto y = static_cast<std::size_t>(tap[1]);
-            const std::int64_t planes = static_cast<std::int64_t>(slots_.first.size());
-            const std::int64_t at = ((tap[0] * windows_.taps[2] + tap[2]) * planes + slots_.of_tap[y]) * plane() + slots_.row[y] * patch_.columns;
+            const auto y = static_cast<std::size_t>(tap[1]), x = static_cast<std::size_t>(tap[2]);
+            const std::int64_t index = tap[0] * planes + across_.of_tap[x] * down_.planes() + down_.of_tap[y];
+            const std::int64_t at = index * plane() + down_.place[y] * across_.size + across_.place[x];
             for (std::int64_t c = 0; c < shape_.channels_each; ++c) {
-                offsets_[static_cast<std::size_t>(c * taps + t)] = at + c * plane_floats(windows_, slots_, patch_.columns);
+                offsets_[static_cast<std::size_t>(c * taps + t)] = at + c * windows_.taps[0] * planes * plane();
             }
         }
     }
 
-    // The elements of a channel for taps at one place along a row, from the row `row` on. The same for every channel.
-    PlaneCopy copy_of(std::int64_t row, std::int64_t tap) const {
+    // The elements of a channel's plane that begins with this row and column. The same for every channel.
+    PlaneCopy copy_of(std::int64_t row, std::int64_t column) const {
         const WindowPanels& from = *convolution_.windows;
         const Spatial &strides = windows_.strides, &sizes = from.sizes();
-        const std::int64_t columns = patch_.columns, item = static_cast<std::int64_t>(item_size(from.type()));
+        const std::int64_t columns = across_.size, item = static_cast<std::int64_t>(item_size(from.type()));
         const std::int64_t y = patch_.row * strides[1] + row - windows_.padding[1];
-        const std::int64_t x = patch_.column * strides[2] + tap * windows_.dilations[2] - windows_.padding[2];
+        const std::int64_t x = patch_.column * strides[2] + column - windows_.padding[2];
         const auto first_inside = [](std::int64_t at, std::int64_t stride) { return at < 0 ? (stride - 1 - at) / stride : 0; };
         const auto last_inside = [](std::int64_t at, std::int64_t stride, std::int64_t size) {
             return at < size ? (size - 1 - at) / stride + 1 : 0;
         };
         PlaneCopy copy{};
-        copy.top = std::min(first_inside(y, strides[1]), slots_.height);
-        copy.bottom = std::clamp(last_inside(y, strides[1], sizes[1]), copy.top, slots_.height);
+        copy.top = std::min(first_inside(y, strides[1]), down_.size);
+        copy.bottom = std::clamp(last_inside(y, strides[1], sizes[1]), copy.top, down_.size);
         PlaneCall& call = copy.call;
         call.begin = std::min(first_inside(x, strides[2]), columns);
         call.end = std::clamp(last_inside(x, strides[2], sizes[2]), call.begin, columns);
@@ -339,7 +366,7 @@ private:
         const WindowPanels& from = *convolution_.windows;
         const PlaneKernel kernel = from.type() == DataType::float16 ? kernels_.half_plane : kernels_.plane;
         const std::byte* const first = from.data + place_[0] * from.batch[0] + place_[1] * from.batch[1];
-        const std::int64_t columns = patch_.columns, height = slots_.height;
+        const std::int64_t columns = across_.size, height = down_.size;
         float* out = memory_.planes;
         for (std::int64_t c = channel; c < channel + channels; ++c) {
             for (std::int64_t k = 0; k < windows_.taps[0]; ++k) {
@@ -474,7 +501,8 @@ private:
     const ConvolutionKernels& kernels_;
     const DirectMemory& memory_;
     Patch patch_;
-    Slots slots_;
+    bool packs_windows_;
+    Slots down_, across_;
     std::vector<float> numbers_;         // that endings add to rows
     std::optional<Ending> ending_;       // that tiles make
     std::vector<SumEnding> endings_;     // by panel of filters; empty: tiles make none
@@ -485,7 +513,6 @@ private:
     std::int64_t last_panel_;
     std::int64_t left_;  // the first window
     bool in_place_;      // whether sums are added up where the result is
-    bool packs_windows_;
     bool ends_at_once_ = false;  // whether every tile has whole sums and makes the results: all use the same memory
 };
 
@@ -502,7 +529,7 @@ DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int
     columns = windows.counts[2];
     std::int64_t best = 0;
     for (std::int64_t many = 1; many <= windows.counts[1] && many * columns <= most_patch_columns; ++many) {
-        if (many > 1 && plane_floats(windows, Slots(windows, many), columns) > cached) {
+        if (many > 1 && plane_floats(windows, Slots(windows, 1, many), columns) > cached) {
             break;
         }
         const std::int64_t whole = windows.counts[1] / many, last = windows.counts[1] % many;
@@ -512,14 +539,14 @@ DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int
             rows = many;
         }
     }
-    if (columns > most_patch_columns || plane_floats(windows, Slots(windows, rows), columns) > cached) {
+    if (columns > most_patch_columns || plane_floats(windows, Slots(windows, 1, rows), columns) > cached) {
         const std::int64_t step = kernels.across.vectors * lanes;
         const std::int64_t fitting = std::clamp(cached / taps / step * step, step, most_patch_columns / step * step);
         rows = 1;
         columns = std::min(columns, fitting);
     }
     for (std::int64_t fewer = 1; fewer <= rows; ++fewer) {  // which may not share their elements
-        floats = std::max(floats, plane_floats(windows, Slots(windows, fewer), columns));
+        floats = std::max(floats, plane_floats(windows, Slots(windows, 1, fewer), columns));
     }
     const std::int64_t count = rows * columns, depth = channels * taps;
     along = quotient_up(outputs, lanes) * count * (depth + transposing) < outputs * quotient_up(count, lanes) * depth;

@@ -4,8 +4,8 @@
 // tap are copied into planes, with the padding as zeros: a plane for each channel and each place of a tap along a row, and
 // for the rows of a tap if the stride along columns parts them. In a plane the elements of neighbouring windows lie side by
 // side from row to row, and taps of one column share them: so a plane is read at an offset for each tap, and a copy is as
-// many times the input as a row has taps. Then every panel of filters meets the windows in registers; where many panels do
-// (see ConvolutionKernels), a tile of windows becomes a panel itself before that.
+// many times the input as a row has taps. Then every panel of filters meets the windows in registers. Where many panels do
+// (see ConvolutionKernels), a tile of windows becomes a panel itself before that, and the taps of a row share planes, too.
 //
 // Vectors go across windows, or along the outputs where that leaves fewer lanes without work. Each sum is added up in the
 // order of its depths, which follow from the sizes alone: results do not depend on patches, tiles or the number of threads.

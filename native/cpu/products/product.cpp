@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <span>
@@ -22,17 +23,17 @@ constexpr std::int64_t most_depth = 320;
 constexpr std::int64_t depth_unit = 16;
 static_assert(most_depth % depth_unit == 0);
 
-constexpr std::int64_t most_rows = 1024;        // of a block: the columns are packed again for each block
-constexpr std::int64_t most_columns = 512;
+constexpr std::int64_t most_columns = 4096;        // of a block: the rows are packed again for each block
+constexpr std::int64_t most_block_sums = 1 << 19;  // they lie in memory of their own if no result can take them
 constexpr double packing = 1;    // the time to pack a number, in that of a vector's multiply-add, …
 constexpr double reading = 0.5;  // … and to read one that was packed before all runs
 constexpr std::int64_t line_depth = 4096;       // if columns are read one after the other; sums depend on it, too
 constexpr std::int64_t direct_rows = 32;        // for so few, packing columns takes longer than it saves, …
 constexpr std::int64_t near_direct_rows = 128;  // … for these, too, if the numbers of a depth are in few pages
 constexpr std::int64_t few_pages = 256 << 10;   // bytes: processors know the places of some 64 pages without a search
-static_assert(most_columns <= most_streamed_columns);
 
-constexpr std::size_t zeros_bytes = most_columns * sizeof(float);  // a multiple of cache lines
+constexpr std::int64_t most_zeros = 512;                         // that are made results at a time
+constexpr std::size_t zeros_bytes = most_zeros * sizeof(float);  // a multiple of cache lines
 
 // How much of a product is computed at a time.
 struct Blocks {
@@ -68,15 +69,17 @@ std::int64_t most_lines(const Division& division, std::int64_t panels) {
 Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const Tiles& tiles, int workers) {
     Blocks blocks{rows_of(sizes, tiles), columns_of(sizes, tiles), 0, 1, 1};
     blocks.depth = quotient_up(quotient_up(sizes.k, quotient_up(sizes.k, most_depth)), depth_unit) * depth_unit;
-    // Half of the second cache, for the panels of columns.
+    // Half of the second cache, for the panels of rows.
     const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / (most_depth * sizeof(float)));
     const auto most_panels = [](const Division& division, std::int64_t most) { return std::max<std::int64_t>(1, most / division.width); };
     double soonest = std::numeric_limits<double>::infinity();
     Blocks best = blocks;
-    each_division(blocks.columns.count(), most_panels(blocks.columns, std::min(most_columns, cached)), workers, [&](std::int64_t column_panels) {
-        blocks.column_panels = column_panels;
-        each_division(blocks.rows.count(), most_panels(blocks.rows, most_rows), workers, [&](std::int64_t row_panels) {
-            blocks.row_panels = row_panels;
+    each_division(blocks.rows.count(), most_panels(blocks.rows, cached), workers, [&](std::int64_t row_panels) {
+        blocks.row_panels = row_panels;
+        const std::int64_t beside = std::min(most_columns, most_block_sums / blocks.height());
+        const std::int64_t most = sizes.m <= most_streamed_rows ? most_streamed_columns : beside;
+        each_division(blocks.columns.count(), most_panels(blocks.columns, most), workers, [&](std::int64_t column_panels) {
+            blocks.column_panels = column_panels;
             const auto height = static_cast<double>(most_lines(blocks.rows, row_panels));
             const auto width = static_cast<double>(quotient_up(most_lines(blocks.columns, column_panels), tiles.lanes) * tiles.lanes);
             const double moved = height * (packed_rows ? reading : packing) + width * (packed_columns ? reading : packing);
@@ -92,8 +95,8 @@ Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_column
 
 // The memory of a worker.
 struct BlockMemory {
-    float* columns;   // panels of columns of one depth
-    float* rows;      // a panel of rows of one depth
+    float* columns;   // a panel of columns of one depth
+    float* rows;      // panels of rows of one depth
     float* sums;      // a block, if it cannot be computed where the result is
     std::byte* line;  // to store a line of results
     std::size_t bytes;
@@ -106,8 +109,8 @@ struct BlockMemory {
             return taken;
         };
         const auto floats = [&](std::int64_t count) { return reinterpret_cast<float*>(take(count, sizeof(float))); };
-        columns = floats(blocks.width() * blocks.depth);
-        rows = floats(std::max(blocks.rows.width * blocks.depth, std::min(blocks.rows.lines, std::int64_t{most_streamed_rows}) * line_depth));
+        columns = floats(blocks.columns.width * blocks.depth);
+        rows = floats(std::max(blocks.height() * blocks.depth, std::min(blocks.rows.lines, std::int64_t{most_streamed_rows}) * line_depth));
         sums = floats(blocks.height() * blocks.width());
         line = memory + used;
         bytes = used + Target::line_scratch(operands, epilogue, blocks.width());
@@ -136,6 +139,7 @@ public:
                          blocks.rows.lines <= (is_near ? near_direct_rows : direct_rows);
         const bool few_rows = product.sums == DataType::float32 && product.b.panels == nullptr && product.sizes.m <= most_streamed_rows;
         streams_ = few_rows && reads_columns_;
+        fetches_matrix_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float);
         streams_lines_ = few_rows && product.a.panels == nullptr && matrix != nullptr && matrix->lies_along();
         if (!streams_ && !streams_lines_ && !product.target.epilogue->empty()) {
             ending_ = product.target.ending();
@@ -164,33 +168,36 @@ private:
         Rows rows(*this, first_row_panel_);
         for (std::int64_t c = first; c < last_column_panel_; ++c) {
             each_depth([&](std::int64_t from, std::int64_t depth) {
-                const Columns columns = columns_of_panel(c, from, depth, scratch_.columns);
-                rows.numbers = rows_of_panel(first_row_panel_, from, depth);
+                const Columns columns = columns_of_panel(c, from, depth);
+                rows.numbers = rows_of_panel(first_row_panel_, from, depth, scratch_.rows);
                 tile(rows, columns, c, from, depth);
             });
         }
         finish(first_row_panel_, rows.sums);
     }
 
+    // Every panel of columns meets all rows while it is in the first cache. These stay in the second.
     void compute_panels(std::int64_t first) const {
+        std::deque<Rows> all;  // by panel
+        for (std::int64_t p = first_row_panel_; p < last_row_panel_; ++p) {
+            all.emplace_back(*this, p);
+        }
         each_depth([&](std::int64_t from, std::int64_t depth) {
-            std::array<Columns, most_columns> columns;
-            for (std::int64_t c = first; c < last_column_panel_; ++c) {
-                const std::int64_t index = c - first_column_panel_;
-                float* const packed = scratch_.columns + index * blocks_.columns.width * blocks_.depth;
-                columns[static_cast<std::size_t>(index)] = columns_of_panel(c, from, depth, packed);
+            float* packed = scratch_.rows;
+            for (Rows& rows : all) {
+                rows.numbers = rows_of_panel(rows.panel, from, depth, packed);
+                packed += rows.height * depth;
             }
-            for (std::int64_t p = first_row_panel_; p < last_row_panel_; ++p) {
-                Rows rows(*this, p);
-                rows.numbers = rows_of_panel(p, from, depth);
-                for (std::int64_t c = first; c < last_column_panel_; ++c) {
-                    tile(rows, columns[static_cast<std::size_t>(c - first_column_panel_)], c, from, depth);
-                }
-                if (from + depth == product_.sizes.k) {
-                    finish(p, rows.sums);
+            for (std::int64_t c = first; c < last_column_panel_; ++c) {
+                const Columns columns = columns_of_panel(c, from, depth);
+                for (const Rows& rows : all) {
+                    tile(rows, columns, c, from, depth);
                 }
             }
         });
+        for (const Rows& rows : all) {
+            finish(rows.panel, rows.sums);
+        }
     }
 
     // Calls function(first, count) for the depths that are multiplied at a time.
@@ -211,7 +218,7 @@ private:
         if (columns > 0) {
             each_depth([&](std::int64_t from, std::int64_t depth) {
                 const auto* const b = reinterpret_cast<const float*>(data + from * matrix.depth);
-                product_.kernels->stream({rows_of_panel(0, from, depth), static_cast<int>(blocks_.rows.lines), b, step, depth,
+                product_.kernels->stream({rows_of_panel(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines), b, step, depth,
                                           sums_of(0), sums_step(), columns, from > 0});
             });
         }
@@ -264,8 +271,7 @@ private:
         std::int64_t step;
     };
 
-    // In `packed` if they are packed now.
-    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
+    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth) const {
         const std::int64_t width = blocks_.columns.width, lines = blocks_.columns.in(panel);
         const std::int64_t first = blocks_.columns.first(panel);
         if (product_.b.panels != nullptr) {
@@ -276,11 +282,12 @@ private:
             const std::byte* const data = matrix.matrix(place_) + first * matrix.line + from * matrix.depth;
             return {reinterpret_cast<const float*>(data), matrix.depth / std::int64_t{sizeof(float)}};
         }
-        product_.b.source->pack({place_, first, lines, from, depth, width}, packed, *product_.kernels);
-        return {packed, width};
+        product_.b.source->pack({place_, first, lines, from, depth, width}, scratch_.columns, *product_.kernels);
+        return {scratch_.columns, width};
     }
 
-    const float* rows_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth) const {
+    // In `packed` if they are packed now.
+    const float* rows_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
         if (product_.a.panels != nullptr) {
             return product_.a.panels->at(place_, panel, from);
         }
@@ -289,22 +296,29 @@ private:
         if (lines == 1 && matrix != nullptr && matrix->type == DataType::float32 && matrix->lies_along()) {
             return reinterpret_cast<const float*>(matrix->matrix(place_) + blocks_.rows.first(panel) * matrix->line) + from;
         }
-        product_.a.source->pack({place_, blocks_.rows.first(panel), lines, from, depth, lines}, scratch_.rows,
-                                *product_.kernels);
-        return scratch_.rows;
+        product_.a.source->pack({place_, blocks_.rows.first(panel), lines, from, depth, lines}, packed, *product_.kernels);
+        return packed;
     }
 
-    // What a tile fetches while it computes. The first panel of rows brings the columns into the caches: it fetches those
-    // that it meets next. The others fetch the rows after theirs, a part with each panel of columns.
+    // What a tile fetches while it computes. The first panel of columns brings the rows into the caches: it fetches those
+    // that it meets next. Each fetches a part of the columns after it: of those that are not packed yet, the first tile has
+    // the first number of each depth, and the second one the last, which may be in another line of the cache.
     void fetch_ahead(TileCall& call, const Rows& rows, std::int64_t panel, std::int64_t from, std::int64_t depth) const {
-        if (product_.b.panels != nullptr && rows.panel == first_row_panel_) {
-            const bool alone = last_row_panel_ - first_row_panel_ == 1;  // then the next depths of a panel come first
-            const float* const next = alone ? call.b + depth * call.b_step
-                                            : product_.b.panels->after(place_, panel, first_column_panel_, last_column_panel_, from, depth);
-            Ahead(next, call.b_step, depth, 1).set(call, 0);
-        } else if (product_.a.panels != nullptr) {
+        const std::int64_t panels = last_row_panel_ - first_row_panel_, index = rows.panel - first_row_panel_;
+        if (product_.a.panels != nullptr && panel == first_column_panel_ && panels > 1) {
             const float* const next = product_.a.panels->after(place_, rows.panel, first_row_panel_, last_row_panel_, from, depth);
-            Ahead(next, rows.height, depth, last_column_panel_ - first_column_panel_).set(call, panel - first_column_panel_);
+            return Ahead(next, rows.height, depth, 1).set(call, 0);
+        }
+        if (product_.b.panels != nullptr) {
+            const float* const next = panels == 1 ? call.b + depth * call.b_step  // the next depths of a panel come first
+                                                  : product_.b.panels->after(place_, panel, first_column_panel_, last_column_panel_, from, depth);
+            return Ahead(next, call.b_step, depth, panels).set(call, index);
+        }
+        const MatrixPanels* const matrix = product_.b.matrix;
+        if (panels > 1 && index < 2 && fetches_matrix_ && panel + 1 < last_column_panel_) {
+            const std::int64_t next = blocks_.columns.first(panel + 1), lines = blocks_.columns.in(panel + 1);
+            const std::byte* const data = matrix->matrix(place_) + (index == 0 ? next : next + lines - 1) * matrix->line + from * matrix->depth;
+            call.next = reinterpret_cast<const float*>(data), call.next_step = matrix->depth / std::int64_t{sizeof(float)};
         }
     }
 
@@ -374,6 +388,7 @@ private:
     bool reads_columns_;  // whether columns are read where they are
     bool streams_;        // … row by row
     bool streams_lines_;  // … each along its depth
+    bool fetches_matrix_;  // whether tiles fetch columns of a matrix that are packed next
     std::optional<Ending> ending_;  // that tiles make themselves
     bool ends_at_once_ = false;     // whether a tile's sums are only needed until it makes the results: all use the same memory
     bool adds_numbers_;             // whether they correct the sums
@@ -382,7 +397,7 @@ private:
 // Stores the results of sums without terms.
 void run_empty(RunContext& context, const Product& product) {
     const ProductSizes& sizes = product.sizes;
-    const std::int64_t width = std::min(sizes.n, most_columns), across = quotient_up(sizes.n, width);
+    const std::int64_t width = std::min(sizes.n, most_zeros), across = quotient_up(sizes.n, width);
     const double cost = product_cost(sizes);
     context.parallel(sizes.count() * sizes.m * across, cost, [&](int worker, Chunks& chunks) {
         std::byte* const scratch = context.scratch(worker);
@@ -420,7 +435,7 @@ Division columns_of(const ProductSizes& sizes, const Tiles& tiles) {
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
                             const Tiles& tiles) {
     if (sizes.k == 0) {
-        return zeros_bytes + Target::line_scratch(operands, epilogue, std::min(sizes.n, most_columns));
+        return zeros_bytes + Target::line_scratch(operands, epilogue, std::min(sizes.n, most_zeros));
     }
     std::size_t most = 0;
     for (const bool packed_rows : {false, true}) {

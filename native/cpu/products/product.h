@@ -1,8 +1,8 @@
 // Products of matrices, in blocks that the threads of a run share.
 //
-// A block is some rows and some columns of a product. It is computed depth by depth: the parts of both operands that one
-// depth needs are packed, so that they stay in the second cache, unless they have been packed before all runs; then every
-// panel of rows meets every panel of columns in registers. The last depth is followed by the epilogue, row by row.
+// A block is some rows and some columns of a product. It is computed depth by depth: the rows' part that one depth needs is
+// packed, so that it stays in the second cache, unless it has been packed before all runs; then every panel of columns is
+// packed, too, and meets every panel of rows in registers. The last depth is followed by the epilogue.
 //
 // Each sum is added up in the order of its depths, which follow from the sizes alone: results do not depend on blocks,
 // tiles or the number of threads.
