@@ -13,7 +13,6 @@ from . import pooling
 from .single import Evaluate, or_reference
 
 _FUNCTIONS: dict[str, Evaluate] = {
-    "quantized_linear_average_pooling": pooling.quantized_linear_average_pooling,
     "max_pooling_grad": pooling.max_pooling_grad,
 }
 

@@ -23,41 +23,6 @@ from .single import UnfitError, single
 _BLOCK = 1 << 18  # elements of a tensor that are pooled together: they and their results fit into the cache
 
 
-def quantized_linear_average_pooling(
-    operator: Any, x: Array, x_scale: Array, x_zero: Array | None, scale: Array, zero: Array | None
-) -> tuple[Array, ...]:
-    numbers = (centred(x, x_zero) * along(x_scale, 1, x.ndim)).astype(np.float32)
-    # In float64, where sums of such numbers are exact: whether a mean is above or below a half decides the result.
-    sums = combined(np.add, numbers.astype(np.float64), operator.window, 0)
-    means = _averages(sums, operator, numbers)
-    return (_clamped(operator.steps(means, scale, zero), along(zero, 1, x.ndim), operator.output.dtype),)
-
-
-def _clamped(steps: Array, zero_point: Array, dtype: DataType) -> Array:
-    """clamp(round(steps) + zero_point), halves to even; NaN gives the least number.  `steps` is overwritten.
-
-    float32 is enough for 8 bits: a sum that it cannot hold exactly is out of range, and so is the exact sum.
-    """
-    if steps.dtype != np.float32 or dtype.bits > 8:
-        return clamp_steps(steps, zero_point, dtype)
-    least, greatest = dtype.range
-    np.rint(steps, out=steps)
-    steps += single(zero_point)
-    np.fmax(steps, np.float32(least), out=steps)
-    np.fmin(steps, np.float32(greatest), out=steps)
-    return steps.astype(dtype.numpy)
-
-
-def _averages(sums: Array, operator: Any, x: Array) -> Array:
-    """The sums divided by the number of taps, in x's type, to which the sums are rounded first."""
-    sums = sums.astype(x.dtype, copy=False)
-    divisors = np.array(operator.window.tap_count)
-    if not operator.include_padding:
-        divisors = functools.reduce(np.multiply.outer, operator.window.inside_counts(x.shape[2:]))
-    sums /= divisors.astype(x.dtype)
-    return sums
-
-
 def max_pooling_grad(operator: Any, x: Array, gradient: Array) -> tuple[Array, ...]:
     _, indices = maxima(x, operator.window)
     total = np.zeros(x.size, x.dtype)

@@ -1,7 +1,9 @@
 """Pooling and local response normalization as native steps: numbers of windows that slide over a tensor.
 
 What follows sums is instructions on them before they are stored: operand 0 is the sums, in float32, and operand k from
-2 on is the step's input k.  Input 1 is the tensor again, and is not read.
+2 on is the step's input k.  Input 1 is the tensor again, and is not read.  Sums of a quantized tensor are float64, in
+which they are exact: whether a mean is above or below a half decides the result.  Then input 1 is the scale, and the
+last one the zero point.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.devices.cpu.element_wise import Code, Value
-from dmlgraph.devices.cpu.parts import Part
+from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
+from dmlgraph.devices.cpu.parts import Part, Tensor
 from dmlgraph.operators.common.windows import Sizes, Windows
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.normalization import LocalResponseNormalization
@@ -27,12 +29,14 @@ from dmlgraph.operators.pooling import (
     MaxPooling1,
     MaxPooling2,
     MaxUnpooling,
+    QuantizedLinearAveragePooling,
 )
 from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
 
 _SUMS = Value(0, DataType.FLOAT32)
+_EXACT_SUMS = Value(0, DataType.FLOAT64)  # of a quantized tensor
 _OPERAND = 2  # the port of the first one of instructions
 _MOST_INDICES = 2**32 - 1  # elements of a plane whose places 32 bits hold
 _EXPONENTS = {0.5: ("SQRT",), 1.0: (), 0.75: ("SQRT", "SQRT")}
@@ -51,18 +55,51 @@ def _maximum(operator: Any) -> Payload | None:
 
 
 def _average(operator: Any) -> Payload | None:
-    x, window = operator.input, operator.window
-    divisors = _divisors(window, x.sizes[2:]) if not operator.include_padding else np.array(window.tap_count)
-    with np.errstate(over="ignore"):
-        divisors = divisors.astype(x.dtype.numpy).reshape(1, 1, *divisors.shape or (1,) * (x.rank - 2))
-    constant = TensorDesc(dtype=x.dtype, sizes=divisors.shape)
+    x = operator.input
+    divisors = _divisor_part(operator, x.dtype)
     code = Code()
     # The sum is rounded to the tensor's type before it is divided, as it is stored there.
     code.add("DIVIDE", code.convert(_SUMS, x.dtype), Value(_OPERAND, x.dtype))
-    return "parts", (
-        Part("constant", (), (), constant, divisors.tobytes().ljust(constant.total_bytes, bytes(1))),
-        _part(operator, code, window, ~0, constant),
-    )
+    return "parts", (divisors, _part(operator, code, operator.window, ~0, divisors.output))
+
+
+def _quantized_average(operator: QuantizedLinearAveragePooling) -> Payload | None:
+    dtype, zero_point = operator.output.dtype, operator.output_zero_point
+    divisors = _divisor_part(operator, DataType.FLOAT32)
+    before = [divisors]
+    code = Code()
+    mean = code.add("DIVIDE", code.convert(_EXACT_SUMS, DataType.FLOAT32), Value(_OPERAND, DataType.FLOAT32))
+    scale = Value(_OPERAND + 1, DataType.FLOAT32)
+    read = [Tensor(~0, divisors.output), _tensor(operator, "output_scale")]
+    if zero_point is None:
+        # The mean of no elements is the greatest integer: CLIP makes infinity of NaN.
+        steps = code.add("CLIP", code.add("DIVIDE", mean, scale), immediates=(-math.inf, math.inf))
+        one = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,) * operator.output.rank)
+        before.append(Part("fill", (), (), one, np.float32(1).tobytes()))
+        read.append(Tensor(~1, one))
+        code.add("QUANTIZE", steps, Value(_OPERAND + 2, DataType.FLOAT32), result=dtype)
+    else:
+        read.append(_tensor(operator, "output_zero_point"))
+        code.append(Instruction("QUANTIZE_FROM", (mean.place, scale.place, _OPERAND + 2), DataType.FLOAT32, dtype))
+    read = [each._replace(desc=each.desc.broadcast_to(operator.output.sizes)) for each in read]
+    given = [Tensor(0, operator.input), _tensor(operator, "input_scale"), *read]
+    sources = (*[each.source for each in given], operator.input_fields.index("input_zero_point"))
+    descs = (*[each.desc for each in given], operator.input_zero_point)
+    return "parts", (*before, Part("native", sources, descs, operator.output, _step(operator.window, code)))
+
+
+def _tensor(operator: Operator, field: str) -> Tensor:
+    return Tensor(operator.input_fields.index(field), getattr(operator, field))
+
+
+def _divisor_part(operator: Any, dtype: DataType) -> Part:
+    """The divisors of the windows' sums, as a constant {1, 1, counts…}, or {1, 1, 1, …} if they are the same."""
+    x, window = operator.input, operator.window
+    divisors = _divisors(window, x.sizes[2:]) if not operator.include_padding else np.array(window.tap_count)
+    with np.errstate(over="ignore"):
+        divisors = divisors.astype(dtype.numpy).reshape(1, 1, *divisors.shape or (1,) * (x.rank - 2))
+    constant = TensorDesc(dtype=dtype, sizes=divisors.shape)
+    return Part("constant", (), (), constant, divisors.tobytes().ljust(constant.total_bytes, bytes(1)))
 
 
 def _divisors(window: Windows, sizes: Sizes) -> Array:
@@ -154,6 +191,7 @@ WINDOWS: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
     **dict.fromkeys((AveragePooling, AveragePooling1), _average),
     **dict.fromkeys((LpPooling, LpPooling1), _norm),
     **dict.fromkeys((MaxPooling, MaxPooling1, MaxPooling2), _maximum),
+    QuantizedLinearAveragePooling: _quantized_average,
     MaxUnpooling: _unpool,
     LocalResponseNormalization: _local_response,
 }

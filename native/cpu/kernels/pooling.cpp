@@ -472,6 +472,19 @@ template <class T>
 constexpr PoolingKernels maxima{rows<Greater, T>, combine<Greater, T>, is_same<T, float> ? +picture<Greater> : nullptr, greatest<T>, find_row<T>, find<T>};
 
 constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, picture<Sum>, reduce<Sum, float>, nullptr, nullptr};
+constexpr PoolingKernels wide_sums{rows<Sum, double>, combine<Sum, double>, nullptr, reduce<Sum, double>, nullptr, nullptr};
+
+template <class T>
+void numbers(const NumbersCall& call) noexcept {
+    double* const out = call.out;
+    const auto* const in = reinterpret_cast<const T*>(call.in);
+    const std::int64_t count = call.count;
+    const float scale = call.scale, zero_point = call.zero_point;
+    DMLGRAPH_LOOP
+    for (std::int64_t i = 0; i < count; ++i) {
+        out[i] = static_cast<double>((static_cast<float>(in[i]) - zero_point) * scale);
+    }
+}
 
 void magnitudes(float* x, std::int64_t count, std::uint32_t p) noexcept {
     switch (p) {
@@ -526,6 +539,16 @@ const PoolingKernels* maximum_kernels(DataType type) {
 }
 
 const PoolingKernels& sum_kernels() { return pooling::sums; }
+
+const PoolingKernels& wide_sum_kernels() { return pooling::wide_sums; }
+
+NumbersKernel numbers_kernel(DataType type) {
+    switch (type) {
+        case DataType::int8: return pooling::numbers<i8>;
+        case DataType::uint8: return pooling::numbers<u8>;
+        default: return nullptr;
+    }
+}
 
 MagnitudeKernel magnitude_kernel() { return pooling::magnitudes; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <stdexcept>
 
 #include "cpu/products/panels.h"
@@ -56,12 +57,21 @@ public:
           where_(tensors.outputs.size() > 1 ? tensors.outputs[1] : View{}),
           pooling_(describe(tensors, parameters)),
           bands_(pooling_, where_.buffer != no_buffer),
-          epilogue_(parameters.epilogue, result_type(parameters), tensors.inputs.size()) {
-        if (parameters.epilogue.empty() == pooling_.is_float() && pooling_.type != DataType::float32) {
-            throw std::invalid_argument("instructions convert what is pooled to float16, and follow nothing else than floats");
+          epilogue_(parameters.epilogue, result_type(parameters), input_count(tensors),
+                    is_quantized() ? DataType::float64 : DataType::float32) {
+        const bool converts = pooling_.is_float() || is_quantized();
+        if (parameters.epilogue.empty() == converts && pooling_.type != DataType::float32) {
+            throw std::invalid_argument("instructions convert sums to what is stored, and follow no maxima of integers");
         }
-        for (std::size_t i = first_operand; i < tensors.inputs.size(); ++i) {
+        for (std::size_t i = first_operand; i < input_count(tensors); ++i) {
             operands_.push_back(tensors.inputs[i]);
+        }
+        if (is_quantized()) {
+            scale_ = tensors.inputs[1];
+            zero_point_ = tensors.inputs.back();
+            if (scale_.type != DataType::float32 || (zero_point_.buffer != no_buffer && zero_point_.type != pooling_.type)) {
+                throw std::invalid_argument("a scale is float32, and a zero point of its tensor's type");
+            }
         }
         is_whole_ = where_.buffer == no_buffer && pooling_.windows.count() == 1;
         if (has_own_empty(pooling_)) {
@@ -85,7 +95,7 @@ public:
         context.parallel(count, cost(), [&](int worker, Chunks& chunks) {
             for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
                 for (std::int64_t i = first; i < last; ++i) {
-                    run_band(i, planes, targets, in_place, context.scratch(worker));
+                    run_band(context, i, planes, targets, in_place, context.scratch(worker));
                 }
             }
         });
@@ -108,6 +118,11 @@ public:
         for (View& view : operands_) {
             visitor(view, false);
         }
+        for (View* const view : {&scale_, &zero_point_}) {
+            if (view->buffer != no_buffer) {
+                visitor(*view, false);
+            }
+        }
         for (View* const view : {&output_, &where_}) {
             if (view->buffer != no_buffer) {
                 visitor(*view, true);
@@ -116,6 +131,10 @@ public:
     }
 
 private:
+    bool is_quantized() const { return pooling_.numbers != nullptr; }
+    // Without the zero point.
+    std::size_t input_count(const StepTensors& tensors) const { return tensors.inputs.size() - (is_quantized() ? 1 : 0); }
+
     DataType result_type(const PoolingParameters& parameters) const {
         if (parameters.epilogue.empty()) {
             return DataType::float32;
@@ -166,18 +185,23 @@ private:
         const Level level = chosen_level();
         const bool is_float = type == DataType::float32 || type == DataType::float16;
         result.type = type;
-        result.item = is_float ? static_cast<int>(sizeof(float)) : static_cast<int>(item_size(type));
-        if (is_float) {
-            result.line = type == DataType::float16 ? product_kernels(level).half_line : product_kernels(level).line;
-        }
         result.power = static_cast<std::uint32_t>(parameters.power);
         result.magnitudes = magnitude_kernel(level);
-        result.kernels = parameters.is_maximum ? maximum_kernels(type, level) : &sum_kernels(level);
-        if (result.kernels == nullptr || (!is_float && !parameters.is_maximum)) {
-            throw std::invalid_argument("there is no pooling of this data type");
+        result.item = is_float ? static_cast<int>(sizeof(float)) : static_cast<int>(item_size(type));
+        if (is_float) {
+            result.line = product_kernels(level).line_of(type);
         }
         if (parameters.is_maximum) {
+            result.kernels = maximum_kernels(type, level);
             is_float ? set_least_float(result, parameters.from_infinity) : set_least(result);
+        } else if (is_float) {
+            result.kernels = &sum_kernels(level);
+        } else if (result.numbers = numbers_kernel(type, level); result.numbers != nullptr && result.power == 0) {
+            result.kernels = &wide_sum_kernels(level);
+            result.item = sizeof(double);
+        }
+        if (result.kernels == nullptr) {
+            throw std::invalid_argument("there is no pooling of this data type");
         }
     }
 
@@ -210,6 +234,26 @@ private:
         planes.row.join_dimensions();
         planes.strides[most_spatial - 1] = planes.row.strides[0];
         return planes;
+    }
+
+    // Plane `inner` of place `outer` of the batch.
+    Plane plane_at(const RunContext& context, const Planes& planes, std::int64_t outer, std::int64_t inner) const {
+        Plane plane{planes.data + outer * planes.batch[0] + inner * planes.batch[1]};
+        if (is_quantized()) {
+            plane.scale = *reinterpret_cast<const float*>(of_channel(context.tensor(scale_), inner));
+            if (zero_point_.buffer != no_buffer) {
+                const std::byte* const zero = of_channel(context.tensor(zero_point_), inner);
+                plane.zero_point = static_cast<float>(pooling_.type == DataType::int8 ? *reinterpret_cast<const std::int8_t*>(zero)
+                                                                                      : *reinterpret_cast<const std::uint8_t*>(zero));
+            }
+        }
+        return plane;
+    }
+
+    // The number of a channel, or of all channels.
+    static const std::byte* of_channel(const Tensor& numbers, std::int64_t channel) {
+        const bool varies = numbers.rank > 1 && numbers.sizes[1] > 1;
+        return numbers.data + (varies ? channel * numbers.strides[1] : 0);
     }
 
     // A tensor of the output's sizes, whose first dimensions are a batch.
@@ -252,8 +296,8 @@ private:
                !has_own_empty(pooling_) && matrix(context.tensor(output_), batch_rank_).is_packed();
     }
 
-    void run_band(std::int64_t index, const Planes& planes, const std::array<Target, 2>& targets, bool in_place,
-                  std::byte* scratch) const {
+    void run_band(const RunContext& context, std::int64_t index, const Planes& planes, const std::array<Target, 2>& targets,
+                  bool in_place, std::byte* scratch) const {
         const Windows& windows = pooling_.windows;
         const BandPlace place = bands_.at(index % bands_.count());
         const std::int64_t plane = index / bands_.count(), outer = plane / batch_[1], inner = plane % batch_[1];
@@ -263,8 +307,7 @@ private:
         const std::int64_t left = (place.depth * windows.counts[1] + place.top) * windows.counts[2] + place.left;
         const MatrixTensor& out = targets[0].out;
         std::byte* const direct = in_place ? out.row_at(batch, 0) + left * pooling_.item : nullptr;
-        const std::byte* const from = planes.data + outer * planes.batch[0] + inner * planes.batch[1];
-        const BandResult result = bands_.compute(place, planes, from, direct, scratch);
+        const BandResult result = bands_.compute(place, planes, plane_at(context, planes, outer, inner), direct, scratch);
         if (result.values == direct) {
             return;
         }
@@ -336,8 +379,11 @@ private:
             for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
                 for (std::int64_t i = first; i < last; ++i) {
                     const std::int64_t plane = i % parts * planes_at_once, count = std::min(planes_at_once, batch_[1] - plane);
-                    const std::byte* const from = planes.data + i / parts * planes.batch[0] + plane * planes.batch[1];
-                    pool_whole(pooling_, planes, from, planes.batch[1], count, results, scratch);
+                    std::array<Plane, planes_at_once> pooled;
+                    for (std::int64_t c = 0; c < count; ++c) {
+                        pooled[static_cast<std::size_t>(c)] = plane_at(context, planes, i / parts, plane + c);
+                    }
+                    pool_whole(pooling_, planes, std::span(pooled).first(static_cast<std::size_t>(count)), results, scratch);
                     to.store(reinterpret_cast<const float*>(results), {i / parts}, 0, plane, count, rest);
                 }
             }
@@ -347,6 +393,8 @@ private:
     View input_;
     View output_;
     View where_;
+    View scale_;
+    View zero_point_;
     std::vector<View> operands_;  // of the epilogue
     int batch_rank_ = 0;
     int row_dimension_ = 0;  // of the input: from this one on a row
