@@ -45,7 +45,13 @@ class Model:
 
 
 def convolution(
-    *, bias_scale: float | None = None, bias: Any = None, w_scale: Any = W_SCALE, zero: int = 128, between: Any = None, **fields: Any
+    *,
+    bias_scale: float | None = None,
+    bias: Any = None,
+    w_scale: Any = W_SCALE,
+    zero: int = 128,
+    between: Any = None,
+    **fields: Any,
 ) -> Model:
     model = Model()
     x = model.dequantized(model.input(X), X_SCALE, 120)

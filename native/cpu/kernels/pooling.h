@@ -99,6 +99,27 @@ using NumbersKernel = void (*)(const NumbersCall& call) noexcept;
 // Null for other types than int8 and uint8.
 NumbersKernel numbers_kernel(DataType type, Level level) noexcept;
 
+// Elements of gradients that are added, one after the other, each sum rounded to the type.
+struct SpacedSumsCall {  // out[i · out_step] += in[i · in_step]
+    void* out;
+    std::int64_t out_step;
+    const void* in;
+    std::int64_t in_step;
+    std::int64_t count;
+};
+struct ScatteredSumsCall {  // out[where[i]] += in[i], in this order, unless that is `no_index`
+    void* out;
+    const std::uint32_t* where;
+    const void* in;
+    std::int64_t count;
+};
+struct GradientKernels {
+    void (*spaced)(const SpacedSumsCall& call) noexcept;
+    void (*scattered)(const ScatteredSumsCall& call) noexcept;
+};
+// Of float32 and float16; null for other types.
+const GradientKernels* gradient_kernels(DataType type, Level level) noexcept;
+
 // x[i] = |x[i]|^p, for p ≥ 1.
 using MagnitudeKernel = void (*)(float* x, std::int64_t count, std::uint32_t p) noexcept;
 MagnitudeKernel magnitude_kernel(Level level) noexcept;

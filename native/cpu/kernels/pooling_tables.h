@@ -10,6 +10,7 @@ namespace dmlgraph::cpu {
     const PoolingKernels& sum_kernels();                      \
     const PoolingKernels& wide_sum_kernels();                 \
     NumbersKernel numbers_kernel(DataType type);              \
+    const GradientKernels* gradient_kernels(DataType type);   \
     MagnitudeKernel magnitude_kernel();
 namespace baseline {
 DMLGRAPH_POOLING

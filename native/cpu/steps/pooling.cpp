@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <stdexcept>
 
@@ -16,35 +15,6 @@ namespace {
 
 constexpr int most_batch = 2;
 constexpr std::int64_t planes_at_once = 64;  // of a single window each
-
-template <class T>
-void set(std::array<std::byte, widest_item>& element, T number) {
-    std::memcpy(element.data(), &number, sizeof(T));
-}
-
-// The number with which a maximum of integers begins. DirectML begins with the least of 32 bits, and stores it as CAST
-// does: so a window without elements gives 0 in int16.
-void set_least(Pooling& pooling) {
-    const auto both = [&]<class T>(T least, T empty) {
-        set(pooling.start, least);
-        set(pooling.empty, empty);
-    };
-    switch (pooling.type) {
-        case DataType::int8: return both(std::numeric_limits<std::int8_t>::min(), std::numeric_limits<std::int8_t>::min());
-        case DataType::int16: return both(std::numeric_limits<std::int16_t>::min(), std::int16_t{0});
-        case DataType::int32: return both(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::min());
-        case DataType::int64: return both(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::min());
-        default: return both(std::uint64_t{0}, std::uint64_t{0});
-    }
-}
-
-void set_least_float(Pooling& pooling, bool from_infinity) {
-    constexpr float half_lowest = -65504.0f;
-    const float lowest = pooling.type == DataType::float16 ? half_lowest : std::numeric_limits<float>::lowest();
-    const float start = from_infinity ? -std::numeric_limits<float>::infinity() : lowest;
-    set(pooling.start, start);
-    set(pooling.empty, start);
-}
 
 // The result of a window without elements differs from that of a window with the least ones.
 bool has_own_empty(const Pooling& pooling) { return pooling.start != pooling.empty; }
@@ -156,7 +126,7 @@ private:
             }
         }
         std::copy_n(x.sizes.begin(), batch_rank_, batch_.begin() + most_batch - batch_rank_);
-        Pooling result;
+        Pooling result(x.type, parameters.is_maximum, parameters.from_infinity, static_cast<std::uint32_t>(parameters.power));
         // Trailing dimensions whose windows are their elements are one row.
         const auto is_single = [&](int d) {
             const auto at = static_cast<std::size_t>(d - batch_rank_);
@@ -177,32 +147,7 @@ private:
             result.windows.dilations[at] = parameters.dilations[from];
             result.windows.padding[at] = parameters.padding[from];
         }
-        choose_kernels(result, x.type, parameters);
         return result;
-    }
-
-    static void choose_kernels(Pooling& result, DataType type, const PoolingParameters& parameters) {
-        const Level level = chosen_level();
-        const bool is_float = type == DataType::float32 || type == DataType::float16;
-        result.type = type;
-        result.power = static_cast<std::uint32_t>(parameters.power);
-        result.magnitudes = magnitude_kernel(level);
-        result.item = is_float ? static_cast<int>(sizeof(float)) : static_cast<int>(item_size(type));
-        if (is_float) {
-            result.line = product_kernels(level).line_of(type);
-        }
-        if (parameters.is_maximum) {
-            result.kernels = maximum_kernels(type, level);
-            is_float ? set_least_float(result, parameters.from_infinity) : set_least(result);
-        } else if (is_float) {
-            result.kernels = &sum_kernels(level);
-        } else if (result.numbers = numbers_kernel(type, level); result.numbers != nullptr && result.power == 0) {
-            result.kernels = &wide_sum_kernels(level);
-            result.item = sizeof(double);
-        }
-        if (result.kernels == nullptr) {
-            throw std::invalid_argument("there is no pooling of this data type");
-        }
     }
 
     // Marks the windows that have no element along a dimension.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <stdexcept>
 
 #include "cpu/products/float_picture.h"
 #include "cpu/quotient.h"
@@ -29,6 +31,35 @@ struct Inside {
         first = begin * dilation - padding;
     }
 };
+
+template <class T>
+void set(std::array<std::byte, widest_item>& element, T number) {
+    std::memcpy(element.data(), &number, sizeof(T));
+}
+
+// The number with which a maximum of integers begins. DirectML begins with the least of 32 bits, and stores it as CAST
+// does: so a window without elements gives 0 in int16.
+void set_least(Pooling& pooling) {
+    const auto both = [&]<class T>(T least, T empty) {
+        set(pooling.start, least);
+        set(pooling.empty, empty);
+    };
+    switch (pooling.type) {
+        case DataType::int8: return both(std::numeric_limits<std::int8_t>::min(), std::numeric_limits<std::int8_t>::min());
+        case DataType::int16: return both(std::numeric_limits<std::int16_t>::min(), std::int16_t{0});
+        case DataType::int32: return both(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::min());
+        case DataType::int64: return both(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::min());
+        default: return both(std::uint64_t{0}, std::uint64_t{0});
+    }
+}
+
+void set_least_float(Pooling& pooling, bool from_infinity) {
+    constexpr float half_lowest = -65504.0f;
+    const float lowest = pooling.type == DataType::float16 ? half_lowest : std::numeric_limits<float>::lowest();
+    const float start = from_infinity ? -std::numeric_limits<float>::infinity() : lowest;
+    set(pooling.start, start);
+    set(pooling.empty, start);
+}
 
 // How many planes, the first ones, follow one another and stand for numbers in the same way; at most `most`.
 std::int64_t alike(std::span<const Plane> planes, std::int64_t elements, std::int64_t most) {
@@ -58,6 +89,29 @@ void sum_together(const Pooling& pooling, std::span<const Plane> pooled, std::in
 }
 
 }  // namespace
+
+Pooling::Pooling(DataType of, bool is_maximum, bool from_infinity, std::uint32_t exponent) : type(of), power(exponent) {
+    const Level level = chosen_level();
+    const bool is_float = type == DataType::float32 || type == DataType::float16;
+    item = is_float ? static_cast<int>(sizeof(float)) : static_cast<int>(item_size(type));
+    magnitudes = magnitude_kernel(level);
+    if (is_float) {
+        line = product_kernels(level).line_of(type);
+    }
+    if (is_maximum) {
+        kernels = maximum_kernels(type, level);
+        is_float ? set_least_float(*this, from_infinity) : set_least(*this);
+    } else if (is_float) {
+        kernels = &sum_kernels(level);
+    } else if (power == 0 && numbers_kernel(type, level) != nullptr) {
+        numbers = numbers_kernel(type, level);
+        kernels = &wide_sum_kernels(level);
+        item = sizeof(double);
+    }
+    if (kernels == nullptr) {
+        throw std::invalid_argument("there is no pooling of this data type");
+    }
+}
 
 void Pooling::convert(std::byte* out, const std::byte* in, std::int64_t step, std::int64_t count, const Plane& plane,
                       std::byte* packed) const {
@@ -126,9 +180,9 @@ struct Bands::Memory {
     }
 };
 
-Bands::Bands(const Pooling& pooling, bool finds) : pooling_(pooling), finds_(finds), y_(pooling.windows, 1) {
+Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows) : pooling_(pooling), finds_(finds), y_(pooling.windows, 1) {
     const Windows& windows = pooling.windows;
-    column_bands_ = quotient_up(windows.counts[2], ample_columns);
+    column_bands_ = of_whole_rows ? 1 : quotient_up(windows.counts[2], ample_columns);
     columns_ = quotient_up(windows.counts[2], column_bands_);
     width_ = std::min(pooling.sizes[2], (columns_ - 1) * windows.strides[2] + (windows.taps[2] - 1) * windows.dilations[2] + 1);
     const std::int64_t row = windows.taps[0] * y_.count() * columns_ * pooling.item;

@@ -43,6 +43,11 @@ struct Pooling {
     LineKernel line = nullptr;        // of floats; null for integers
     NumbersKernel numbers = nullptr;  // of integers that stand for numbers; else null
 
+    Pooling() = default;
+    // With the kernels of a type; a maximum of floats begins with −∞ if it is `from_infinity`, else with the least finite
+    // number. Throws std::invalid_argument for a type that has none.
+    Pooling(DataType type, bool is_maximum, bool from_infinity, std::uint32_t power);
+
     bool is_float() const { return line != nullptr; }
     // Whether elements are computed as they are stored.
     bool keeps_elements() const { return static_cast<int>(item_size(type)) == item && power == 0; }
@@ -87,7 +92,8 @@ struct BandPlace {
 
 class Bands {
 public:
-    Bands(const Pooling& pooling, bool finds);
+    // With indices if it `finds`. Bands of whole rows are in row-major order, and so are their windows.
+    Bands(const Pooling& pooling, bool finds, bool of_whole_rows = false);
 
     std::int64_t count() const { return pooling_.windows.counts[0] * row_bands_ * column_bands_; }
     BandPlace at(std::int64_t index) const;
