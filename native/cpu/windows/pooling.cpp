@@ -170,8 +170,9 @@ struct Bands::Memory {
         take(results, bands.rows_ * bands.columns_, item);
         take(row, bands.width_, item);
         take(packed, bands.width_, widest_item);
-        const bool converts = bands.converts_rows_ || (bands.has_picture_ && bands.pooling_.type == DataType::float16);
-        take(picture, converts ? bands.picture_rows(bands.rows_) * bands.pooling_.sizes[2] : 0, item);
+        const bool has_halves = bands.has_picture_ && bands.pooling_.type == DataType::float16;
+        const std::int64_t rows = bands.converts_rows_ ? bands.line_rows(bands.rows_) : has_halves ? bands.picture_rows(bands.rows_) : 0;
+        take(picture, rows * bands.pooling_.sizes[2], item);
         if (bands.finds_) {
             take(line_indices, lines_count, sizeof(std::uint32_t));
             take(where, bands.rows_ * bands.columns_, sizeof(std::uint32_t));
@@ -239,8 +240,13 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const Pl
 }
 
 std::int64_t Bands::picture_rows(std::int64_t rows) const {
-    const Windows& windows = pooling_.windows;
-    return std::min((rows - 1) * windows.strides[1] + (windows.taps[1] - 1) * windows.dilations[1] + 1, pooling_.sizes[1]);
+    return std::min((rows - 1) * pooling_.windows.strides[1] + pooling_.windows.taps[1], pooling_.sizes[1]);
+}
+
+// Those that lines are made of: all phases have as many lines, the last of which may be of no window.
+std::int64_t Bands::line_rows(std::int64_t rows) const {
+    const std::int64_t last = (rows + y_.reach - 1) * pooling_.windows.strides[1] + std::ranges::max(y_.remainders);
+    return std::min(last + 1, pooling_.sizes[1]);
 }
 
 // A plane that is read where it lies; of float16, its rows that the band's windows have, as floats.
@@ -289,7 +295,7 @@ void Bands::combine_rows(const BandPlace& place, const Planes& planes, const Pla
         const std::int64_t z = place.depth * windows.strides[0] + t * windows.dilations[0] - windows.padding[0];
         const std::byte* rows = plane.data + z * planes.strides[0];
         if (converts && z >= 0 && z < pooling_.sizes[0]) {
-            const std::int64_t count = std::min(picture_rows(place.rows), pooling_.sizes[1] - top_row);
+            const std::int64_t count = std::min(line_rows(place.rows), pooling_.sizes[1] - top_row);
             pooling_.convert(memory.picture, rows + top_row * planes.strides[1], 1, count * pooling_.sizes[2], plane, nullptr);
             rows = memory.picture;
         }

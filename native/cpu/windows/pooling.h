@@ -36,8 +36,8 @@ struct Pooling {
     DataType type{};                        // of the tensor
     int item = 0;                           // bytes of an element that is computed
     std::uint32_t power = 0;                // of the elements' magnitudes; 0: the elements themselves
-    std::array<std::byte, widest_item> start{};  // the element beyond the tensor, with which each result begins
-    std::array<std::byte, widest_item> empty{};  // the result for a window that has no element in the tensor
+    alignas(widest_item) std::array<std::byte, widest_item> start{};  // the element beyond the tensor, with which each result begins
+    alignas(widest_item) std::array<std::byte, widest_item> empty{};  // the result for a window that has no element in the tensor
     const PoolingKernels* kernels = nullptr;
     MagnitudeKernel magnitudes = nullptr;
     LineKernel line = nullptr;        // of floats; null for integers
@@ -110,7 +110,9 @@ public:
 private:
     struct Memory;
 
+    // The rows of elements that some rows of windows read, at most.
     std::int64_t picture_rows(std::int64_t rows) const;
+    std::int64_t line_rows(std::int64_t rows) const;
     Picture picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane, const Memory& memory) const;
     // Whether the elements of a tensor's rows lie side by side.
     bool has_neighbours(const Planes& planes) const;
