@@ -37,11 +37,13 @@ from dmlgraph.passes.dequantized import (
 from dmlgraph.passes.draft import Draft
 from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.matrix import swapped
-from dmlgraph.passes.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, Viewed, rule
+from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, Viewed, rule
 from dmlgraph.tensor import DataType, TensorDesc
 
 BIAS_TOLERANCE = 2.0**-22  # relative: of a bias's scale from the product of the others
+BIAS_SHIFT = 2.0**-8  # the most that rounding a bias of floats may move a result, in its steps
 _ONE_ROUNDING = "a step more or less where the number is within a few ULP of the middle between two steps"
+_WITH_BIAS = f"{_ONE_ROUNDING}; with a bias of floats, within half the product of the scales"
 
 # Operators that only move elements, or choose among them, and the fields of what they move.
 MOVES: dict[str, str] = {
@@ -168,11 +170,12 @@ def quantized_mean(draft: Draft, node: DraftNode) -> Outcome:
     return _replaced(node, pooling, "quantized_linear_average_pooling", tensors, attributes)
 
 
-@rule("quantize_linear", after=(Convolution,), effect=_ONE_ROUNDING, differs=Differs.ROUNDED)
+@rule("quantize_linear", after=(Convolution,), effect=_WITH_BIAS, differs=Differs.ROUNDED)
 def quantized_convolution(draft: Draft, node: DraftNode) -> Outcome:
     """quantize(convolution(dequantize(x), dequantize(w), dequantize(b))) → QUANTIZED_LINEAR_CONVOLUTION.
 
-    The filter may have a scale for each output channel.  A bias is int32, its scale the product of the others.
+    The filter may have a scale for each output channel.  A bias is int32, its scale the product of the others, or
+    constant floats, which are rounded to that where it hardly moves a result.
     """
     convolution = result_of(draft, node, "convolution")
     if convolution is None:
@@ -193,7 +196,7 @@ def quantized_convolution(draft: Draft, node: DraftNode) -> Outcome:
         "input_zero_point": zero_of(x.zero_point, None, 1, rank),
         "filter": w.steps,
         "filter_zero_point": zero_of(w.zero_point, 0, 1, rank),
-        "bias": _bias(draft, convolution.operand("bias"), 1, scales, terms),
+        "bias": _bias(draft, node, convolution.operand("bias"), 1, scales, terms),
         **_output(draft, node, rank),
     }
     tensors |= {"input_scale": scales[0].operand, "filter_scale": scales[1].operand}
@@ -202,7 +205,7 @@ def quantized_convolution(draft: Draft, node: DraftNode) -> Outcome:
     return _replaced(node, convolution, "quantized_linear_convolution", tensors, attributes)
 
 
-@rule("quantize_linear", after=(Gemm,), effect=_ONE_ROUNDING, differs=Differs.ROUNDED)
+@rule("quantize_linear", after=(Gemm,), effect=_WITH_BIAS, differs=Differs.ROUNDED)
 def quantized_product(draft: Draft, node: DraftNode) -> Outcome:
     """quantize(dequantize(a) · dequantize(b)) → QUANTIZED_LINEAR_MATRIX_MULTIPLY.
 
@@ -283,7 +286,7 @@ def _with_bias(draft: Draft, node: DraftNode, gemm: DraftNode, a: Dequantized, b
         "filter": _as_windows(_swapped(b.steps)),
         "filter_scale": scales[1].operand,
         "filter_zero_point": zero_of(b.zero_point, -1, 1, 4),
-        "bias": _bias(draft, c, c.desc.rank - 1, scales, a.steps.desc.sizes[-1]),
+        "bias": _bias(draft, node, c, c.desc.rank - 1, scales, a.steps.desc.sizes[-1]),
         **_output(draft, node, 4),
     }
     new = New(REGISTRY["quantized_linear_convolution"], tensors, {}, _typed(node))
@@ -291,22 +294,27 @@ def _with_bias(draft: Draft, node: DraftNode, gemm: DraftNode, a: Dequantized, b
     return Rewrite.of(Viewed(new, node.output_desc().sizes), why)
 
 
-def _bias(draft: Draft, operand: Operand | None, axis: int, scales: list[Parameter], terms: int) -> Operand | None:
-    """A dequantized bias as int32 {1, C, 1, …}, in units of the product of the scales {1, C, 1, …}.
+def _bias(
+    draft: Draft, node: DraftNode, operand: Operand | None, axis: int, scales: list[Parameter], terms: int
+) -> Operand | Constant | None:
+    """A bias as int32 {1, C, 1, …}, in units of the product of the scales {1, C, 1, …}; `node` quantizes the result.
 
     Raises:
-        Declined: it is something else, or a sum of so many terms might leave int32.
+        Declined: it is neither dequantized from such integers nor constant floats that may be rounded to them, or a sum
+            of so many terms might leave int32.
     """
     if operand is None:
         _check_sums(terms)
         return None
+    unit = scales[0].numbers.astype(np.float64) * scales[1].numbers
     bias = dequantized(draft, operand)
+    if bias is None:
+        return _rounded_bias(draft, node, operand, axis, unit, terms)
     rank = scales[0].operand.desc.rank
-    if bias is None or bias.steps.desc.dtype is not DataType.INT32 or number_of(draft, bias.zero_point) != 0.0:
+    if bias.steps.desc.dtype is not DataType.INT32 or number_of(draft, bias.zero_point) != 0.0:
         raise Declined("its bias is not made of int32 without a zero point")
-    unit = scale_of(draft, bias.scale, axis, 1, rank).numbers.astype(np.float64)
-    wanted = scales[0].numbers.astype(np.float64) * scales[1].numbers
-    if not (np.abs(unit - wanted) <= BIAS_TOLERANCE * wanted).all():
+    given = scale_of(draft, bias.scale, axis, 1, rank).numbers.astype(np.float64)
+    if not (np.abs(given - unit) <= BIAS_TOLERANCE * unit).all():
         raise Declined("the scale of its bias is not the product of the other scales")
     steps = along(bias.steps, axis, 1, rank)
     numbers = draft.values(steps)
@@ -314,6 +322,25 @@ def _bias(draft: Draft, operand: Operand | None, axis: int, scales: list[Paramet
         raise Declined("its bias is not a constant")
     _check_sums(terms, int(np.abs(numbers.astype(np.int64)).max()))
     return _repeated(steps, bias.steps.desc.sizes[axis])
+
+
+def _rounded_bias(
+    draft: Draft, node: DraftNode, operand: Operand, axis: int, unit: np.ndarray[Any, Any], terms: int
+) -> Constant:
+    """Constant floats as multiples of `unit`, which is {1, C or 1, 1, …}."""
+    numbers = draft.values(along(operand, axis, 1, unit.ndim))
+    if numbers is None:
+        raise Declined("its bias is neither a constant nor dequantized")
+    exact = numbers.astype(np.float64) / unit
+    if not (np.abs(exact) <= GREATEST_SUM).all():
+        raise Declined("its bias is infinite, NaN, or so large that a sum may leave int32")
+    steps = np.rint(exact)
+    result_scale = scale_of(draft, node.needed("scale"), None, 1, unit.ndim).numbers.astype(np.float64)
+    if not (np.abs(steps - exact) * unit <= BIAS_SHIFT * result_scale).all():
+        raise Declined("its bias is not a multiple of the product of the scales, nearly enough")
+    _check_sums(terms, int(np.abs(steps).max()))
+    count = operand.desc.sizes[axis]
+    return Constant(np.broadcast_to(steps, (1, count, *unit.shape[2:])).astype(np.int32))
 
 
 def _repeated(bias: Operand, count: int) -> Operand:

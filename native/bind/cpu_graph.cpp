@@ -268,6 +268,14 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
                                   .padding = fields.numbers("padding"),
                                   .epilogue = fields.epilogue()};
      }},
+    {"pooling_gradient",
+     [](const Fields& fields) -> StepParameters {
+         return PoolingGradientParameters{.is_maximum = fields.flag("is_maximum"),
+                                          .taps = fields.numbers("taps"),
+                                          .strides = fields.numbers("strides"),
+                                          .dilations = fields.numbers("dilations"),
+                                          .padding = fields.numbers("padding")};
+     }},
     {"attention",
      [](const Fields& fields) -> StepParameters {
          return AttentionParameters{.query = fields.numbers("query"),

@@ -45,7 +45,13 @@ class Model:
 
 
 def convolution(
-    *, bias_scale: float | None = None, w_scale: Any = W_SCALE, zero: int = 128, between: Any = None, **fields: Any
+    *,
+    bias_scale: float | None = None,
+    bias: Any = None,
+    w_scale: Any = W_SCALE,
+    zero: int = 128,
+    between: Any = None,
+    **fields: Any,
 ) -> Model:
     model = Model()
     x = model.dequantized(model.input(X), X_SCALE, 120)
@@ -53,6 +59,8 @@ def convolution(
     b = None
     if bias_scale is not None:
         b = model.dequantized(model.graph.constant("b", BIAS), np.float32(bias_scale), None)
+    if bias is not None:
+        b = model.graph.constant("b", np.asarray(bias, np.float32).reshape(1, -1, 1, 1))
     y = dg.convolution(x, w, b, **fields)
     model.output(between(y) if between else y, Y_SCALE, zero)
     return model
@@ -89,6 +97,33 @@ def test_a_dequantized_bias_goes_into_the_convolution() -> None:
     assert_near_steps(got, expected_convolution(X, np.float64(np.float32(W_SCALE)), BIAS), 128)
 
 
+@pytest.mark.parametrize("w_scale", [W_SCALE, np.linspace(1e-3, 2e-3, 6).reshape(6, 1, 1, 1)], ids=["one", "channels"])
+def test_a_bias_of_floats_becomes_integers(w_scale: Any) -> None:
+    bias = RANDOM.normal(0, 0.1, 6).astype(np.float32)
+    model = convolution(bias=bias, w_scale=w_scale)
+    found = operator(fused(model.graph))
+    assert found.name == "quantized_linear_convolution"
+    assert (found.bias.dtype, found.bias.sizes) == (dg.DataType.INT32, (1, 6, 1, 1))
+    scale = np.float64(np.asarray(w_scale, np.float32)).reshape(1, -1, 1, 1)
+    steps = np.rint(bias.reshape(1, 6, 1, 1) / (np.float64(np.float32(X_SCALE)) * scale))
+    for device in ("reference", "cpu"):
+        got = model.graph.compile(device).run(model.inputs)["y"]
+        assert_near_steps(got, expected_convolution(X, scale, steps), 128)
+        unfused = model.graph.compile(device, fuse=False).run(model.inputs)["y"]
+        assert np.abs(got.astype(int) - unfused).max() <= 1
+
+
+def test_a_product_takes_a_bias_of_floats() -> None:
+    model = Model()
+    a = model.dequantized(model.input(RANDOM.integers(0, 256, (5, 7)).astype(np.uint8)), X_SCALE, 3)
+    b = model.dequantized(model.graph.constant("b", RANDOM.integers(-128, 128, (7, 4)).astype(np.int8)), W_SCALE, 0)
+    c = dg.broadcast_to(model.graph.constant("c", np.array([[0.5, -0.25, 0, 1]], np.float32)), sizes=[5, 4])
+    model.output(dg.gemm(a, b, c), 0.01, 128)
+    assert operators(fused(model.graph)) == ["quantized_linear_convolution"]
+    for got, wanted in results(model.graph, model.inputs):
+        assert np.abs(got.astype(int) - wanted).max() <= 1
+
+
 def test_a_relu_is_where_the_range_begins() -> None:
     model = convolution(zero=0, between=dg.activation_relu, start_padding=[1, 1])
     assert applied(fused(model.graph))[:2] == ["quantize_clipped", "quantized_convolution"]
@@ -114,12 +149,16 @@ def test_the_range_of_the_integers_clips(dtype: str, zero: int, device: str) -> 
     ("build", "why"),
     [
         (lambda: convolution(bias_scale=0.5), "the scale of its bias is not the product"),
+        (lambda: convolution(bias=[0, 0, np.inf, 0, 0, 0]), "infinite, NaN, or so large"),
+        (lambda: convolution(bias=[0, 0, np.nan, 0, 0, 0]), "infinite, NaN, or so large"),
+        (lambda: convolution(bias=[0, 0, 1e9, 0, 0, 0]), "infinite, NaN, or so large"),
+        (lambda: convolution(bias=np.full(6, X_SCALE * 2.5), w_scale=1), "not a multiple of the product"),
         (lambda: convolution(w_scale=1e-30), "is extreme"),
         (lambda: convolution(w_scale=np.full((6, 4, 1, 1), 0.1)), "numbers along other axes"),
         (lambda: convolution(mode="convolution"), "more than a forward cross-correlation"),
         (lambda: convolution(fused_activation={"op": "activation_relu"}), "more than a forward cross-correlation"),
     ],
-    ids=["bias", "extreme", "axes", "flipped", "activation"],
+    ids=["bias", "infinite bias", "NaN bias", "large bias", "coarse bias", "extreme", "axes", "flipped", "activation"],
 )
 def test_a_convolution_stays(build: Callable[[], Model], why: str) -> None:
     assert why in refusal(fused(build().graph, "quantized_convolution"), "quantized_convolution")

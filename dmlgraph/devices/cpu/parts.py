@@ -70,6 +70,23 @@ class Parts:
         desc = TensorDesc(dtype=dtype, sizes=(1,) * rank)
         return self._add(Part("fill", (), (), desc, np.array(number, dtype.numpy).tobytes()))
 
+    def constant(self, numbers: np.ndarray[Any, Any], dtype: DataType) -> Tensor:
+        """Adds numbers, rounded to the type."""
+        with np.errstate(over="ignore"):
+            data = numbers.astype(dtype.numpy).tobytes()
+        desc = TensorDesc(dtype=dtype, sizes=numbers.shape)
+        return self._add(Part("constant", (), (), desc, data.ljust(desc.total_bytes, bytes(1))))
+
+    def step(
+        self, name: str, parameters: Mapping[str, Any], *inputs: Tensor | int, output: TensorDesc,
+        epilogue: tuple[Instruction, ...] | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Adds a native step; of an absent input the operator's port is given."""
+        sources = tuple([each if isinstance(each, int) else each.source for each in inputs])
+        descs = tuple([None if isinstance(each, int) else each.desc for each in inputs])
+        payload = (name, parameters) if epilogue is None else (name, parameters, epilogue)
+        return self._add(Part("native", sources, descs, output, payload))
+
     def element(self, x: Tensor, index: tuple[int, ...], rank: int) -> Tensor:
         """Adds the element of x at an index, as a tensor of `rank` dimensions."""
         nowhere = (-1,) * rank, (0,) * rank, index  # no dimension goes along one of x

@@ -28,7 +28,6 @@ from dmlgraph.devices.cpu.attention import ATTENTIONS
 from dmlgraph.devices.cpu.element_wise import instructions
 from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.integer_products import INTEGER_PRODUCTS
-from dmlgraph.devices.cpu.library import FAST
 from dmlgraph.devices.cpu.movement import MOVEMENTS
 from dmlgraph.devices.cpu.products import PRODUCTS
 from dmlgraph.devices.cpu.quantized import QUANTIZED
@@ -64,7 +63,7 @@ def _fill(operator: FillValueConstant) -> Payload | None:
 
 
 # How operators that are not element-wise run.  An operator that is not here, or for which its function returns None,
-# runs its function in FAST, or else its `evaluate`.
+# runs its `evaluate`.
 WAYS: Mapping[type[Operator], Way] = {
     FillValueConstant: _fill,
     **MOVEMENTS,
@@ -175,8 +174,7 @@ def payload_of(operator: Operator, name: str = "") -> Payload:
 
 
 def _evaluation(operator: Operator, name: str) -> Callable[[list[Array | None], list[Array | None]], None]:
-    """Runs the operator's function in FAST, or `evaluate`, on arrays; 4-bit tensors are bytes of their buffers."""
-    fast = FAST.get(type(operator))
+    """Runs the operator's `evaluate` on arrays; 4-bit tensors are bytes of their buffers."""
     unpacked = [(port, desc) for port, desc in enumerate(operator.input_descs) if desc and desc.dtype.bits == 4]
     results = [(port, desc) for port, desc in enumerate(operator.output_descs) if desc is not None]
 
@@ -186,7 +184,7 @@ def _evaluation(operator: Operator, name: str) -> Callable[[list[Array | None], 
             if buffer is not None:
                 inputs[port] = desc.unpack(buffer)
         try:
-            values = operator.evaluate(*inputs) if fast is None else fast(operator, *inputs)
+            values = operator.evaluate(*inputs)
         except DmlGraphError as error:
             raise error.at(name) from None
         except MemoryError:

@@ -22,13 +22,11 @@ from dmlgraph.operators.resampling import (
 )
 from dmlgraph.tensor import DataType
 
-from .single import single
-
 
 def _resample(operator: Any) -> tuple[str, Any]:
     with np.errstate(all="ignore"):
         along = list(operator.taps(operator.input.sizes, operator.output.sizes))
-        tables = [(taps.indices.T.ravel(), single(taps.weights.T.ravel())) for _, taps in along]
+        tables = [(taps.indices.T.ravel(), taps.weights.T.ravel().astype(np.float32)) for _, taps in along]
     code = Code()
     code.convert(Value(0, DataType.FLOAT32), operator.output.dtype)
     parameters = {
@@ -63,7 +61,11 @@ def _terms(taps: Taps, size: int) -> tuple[Array, Array, Array]:
     """How many terms each of `size` elements has, and the terms' indices and weights, element by element."""
     read = taps.indices.ravel()
     order = np.argsort(read, kind="stable")
-    return np.bincount(read, minlength=size), order // taps.indices.shape[1], single(taps.weights.ravel()[order])
+    return (
+        np.bincount(read, minlength=size),
+        order // taps.indices.shape[1],
+        taps.weights.ravel()[order].astype(np.float32),
+    )
 
 
 RESAMPLINGS: Mapping[type[Operator], Callable[[Any], tuple[str, Any]]] = {

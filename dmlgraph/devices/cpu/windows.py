@@ -1,7 +1,9 @@
 """Pooling and local response normalization as native steps: numbers of windows that slide over a tensor.
 
 What follows sums is instructions on them before they are stored: operand 0 is the sums, in float32, and operand k from
-2 on is the step's input k.  Input 1 is the tensor again, and is not read.
+2 on is the step's input k.  Input 1 is the tensor again, and is not read.  Sums of a quantized tensor are float64, in
+which they are exact: whether a mean is above or below a half decides the result.  Then input 1 is the scale, and the
+last one the zero point.
 """
 
 from __future__ import annotations
@@ -13,26 +15,30 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.devices.cpu.element_wise import Code, Value
-from dmlgraph.devices.cpu.parts import Part
+from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
+from dmlgraph.devices.cpu.parts import Part, Parts, Tensor, operands, packed_step
 from dmlgraph.operators.common.windows import Sizes, Windows
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.normalization import LocalResponseNormalization
 from dmlgraph.operators.pooling import (
     AveragePooling,
     AveragePooling1,
+    AveragePoolingGrad,
     LpPooling,
     LpPooling1,
     MaxPooling,
     MaxPooling1,
     MaxPooling2,
+    MaxPoolingGrad,
     MaxUnpooling,
+    QuantizedLinearAveragePooling,
 )
 from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
 
 _SUMS = Value(0, DataType.FLOAT32)
+_EXACT_SUMS = Value(0, DataType.FLOAT64)  # of a quantized tensor
 _OPERAND = 2  # the port of the first one of instructions
 _MOST_INDICES = 2**32 - 1  # elements of a plane whose places 32 bits hold
 _EXPONENTS = {0.5: ("SQRT",), 1.0: (), 0.75: ("SQRT", "SQRT")}
@@ -47,42 +53,70 @@ def _maximum(operator: Any) -> Payload | None:
         code.convert(_SUMS, x.dtype)
     window = operator.window
     is_reduction = indices is None and window.taps == x.sizes[2:] and not any((*window.start, *window.end))
-    return "native", _step(window, code, is_maximum=True, from_infinity=is_reduction)
+    return "native", ("pooling", *_step(window, code, is_maximum=True, from_infinity=is_reduction))
 
 
 def _average(operator: Any) -> Payload | None:
-    x, window = operator.input, operator.window
-    divisors = _divisors(window, x.sizes[2:]) if not operator.include_padding else np.array(window.tap_count)
-    with np.errstate(over="ignore"):
-        divisors = divisors.astype(x.dtype.numpy).reshape(1, 1, *divisors.shape or (1,) * (x.rank - 2))
-    constant = TensorDesc(dtype=x.dtype, sizes=divisors.shape)
-    code = Code()
+    x, parts, code = operator.input, Parts(), Code()
+    divisors = parts.constant(_divisors(operator.window, x.sizes[2:], operator.include_padding), x.dtype)
     # The sum is rounded to the tensor's type before it is divided, as it is stored there.
     code.add("DIVIDE", code.convert(_SUMS, x.dtype), Value(_OPERAND, x.dtype))
-    return "parts", (
-        Part("constant", (), (), constant, divisors.tobytes().ljust(constant.total_bytes, bytes(1))),
-        _part(operator, code, window, ~0, constant),
+    _pool(parts, operator, code, divisors)
+    return parts.finish()
+
+
+def _quantized_average(operator: QuantizedLinearAveragePooling) -> Payload | None:
+    dtype, parts, code = operator.output.dtype, Parts(), Code()
+    rank = operator.output.rank
+    divisors = parts.constant(
+        _divisors(operator.window, operator.input.sizes[2:], operator.include_padding), DataType.FLOAT32
     )
+    divisor, step = (Value(_OPERAND + k, DataType.FLOAT32) for k in range(2))
+    mean = code.add("DIVIDE", code.convert(_EXACT_SUMS, DataType.FLOAT32), divisor)
+    read = [divisors, Tensor(_port(operator, "output_scale"), operator.output_scale)]
+    if operator.output_zero_point is None:
+        # The mean of no elements is the greatest integer: CLIP makes infinity of NaN.
+        steps = code.add("CLIP", code.add("DIVIDE", mean, step), immediates=(-math.inf, math.inf))
+        code.add("QUANTIZE", steps, Value(_OPERAND + 2, DataType.FLOAT32), result=dtype)
+        read.append(parts.number(1, DataType.FLOAT32, rank))
+    else:
+        code.append(Instruction("QUANTIZE_FROM", (mean.place, step.place, _OPERAND + 2), DataType.FLOAT32, dtype))
+        read.append(Tensor(_port(operator, "output_zero_point"), operator.output_zero_point))
+    port, zero_point = _port(operator, "input_zero_point"), operator.input_zero_point
+    scale = Tensor(_port(operator, "input_scale"), operator.input_scale)
+    _pool(parts, operator, code, *read, quantized=(scale, port if zero_point is None else Tensor(port, zero_point)))
+    return parts.finish()
 
 
-def _divisors(window: Windows, sizes: Sizes) -> Array:
-    """The number of each window's taps inside the tensor: {counts…}, or one number if all have the same."""
+def _port(operator: Operator, field: str) -> int:
+    return operator.input_fields.index(field)
+
+
+def _divisors(window: Windows, sizes: Sizes, include_padding: bool) -> Array:
+    """The divisors of windows' sums, {1, 1, counts…}, or {1, 1, 1, …} if all are the same.
+
+    They are the number of each window's taps, or of those inside the tensor.
+    """
     inside = list(window.inside_counts(sizes))
-    if all((each == each[0]).all() for each in inside):
-        return np.array(math.prod(int(each[0]) for each in inside))
-    return np.asarray(functools.reduce(np.multiply.outer, inside))
+    if include_padding:
+        divisors = np.array(window.tap_count)
+    elif all((each == each[0]).all() for each in inside):
+        divisors = np.array(math.prod(int(each[0]) for each in inside))
+    else:
+        divisors = np.asarray(functools.reduce(np.multiply.outer, inside))
+    return divisors.reshape(1, 1, *divisors.shape or (1,) * len(sizes))
 
 
 def _norm(operator: Any) -> Payload | None:
-    x, p = operator.input, operator.p
-    code = Code()
+    x, p, parts, code = operator.input, operator.p, Parts(), Code()
     total = code.convert(_SUMS, x.dtype)
     if p == 2:
         code.add("SQRT", total)
     elif p > 2:
         root = code.add("CONSTANT_POW", code.convert(total, DataType.FLOAT32), immediates=(1 / p,))
         code.convert(root, x.dtype)
-    return "parts", (_part(operator, code, operator.window, power=p),)
+    _pool(parts, operator, code, power=p)
+    return parts.finish()
 
 
 def _local_response(operator: LocalResponseNormalization) -> Payload | None:
@@ -98,12 +132,13 @@ def _local_response(operator: LocalResponseNormalization) -> Payload | None:
     end = tuple(min(after, size - 1) if each else 0 for each, size in zip(extends, sizes, strict=True))
     taps = tuple(1 + sum(each) for each in zip(start, end, strict=True))
     one = (1,) * len(sizes)
-    code = Code()
+    parts, code = Parts(), Code()
     base = code.add("LINEAR", _SUMS, immediates=(operator.alpha_share, operator.bias))
     numerator = code.convert(Value(_OPERAND, x.dtype), DataType.FLOAT32)
     result = code.add("DIVIDE", numerator, _power(code, base, operator.beta))
     code.convert(result, operator.output.dtype)
-    return "parts", (_part(operator, code, Windows(taps, one, one, start, end), 0, x, power=2),)
+    _pool(parts, operator, code, Tensor(0, x), window=Windows(taps, one, one, start, end), power=2)
+    return parts.finish()
 
 
 def _power(code: Code, base: Value, exponent: float) -> Value:
@@ -115,25 +150,54 @@ def _power(code: Code, base: Value, exponent: float) -> Value:
     return roots[-1] if len(roots) < 3 else code.add("MULTIPLY", *roots[1:])  # √x · √√x
 
 
-def _part(
-    operator: Any, code: Code, window: Windows, source: int | None = None, desc: TensorDesc | None = None, **more: Any
-) -> Part:
-    """Sums of the input's windows; `source` and `desc` are the operand of the instructions, if they have one."""
-    sources: tuple[int, ...] = (0,)
-    descs: tuple[TensorDesc, ...] = (operator.input,)
-    if source is not None and desc is not None:
-        sources, descs = (0, 0, source), (*descs, operator.input, desc.broadcast_to(operator.output.sizes))
-    return Part("native", sources, descs, operator.output, _step(window, code, **more))
+def _pool(
+    parts: Parts,
+    operator: Any,
+    code: Code,
+    *read: Tensor,
+    window: Windows | None = None,
+    quantized: tuple[Tensor, Tensor | int] | None = None,
+    power: int = 0,
+) -> None:
+    """Sums of the input's windows: `read` are operands of the instructions, `quantized` its scale and zero point."""
+    x, output = Tensor(0, operator.input), operator.output
+    scale, *zero_point = (x,) if quantized is None else quantized
+    repeated = [each._replace(desc=each.desc.broadcast_to(output.sizes)) for each in read]
+    parameters, epilogue = _step(window or operator.window, code, power=power)
+    parts.step("pooling", parameters, x, scale, *repeated, *zero_point, output=output, epilogue=epilogue)
 
 
-def _step(window: Windows, code: Code, **more: Any) -> tuple[Any, ...]:
-    """The step; its parameters are those of the struct in native/cpu/steps/pooling.h."""
+def _step(window: Windows, code: Code, **more: Any) -> tuple[Mapping[str, Any], tuple[Instruction, ...]]:
+    """The parameters of the struct in native/cpu/steps/pooling.h, and the instructions."""
     epilogue = code.finish()
     if epilogue is None:
         raise LookupError("pooling needs a kernel that does not exist")
-    defaults = {"is_maximum": False, "from_infinity": False, "power": 0}
-    fields = {"taps": window.taps, "strides": window.strides, "dilations": window.dilations, "padding": window.start}
-    return "pooling", defaults | fields | more, epilogue
+    return {"is_maximum": False, "from_infinity": False, "power": 0, **_fields(window), **more}, epilogue
+
+
+def _fields(window: Windows) -> dict[str, Any]:
+    return {"taps": window.taps, "strides": window.strides, "dilations": window.dilations, "padding": window.start}
+
+
+def _maximum_gradient(operator: MaxPoolingGrad) -> Payload | None:
+    if math.prod(operator.input.sizes[2:]) >= _MOST_INDICES:
+        return None
+    return packed_step("pooling_gradient", operator, {"is_maximum": True, **_fields(operator.window)})
+
+
+def _average_gradient(operator: AveragePoolingGrad) -> Payload | None:
+    """The gradient divided by the number of each window's taps, then added at all of them."""
+    parts, gradient, output = Parts(), operator.input_gradient, operator.output_gradient
+    divisors = parts.constant(_divisors(operator.window, output.sizes[2:], operator.include_padding), gradient.dtype)
+    code = Code()
+    given = (Tensor(0, gradient), divisors)
+    code.add("DIVIDE", *operands(*given))
+    shares = parts.compute(code, *given, output=TensorDesc(dtype=gradient.dtype, sizes=gradient.sizes))
+    parameters = {"is_maximum": False, **_fields(operator.window)}
+    total = parts.step("pooling_gradient", parameters, shares, output=output.like())
+    if output.strides is not None:
+        parts.copy(total, output)
+    return parts.finish()
 
 
 def _unpool(operator: MaxUnpooling) -> Payload | None:
@@ -154,6 +218,9 @@ WINDOWS: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
     **dict.fromkeys((AveragePooling, AveragePooling1), _average),
     **dict.fromkeys((LpPooling, LpPooling1), _norm),
     **dict.fromkeys((MaxPooling, MaxPooling1, MaxPooling2), _maximum),
+    QuantizedLinearAveragePooling: _quantized_average,
+    MaxPoolingGrad: _maximum_gradient,
+    AveragePoolingGrad: _average_gradient,
     MaxUnpooling: _unpool,
     LocalResponseNormalization: _local_response,
 }

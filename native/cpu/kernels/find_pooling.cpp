@@ -29,6 +29,9 @@ std::int64_t RowsCall::end() const {
 
 const PoolingKernels* maximum_kernels(DataType type, Level level) noexcept { DMLGRAPH_OF_LEVEL(maximum_kernels(type)) }
 const PoolingKernels& sum_kernels(Level level) noexcept { DMLGRAPH_OF_LEVEL(sum_kernels()) }
+const PoolingKernels& wide_sum_kernels(Level level) noexcept { DMLGRAPH_OF_LEVEL(wide_sum_kernels()) }
+NumbersKernel numbers_kernel(DataType type, Level level) noexcept { DMLGRAPH_OF_LEVEL(numbers_kernel(type)) }
+const GradientKernels* gradient_kernels(DataType type, Level level) noexcept { DMLGRAPH_OF_LEVEL(gradient_kernels(type)) }
 MagnitudeKernel magnitude_kernel(Level level) noexcept { DMLGRAPH_OF_LEVEL(magnitude_kernel()) }
 
 }  // namespace dmlgraph::cpu

@@ -2,6 +2,7 @@
 #include "cpu/kernels/pooling.h"
 
 #include "cpu/kernels/find_maxima.h"
+#include "cpu/kernels/half_vector.h"
 #include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/picture_row.h"
 #include "cpu/kernels/pooling_tables.h"
@@ -472,6 +473,54 @@ template <class T>
 constexpr PoolingKernels maxima{rows<Greater, T>, combine<Greater, T>, is_same<T, float> ? +picture<Greater> : nullptr, greatest<T>, find_row<T>, find<T>};
 
 constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, picture<Sum>, reduce<Sum, float>, nullptr, nullptr};
+constexpr PoolingKernels wide_sums{rows<Sum, double>, combine<Sum, double>, nullptr, reduce<Sum, double>, nullptr, nullptr};
+
+template <class T>
+void numbers(const NumbersCall& call) noexcept {
+    double* const out = call.out;
+    const auto* const in = reinterpret_cast<const T*>(call.in);
+    const std::int64_t count = call.count;
+    const float scale = call.scale, zero_point = call.zero_point;
+    DMLGRAPH_LOOP
+    for (std::int64_t i = 0; i < count; ++i) {
+        out[i] = static_cast<double>((static_cast<float>(in[i]) - zero_point) * scale);
+    }
+}
+
+DMLGRAPH_INLINE float added(float total, float next) { return total + next; }
+DMLGRAPH_INLINE Half added(Half total, Half next) { return half_of(single_of(total) + single_of(next)); }
+
+template <class T>
+void spaced_sums(const SpacedSumsCall& call) noexcept {
+    auto* const out = static_cast<T*>(call.out);
+    const auto* const in = static_cast<const T*>(call.in);
+    const std::int64_t count = call.count, out_step = call.out_step, in_step = call.in_step;
+    if (out_step == 1 && in_step == 1) {
+        DMLGRAPH_LOOP
+        for (std::int64_t i = 0; i < count; ++i) {
+            out[i] = added(out[i], in[i]);
+        }
+        return;
+    }
+    DMLGRAPH_LOOP
+    for (std::int64_t i = 0; i < count; ++i) {
+        out[i * out_step] = added(out[i * out_step], in[i * in_step]);
+    }
+}
+
+template <class T>
+void scattered_sums(const ScatteredSumsCall& call) noexcept {
+    auto* const out = static_cast<T*>(call.out);
+    const auto* const in = static_cast<const T*>(call.in);
+    for (std::int64_t i = 0; i < call.count; ++i) {
+        if (call.where[i] != no_index) {
+            out[call.where[i]] = added(out[call.where[i]], in[i]);
+        }
+    }
+}
+
+template <class T>
+constexpr GradientKernels gradients{spaced_sums<T>, scattered_sums<T>};
 
 void magnitudes(float* x, std::int64_t count, std::uint32_t p) noexcept {
     switch (p) {
@@ -526,6 +575,24 @@ const PoolingKernels* maximum_kernels(DataType type) {
 }
 
 const PoolingKernels& sum_kernels() { return pooling::sums; }
+
+const PoolingKernels& wide_sum_kernels() { return pooling::wide_sums; }
+
+NumbersKernel numbers_kernel(DataType type) {
+    switch (type) {
+        case DataType::int8: return pooling::numbers<i8>;
+        case DataType::uint8: return pooling::numbers<u8>;
+        default: return nullptr;
+    }
+}
+
+const GradientKernels* gradient_kernels(DataType type) {
+    switch (type) {
+        case DataType::float32: return &pooling::gradients<float>;
+        case DataType::float16: return &pooling::gradients<Half>;
+        default: return nullptr;
+    }
+}
 
 MagnitudeKernel magnitude_kernel() { return pooling::magnitudes; }
 

@@ -1,7 +1,8 @@
 // What a pooling does with lines of elements: it combines the taps of neighbouring windows.
 //
 // A maximum begins with `start` and is replaced by every greater number that follows: so NaN is ignored, and of equal
-// numbers the first is kept. Elements are float32, for float16 too, or integers.
+// numbers the first is kept. Elements are float32, for float16 too, or integers. Of 8-bit integers that stand for numbers,
+// sums are in float64.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +70,7 @@ struct FindCall {
 struct PoolingKernels {
     void (*rows)(const RowsCall& call) noexcept;
     void (*combine)(const CombineCall& call) noexcept;
-    // Null for integers, and where loading parts of vectors takes too long.
+    // Null for others than float32, and where loading parts of vectors takes too long.
     void (*picture)(const PooledPictureCall& call) noexcept;
     // total = total ∘ in[0] ∘ in[1] ∘ …; a sum in some order that depends on the count only.
     void (*reduce)(void* total, const void* in, std::int64_t count) noexcept;
@@ -78,9 +79,46 @@ struct PoolingKernels {
     void (*find)(const FindCall& call) noexcept;
 };
 
-// Of maxima, and of sums in float32; float16 has those of float32. Null for other types.
+// Of maxima; float16 has those of float32. Null for other types.
 const PoolingKernels* maximum_kernels(DataType type, Level level) noexcept;
+// Of sums in float32.
 const PoolingKernels& sum_kernels(Level level) noexcept;
+// Of sums in float64.
+const PoolingKernels& wide_sum_kernels(Level level) noexcept;
+
+// out[i] = (in[i] − zero_point) · scale, rounded to float32. Up to 2^21 of such numbers have an exact sum in float64: they
+// are multiples of the scale's last bit, below 2^32 of it.
+struct NumbersCall {
+    double* out;
+    const std::byte* in;  // int8 or uint8, side by side
+    std::int64_t count;
+    float scale;
+    float zero_point;
+};
+using NumbersKernel = void (*)(const NumbersCall& call) noexcept;
+// Null for other types than int8 and uint8.
+NumbersKernel numbers_kernel(DataType type, Level level) noexcept;
+
+// Elements of gradients that are added, one after the other, each sum rounded to the type.
+struct SpacedSumsCall {  // out[i · out_step] += in[i · in_step]
+    void* out;
+    std::int64_t out_step;
+    const void* in;
+    std::int64_t in_step;
+    std::int64_t count;
+};
+struct ScatteredSumsCall {  // out[where[i]] += in[i], in this order, unless that is `no_index`
+    void* out;
+    const std::uint32_t* where;
+    const void* in;
+    std::int64_t count;
+};
+struct GradientKernels {
+    void (*spaced)(const SpacedSumsCall& call) noexcept;
+    void (*scattered)(const ScatteredSumsCall& call) noexcept;
+};
+// Of float32 and float16; null for other types.
+const GradientKernels* gradient_kernels(DataType type, Level level) noexcept;
 
 // x[i] = |x[i]|^p, for p ≥ 1.
 using MagnitudeKernel = void (*)(float* x, std::int64_t count, std::uint32_t p) noexcept;

@@ -8,6 +8,9 @@ namespace dmlgraph::cpu {
 #define DMLGRAPH_POOLING                                      \
     const PoolingKernels* maximum_kernels(DataType type);     \
     const PoolingKernels& sum_kernels();                      \
+    const PoolingKernels& wide_sum_kernels();                 \
+    NumbersKernel numbers_kernel(DataType type);              \
+    const GradientKernels* gradient_kernels(DataType type);   \
     MagnitudeKernel magnitude_kernel();
 namespace baseline {
 DMLGRAPH_POOLING

@@ -15,6 +15,7 @@
 #include "cpu/steps/gemm.h"
 #include "cpu/steps/indexed.h"
 #include "cpu/steps/pooling.h"
+#include "cpu/steps/pooling_gradient.h"
 #include "cpu/steps/recurrent.h"
 #include "cpu/steps/resampling.h"
 #include "cpu/steps/resampling_gradient.h"
@@ -25,7 +26,7 @@ namespace dmlgraph::cpu {
 
 using StepParameters = std::variant<ScanParameters, GatherParameters, GatherElementsParameters, ScatterParameters,
                                     ScatterElementsParameters, GemmParameters, ConvolutionParameters, PoolingParameters,
-                                    ResamplingParameters, ResamplingGradientParameters, AttentionParameters,
+                                    PoolingGradientParameters, ResamplingParameters, ResamplingGradientParameters, AttentionParameters,
                                     RecurrentParameters, TopParameters>;
 
 template <class Parameters, class... Steps>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
+#include <span>
 #include <stdexcept>
 
 #include "cpu/products/panels.h"
@@ -16,35 +16,6 @@ namespace {
 constexpr int most_batch = 2;
 constexpr std::int64_t planes_at_once = 64;  // of a single window each
 
-template <class T>
-void set(std::array<std::byte, widest_item>& element, T number) {
-    std::memcpy(element.data(), &number, sizeof(T));
-}
-
-// The number with which a maximum of integers begins. DirectML begins with the least of 32 bits, and stores it as CAST
-// does: so a window without elements gives 0 in int16.
-void set_least(Pooling& pooling) {
-    const auto both = [&]<class T>(T least, T empty) {
-        set(pooling.start, least);
-        set(pooling.empty, empty);
-    };
-    switch (pooling.type) {
-        case DataType::int8: return both(std::numeric_limits<std::int8_t>::min(), std::numeric_limits<std::int8_t>::min());
-        case DataType::int16: return both(std::numeric_limits<std::int16_t>::min(), std::int16_t{0});
-        case DataType::int32: return both(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::min());
-        case DataType::int64: return both(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::min());
-        default: return both(std::uint64_t{0}, std::uint64_t{0});
-    }
-}
-
-void set_least_float(Pooling& pooling, bool from_infinity) {
-    constexpr float half_lowest = -65504.0f;
-    const float lowest = pooling.type == DataType::float16 ? half_lowest : std::numeric_limits<float>::lowest();
-    const float start = from_infinity ? -std::numeric_limits<float>::infinity() : lowest;
-    set(pooling.start, start);
-    set(pooling.empty, start);
-}
-
 // The result of a window without elements differs from that of a window with the least ones.
 bool has_own_empty(const Pooling& pooling) { return pooling.start != pooling.empty; }
 
@@ -56,12 +27,21 @@ public:
           where_(tensors.outputs.size() > 1 ? tensors.outputs[1] : View{}),
           pooling_(describe(tensors, parameters)),
           bands_(pooling_, where_.buffer != no_buffer),
-          epilogue_(parameters.epilogue, result_type(parameters), tensors.inputs.size()) {
-        if (parameters.epilogue.empty() == pooling_.is_float() && pooling_.type != DataType::float32) {
-            throw std::invalid_argument("instructions convert what is pooled to float16, and follow nothing else than floats");
+          epilogue_(parameters.epilogue, result_type(parameters), input_count(tensors),
+                    is_quantized() ? DataType::float64 : DataType::float32) {
+        const bool converts = pooling_.is_float() || is_quantized();
+        if (parameters.epilogue.empty() == converts && pooling_.type != DataType::float32) {
+            throw std::invalid_argument("instructions convert sums to what is stored, and follow no maxima of integers");
         }
-        for (std::size_t i = first_operand; i < tensors.inputs.size(); ++i) {
+        for (std::size_t i = first_operand; i < input_count(tensors); ++i) {
             operands_.push_back(tensors.inputs[i]);
+        }
+        if (is_quantized()) {
+            scale_ = tensors.inputs[1];
+            zero_point_ = tensors.inputs.back();
+            if (scale_.type != DataType::float32 || (zero_point_.buffer != no_buffer && zero_point_.type != pooling_.type)) {
+                throw std::invalid_argument("a scale is float32, and a zero point of its tensor's type");
+            }
         }
         is_whole_ = where_.buffer == no_buffer && pooling_.windows.count() == 1;
         if (has_own_empty(pooling_)) {
@@ -85,7 +65,7 @@ public:
         context.parallel(count, cost(), [&](int worker, Chunks& chunks) {
             for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
                 for (std::int64_t i = first; i < last; ++i) {
-                    run_band(i, planes, targets, in_place, context.scratch(worker));
+                    run_band(context, i, planes, targets, in_place, context.scratch(worker));
                 }
             }
         });
@@ -108,6 +88,11 @@ public:
         for (View& view : operands_) {
             visitor(view, false);
         }
+        for (View* const view : {&scale_, &zero_point_}) {
+            if (view->buffer != no_buffer) {
+                visitor(*view, false);
+            }
+        }
         for (View* const view : {&output_, &where_}) {
             if (view->buffer != no_buffer) {
                 visitor(*view, true);
@@ -116,6 +101,10 @@ public:
     }
 
 private:
+    bool is_quantized() const { return pooling_.numbers != nullptr; }
+    // Without the zero point.
+    std::size_t input_count(const StepTensors& tensors) const { return tensors.inputs.size() - (is_quantized() ? 1 : 0); }
+
     DataType result_type(const PoolingParameters& parameters) const {
         if (parameters.epilogue.empty()) {
             return DataType::float32;
@@ -137,7 +126,7 @@ private:
             }
         }
         std::copy_n(x.sizes.begin(), batch_rank_, batch_.begin() + most_batch - batch_rank_);
-        Pooling result;
+        Pooling result(x.type, parameters.is_maximum, parameters.from_infinity, static_cast<std::uint32_t>(parameters.power));
         // Trailing dimensions whose windows are their elements are one row.
         const auto is_single = [&](int d) {
             const auto at = static_cast<std::size_t>(d - batch_rank_);
@@ -158,27 +147,7 @@ private:
             result.windows.dilations[at] = parameters.dilations[from];
             result.windows.padding[at] = parameters.padding[from];
         }
-        choose_kernels(result, x.type, parameters);
         return result;
-    }
-
-    static void choose_kernels(Pooling& result, DataType type, const PoolingParameters& parameters) {
-        const Level level = chosen_level();
-        const bool is_float = type == DataType::float32 || type == DataType::float16;
-        result.type = type;
-        result.item = is_float ? static_cast<int>(sizeof(float)) : static_cast<int>(item_size(type));
-        if (is_float) {
-            result.line = type == DataType::float16 ? product_kernels(level).half_line : product_kernels(level).line;
-        }
-        result.power = static_cast<std::uint32_t>(parameters.power);
-        result.magnitudes = magnitude_kernel(level);
-        result.kernels = parameters.is_maximum ? maximum_kernels(type, level) : &sum_kernels(level);
-        if (result.kernels == nullptr || (!is_float && !parameters.is_maximum)) {
-            throw std::invalid_argument("there is no pooling of this data type");
-        }
-        if (parameters.is_maximum) {
-            is_float ? set_least_float(result, parameters.from_infinity) : set_least(result);
-        }
     }
 
     // Marks the windows that have no element along a dimension.
@@ -210,6 +179,26 @@ private:
         planes.row.join_dimensions();
         planes.strides[most_spatial - 1] = planes.row.strides[0];
         return planes;
+    }
+
+    // Plane `inner` of place `outer` of the batch.
+    Plane plane_at(const RunContext& context, const Planes& planes, std::int64_t outer, std::int64_t inner) const {
+        Plane plane{planes.data + outer * planes.batch[0] + inner * planes.batch[1]};
+        if (is_quantized()) {
+            plane.scale = *reinterpret_cast<const float*>(of_channel(context.tensor(scale_), inner));
+            if (zero_point_.buffer != no_buffer) {
+                const std::byte* const zero = of_channel(context.tensor(zero_point_), inner);
+                plane.zero_point = static_cast<float>(pooling_.type == DataType::int8 ? *reinterpret_cast<const std::int8_t*>(zero)
+                                                                                      : *reinterpret_cast<const std::uint8_t*>(zero));
+            }
+        }
+        return plane;
+    }
+
+    // The number of a channel, or of all channels.
+    static const std::byte* of_channel(const Tensor& numbers, std::int64_t channel) {
+        const bool varies = numbers.rank > 1 && numbers.sizes[1] > 1;
+        return numbers.data + (varies ? channel * numbers.strides[1] : 0);
     }
 
     // A tensor of the output's sizes, whose first dimensions are a batch.
@@ -252,8 +241,8 @@ private:
                !has_own_empty(pooling_) && matrix(context.tensor(output_), batch_rank_).is_packed();
     }
 
-    void run_band(std::int64_t index, const Planes& planes, const std::array<Target, 2>& targets, bool in_place,
-                  std::byte* scratch) const {
+    void run_band(const RunContext& context, std::int64_t index, const Planes& planes, const std::array<Target, 2>& targets,
+                  bool in_place, std::byte* scratch) const {
         const Windows& windows = pooling_.windows;
         const BandPlace place = bands_.at(index % bands_.count());
         const std::int64_t plane = index / bands_.count(), outer = plane / batch_[1], inner = plane % batch_[1];
@@ -263,8 +252,7 @@ private:
         const std::int64_t left = (place.depth * windows.counts[1] + place.top) * windows.counts[2] + place.left;
         const MatrixTensor& out = targets[0].out;
         std::byte* const direct = in_place ? out.row_at(batch, 0) + left * pooling_.item : nullptr;
-        const std::byte* const from = planes.data + outer * planes.batch[0] + inner * planes.batch[1];
-        const BandResult result = bands_.compute(place, planes, from, direct, scratch);
+        const BandResult result = bands_.compute(place, planes, plane_at(context, planes, outer, inner), direct, scratch);
         if (result.values == direct) {
             return;
         }
@@ -336,8 +324,11 @@ private:
             for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
                 for (std::int64_t i = first; i < last; ++i) {
                     const std::int64_t plane = i % parts * planes_at_once, count = std::min(planes_at_once, batch_[1] - plane);
-                    const std::byte* const from = planes.data + i / parts * planes.batch[0] + plane * planes.batch[1];
-                    pool_whole(pooling_, planes, from, planes.batch[1], count, results, scratch);
+                    std::array<Plane, planes_at_once> pooled;
+                    for (std::int64_t c = 0; c < count; ++c) {
+                        pooled[static_cast<std::size_t>(c)] = plane_at(context, planes, i / parts, plane + c);
+                    }
+                    pool_whole(pooling_, planes, std::span(pooled).first(static_cast<std::size_t>(count)), results, scratch);
                     to.store(reinterpret_cast<const float*>(results), {i / parts}, 0, plane, count, rest);
                 }
             }
@@ -347,6 +338,8 @@ private:
     View input_;
     View output_;
     View where_;
+    View scale_;
+    View zero_point_;
     std::vector<View> operands_;  // of the epilogue
     int batch_rank_ = 0;
     int row_dimension_ = 0;  // of the input: from this one on a row

@@ -127,7 +127,7 @@ void check_bands(Random& random, Level level, const Kind& kind, bool finds) {
         const BandPlace place = bands.at(b);
         const bool direct = bands.is_tight() && !finds && random.chance(50);
         const Exact<float> out(direct ? place.rows * place.columns : 1);
-        const BandResult got = bands.compute(place, planes, x.bytes(), direct ? out.bytes() : nullptr, scratch.get());
+        const BandResult got = bands.compute(place, planes, {x.bytes()}, direct ? out.bytes() : nullptr, scratch.get());
         for (std::int64_t r = 0; r < place.rows; ++r) {
             for (std::int64_t c = 0; c < place.columns; ++c, ++results) {
                 const Expected wanted = expected(pooling, x, {place.depth, place.top + r, place.left + c}, kind);
@@ -149,7 +149,11 @@ void check_whole(Random& random, Level level, const Kind& kind) {
     const Exact<float> x = numbers(plane * count, random);
     const Exact<float> out(count);
     const Memory scratch(whole_scratch());
-    pool_whole(pooling, planes_of(pooling), x.bytes(), plane * item, count, out.bytes(), scratch.get());
+    std::vector<Plane> planes;
+    for (std::int64_t c = 0; c < count; ++c) {
+        planes.push_back({x.bytes() + c * plane * item});
+    }
+    pool_whole(pooling, planes_of(pooling), planes, out.bytes(), scratch.get());
     for (std::int64_t c = 0; c < count; ++c) {
         Exact<float> one(plane);
         std::copy_n(x.get() + c * plane, plane, one.get());
@@ -220,6 +224,59 @@ void check_add(Random& random, Level level) {
     CHECK_MESSAGE(right, "the weighted row is added");
 }
 
+// Sums of bytes that stand for numbers, as bands, and of whole planes that may follow one another. The numbers are multiples
+// of a quarter, so that sums are exact.
+void check_numbers(Random& random, Level level) {
+    constexpr Kind sums{false, 0};
+    Pooling pooling = random_pooling(random, level, sums);
+    pooling.type = DataType::int8;
+    pooling.item = sizeof(double);
+    pooling.line = nullptr;
+    pooling.numbers = numbers_kernel(DataType::int8, level);
+    pooling.kernels = &wide_sum_kernels(level);
+    const std::int64_t plane = pooling.sizes[0] * pooling.sizes[1] * pooling.sizes[2], count = random.between(1, 5);
+    const std::int64_t gap = random.between(0, 1), spacing = random.between(1, 2);  // after a plane, between neighbours
+    const std::int64_t step = plane * spacing + gap;
+    Planes planes;
+    planes.row.type = DataType::int8;
+    planes.strides = {pooling.sizes[1] * pooling.sizes[2] * spacing, pooling.sizes[2] * spacing, spacing};
+    const Exact<std::int8_t> x(step * count);
+    std::generate_n(x.get(), x.count(), [&] { return static_cast<std::int8_t>(random.between(-128, 127)); });
+    std::vector<Plane> pooled;
+    std::vector<Exact<float>> numbers;
+    for (std::int64_t c = 0; c < count; ++c) {
+        const Plane& made = pooled.emplace_back(Plane{x.bytes() + c * step, random.chance(70) ? 0.25f : 2.0f, random.chance(70) ? -3.0f : 90.0f});
+        const Exact<float>& each = numbers.emplace_back(plane);
+        for (std::int64_t i = 0; i < plane; ++i) {
+            each[i] = (static_cast<float>(x[c * step + i * spacing]) - made.zero_point) * made.scale;
+        }
+    }
+    const Bands bands(pooling, false);
+    const Memory scratch(bands.scratch_bytes());
+    bool right = true;
+    for (std::int64_t b = 0; b < bands.count(); ++b) {
+        const BandPlace place = bands.at(b);
+        const BandResult got = bands.compute(place, planes, pooled[0], nullptr, scratch.get());
+        for (std::int64_t r = 0; r < place.rows; ++r) {
+            for (std::int64_t c = 0; c < place.columns; ++c) {
+                const Expected wanted = expected(pooling, numbers[0], {place.depth, place.top + r, place.left + c}, sums);
+                const double sum = reinterpret_cast<const double*>(got.values)[r * bands.pitch() + c];
+                right = right && sum == static_cast<double>(wanted.value);
+            }
+        }
+    }
+    CHECK_MESSAGE(right, "every number is that of its window");
+    pooling.windows.counts = {1, 1, 1};
+    pooling.windows.taps = {random.between(1, 2), random.between(1, 9), random.between(1, 3000)};
+    const Exact<double> out(count);
+    const Memory whole(whole_scratch());
+    pool_whole(pooling, planes, pooled, out.bytes(), whole.get());
+    for (std::int64_t c = 0; c < count; ++c) {
+        const float wanted = expected(pooling, numbers[static_cast<std::size_t>(c)], {0, 0, 0}, sums).value;
+        CHECK(out[c] == static_cast<double>(wanted));
+    }
+}
+
 constexpr Kind kinds[] = {{true, 0}, {false, 0}, {false, 1}, {false, 2}};
 
 }  // namespace
@@ -234,6 +291,7 @@ TEST_CASE("pooling at every level") {
                 check_whole(random, level, kind);
             }
             check_bands(random, level, kinds[0], true);
+            check_numbers(random, level);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <stdexcept>
 
 #include "cpu/products/float_picture.h"
 #include "cpu/quotient.h"
@@ -30,7 +32,106 @@ struct Inside {
     }
 };
 
+template <class T>
+void set(std::array<std::byte, widest_item>& element, T number) {
+    std::memcpy(element.data(), &number, sizeof(T));
+}
+
+// The number with which a maximum of integers begins. DirectML begins with the least of 32 bits, and stores it as CAST
+// does: so a window without elements gives 0 in int16.
+void set_least(Pooling& pooling) {
+    const auto both = [&]<class T>(T least, T empty) {
+        set(pooling.start, least);
+        set(pooling.empty, empty);
+    };
+    switch (pooling.type) {
+        case DataType::int8: return both(std::numeric_limits<std::int8_t>::min(), std::numeric_limits<std::int8_t>::min());
+        case DataType::int16: return both(std::numeric_limits<std::int16_t>::min(), std::int16_t{0});
+        case DataType::int32: return both(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::min());
+        case DataType::int64: return both(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::min());
+        default: return both(std::uint64_t{0}, std::uint64_t{0});
+    }
+}
+
+void set_least_float(Pooling& pooling, bool from_infinity) {
+    constexpr float half_lowest = -65504.0f;
+    const float lowest = pooling.type == DataType::float16 ? half_lowest : std::numeric_limits<float>::lowest();
+    const float start = from_infinity ? -std::numeric_limits<float>::infinity() : lowest;
+    set(pooling.start, start);
+    set(pooling.empty, start);
+}
+
+// How many planes, the first ones, follow one another and stand for numbers in the same way; at most `most`.
+std::int64_t alike(std::span<const Plane> planes, std::int64_t elements, std::int64_t most) {
+    const Plane& first = planes[0];
+    std::int64_t count = 1;
+    for (; count < std::min(most, static_cast<std::int64_t>(planes.size())); ++count) {
+        const Plane& next = planes[static_cast<std::size_t>(count)];
+        if (next.data != first.data + count * elements || next.scale != first.scale || next.zero_point != first.zero_point) {
+            break;
+        }
+    }
+    return count;
+}
+
+// Sums of small planes of integers that stand for numbers, which are converted together.
+void sum_together(const Pooling& pooling, std::span<const Plane> pooled, std::int64_t offset, std::int64_t elements,
+                  std::byte* out, std::byte* converted) {
+    while (!pooled.empty()) {
+        const std::int64_t some = alike(pooled, elements, whole_chunk / elements);
+        pooling.convert(converted, pooled[0].data + offset, 1, some * elements, pooled[0], nullptr);
+        for (std::int64_t i = 0; i < some; ++i, out += pooling.item) {
+            std::memcpy(out, pooling.start.data(), static_cast<std::size_t>(pooling.item));
+            pooling.kernels->reduce(out, converted + i * elements * pooling.item, elements);
+        }
+        pooled = pooled.subspan(static_cast<std::size_t>(some));
+    }
+}
+
 }  // namespace
+
+Pooling::Pooling(DataType of, bool is_maximum, bool from_infinity, std::uint32_t exponent) : type(of), power(exponent) {
+    const Level level = chosen_level();
+    const bool is_float = type == DataType::float32 || type == DataType::float16;
+    item = is_float ? static_cast<int>(sizeof(float)) : static_cast<int>(item_size(type));
+    magnitudes = magnitude_kernel(level);
+    if (is_float) {
+        line = product_kernels(level).line_of(type);
+    }
+    if (is_maximum) {
+        kernels = maximum_kernels(type, level);
+        is_float ? set_least_float(*this, from_infinity) : set_least(*this);
+    } else if (is_float) {
+        kernels = &sum_kernels(level);
+    } else if (power == 0 && numbers_kernel(type, level) != nullptr) {
+        numbers = numbers_kernel(type, level);
+        kernels = &wide_sum_kernels(level);
+        item = sizeof(double);
+    }
+    if (kernels == nullptr) {
+        throw std::invalid_argument("there is no pooling of this data type");
+    }
+}
+
+void Pooling::convert(std::byte* out, const std::byte* in, std::int64_t step, std::int64_t count, const Plane& plane,
+                      std::byte* packed) const {
+    const auto stored = static_cast<std::int64_t>(item_size(type));
+    if (numbers != nullptr) {
+        if (step != stored) {
+            gather_line(packed, in, step, count, static_cast<int>(stored));
+            in = packed;
+        }
+        return numbers({reinterpret_cast<double*>(out), in, count, plane.scale, plane.zero_point});
+    }
+    if (!is_float()) {
+        return gather_line(out, in, step, count, item);
+    }
+    auto* const floats = reinterpret_cast<float*>(out);
+    line(floats, in, step, count);
+    if (power > 0) {
+        magnitudes(floats, count, power);
+    }
+}
 
 Phases::Phases(const Windows& windows, std::size_t axis) {
     const std::int64_t stride = windows.strides[axis];
@@ -52,7 +153,7 @@ struct Bands::Memory {
     std::byte* results;
     std::byte* row;     // converted
     std::byte* packed;  // … before that
-    float* picture;     // rows of float16, as floats
+    std::byte* picture;  // rows of a band, converted
     std::uint32_t* line_indices = nullptr;
     std::uint32_t* where = nullptr;
     std::size_t bytes;
@@ -69,8 +170,9 @@ struct Bands::Memory {
         take(results, bands.rows_ * bands.columns_, item);
         take(row, bands.width_, item);
         take(packed, bands.width_, widest_item);
-        take(picture, bands.has_picture_ && bands.pooling_.type == DataType::float16 ? bands.picture_rows(bands.rows_) * bands.pooling_.sizes[2] : 0,
-             sizeof(float));
+        const bool has_halves = bands.has_picture_ && bands.pooling_.type == DataType::float16;
+        const std::int64_t rows = bands.converts_rows_ ? bands.line_rows(bands.rows_) : has_halves ? bands.picture_rows(bands.rows_) : 0;
+        take(picture, rows * bands.pooling_.sizes[2], item);
         if (bands.finds_) {
             take(line_indices, lines_count, sizeof(std::uint32_t));
             take(where, bands.rows_ * bands.columns_, sizeof(std::uint32_t));
@@ -79,9 +181,9 @@ struct Bands::Memory {
     }
 };
 
-Bands::Bands(const Pooling& pooling, bool finds) : pooling_(pooling), finds_(finds), y_(pooling.windows, 1) {
+Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows) : pooling_(pooling), finds_(finds), y_(pooling.windows, 1) {
     const Windows& windows = pooling.windows;
-    column_bands_ = quotient_up(windows.counts[2], ample_columns);
+    column_bands_ = of_whole_rows ? 1 : quotient_up(windows.counts[2], ample_columns);
     columns_ = quotient_up(windows.counts[2], column_bands_);
     width_ = std::min(pooling.sizes[2], (columns_ - 1) * windows.strides[2] + (windows.taps[2] - 1) * windows.dilations[2] + 1);
     const std::int64_t row = windows.taps[0] * y_.count() * columns_ * pooling.item;
@@ -98,6 +200,7 @@ Bands::Bands(const Pooling& pooling, bool finds) : pooling_(pooling), finds_(fin
     const bool known = taps == 3 ? stride <= 2 : taps == 2 && stride == 2;
     const bool square = windows.taps[1] == taps && windows.strides[1] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
     const bool flat = windows.taps[0] == 1 && windows.strides[0] == 1 && windows.padding[0] == 0 && pooling_.sizes[0] == 1 && windows.counts[0] == 1;
+    converts_rows_ = pooling_.numbers != nullptr && column_bands_ == 1;
     has_picture_ = pooling_.kernels->picture != nullptr && known && square && flat && column_bands_ == 1 && pooling_.power == 0 && !finds_;
 }
 
@@ -114,12 +217,12 @@ BandPlace Bands::at(std::int64_t index) const {
 
 std::size_t Bands::scratch_bytes() const { return Memory(nullptr, *this).bytes; }
 
-BandResult Bands::compute(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* out,
+BandResult Bands::compute(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* out,
                           std::byte* scratch) const {
     const Memory memory(scratch, *this);
     std::byte* const results = out == nullptr ? memory.results : out;
     if (has_picture_ && has_neighbours(planes)) {
-        pooling_.kernels->picture({results, place.rows, place.columns, picture_of(place, planes, plane, memory), pooling_.start.data()});
+        pooling_.kernels->picture({results, place.rows, place.columns, picture_of(place, planes, plane.data, memory), pooling_.start.data()});
         return {results, nullptr};
     }
     if (lines_.size() == 1 && !finds_) {
@@ -140,6 +243,12 @@ std::int64_t Bands::picture_rows(std::int64_t rows) const {
     return std::min((rows - 1) * pooling_.windows.strides[1] + pooling_.windows.taps[1], pooling_.sizes[1]);
 }
 
+// Those that lines are made of: all phases have as many lines, the last of which may be of no window.
+std::int64_t Bands::line_rows(std::int64_t rows) const {
+    const std::int64_t last = (rows + y_.reach - 1) * pooling_.windows.strides[1] + std::ranges::max(y_.remainders);
+    return std::min(last + 1, pooling_.sizes[1]);
+}
+
 // A plane that is read where it lies; of float16, its rows that the band's windows have, as floats.
 Picture Bands::picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane, const Memory& memory) const {
     const Windows& windows = pooling_.windows;
@@ -147,8 +256,9 @@ Picture Bands::picture_of(const BandPlace& place, const Planes& planes, const st
                     -windows.padding[2], windows.strides[2], windows.taps[2]};
     if (pooling_.type == DataType::float16) {
         const FloatPicture floats(picture, place.rows);
-        floats.write(memory.picture, planes.strides[2], pooling_.line);
-        return floats.read(memory.picture);
+        auto* const rows = reinterpret_cast<float*>(memory.picture);
+        floats.write(rows, planes.strides[2], pooling_.line);
+        return floats.read(rows);
     }
     return picture;
 }
@@ -158,15 +268,20 @@ bool Bands::has_neighbours(const Planes& planes) const {
 }
 
 bool Bands::in_place(const Planes& planes) const {
-    return has_neighbours(planes) && item_size(pooling_.type) == static_cast<std::size_t>(pooling_.item) && pooling_.power == 0 && !finds_;
+    return has_neighbours(planes) && pooling_.keeps_elements() && !finds_;
 }
 
-void Bands::combine_rows(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* lines,
+void Bands::combine_rows(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* lines,
                          const Memory& memory) const {
     const Windows& windows = pooling_.windows;
     const std::int64_t height = place.rows + y_.reach, stride = windows.strides[1], item = pooling_.item;
-    const bool in_place = this->in_place(planes);
-    RowsCall call{nullptr, columns_, nullptr, stride * planes.strides[1], 1, place.columns, pooling_.sizes[2],
+    // Integers that stand for numbers are converted in one go where the rows of a plane follow one another.
+    const bool converts = converts_rows_ && has_neighbours(planes) &&
+                          (pooling_.sizes[1] == 1 || planes.strides[1] == pooling_.sizes[2] * planes.strides[2]);
+    const bool in_place = converts || this->in_place(planes);
+    const std::int64_t top_row = converts ? std::clamp(place.top * stride - windows.padding[1], std::int64_t{0}, pooling_.sizes[1]) : 0;
+    const std::int64_t row_step = converts ? pooling_.sizes[2] * item : planes.strides[1];
+    RowsCall call{nullptr, columns_, nullptr, stride * row_step, 1, place.columns, pooling_.sizes[2],
                   place.left * windows.strides[2] - windows.padding[2], windows.strides[2], windows.dilations[2],
                   windows.taps[2], pooling_.start.data()};
     std::uint32_t* indices = memory.line_indices;
@@ -178,6 +293,12 @@ void Bands::combine_rows(const BandPlace& place, const Planes& planes, const std
     };
     for (std::int64_t t = 0; t < windows.taps[0]; ++t) {
         const std::int64_t z = place.depth * windows.strides[0] + t * windows.dilations[0] - windows.padding[0];
+        const std::byte* rows = plane.data + z * planes.strides[0];
+        if (converts && z >= 0 && z < pooling_.sizes[0]) {
+            const std::int64_t count = std::min(line_rows(place.rows), pooling_.sizes[1] - top_row);
+            pooling_.convert(memory.picture, rows + top_row * planes.strides[1], 1, count * pooling_.sizes[2], plane, nullptr);
+            rows = memory.picture;
+        }
         for (const std::int64_t remainder : y_.remainders) {
             const std::int64_t top = place.top * stride + remainder - windows.padding[1];
             const bool inside = z >= 0 && z < pooling_.sizes[0];
@@ -187,13 +308,13 @@ void Bands::combine_rows(const BandPlace& place, const Planes& planes, const std
             call.rows = in_place ? end - begin : 1;
             for (std::int64_t i = begin; i < end; i += call.rows) {
                 const std::int64_t y = top + i * stride;
-                call.in = plane + z * planes.strides[0] + y * planes.strides[1];
+                call.in = rows + (y - top_row) * row_step;
                 call.out = lines + i * columns_ * item;
                 if (in_place) {
                     pooling_.kernels->rows(call);
                 } else {
                     const auto base = static_cast<std::uint32_t>((z * pooling_.sizes[1] + y) * pooling_.sizes[2]);
-                    combine_row(call, planes, base, finds_ ? indices + i * columns_ : nullptr, memory);
+                    combine_row(call, planes, plane, base, finds_ ? indices + i * columns_ : nullptr, memory);
                 }
             }
             skip(end, height);
@@ -204,14 +325,14 @@ void Bands::combine_rows(const BandPlace& place, const Planes& planes, const std
 }
 
 // A row whose elements are converted first.
-void Bands::combine_row(const RowsCall& call, const Planes& planes, std::uint32_t base, std::uint32_t* where,
-                        const Memory& memory) const {
+void Bands::combine_row(const RowsCall& call, const Planes& planes, const Plane& plane, std::uint32_t base,
+                        std::uint32_t* where, const Memory& memory) const {
     const std::int64_t last = call.first + (call.count - 1) * call.stride + (call.taps - 1) * call.dilation;
     const std::int64_t begin = std::clamp(call.first, std::int64_t{0}, call.size);
     const std::int64_t end = std::clamp(last + 1, begin, call.size);
     const bool is_row = call.taps == 1 && call.stride == 1 && end - begin == call.count && lines_.size() > 1 && !finds_;
     std::byte* const row = is_row ? static_cast<std::byte*>(call.out) : memory.row;
-    convert(row, call.in, begin, end - begin, planes, memory);
+    convert(row, call.in, begin, end - begin, planes, plane, memory);
     if (is_row) {
         return;
     }
@@ -227,7 +348,7 @@ void Bands::combine_row(const RowsCall& call, const Planes& planes, std::uint32_
 }
 
 void Bands::convert(std::byte* out, const std::byte* row, std::int64_t first, std::int64_t count, const Planes& planes,
-                    const Memory& memory) const {
+                    const Plane& plane, const Memory& memory) const {
     const std::byte* from = row + first * planes.strides[2];
     std::int64_t step = planes.strides[2];
     if (planes.row.rank > 1) {
@@ -235,20 +356,12 @@ void Bands::convert(std::byte* out, const std::byte* row, std::int64_t first, st
         gather(memory.packed, row, planes.row.rank, planes.row.sizes, planes.row.strides, first, count, static_cast<int>(step));
         from = memory.packed;
     }
-    if (!pooling_.is_float()) {
-        return gather_line(out, from, step, count, pooling_.item);
-    }
-    auto* const numbers = reinterpret_cast<float*>(out);
-    pooling_.line(numbers, from, step, count);
-    if (pooling_.power > 0) {
-        pooling_.magnitudes(numbers, count, pooling_.power);
-    }
+    pooling_.convert(out, from, step, count, plane, memory.packed);
 }
 
-std::size_t whole_scratch() { return whole_chunk * (widest_item + sizeof(float)); }
+std::size_t whole_scratch() { return whole_chunk * 2 * widest_item; }
 
-void pool_whole(const Pooling& pooling, const Planes& planes, const std::byte* first, std::int64_t step, std::int64_t count,
-                std::byte* out, std::byte* scratch) {
+void pool_whole(const Pooling& pooling, const Planes& planes, std::span<const Plane> pooled, std::byte* out, std::byte* scratch) {
     const auto stored = static_cast<std::int64_t>(item_size(pooling.type));
     const std::int64_t item = pooling.item;
     MatrixTensor inside;
@@ -263,31 +376,35 @@ void pool_whole(const Pooling& pooling, const Planes& planes, const std::byte* f
         offset += axis.first * planes.strides[d];
     }
     if (elements == 0) {
-        return fill_line(out, pooling.empty.data(), count, static_cast<int>(item));
+        return fill_line(out, pooling.empty.data(), static_cast<std::int64_t>(pooled.size()), static_cast<int>(item));
     }
     inside.join_dimensions();
-    const bool in_place = inside.is_packed() && stored == item && pooling.power == 0;
-    for (std::int64_t c = 0; c < count; ++c, out += item) {
-        const std::byte* const from = first + c * step + offset;
+    std::byte* const converted = scratch + whole_chunk * widest_item;
+    if (pooling.numbers != nullptr && inside.is_packed() && elements <= whole_chunk) {
+        return sum_together(pooling, pooled, offset, elements, out, converted);
+    }
+    for (const Plane& plane : pooled) {
+        const std::byte* const from = plane.data + offset;
         std::memcpy(out, pooling.start.data(), static_cast<std::size_t>(item));
-        if (in_place) {
+        if (inside.is_packed() && pooling.keeps_elements()) {
             pooling.kernels->reduce(out, from, elements);
+            out += item;
             continue;
         }
         for (std::int64_t i = 0; i < elements; i += whole_chunk) {
             const std::int64_t some = std::min(whole_chunk, elements - i);
-            gather(scratch, from, inside.rank, inside.sizes, inside.strides, i, some, static_cast<int>(stored));
-            std::byte* chunk = scratch;
-            if (pooling.is_float()) {
-                auto* const numbers = reinterpret_cast<float*>(scratch + whole_chunk * widest_item);
-                pooling.line(numbers, scratch, stored, some);
-                if (pooling.power > 0) {
-                    pooling.magnitudes(numbers, some, pooling.power);
-                }
-                chunk = reinterpret_cast<std::byte*>(numbers);
+            const std::byte* chunk = from + i * stored;
+            if (!inside.is_packed()) {
+                gather(scratch, from, inside.rank, inside.sizes, inside.strides, i, some, static_cast<int>(stored));
+                chunk = scratch;
+            }
+            if (!pooling.keeps_elements()) {
+                pooling.convert(converted, chunk, stored, some, plane, scratch);
+                chunk = converted;
             }
             pooling.kernels->reduce(out, chunk, some);
         }
+        out += item;
     }
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cpu/kernels/pooling.h"
@@ -20,20 +21,39 @@
 
 namespace dmlgraph::cpu {
 
-// What is done with the elements of windows. They are computed as float32 if the tensor is float16, else in its type.
+// The elements of one plane. 8-bit integers may stand for numbers, (q − zero_point) · scale.
+struct Plane {
+    const std::byte* data;
+    float scale = 1;
+    float zero_point = 0;
+};
+
+// What is done with the elements of windows. They are computed as float32 if the tensor is float16, as float64 if they are
+// 8-bit integers that stand for numbers, else in its type.
 struct Pooling {
     Windows windows;
     Spatial sizes{1, 1, 1};
     DataType type{};                        // of the tensor
     int item = 0;                           // bytes of an element that is computed
     std::uint32_t power = 0;                // of the elements' magnitudes; 0: the elements themselves
-    std::array<std::byte, widest_item> start{};  // the element beyond the tensor, with which each result begins
-    std::array<std::byte, widest_item> empty{};  // the result for a window that has no element in the tensor
+    alignas(widest_item) std::array<std::byte, widest_item> start{};  // the element beyond the tensor, with which each result begins
+    alignas(widest_item) std::array<std::byte, widest_item> empty{};  // the result for a window that has no element in the tensor
     const PoolingKernels* kernels = nullptr;
     MagnitudeKernel magnitudes = nullptr;
-    LineKernel line = nullptr;  // of floats; null for integers
+    LineKernel line = nullptr;        // of floats; null for integers
+    NumbersKernel numbers = nullptr;  // of integers that stand for numbers; else null
+
+    Pooling() = default;
+    // With the kernels of a type; a maximum of floats begins with −∞ if it is `from_infinity`, else with the least finite
+    // number. Throws std::invalid_argument for a type that has none.
+    Pooling(DataType type, bool is_maximum, bool from_infinity, std::uint32_t power);
 
     bool is_float() const { return line != nullptr; }
+    // Whether elements are computed as they are stored.
+    bool keeps_elements() const { return static_cast<int>(item_size(type)) == item && power == 0; }
+    // Elements that lie `step` bytes apart, as they are computed; `packed` is memory for them, where they may be already.
+    void convert(std::byte* out, const std::byte* in, std::int64_t step, std::int64_t count, const Plane& plane,
+                 std::byte* packed) const;
 };
 
 // The planes that are pooled; strides in bytes.
@@ -72,7 +92,8 @@ struct BandPlace {
 
 class Bands {
 public:
-    Bands(const Pooling& pooling, bool finds);
+    // With indices if it `finds`. Bands of whole rows are in row-major order, and so are their windows.
+    Bands(const Pooling& pooling, bool finds, bool of_whole_rows = false);
 
     std::int64_t count() const { return pooling_.windows.counts[0] * row_bands_ * column_bands_; }
     BandPlace at(std::int64_t index) const;
@@ -81,7 +102,7 @@ public:
     std::size_t scratch_bytes() const;
 
     // The results may be computed in `out` where it is not null: then rows follow one another there.
-    BandResult compute(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* out,
+    BandResult compute(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* out,
                        std::byte* scratch) const;
     // Whether the rows of the results follow one another.
     bool is_tight() const { return column_bands_ == 1; }
@@ -89,19 +110,21 @@ public:
 private:
     struct Memory;
 
+    // The rows of elements that some rows of windows read, at most.
     std::int64_t picture_rows(std::int64_t rows) const;
+    std::int64_t line_rows(std::int64_t rows) const;
     Picture picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane, const Memory& memory) const;
     // Whether the elements of a tensor's rows lie side by side.
     bool has_neighbours(const Planes& planes) const;
     // Whether a tensor's rows are those that are computed.
     bool in_place(const Planes& planes) const;
-    void combine_rows(const BandPlace& place, const Planes& planes, const std::byte* plane, std::byte* lines,
+    void combine_rows(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* lines,
                       const Memory& memory) const;
-    void combine_row(const RowsCall& call, const Planes& planes, std::uint32_t base, std::uint32_t* where,
-                     const Memory& memory) const;
+    void combine_row(const RowsCall& call, const Planes& planes, const Plane& plane, std::uint32_t base,
+                     std::uint32_t* where, const Memory& memory) const;
     // The elements of a row that the band's windows have, from `first` on, as they are computed.
     void convert(std::byte* out, const std::byte* row, std::int64_t first, std::int64_t count, const Planes& planes,
-                 const Memory& memory) const;
+                 const Plane& plane, const Memory& memory) const;
 
     const Pooling& pooling_;
     bool finds_;
@@ -111,12 +134,12 @@ private:
     std::int64_t height_;  // of a phase
     std::int64_t width_;   // the most elements of a row that a band reads
     std::vector<std::int64_t> lines_;  // of a window: offsets
+    bool converts_rows_ = false;       // whether integers that stand for numbers may be converted for a band at a time
     bool has_picture_ = false;         // whether rows of a plane that lie side by side are read without lines
 };
 
-// The results of `count` planes that have one window each, packed; `scratch` of `whole_scratch` bytes.
-void pool_whole(const Pooling& pooling, const Planes& planes, const std::byte* first, std::int64_t step, std::int64_t count,
-                std::byte* out, std::byte* scratch);
+// The results of planes that have one window each, packed; `scratch` of `whole_scratch` bytes.
+void pool_whole(const Pooling& pooling, const Planes& planes, std::span<const Plane> pooled, std::byte* out, std::byte* scratch);
 std::size_t whole_scratch();
 
 }  // namespace dmlgraph::cpu

@@ -11,7 +11,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from near import check_exact, check_near, desc, filled, layouts, make, run, seeds
 
-from dmlgraph.devices.cpu import pooling
 from dmlgraph.errors import OperatorError
 
 floats = st.sampled_from(["float32", "float16"])
@@ -70,20 +69,77 @@ class TestAveragePooling:
         x[0, 0, 1, 1:3] = special
         check_near(operator, [x], 6)
 
-    @given(windows(), st.booleans(), st.booleans(), layouts, seeds)
-    def test_quantized_is_exact(self, window, include_padding, zeros, layout, seed) -> None:
-        channels = window[SIZES][1]
-        operator = made(
-            "quantized_linear_average_pooling",
-            window,
-            "uint8",
-            include_padding=include_padding,
-            input_scale=desc((channels,)),
-            input_zero_point=desc((channels,), "uint8") if zeros else None,
-            output_scale=desc((1,)),
-            output_zero_point=desc((1,), "int8") if zeros else None,
-        )
+
+def quantized(
+    window: dict[str, Any], dtype: str, scales: int, zeros: tuple[bool, bool], result: str, **more: Any
+) -> Any:
+    """A quantized pooling with zero points of the input, the output, or both; its scales are one number or C."""
+    return made(
+        "quantized_linear_average_pooling",
+        window,
+        dtype,
+        input_scale=desc((scales,)),
+        input_zero_point=desc((scales,), dtype) if zeros[0] else None,
+        output_scale=desc((scales,)),
+        output_zero_point=desc((scales,), result) if zeros[1] else None,
+        **({} if zeros[1] else {"output": {"dtype": result}}),
+        **more,
+    )
+
+
+bytes_ = st.sampled_from(["int8", "uint8"])
+pairs = st.tuples(st.booleans(), st.booleans())
+
+
+class TestQuantizedAveragePooling:
+    @given(windows(), bytes_, pairs, bytes_, st.booleans(), st.booleans(), layouts, seeds)
+    def test_is_exact(self, window, dtype, zeros, result, by_channel, include_padding, layout, seed) -> None:
+        scales = window[SIZES][1] if by_channel else 1
+        operator = quantized(window, dtype, scales, zeros, result, include_padding=include_padding)
         check_exact(operator, filled(operator, seed, layout))
+
+    @given(windows(), bytes_, pairs, bytes_, st.floats(2.0**-13, 2.0**13, width=32), layouts, seeds)
+    def test_middles_between_steps_are_rounded_as_in_the_reference(
+        self, window, dtype, zeros, result, scale, layout, seed
+    ) -> None:
+        operator = quantized(window, dtype, 1, zeros, result)
+        arrays = filled(operator, seed, layout)
+        for which in (1, 3):  # means are often halves of steps then, but for roundings
+            arrays[which] = np.full(operator.input_descs[which].sizes, scale, np.float32)
+        check_exact(operator, arrays)
+
+    @pytest.mark.parametrize("zeros", [(True, True), (True, False)])
+    @pytest.mark.parametrize("scale", [0.0, -1.0, 1e-45, 3e38, np.inf, np.nan])
+    @pytest.mark.parametrize("which", [1, 3])
+    def test_extreme_scales(self, which, scale, zeros) -> None:
+        window = {SIZES: (1, 3, 5, 4), "window_size": (2, 3), "strides": (2, 1), "start_padding": (1, 2)}
+        operator = quantized(window | {"end_padding": (2, 1)}, "uint8", 1, zeros, "int8")
+        arrays = filled(operator, 3)
+        arrays[which][:] = scale
+        check_exact(operator, arrays)
+
+    @pytest.mark.parametrize("zeros", [(True, True), (False, False)])
+    @pytest.mark.parametrize("include_padding", [False, True])
+    def test_windows_of_nothing_but_padding(self, include_padding, zeros) -> None:
+        window = {SIZES: (2, 2, 3, 3), "window_size": (2, 2), "strides": (1, 1), "start_padding": (3, 2)}
+        operator = quantized(
+            window | {"end_padding": (3, 4)}, "int8", 2, zeros, "uint8", include_padding=include_padding
+        )
+        check_exact(operator, filled(operator, 4))
+
+    @pytest.mark.parametrize(
+        ("sizes", "taps", "stride"),
+        [((1, 150, 7, 7), 7, 1), ((2, 3, 70, 60), 60, 1), ((1, 2, 4, 2100), 2, 2), ((1, 5, 61, 47), 3, 2)],
+    )
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_large_ones(self, sizes, taps, stride, threads) -> None:
+        rows = min(taps, sizes[2]) if taps < 60 else sizes[2]
+        window = {SIZES: sizes, "window_size": (rows, taps), "strides": (stride, stride)}
+        window |= {"start_padding": (0, 0), "end_padding": (0, 0)}
+        operator = quantized(window, "uint8", 1, (True, True), "uint8")
+        arrays = filled(operator, 5)
+        arrays[1][:] = arrays[3][:] = 0.0173
+        np.testing.assert_array_equal(run(operator, *arrays, threads=threads)[0], operator.evaluate(*arrays)[0])
 
 
 class TestLpPooling:
@@ -130,24 +186,59 @@ class TestMaxPooling:
         x = np.array([[[[limits.min, limits.min, limits.max], [limits.max, limits.max, limits.min]]]], dtype)
         check_exact(operator, [x])
 
-    @pytest.mark.parametrize("block", [1, 30, 1000])
-    def test_blocks_of_any_size_give_the_same(self, block, monkeypatch) -> None:
-        window = {SIZES: (2, 5, 4, 5), "window_size": (2, 2), "strides": (1, 2), "start_padding": (0, 1)}
-        forward = made("max_pooling2", window | {"end_padding": (0, 1)}, "float32")
-        fields = {key: each for key, each in window.items() if key != SIZES} | {"end_padding": (0, 1)}
-        gradient = desc(forward.output.sizes)
-        operator = make("max_pooling_grad", input=forward.input, input_gradient=gradient, **fields)
-        monkeypatch.setattr(pooling, "_BLOCK", block)
-        check_exact(operator, filled(operator, 8))
 
+class TestMaxPoolingGrad:
     @given(windows(), floats, layouts, seeds)
-    def test_gradient(self, window, dtype, layout, seed) -> None:
-        forward = made("max_pooling2", window, dtype)
-        fields = {key: each for key, each in window.items() if key != SIZES}
-        operator = make(
-            "max_pooling_grad", input=forward.input, input_gradient=desc(forward.output.sizes, dtype), **fields
-        )
+    def test_is_that_of_the_reference(self, window, dtype, layout, seed) -> None:
+        operator = gradient("max_pooling_grad", made("max_pooling2", window, dtype), window)
+        x, given_ = filled(operator, seed, layout)
+        check_exact(operator, [x // 4, given_])  # few different ones, so that there are equal maxima
+
+    @pytest.mark.parametrize("dtype", ["float32", "float16"])
+    def test_specials(self, dtype) -> None:
+        window = {SIZES: (2, 3, 5, 6), "window_size": (2, 3), "strides": (1, 1), "start_padding": (3, 1)}
+        window |= {"end_padding": (2, 2)}
+        operator = gradient("max_pooling_grad", made("max_pooling2", window, dtype), window)
+        random = np.random.default_rng(7)
+        specials = [np.nan, -np.inf, np.inf, 0.0, -0.0, np.finfo(dtype).min, np.finfo(dtype).max, 1]
+        check_exact(operator, [random.choice(specials, each.sizes).astype(dtype) for each in operator.input_descs])
+
+    @pytest.mark.parametrize("dtype", ["float32", "float16"])
+    @pytest.mark.parametrize("threads", [1, 3])
+    @pytest.mark.parametrize(("sizes", "taps"), [((2, 3, 9, 2300), (3, 5)), ((1, 4, 70, 80), (3, 3))])
+    def test_windows_add_in_their_order(self, sizes, taps, threads, dtype) -> None:
+        window = {SIZES: sizes, "window_size": taps, "strides": (1, 1), "start_padding": (1, 2), "end_padding": (1, 0)}
+        operator = gradient("max_pooling_grad", made("max_pooling2", window, dtype), window)
+        arrays = filled(operator, 8)
+        np.testing.assert_array_equal(run(operator, *arrays, threads=threads)[0], operator.evaluate(*arrays)[0])
+
+
+class TestAveragePoolingGrad:
+    @given(windows(), floats, st.booleans(), layouts, seeds)
+    def test_is_that_of_the_reference(self, window, dtype, include_padding, layout, seed) -> None:
+        window.pop("dilations")
+        forward = made("average_pooling", window, dtype, include_padding=include_padding)
+        operator = gradient("average_pooling_grad", forward, window, include_padding=include_padding)
         check_exact(operator, filled(operator, seed, layout))
+
+    @pytest.mark.parametrize("dtype", ["float32", "float16"])
+    @pytest.mark.parametrize("threads", [1, 3])
+    @pytest.mark.parametrize("taps", [(3, 3), (30, 29), (2, 1)])
+    def test_large_ones(self, taps, threads, dtype) -> None:
+        window = {SIZES: (2, 5, 30, 29), "window_size": taps, "strides": (1, 1)}
+        window |= {"start_padding": (0, 0), "end_padding": (0, 0)}
+        operator = gradient("average_pooling_grad", made("average_pooling", window, dtype), window)
+        arrays = filled(operator, 8)
+        np.testing.assert_array_equal(run(operator, *arrays, threads=threads)[0], operator.evaluate(*arrays)[0])
+
+
+def gradient(name: str, forward: Any, window: dict[str, Any], **more: Any) -> Any:
+    """The gradient of a pooling."""
+    fields = {key: each for key, each in window.items() if key != SIZES} | more
+    given_ = desc(forward.output.sizes, str(forward.input.dtype))
+    if name == "max_pooling_grad":
+        return make(name, input=forward.input, input_gradient=given_, output_gradient=forward.input, **fields)
+    return make(name, input_gradient=given_, output_gradient=forward.input, **fields)
 
 
 def test_large_ones() -> None:
