@@ -23,4 +23,14 @@ const ChannelBlockKernels& channel_block_kernels(Level level) noexcept {
     }
 }
 
+ContributionsKernel contributions_kernel(Level level) noexcept {
+    switch (level) {
+#ifdef DMLGRAPH_X86_LEVELS
+        case Level::avx512: return avx512::contributions_kernel();
+        case Level::avx2: return avx2::contributions_kernel();
+#endif
+        default: return baseline::contributions_kernel();
+    }
+}
+
 }  // namespace dmlgraph::cpu

@@ -6,9 +6,11 @@
 
 #include "cpu/products/borders.h"
 #include "cpu/products/channel_block.h"
+#include "cpu/products/contributions.h"
 #include "cpu/products/depthwise.h"
 #include "cpu/products/direct.h"
 #include "cpu/products/filters.h"
+#include "cpu/runtime/processors.h"
 #include "cpu/steps/convolution_tensors.h"
 #include "cpu/steps/integer_convolution.h"
 
@@ -30,9 +32,10 @@ class ConvolutionStep final : public Step {
 public:
     ConvolutionStep(const StepTensors& tensors, const ConvolutionParameters& parameters)
         : tensors_(tensors, parameters), planes_(convolution_kernels(chosen_level())), blocks_(channel_block_kernels(chosen_level())) {
-        const Windows& windows = tensors_.windows;
-        for (Phase& phase : tensors_.backward ? backward_phases(windows, tensors_.sizes) : std::vector<Phase>{{.windows = windows}}) {
-            add_part(std::move(phase));
+        if (tensors_.backward) {
+            add_backward();
+        } else {
+            add_part({.windows = tensors_.windows});
         }
     }
 
@@ -56,6 +59,9 @@ public:
         if (tensors_.output.buffer == no_buffer) {
             return;
         }
+        if (contributions_) {
+            return run_all_taps(context);
+        }
         const auto* const kept = static_cast<const PackedFilters*>(context.state);
         const std::vector<Panels>& panels = panels_.empty() && kept != nullptr ? kept->panels : panels_;
         for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -66,7 +72,7 @@ public:
 
     Kind kind() const override { return Kind::native; }
     double cost() const override {
-        double cost = 0;
+        double cost = contributions_ ? product_cost(sizes_of_contributions()) : 0;
         for (const Part& part : parts_) {
             cost += product_cost(part.sizes);
         }
@@ -75,7 +81,7 @@ public:
     std::size_t scratch_bytes() const override {
         const std::size_t operands = tensors_.inputs.size() - first_operand;
         const Epilogue& epilogue = tensors_.epilogue;
-        std::size_t most = 0;
+        std::size_t most = contributions_ ? contributions_scratch(*contributions_, operands, epilogue, tensors_.tiles()) : 0;
         for (const Part& part : parts_) {
             const Windows& windows = part.phase.windows;
             most = std::max(most, part.by_channel ? depthwise_scratch(windows, tensors_.sizes, operands, epilogue, planes_)
@@ -97,6 +103,42 @@ private:
     struct PackedFilters final : State {
         std::vector<Panels> panels;  // by part; none if the filters are unknown
     };
+
+    // Of a backward convolution: one product of all taps, or one for each phase.
+    void add_backward() {
+        const Windows& windows = tensors_.windows;
+        std::vector<Phase> phases = backward_phases(windows, tensors_.sizes);
+        const bool has_terms = tensors_.channels > 0 && tensors_.outputs > 0 && windows.tap_count() > 0 && windows.count() > 0;
+        if (has_terms && contributions_pay(windows, tensors_.sizes, tensors_.channels, tensors_.outputs, phases)) {
+            contributions_.emplace(windows, tensors_.sizes, tensors_.channels, tensors_.outputs, tensors_.tiles(), second_cache_bytes());
+            return;
+        }
+        std::ranges::for_each(phases, [&](Phase& phase) { add_part(std::move(phase)); });
+    }
+
+    ProductSizes sizes_of_contributions() const {
+        ProductSizes sizes = tensors_.sizes_of(tensors_.windows, 1);
+        sizes.m *= tensors_.windows.tap_count();
+        sizes.n = tensors_.sizes[0] * tensors_.sizes[1] * tensors_.sizes[2];
+        sizes.k = tensors_.channels;
+        return sizes;
+    }
+
+    void run_all_taps(RunContext& context) const {
+        const auto* const kept = static_cast<const PackedFilters*>(context.state);
+        const std::vector<Panels>& packed = panels_.empty() && kept != nullptr ? kept->panels : panels_;
+        const Panels made = packed.empty() ? contribution_panels(filters_tensor(context), tensors_.groups, *contributions_, *tensors_.kernels) : Panels();
+        const WindowPanels elements = tensors_.windows_in(tensors_.grouped(context), {.counts = tensors_.sizes});
+        const MatrixPanels matrix = tensors_.elements_of(elements);
+        const bool is_matrix = matrix.data != nullptr;
+        run_contributions(context,
+                          {tensors_.inputs[0].sizes[0], tensors_.groups, &*contributions_, is_matrix ? static_cast<const PanelSource*>(&matrix) : &elements,
+                           is_matrix ? &matrix : nullptr, packed.empty() ? &made : &packed.front(), tensors_.target(context, {.windows = tensors_.windows}),
+                           tensors_.kernels, contributions_kernel(chosen_level())},
+                          product_cost(sizes_of_contributions()));
+    }
+
+    Tensor filters_tensor(const RunContext& context) const { return context.tensor(tensors_.inputs[ConvolutionTensors::filters_port]); }
 
     void add_part(Phase phase) {
         Part part;
@@ -122,6 +164,9 @@ private:
     void pack(const RunContext& fixed, std::vector<Panels>& panels) const {
         if (!panels_.empty() || !tensors_.inputs.known(fixed, ConvolutionTensors::filters_port)) {
             return;
+        }
+        if (contributions_) {
+            panels.push_back(contribution_panels(filters_tensor(fixed), tensors_.groups, *contributions_, *tensors_.kernels));
         }
         for (const Part& part : parts_) {
             panels.emplace_back();
@@ -180,7 +225,7 @@ private:
 
     // Of a convolution whose groups have one channel: a line for each.
     RowPanels filters_of_channels(const RunContext& context, const Part& part) const {
-        return filter_panels(context.tensor(tensors_.inputs[ConvolutionTensors::filters_port]), 1, false, part.phase);
+        return filter_panels(filters_tensor(context), 1, false, part.phase);
     }
 
     // Its channels as rows.
@@ -200,12 +245,13 @@ private:
     }
 
     RowPanels filters_in(const RunContext& context, const Part& part) const {
-        return filter_panels(context.tensor(tensors_.inputs[ConvolutionTensors::filters_port]), tensors_.groups, tensors_.backward, part.phase);
+        return filter_panels(filters_tensor(context), tensors_.groups, tensors_.backward, part.phase);
     }
 
     ConvolutionTensors tensors_;
     const ConvolutionKernels& planes_;
     const ChannelBlockKernels& blocks_;
+    std::optional<ContributionShape> contributions_;  // of all taps; else there are parts
     std::vector<Part> parts_;
     std::vector<Panels> panels_;  // by part: of filters that are the same in all runs
 };

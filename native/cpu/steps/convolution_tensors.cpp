@@ -153,8 +153,6 @@ void ConvolutionTensors::visit(const Step::Visitor& visitor) {
     visitor(output, true);
 }
 
-// The channels as rows of a matrix if every window is one element; else, or if the elements do not have one stride,
-// without data.
 MatrixPanels ConvolutionTensors::elements_of(const WindowPanels& from) const {
     MatrixTensor channel;
     channel.type = from.type();

@@ -30,6 +30,9 @@ public:
     Tensor grouped(const RunContext& context) const;
     // The windows of a tensor like that.
     WindowPanels windows_in(const Tensor& grouped, const Windows& windows) const;
+    // The channels as rows of a matrix if every window is one element; else, or if the elements do not have one stride,
+    // without data.
+    MatrixPanels elements_of(const WindowPanels& from) const;
     // What a phase writes, and what its epilogue reads.
     Target target(const RunContext& context, const Phase& phase) const;
     void multiply(RunContext& context, const ProductSizes& sizes, const Side& filters, const WindowPanels& windows, Target to) const;
@@ -55,7 +58,6 @@ public:
     std::int64_t outputs = 0;   // of a group
 
 private:
-    MatrixPanels elements_of(const WindowPanels& from) const;
     RowPanels images_of(const WindowPanels& from) const;
     MatrixTensor tensor(const RunContext& context, const View& view, const Phase& phase) const;
 };

@@ -210,6 +210,74 @@ class TestConvolution:
         operator = make("convolution", input=desc(sizes), filter=desc(filters), **fields)
         check_near(operator, filled(operator, 4), math.prod(filters[1:]))
 
+    @pytest.mark.parametrize("constant", [False, True])
+    @pytest.mark.parametrize("dtype", ["float32", "float16"])
+    @pytest.mark.parametrize(
+        ("sizes", "filters", "fields"),
+        [
+            ((1, 90, 50, 40), (90, 3, 4, 4), {"strides": (2, 2), "start_padding": (1, 1), "end_padding": (1, 1)}),
+            ((2, 400, 9, 11), (400, 2, 3, 3), {}),
+            ((2, 6, 10, 12), (6, 9, 2, 2), {"strides": (2, 2), "group_count": 2}),
+            ((1, 5, 20, 35), (5, 17, 3, 3), {"strides": (3, 3), "output_padding": (1, 2)}),
+            ((1, 64, 700), (64, 4, 16), {"strides": (8,), "start_padding": (4,), "end_padding": (4,)}),
+            ((1, 300, 900), (300, 5, 8), {"strides": (4,), "start_padding": (2,)}),
+            ((1, 7, 9, 9), (7, 5, 5, 5), {"strides": (5, 5), "dilations": (1, 2), "start_padding": (3, 2)}),
+            ((1, 7, 9, 21), (7, 5, 9, 9), {"strides": (6, 7), "start_padding": (20, 30)}),
+            ((1, 8, 6, 7, 9), (8, 3, 2, 3, 4), {"strides": (2, 2, 2), "dilations": (1, 2, 1)}),
+            ((1, 300, 2, 30), (300, 2, 2, 3), {"strides": (1, 2), "start_padding": (1, 0), "end_padding": (1, 0)}),
+            ((1, 24, 5), (24, 2, 70), {}),
+        ],
+        ids=[
+            "bands",
+            "few outputs",
+            "side by side",
+            "every third",
+            "every eighth",
+            "bands of a row",
+            "every fifth",
+            "far apart",
+            "3-D",
+            "one row",
+            "many taps",
+        ],
+    )
+    def test_backward_ones_with_any_number_of_threads(self, sizes, filters, fields, dtype, constant) -> None:
+        for mirrored in (False, True):
+            operator = make(
+                "convolution",
+                input=desc(sizes, dtype),
+                filter=desc(filters, dtype),
+                bias=desc((filters[1] * fields.get("group_count", 1),), dtype),
+                direction="backward",
+                mode="convolution" if mirrored else "cross_correlation",
+                fused_activation="activation_relu",
+                **fields,
+            )
+            arrays = filled(operator, 9)
+            constants = {1: arrays[1]} if constant else {}
+            inputs = {
+                f"x{port}": each for port, each in enumerate(arrays) if each is not None and port not in constants
+            }
+            results = []
+            for threads in (1, 2, 3):
+                with compiled(operator, constants, threads) as executable:
+                    results.append(executable.run(inputs)["y0"])
+            compare(results[0], operator, arrays, math.prod(filters[2:]) * filters[0] + 1)
+            for other in results[1:]:
+                np.testing.assert_array_equal(other, results[0])
+
+    @pytest.mark.parametrize("special", [np.nan, np.inf])
+    def test_weights_beyond_the_border_of_backward_ones_do_not_count(self, special) -> None:
+        operator = make(
+            "convolution", input=desc((1, 2, 5, 5)), filter=desc((2, 3, 4, 4)), direction="backward", strides=(2, 2)
+        )
+        x, weights, _ = filled(operator, 5)
+        weights[1, 1, 3, 0] = special
+        (result,) = run(operator, x, weights, None)
+        assert np.isfinite(result[0, 1, :3]).all()
+        assert not np.isfinite(result[0, 1, 3::2, :9:2]).any()
+        check_near(operator, [x, weights, None], 2 * 16)
+
     @pytest.mark.parametrize("special", [np.nan, np.inf, 3e38])
     def test_what_is_not_finite_is_as_in_the_reference(self, special) -> None:
         operator = make(
