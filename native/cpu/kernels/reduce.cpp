@@ -29,9 +29,10 @@ struct Adding {
 
 template <class In, class Wide>
 struct Sum : Adding<Wide> {
+    static constexpr bool is_sum = true;
     static DMLGRAPH_INLINE Wide term(In x) { return static_cast<Wide>(x); }
 #ifdef DMLGRAPH_DOUBLES
-    static DMLGRAPH_INLINE Doubles wide_terms(const float* x) { return widened(x); }
+    static DMLGRAPH_INLINE Doubles wide_terms(Floats x) { return widened(x); }
 #endif
 };
 
@@ -57,6 +58,7 @@ struct SumAbs : Adding<Wide> {
 
 template <class In, class Wide>
 struct SumSquare : Adding<Wide> {
+    static constexpr bool is_sum = true;
     static DMLGRAPH_INLINE Wide term(In x) {
         if constexpr (is_float<In>) {
             return static_cast<Wide>(x * x);
@@ -65,15 +67,16 @@ struct SumSquare : Adding<Wide> {
         }
     }
 #ifdef DMLGRAPH_DOUBLES
-    static DMLGRAPH_INLINE Doubles wide_terms(const float* x) { return widened_squares(x); }
+    static DMLGRAPH_INLINE Doubles wide_terms(Floats x) { return widened_squares(x); }
 #endif
 };
 
 template <class In, class Wide>
 struct SumSquareWide : Adding<Wide> {
+    static constexpr bool is_sum = true;
     static DMLGRAPH_INLINE Wide term(In x) { return static_cast<Wide>(x) * static_cast<Wide>(x); }
 #ifdef DMLGRAPH_DOUBLES
-    static DMLGRAPH_INLINE Doubles wide_terms(const float* x) { return times(widened(x), widened(x)); }
+    static DMLGRAPH_INLINE Doubles wide_terms(Floats x) { return times(widened(x), widened(x)); }
 #endif
 };
 
@@ -119,15 +122,16 @@ struct Min {
     static DMLGRAPH_INLINE bool beats(In x, In y) { return x < y; }
 };
 
-template <class Function, std::size_t width, class State>
+// Leaves `least` lanes, and returns the first one.
+template <class Function, std::size_t width, std::size_t least = 1, class State>
 DMLGRAPH_INLINE State fold(State* lane) {
-    if constexpr (width == 1) {
+    if constexpr (width == least) {
         return lane[0];
     } else {
         for (std::size_t j = 0; j < width / 2; ++j) {
             lane[j] = Function::join(lane[j], lane[j + width / 2]);
         }
-        return fold<Function, width / 2>(lane);
+        return fold<Function, width / 2, least>(lane);
     }
 }
 
@@ -137,7 +141,7 @@ DMLGRAPH_INLINE std::size_t join_lanes(typename Function::State* lane, const In*
 #ifdef DMLGRAPH_DOUBLES
     constexpr std::size_t width = sizeof(Doubles) / sizeof(double);
     if constexpr (is_same<In, float> && is_same<typename Function::State, double> && lanes % width == 0 &&
-                  requires { Function::wide_terms(x); }) {
+                  requires(Floats some) { Function::wide_terms(some); }) {
         constexpr int vectors = lanes / width;
         Doubles sums[vectors];
         DMLGRAPH_UNROLL
@@ -147,7 +151,7 @@ DMLGRAPH_INLINE std::size_t join_lanes(typename Function::State* lane, const In*
         for (; i + lanes <= length; i += lanes) {
             DMLGRAPH_UNROLL
             for (int k = 0; k < vectors; ++k) {
-                sums[k] = DMLGRAPH_LEVEL::sum(sums[k], Function::wide_terms(x + i + k * width));
+                sums[k] = DMLGRAPH_LEVEL::sum(sums[k], Function::wide_terms(floats(x + i + k * width)));
             }
         }
         DMLGRAPH_UNROLL
@@ -165,11 +169,19 @@ DMLGRAPH_INLINE std::size_t join_lanes(typename Function::State* lane, const In*
     return i;
 }
 
+// How vectors of floats, each of an element's own state, are combined.
+template <class Function>
+struct Extremes {
+    using States = Vector;
+    static DMLGRAPH_INLINE States terms(const float* x) { return load(x); }
+    static DMLGRAPH_INLINE States join(States a, States b) { return Function::start < 0 ? greater(b, a) : DMLGRAPH_LEVEL::lesser(b, a); }
+};
+
 // The extreme of floats in any order. `length` is a vector's at least: the last one may have elements of the one before.
 template <class Function>
 DMLGRAPH_INLINE float extreme(const float* x, std::size_t length) {
     constexpr std::size_t width = lanes, vectors = 4;
-    const auto join = [](Vector a, Vector b) { return Function::start < 0 ? greater(b, a) : lesser(b, a); };
+    const auto join = Extremes<Function>::join;
     Vector all = repeated(Function::start);
     std::size_t i = 0;
     if (length >= vectors * width) {
@@ -197,10 +209,86 @@ DMLGRAPH_INLINE float extreme(const float* x, std::size_t length) {
     return lane[0];
 }
 
+// Joins what the function takes in groups of elements, and returns the first element after them.
+template <class Function, std::size_t lanes, class In>
+DMLGRAPH_INLINE std::size_t join_groups([[maybe_unused]] typename Function::State* lane, [[maybe_unused]] const In* x, std::size_t i,
+                                        [[maybe_unused]] std::size_t length) {
+    if constexpr (requires { Function::group; }) {
+        constexpr std::size_t step = Function::group * lanes;
+        for (; i + step <= length; i += step) {
+            DMLGRAPH_LOOP
+            for (std::size_t j = 0; j < lanes; ++j) {
+                lane[j] = Function::join(lane[j], Function::terms(x + i + j, lanes));
+            }
+        }
+    }
+    return i;
+}
+
+constexpr std::size_t last_lanes = 8;
+
+// A sum of floats in double: of so many lanes, which begin with those of `lane`, and of the elements after the last whole group
+// of these, which are added to the first lanes.
+template <class Function>
+DMLGRAPH_INLINE double sum_of_few(double* lane, const float* x, std::size_t length) {
+#ifdef DMLGRAPH_DOUBLES
+    constexpr std::size_t width = sizeof(Doubles) / sizeof(double), vectors = last_lanes / width;
+    Doubles sums[vectors];
+    DMLGRAPH_UNROLL
+    for (std::size_t k = 0; k < vectors; ++k) {
+        sums[k] = load(lane + k * width);
+    }
+    for (; length >= last_lanes; x += last_lanes, length -= last_lanes) {
+        DMLGRAPH_UNROLL
+        for (std::size_t k = 0; k < vectors; ++k) {
+            sums[k] = sum(sums[k], Function::wide_terms(floats(x + k * width)));
+        }
+    }
+    if (length > 0) {
+        const Vector rest = load_part(x, part(0, static_cast<int>(length)));
+        sums[0] = sum(sums[0], Function::wide_terms(first_floats(rest)));
+        if constexpr (vectors == 2) {
+            sums[1] = sum(sums[1], Function::wide_terms(next_floats(rest)));
+        }
+    }
+    return folded(vectors == 2 ? sum(sums[0], sums[vectors - 1]) : sums[0]);
+#else
+    for (; length >= last_lanes; x += last_lanes, length -= last_lanes) {
+        for (std::size_t j = 0; j < last_lanes; ++j) {
+            lane[j] += Function::term(x[j]);
+        }
+    }
+    for (std::size_t j = 0; j < length; ++j) {
+        lane[j] += Function::term(x[j]);
+    }
+    return fold<Function, last_lanes>(lane);
+#endif
+}
+
+template <class Function>
+DMLGRAPH_INLINE double sum_of_row(const float* x, std::size_t length) {
+    constexpr std::size_t lanes = lanes_of<double>;
+    if (length < 4 * lanes) {
+        double lane[last_lanes] = {};
+        return sum_of_few<Function>(lane, x, length);
+    }
+    double lane[lanes];
+    for (std::size_t j = 0; j < lanes; ++j) {
+        lane[j] = Function::join(Function::start, Function::term(x[j]));
+    }
+    std::size_t i = join_groups<Function, lanes>(lane, x, lanes, length);
+    i = join_lanes<Function, lanes>(lane, x, i, length);
+    fold<Function, lanes, last_lanes>(lane);
+    return sum_of_few<Function>(lane, x + i, length - i);
+}
+
 // Lanes are combined in the same order at every level: many, then, for what is left, few.
 template <class Function, class In>
 typename Function::State row(const In* x, std::size_t length) {
     using State = typename Function::State;
+    if constexpr (is_same<In, float> && is_same<State, double> && requires { Function::is_sum; }) {
+        return sum_of_row<Function>(x, length);
+    }
     constexpr std::size_t lanes = lanes_of<State>, few = lanes / 8;
     State sum = Function::start;
     std::size_t i = 0;
@@ -216,15 +304,7 @@ typename Function::State row(const In* x, std::size_t length) {
             lane[j] = Function::join(Function::start, Function::term(x[j]));
         }
         i = lanes;
-        if constexpr (requires { Function::group; }) {
-            constexpr std::size_t step = Function::group * lanes;
-            for (; i + step <= length; i += step) {
-                DMLGRAPH_LOOP
-                for (std::size_t j = 0; j < lanes; ++j) {
-                    lane[j] = Function::join(lane[j], Function::terms(x + i + j, lanes));
-                }
-            }
-        }
+        i = join_groups<Function, lanes>(lane, x, i, length);
         i = join_lanes<Function, lanes>(lane, x, i, length);
         sum = fold<Function, lanes>(lane);
     }
@@ -337,6 +417,70 @@ DMLGRAPH_INLINE void few_columns(typename Function::State* state, const char* li
     }
 }
 
+#ifdef DMLGRAPH_DOUBLES
+// The same of floats that become doubles.
+template <class Function>
+struct WideSums {
+    using States = Doubles;
+    static DMLGRAPH_INLINE States terms(const float* x) { return Function::wide_terms(floats(x)); }
+    static DMLGRAPH_INLINE States join(States a, States b) { return DMLGRAPH_LEVEL::sum(a, b); }
+};
+#endif
+
+// `count` vectors of columns, whose states stay in registers. The last one ends with column `end`: it may have columns of the
+// one before.
+template <class Vectors, std::size_t count, class State>
+DMLGRAPH_INLINE void vectors_of_columns(State* state, const char* line, std::ptrdiff_t stride, std::size_t end, std::size_t length) {
+    constexpr std::size_t width = sizeof(typename Vectors::States) / sizeof(State);
+    typename Vectors::States sum[count];
+    DMLGRAPH_UNROLL
+    for (std::size_t k = 0; k < count; ++k) {
+        sum[k] = load(state + (k + 1 < count ? k * width : end - width));
+    }
+    for (std::size_t i = 0; i < length; ++i, line += stride) {
+        const auto* x = reinterpret_cast<const float*>(line);
+        DMLGRAPH_UNROLL
+        for (std::size_t k = 0; k < count; ++k) {
+            sum[k] = Vectors::join(sum[k], Vectors::terms(x + (k + 1 < count ? k * width : end - width)));
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (std::size_t k = 0; k < count; ++k) {
+        store(state + (k + 1 < count ? k * width : end - width), sum[k]);
+    }
+}
+
+// Fewer columns than a vector has.
+template <class Vectors>
+DMLGRAPH_INLINE void part_of_vector(float* state, const char* line, std::ptrdiff_t stride, std::size_t count, std::size_t length) {
+    const auto some = part(0, static_cast<int>(count));
+    Vector all = load_part(state, some);
+    for (std::size_t i = 0; i < length; ++i, line += stride) {
+        all = Vectors::join(all, load_part(reinterpret_cast<const float*>(line), some));
+    }
+    store_part(state, all, some);
+}
+
+// At least a vector of columns.
+template <class Vectors, class State>
+void wide_columns(State* state, const char* line, std::ptrdiff_t stride, std::size_t count, std::size_t length) {
+    constexpr std::size_t width = sizeof(typename Vectors::States) / sizeof(State), most = 4;
+    for (std::size_t left = count; left > 0;) {
+        const std::size_t vectors = (left + width - 1) / width;
+        // Never one at last: it would have columns that are done.
+        const std::size_t some = vectors == most + 1 ? most - 1 : lesser(vectors, most), end = lesser(left, some * width);
+        switch (some) {
+            case 1: vectors_of_columns<Vectors, 1>(state, line, stride, end, length); break;
+            case 2: vectors_of_columns<Vectors, 2>(state, line, stride, end, length); break;
+            case 3: vectors_of_columns<Vectors, 3>(state, line, stride, end, length); break;
+            default: vectors_of_columns<Vectors, most>(state, line, stride, end, length); break;
+        }
+        state += end;
+        line += end * sizeof(float);
+        left -= end;
+    }
+}
+
 template <class Function, class In>
 void columns(void* states, const void* in, std::ptrdiff_t stride, std::size_t count, std::size_t length,
              std::uint64_t) noexcept {
@@ -350,6 +494,25 @@ void columns(void* states, const void* in, std::ptrdiff_t stride, std::size_t co
             case 4: return few_columns<Function, 4, In>(state, line, stride, length);
             default: break;
         }
+        if constexpr (is_same<In, float> && requires(float x) { Function::beats(x, x); }) {
+            if (count < static_cast<std::size_t>(lanes)) {
+                return part_of_vector<Extremes<Function>>(state, line, stride, count, length);
+            }
+            return wide_columns<Extremes<Function>>(state, line, stride, count, length);
+        }
+        switch (count) {
+            case 5: return few_columns<Function, 5, In>(state, line, stride, length);
+            case 6: return few_columns<Function, 6, In>(state, line, stride, length);
+            case 7: return few_columns<Function, 7, In>(state, line, stride, length);
+            default: break;
+        }
+#ifdef DMLGRAPH_DOUBLES
+        if constexpr (is_same<In, float> && requires(Floats x) { Function::wide_terms(x); }) {
+            if (count >= sizeof(Doubles) / sizeof(double)) {
+                return wide_columns<WideSums<Function>>(state, line, stride, count, length);
+            }
+        }
+#endif
     }
     Elements<In> elements;
     for (std::size_t done = 0; done < count;) {

@@ -174,3 +174,15 @@ def test_repeated_elements_are_read_in_place() -> None:
     g.output("y1", dg.reduce(wide, function="sum", axes=[0]))
     for got, expected in both(g, {"x": x}):
         near(got, expected, 2, np.abs(x).sum() * 50 * 2.0**-16 + np.abs(expected))
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 77, 127, 129, 133, 161])
+@pytest.mark.parametrize("across", [False, True])
+def test_sums_and_extremes_of_any_count(count: int, across: bool) -> None:
+    """`count` columns or elements of a row: whole vectors, those that overlap, and parts of one. The sums are exact."""
+    x = np.random.default_rng(count).integers(-99, 99, (6, 11, count)).astype(np.float32)
+    axis = 1 if across else 2
+    for name, expected in (("sum", x.sum(axis)), ("max", x.max(axis)), ("min", x.min(axis))):
+        g = graph(lambda x, name=name: dg.reduce(x, function=name, axes=(axis,)), {"x": x})
+        got = next(iter(g.compile(device="cpu").run({"x": x}).values()))
+        np.testing.assert_array_equal(got.reshape(expected.shape), expected)
