@@ -40,8 +40,9 @@ class Layer:
 
     `relu`: with a bias and ReLU.  `constant`: whether w is known when the graph is compiled.  `backward`: the
     transposed convolution, with w {C, outputs / groups, taps…}.  `quantized`: x is uint8, w int8 with a scale for each
-    channel, and the result uint8.  `reduced`: the weights have 7 bits, as ONNX Runtime's quantization makes them with
-    `reduce_range` for processors without VNNI.  `half`: all is float16.
+    channel, and the result uint8.  Like trained weights, w is normal, and the greatest magnitude of a channel is 127.
+    `reduced`: it is 64, so the weights have 7 bits, as ONNX Runtime's quantization makes them with `reduce_range` for
+    processors without VNNI.  `half`: all is float16.
     """
 
     x: tuple[int, ...]
@@ -157,12 +158,13 @@ def arrays_of(layer: Layer) -> dict[str, Array]:
     if layer.quantized:
         channels = layer.outputs[-1 if layer.is_product else 1]
         one = np.full(1, 128, np.uint8)
-        most = 64 if layer.reduced else 127
+        normal = random.standard_normal(layer.w)
+        largest = np.abs(normal).max(axis=0 if layer.is_product else (1, 2, 3), keepdims=True)
         return {
             "x": random.integers(0, 256, layer.x).astype(np.uint8),
             "x_scale": np.full(1, 0.1, np.float32),
             "x_zero": one,
-            "w": random.integers(-most, most + 1, layer.w).astype(np.int8),
+            "w": np.rint(normal / largest * (64 if layer.reduced else 127)).astype(np.int8),
             "w_scale": random.uniform(0.01, 0.02, channels).astype(np.float32),
             "w_zero": np.zeros(channels, np.int8),
             "y_scale": np.full(1, 3, np.float32),

@@ -152,6 +152,26 @@ struct WordTapsCall {
     std::int32_t initial;
 };
 
+// What a word of a panel is besides the one that tiles multiply.
+struct RestWord {
+    std::uint16_t depth;
+    std::uint16_t line;
+    std::uint32_t word;
+};
+
+// sums += rests · b of rows with rests and a panel of columns, of which whole vectors are read; or sums += a · rests of a panel
+// with exactly these rows and of columns with rests.
+struct RestsCall {
+    const RestWord* rests;
+    std::int64_t count;
+    const float* others;       // the panel of the other operand
+    std::int64_t others_step;  // from depth to depth
+    float* sums;
+    std::int64_t step;     // from row to row
+    std::int64_t rows;     // at most those of a tile, …
+    std::int64_t columns;  // … as well
+};
+
 // sums[i] += constant − row_zero · column_sums[i] − row_sum · column_zeros[i]; what is null does not count.
 struct ZeroPointsCall {
     std::int32_t* sums;
@@ -185,6 +205,7 @@ struct IntegerKernels {
     void (*words)(const WordsCall& call) noexcept;
     void (*line_of_words)(const LineOfWordsCall& call) noexcept;
     void (*taps)(const WordTapsCall& call) noexcept;  // the weights are a row
+    void (*rests)(const RestsCall& call) noexcept;    // of rows, or of columns if rows are unsigned; null: there are none
     WordSums rows;
     WordSums columns;
     void (*take_zero_points)(const ZeroPointsCall& call) noexcept;
@@ -215,7 +236,7 @@ const IntegerKernels& common_integer_kernels(Level level) noexcept;
 const ProductKernels& product_kernels() noexcept;
 
 // Kernels that add up two products of 8-bit integers in 16 bits. The numbers of one side are signed, and the sums of two of
-// them, of those above 0 or of those below, are at most 128: see `WordTensor::has_small_pairs`.
+// them, of those above 0 or of those below, are at most 128: see products/small_words.h.
 struct PairKernels {
     ProductKernels small_rows;
     ProductKernels small_columns;

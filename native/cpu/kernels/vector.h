@@ -39,6 +39,8 @@ DMLGRAPH_INLINE Words either(Words kept, Words a, Words b) { return _mm512_or_si
 #if defined(__AVX512VNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_dpbusd_epi32(c, b, a); }
 #elif defined(DMLGRAPH_PAIRS)
+DMLGRAPH_INLINE Words as_words(Vector x) { return _mm512_castps_si512(x); }
+DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm512_castsi512_ps(x); }
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
     return in_register(_mm512_add_epi32(_mm512_madd_epi16(_mm512_maddubs_epi16(b, a), _mm512_set1_epi16(1)), c));
 }
@@ -67,6 +69,8 @@ DMLGRAPH_INLINE Words either(Words kept, Words a, Words b) { return _mm256_or_si
 #if defined(__AVXVNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_dpbusd_avx_epi32(c, b, a); }
 #elif defined(DMLGRAPH_PAIRS)
+DMLGRAPH_INLINE Words as_words(Vector x) { return _mm256_castps_si256(x); }
+DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm256_castsi256_ps(x); }
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
     return in_register(_mm256_add_epi32(_mm256_madd_epi16(_mm256_maddubs_epi16(b, a), _mm256_set1_epi16(1)), c));
 }

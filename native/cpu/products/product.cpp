@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <span>
@@ -68,7 +69,7 @@ std::int64_t most_lines(const Division& division, std::int64_t panels) {
 // How panels are divided into blocks: those with which the workers end soonest.
 Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const Tiles& tiles, int workers) {
     Blocks blocks{rows_of(sizes, tiles), columns_of(sizes, tiles), 0, 1, 1};
-    blocks.depth = quotient_up(quotient_up(sizes.k, quotient_up(sizes.k, most_depth)), depth_unit) * depth_unit;
+    blocks.depth = depth_at_a_time(sizes.k);
     // Half of the second cache, for the panels of rows.
     const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / (most_depth * sizeof(float)));
     const auto most_panels = [](const Division& division, std::int64_t most) { return std::max<std::int64_t>(1, most / division.width); };
@@ -358,6 +359,27 @@ private:
         } else {
             kernel(quotient_up(width, tiles.lanes))(call);
         }
+        if (product_.a.rests != nullptr || product_.b.rests != nullptr) {
+            add_rests(rows, columns, panel, from, rows.sums + (ends_at_once_ ? 0 : first));
+        }
+    }
+
+    // Of a tile, whose sums are stored.
+    void add_rests(const Rows& rows, const Columns& columns, std::int64_t panel, std::int64_t from, float* sums) const {
+        const bool of_rows = product_.a.rests != nullptr;
+        const std::span<const RestWord> rests = of_rows ? product_.a.rests->of(place_, rows.panel, from) : product_.b.rests->of(place_, panel, from);
+        if (rests.empty()) {
+            return;
+        }
+        RestsCall call{rests.data(), std::ssize(rests), columns.first, columns.step, sums, sums_step(), rows.height, blocks_.columns.in(panel)};
+        if (!of_rows) {
+            call.others = rows.numbers, call.others_step = rows.height;
+        }
+        if (!direct_) {
+            const int lanes = product_.tiles().lanes;
+            call.columns = quotient_up(call.columns, lanes) * lanes;
+        }
+        product_.kernels->integers.rests(call);
     }
 
     void finish(std::int64_t row_panel, float* sums) const {
@@ -430,6 +452,10 @@ Division rows_of(const ProductSizes& sizes, const Tiles& tiles) {
 Division columns_of(const ProductSizes& sizes, const Tiles& tiles) {
     const std::int64_t vectors = std::min<std::int64_t>(quotient_up(sizes.n, tiles.lanes), tiles.vectors);
     return {sizes.n, vectors * tiles.lanes};
+}
+
+std::int64_t depth_at_a_time(std::int64_t depths) {
+    return depths == 0 ? depth_unit : quotient_up(quotient_up(depths, quotient_up(depths, most_depth)), depth_unit) * depth_unit;
 }
 
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,

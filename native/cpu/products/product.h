@@ -12,6 +12,7 @@
 
 #include "cpu/products/lines.h"
 #include "cpu/products/panels.h"
+#include "cpu/products/small_words.h"
 #include "cpu/runtime/step.h"
 
 namespace dmlgraph::cpu {
@@ -31,6 +32,7 @@ struct Side {
     const Panels* panels = nullptr;
     const PanelSource* source = nullptr;
     const MatrixPanels* matrix = nullptr;  // the source, if it is matrices
+    const Rests* rests = nullptr;          // of small words; null: there are none
 };
 
 // The tiles whose sums have this type.
@@ -52,6 +54,9 @@ struct Product {
 // How the operands are divided into panels. Those of columns are padded.
 Division rows_of(const ProductSizes& sizes, const Tiles& tiles);
 Division columns_of(const ProductSizes& sizes, const Tiles& tiles);
+
+// How many of all depths are multiplied at a time.
+std::int64_t depth_at_a_time(std::int64_t depths);
 
 // Scratch memory that each worker needs for a product of at most these sizes.
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,

@@ -112,18 +112,6 @@ WordTensor::WordTensor(const Tensor& integers, int dimension, Lines side, const 
     each(context, order.along ? all / words : all / line, static_cast<double>(2 * bytes), convert);
 }
 
-bool WordTensor::has_small_pairs() const {
-    constexpr int most = 128;  // 255 · 128 < 2^15
-    const auto* const numbers = reinterpret_cast<const std::int8_t*>(tensor_.data);
-    const std::int64_t pairs = tensor_.element_count() * word_bytes / 2;
-    bool small = true;
-    for (std::int64_t i = 0; i < pairs; ++i) {
-        const int a = numbers[2 * i], b = numbers[2 * i + 1];
-        small &= std::max(a, 0) + std::max(b, 0) <= most && std::min(a, 0) + std::min(b, 0) >= -most;
-    }
-    return small;
-}
-
 void WordTensor::unpack(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels) const {
     const std::uint8_t flip = form_of(integers.type, side, kernels).flip;
     const std::int64_t count = tensor_.element_count();

@@ -40,9 +40,6 @@ public:
     WordTensor(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels, RunContext* context);
 
     const Tensor& tensor() const { return tensor_; }  // float32; the memory is this object's
-    // Of words of four signed numbers: whether no sum of the products of the first two, or of the last two, with unsigned
-    // 8-bit integers is beyond 16 bits.
-    bool has_small_pairs() const;
     // The opposite of what the constructor does, with the same arguments.
     void unpack(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels) const;
 
@@ -63,7 +60,6 @@ public:
     void unpack() const { words_.unpack(integers_, rank_ + 1, side_, kernels_); }
     // Of each line.
     LineSums sums() const;
-    bool has_small_pairs() const { return words_.has_small_pairs(); }
 
 private:
     Tensor integers_;

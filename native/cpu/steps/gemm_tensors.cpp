@@ -1,6 +1,7 @@
 #include "cpu/steps/gemm_tensors.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -78,21 +79,33 @@ MatrixPanels GemmTensors::matrices(const RunContext& context, std::size_t side) 
     return result;
 }
 
-Panels GemmTensors::pack(const MatrixPanels& from, std::size_t side) const {
+Panels GemmTensors::pack(const MatrixPanels& from, std::size_t side, Rests* rests) const {
     Sizes batch = sizes.batch;
     std::int64_t rows = sizes.m;  // that meet a matrix of columns
     for (int d = 0; d < sizes.rank; ++d) {
         rows *= from.batch[d] == 0 ? batch[d] : 1;
         batch[d] = from.batch[d] == 0 ? 1 : batch[d];
     }
-    if (side == 0) {
-        return Panels(from, sizes.rank, batch, sizes.k, rows_of(sizes, tiles()), false, *kernels);
+    const Division division = side == 0 ? rows_of(sizes, tiles()) : columns_of(sizes, tiles());
+    std::optional<SmallWords> small;
+    if (rests != nullptr) {
+        Sizes steps{};
+        std::int64_t count = division.count();
+        for (int d = sizes.rank - 1; d >= 0; --d) {
+            steps[d] = batch[d] == 1 ? 0 : count;
+            count *= batch[d];
+        }
+        *rests = Rests(steps, division.width, sizes.k);
+        small.emplace(from, *rests);
     }
-    const Division division = columns_of(sizes, tiles());
+    const PanelSource& source = small ? static_cast<const PanelSource&>(*small) : from;
+    if (side == 0) {
+        return Panels(source, sizes.rank, batch, sizes.k, division, false, *kernels);
+    }
     // Few rows wait for the columns to come from memory; more would spread the same bytes again and again.
     const bool as_bytes = inputs.sums() == DataType::int32 && rows <= tiles().rows;
-    return as_bytes ? Panels::of_bytes(from, sizes.rank, batch, sizes.k, division, *kernels)
-                    : Panels(from, sizes.rank, batch, sizes.k, division, true, *kernels);
+    return as_bytes ? Panels::of_bytes(source, sizes.rank, batch, sizes.k, division, *kernels)
+                    : Panels(source, sizes.rank, batch, sizes.k, division, true, *kernels);
 }
 
 void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const {

@@ -32,7 +32,8 @@ public:
     double cost() const { return product_cost(sizes); }
     std::size_t scratch_bytes() const;
     MatrixPanels matrices(const RunContext& context, std::size_t side) const;
-    Panels pack(const MatrixPanels& from, std::size_t side) const;
+    // `rests`: words become small ones with these; null: they stay.
+    Panels pack(const MatrixPanels& from, std::size_t side, Rests* rests = nullptr) const;
     // `joins`: whether rows are computed in the same way in all matrices. The correction may be null.
     void multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const;
     void visit(const Step::Visitor& visitor);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -53,10 +54,14 @@ public:
     }
 
     void prepare(const RunContext& fixed) override {
-        if (const PairKernels* const pairs = pair_kernels(); pairs != nullptr && !by_channel_ && tensors_.inputs.known(fixed, filters_port) &&
-                                                             filter_words(fixed, pairs->small_rows.integers, nullptr).has_small_pairs()) {
-            tensors_.kernels = &pairs->small_rows;
-            sizes_ = tensors_.sizes_of(phase_.windows, kernels().depths);
+        if (const PairKernels* const pairs = pair_kernels(); pairs != nullptr && !by_channel_ && tensors_.inputs.known(fixed, filters_port)) {
+            const ProductKernels& others = *tensors_.kernels;
+            use(pairs->small_rows);
+            pack(fixed, packed_);
+            if (!packed_.rests.are_few(tensors_.groups * sizes_.m * sizes_.k)) {
+                packed_ = {};
+                use(others);
+            }
         }
         pack(fixed, packed_);
     }
@@ -71,7 +76,8 @@ public:
 
     void unpack(BufferId, const RunContext& to) const override {
         const WordTensor words = filter_words(to, kernels(), nullptr);  // of any integers
-        packed_.panels.unpack(filter_panels(words.tensor(), tensors_.groups, false, phase_));
+        const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
+        packed_.panels.unpack(WholeWords(filters, packed_.rests));
         words.unpack(to.tensor(tensors_.inputs[filters_port]), 1, Lines::rows, kernels());
     }
 
@@ -111,6 +117,7 @@ private:
     // Of filters that stay the same for several runs.
     struct PackedFilters final : State {
         Panels panels;
+        Rests rests;        // of small words
         LineSums sums;      // if there are panels
         WordFilters words;  // by channel
 
@@ -128,8 +135,21 @@ private:
         }
         const WordTensor words = filter_words(fixed, kernels(), nullptr);
         packed.sums = filter_sums(words);
-        packed.panels = Panels(filter_panels(words.tensor(), tensors_.groups, false, phase_), sizes_.rank, {1, tensors_.groups},
-                               sizes_.k, rows_of(sizes_, tensors_.tiles()), false, *tensors_.kernels);
+        const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
+        const Division rows = rows_of(sizes_, tensors_.tiles());
+        std::optional<SmallWords> small;
+        if (kernels().rests != nullptr) {
+            packed.rests = Rests({0, rows.count()}, rows.width, sizes_.k);
+            small.emplace(filters, packed.rests);
+        }
+        const PanelSource& source = small ? static_cast<const PanelSource&>(*small) : filters;
+        packed.panels = Panels(source, sizes_.rank, {1, tensors_.groups}, sizes_.k, rows, false, *tensors_.kernels);
+    }
+
+    // Multiplies with these kernels from now on.
+    void use(const ProductKernels& kernels) {
+        tensors_.kernels = &kernels;
+        sizes_ = tensors_.sizes_of(phase_.windows, kernels.integers.depths);
     }
 
     void run_as_product(RunContext& context, const PackedFilters& packed) const {
@@ -146,7 +166,7 @@ private:
             tensors_.multiply(context, sizes_, filters, windows, std::move(to));
         };
         if (packed.present()) {
-            return multiply({&packed.panels, nullptr, nullptr}, packed.sums);
+            return multiply({&packed.panels, nullptr, nullptr, packed.rests.empty() ? nullptr : &packed.rests}, packed.sums);
         }
         const WordTensor words = filter_words(context, kernels(), &context);
         const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);

@@ -1,7 +1,9 @@
 #include "cpu/steps/integer_gemm.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "cpu/products/words.h"
 #include "cpu/products/zero_points.h"
@@ -21,12 +23,16 @@ public:
         if (const PairKernels* const pairs = pair_kernels(); pairs != nullptr && !(try_pairs(fixed, 1, pairs->small_columns))) {
             try_pairs(fixed, 0, pairs->small_rows);
         }
-        pack(fixed, packed_);
+        for (std::size_t side = 0; side < packed_.size(); ++side) {
+            pack(fixed, side, nullptr, packed_);
+        }
     }
 
     std::unique_ptr<const State> keep(const RunContext& kept) const override {
         auto result = std::make_unique<PackedSides>();
-        pack(kept, result->sides);
+        for (std::size_t side = 0; side < packed_.size(); ++side) {
+            pack(kept, side, nullptr, result->sides);
+        }
         return result;
     }
 
@@ -38,7 +44,7 @@ public:
     void unpack(BufferId input, const RunContext& to) const override {
         const std::size_t side = tensors_.side_of(input);
         const WordMatrices words = words_of(to, side, kernels(), nullptr);  // of any integers
-        packed_[side].panels.unpack(words.panels());
+        packed_[side].panels.unpack(WholeWords(words.panels(), packed_[side].rests));
         words.unpack();
     }
 
@@ -53,7 +59,7 @@ public:
         }
         const Operand &a = operands[0], &b = operands[1];
         const ZeroPointTerms terms({zeros[0], a.sums}, {zeros[1], b.sums}, tensors_.depths, kernels());
-        tensors_.multiply(context, {a.panels, &a.matrices, &a.matrices}, {b.panels, &b.matrices, &b.matrices}, !zeros[0].varies(), &terms);
+        tensors_.multiply(context, {a.panels, &a.matrices, &a.matrices, a.rests}, {b.panels, &b.matrices, &b.matrices, b.rests}, !zeros[0].varies(), &terms);
     }
 
     Kind kind() const override { return Kind::native; }
@@ -64,6 +70,7 @@ public:
 private:
     struct PackedSide {
         Panels panels;
+        Rests rests;  // of small words
         LineSums sums;
     };
     using Packed = std::array<PackedSide, GemmTensors::sides>;
@@ -76,30 +83,38 @@ private:
     // A side in a run.
     struct Operand {
         const Panels* panels = nullptr;  // if they have been packed
+        const Rests* rests = nullptr;    // of these, if there are any
         MatrixPanels matrices;           // of integers if they have been packed, else of words
         const LineSums* sums = nullptr;  // if they are needed
         std::optional<WordMatrices> words;
         LineSums sums_of_words;
     };
 
-    // Uses kernels for small weights if a side is known and has such.
+    // Uses kernels for small words, and packs a side as such, if it is known and has few rests.
     bool try_pairs(const RunContext& fixed, std::size_t side, const ProductKernels& pairs) {
-        const bool small = tensors_.inputs.known(fixed, tensors_.port_of(side)) && words_of(fixed, side, pairs.integers, nullptr).has_small_pairs();
-        if (small) {
-            tensors_.use(pairs);
+        const ProductKernels& others = *tensors_.kernels;
+        tensors_.use(pairs);
+        Rests rests;
+        pack(fixed, side, &rests, packed_);
+        const ProductSizes& sizes = tensors_.sizes;
+        // Rests of columns meet the rows of a tile at once, and few take as long.
+        const std::int64_t lines = side == 0 ? sizes.m : sizes.n * std::min<std::int64_t>(sizes.m, tensors_.tiles().rows) / tensors_.tiles().rows;
+        if (packed_[side].panels.present() && rests.are_few(lines * sizes.k)) {
+            packed_[side].rests = std::move(rests);
+            return true;
         }
-        return small;
+        packed_[side] = {};
+        tensors_.use(others);
+        return false;
     }
 
-    // Packs the sides whose memory is known, and their zero points', unless that was done before all runs.
-    void pack(const RunContext& fixed, Packed& packed) const {
-        for (std::size_t side = 0; side < packed.size(); ++side) {
-            if (packed_[side].panels.present() || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
-                continue;
-            }
-            const WordMatrices words = words_of(fixed, side, kernels(), nullptr);
-            packed[side] = {tensors_.pack(words.panels(), side), words.sums()};
+    // Packs a side if its memory is known, and its zero points', unless that was done before all runs. `rests`: as small words.
+    void pack(const RunContext& fixed, std::size_t side, Rests* rests, Packed& packed) const {
+        if (packed_[side].panels.present() || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
+            return;
         }
+        const WordMatrices words = words_of(fixed, side, kernels(), nullptr);
+        packed[side] = {tensors_.pack(words.panels(), side, rests), {}, words.sums()};
     }
 
     // `sums`: whether those of the lines are needed.
@@ -108,6 +123,7 @@ private:
         const PackedSide& packed = packed_[side].panels.present() || kept == nullptr ? packed_[side] : kept->sides[side];
         if (packed.panels.present()) {
             operand.panels = &packed.panels;
+            operand.rests = packed.rests.empty() ? nullptr : &packed.rests;
             operand.matrices = tensors_.matrices(context, side);
             operand.sums = sums ? &packed.sums : nullptr;
             return;

@@ -13,6 +13,7 @@
 #include "cpu/products/integer_depthwise.h"
 #include "cpu/products/phases.h"
 #include "cpu/products/product.h"
+#include "cpu/products/small_words.h"
 #include "cpu/products/windows.h"
 #include "cpu/products/words.h"
 #include "cpu/products/zero_points.h"
@@ -134,16 +135,14 @@ struct Bytes {
 enum class Small : std::uint8_t { none, rows, columns };
 
 void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& random, const ProductKernels& kernels, Small small = Small::none) {
-    const Bytes a(m, k, random, small == Small::rows), b(n, k, random, small == Small::columns);
+    const bool near = random.chance(50);  // else small words have many rests
+    const Bytes a(m, k, random, near && small == Small::rows), b(n, k, random, near && small == Small::columns);
     const IntegerKernels& integers = kernels.integers;
     const int workers = static_cast<int>(random.between(1, 3));
     Context converting(0, workers);
     RunContext* const shared = random.chance(50) ? &converting.get() : nullptr;
     const WordMatrices row_words = a.words(m, k, Lines::rows, integers, shared);
     const WordMatrices column_words = b.words(n, k, Lines::columns, integers, shared);
-    if (small != Small::none) {
-        CHECK((small == Small::rows ? row_words : column_words).has_small_pairs());
-    }
     const MatrixPanels &rows = row_words.panels(), &columns = column_words.panels();
     const ZeroPoints row_zeros = a.zero_points(Lines::rows, integers), column_zeros = b.zero_points(Lines::columns, integers);
     const LineSums row_sums = row_words.sums(), column_sums = column_words.sums();
@@ -162,6 +161,16 @@ void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& rand
                                                     : Panels::of_bytes(columns, 0, {}, product.sizes.k, division, kernels);
     product.a = {random.chance(50) ? &packed_rows : nullptr, &rows, &rows};
     product.b = {random.chance(50) ? &packed_columns : nullptr, &columns, &columns};
+    const Division lines = small == Small::rows ? rows_of(product.sizes, product.tiles()) : division;
+    Rests rests({}, lines.width, product.sizes.k);
+    Panels small_panels;
+    if (small != Small::none) {
+        const MatrixPanels& source = small == Small::rows ? rows : columns;
+        Side& side = small == Small::rows ? product.a : product.b;
+        small_panels = Panels(SmallWords(source, rests), 0, {}, product.sizes.k, lines, small == Small::columns, kernels);
+        side.panels = &small_panels;
+        side.rests = rests.empty() ? nullptr : &rests;
+    }
     const std::unique_ptr<std::int32_t[]> out(new std::int32_t[static_cast<std::size_t>(m * n)]);
     product.target.out.data = reinterpret_cast<std::byte*>(out.get());
     product.target.out.type = DataType::int32;
@@ -690,28 +699,22 @@ TEST_CASE("products of small weights at every level") {
     }
 }
 
-TEST_CASE("weights that are not small") {
-    const IntegerKernels& kernels = product_kernels(Level::baseline).integers;
-    const auto small = [&](std::array<std::int8_t, 4> word) {
-        IntegerKernels four = kernels;
-        four.depths = 4;
-        Tensor tensor;
-        tensor.data = reinterpret_cast<std::byte*>(word.data());
-        tensor.type = DataType::int8;
-        tensor.rank = 2;
-        tensor.sizes[0] = 1, tensor.sizes[1] = 4;
-        tensor.strides[0] = 4, tensor.strides[1] = 1;
-        four.line_of_words = [](const LineOfWordsCall& call) noexcept { std::memcpy(call.out, call.in, 4); };
-        return WordTensor(tensor, 1, Lines::rows, four, nullptr).has_small_pairs();
+TEST_CASE("weights that are not small have rests") {
+    const auto has_rest = [](const std::array<std::int8_t, 4>& word) {
+        Rests rests({}, 1, 1);
+        float number;
+        std::memcpy(&number, word.data(), sizeof number);
+        rests.take(1, 1, &number);
+        return !rests.empty();
     };
-    CHECK(small({64, 64, -64, -64}));
-    CHECK(small({127, 1, -128, 0}));
-    CHECK(small({127, -128, -128, 127}));
-    CHECK(small({1, 127, 127, -1}));
-    CHECK(!small({65, 64, 0, 0}));
-    CHECK(!small({0, 0, 127, 2}));
-    CHECK(!small({0, 0, -128, -1}));
-    CHECK(!small({-64, -65, 0, 0}));
+    CHECK(!has_rest({64, 64, -64, -64}));
+    CHECK(!has_rest({127, 1, -128, 0}));
+    CHECK(!has_rest({127, -128, -128, 127}));
+    CHECK(!has_rest({1, 127, 127, -1}));
+    CHECK(has_rest({65, 64, 0, 0}));
+    CHECK(has_rest({0, 0, 127, 2}));
+    CHECK(has_rest({0, 0, -128, -1}));
+    CHECK(has_rest({-64, -65, 0, 0}));
 }
 
 TEST_CASE("depthwise convolutions at every level") {
