@@ -8,6 +8,7 @@
 #include "cpu/plan/planning.h"
 #include "cpu/plan/region_writer.h"
 #include "cpu/region/chains.h"
+#include "cpu/region/formulas.h"
 #include "cpu/region/region_step.h"
 #include "cpu/steps/clear.h"
 
@@ -68,6 +69,7 @@ void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
         }
         return found->second;
     });
+    join_formulas(region);
     auto step = std::make_unique<RegionStep>(std::move(region));
     if (const std::size_t bytes = step->state_bytes(); bytes > 0) {
         TensorDesc desc;

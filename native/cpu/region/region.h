@@ -24,7 +24,7 @@ struct Reference {
 struct RegionInstruction {
     Opcode opcode{};
     DataType operand{};
-    Kernel kernel = nullptr;               // of the opcode and the types
+    Kernel kernel = nullptr;               // of the opcode and the types, or that of formulas
     const Reduction* reduction = nullptr;  // instead of opcode and kernel, in regions of rows
     bool narrow = false;                   // whether the result is one element of a row
     bool counts = false;                   // whether the result depends on where an element stands: sequences
@@ -32,6 +32,7 @@ struct RegionInstruction {
     std::int32_t first_operand = 0;  // in Region::operands
     std::int32_t operand_count = 0;
     std::int32_t first_immediate = 0;  // in Region::immediates
+    std::int32_t members = 1;          // instructions that it computes: of a formula several
 };
 
 struct RegionStore {

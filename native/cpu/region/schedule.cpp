@@ -236,7 +236,8 @@ double cost_of(const Schedule& schedule, const Region& region) {
     double moved = 0;
     for (const RegionInstruction& each : region.instructions) {
         const bool wide = !each.narrow || each.reduction != nullptr;
-        moved += wide ? region.has_rows() ? 4.0 : static_cast<double>(item_size(each.result)) : 0.0;
+        const double bytes = region.has_rows() ? 4.0 : static_cast<double>(item_size(each.result));
+        moved += wide ? bytes * each.members : 0.0;
     }
     for (const RegionStore& each : region.stores) {
         moved += each.narrow ? 0.0 : static_cast<double>(item_size(each.view.type));
