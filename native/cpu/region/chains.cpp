@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/region/rewriting.h"
+
 namespace dmlgraph::cpu {
 namespace {
 
@@ -52,12 +54,12 @@ public:
         : region_(region), load_number_(load_number), chains_(region.instructions.size()), uses_(chains_.size(), 0) {
         for (const Reference& operand : region.operands) {
             if (!operand.load) {
-                ++uses_[index(operand)];
+                ++uses_[index_of(operand)];
             }
         }
         for (const RegionStore& store : region.stores) {
             if (!store.source.load) {
-                uses_[index(store.source)] += 2;  // it must stay
+                uses_[index_of(store.source)] += 2;  // it must stay
             }
         }
     }
@@ -70,45 +72,39 @@ public:
     }
 
 private:
-    static std::size_t index(const Reference& reference) { return static_cast<std::size_t>(reference.index); }
-
-    const Reference& operand(const RegionInstruction& instruction, int k) const {
-        return region_.operands[static_cast<std::size_t>(instruction.first_operand + k)];
-    }
-
     bool is_chain(std::size_t instruction) const {
         return chains_[instruction] && !chains_[instruction]->inside.empty();
     }
 
     // The chain of an operand that nobody else takes, if it can go on at a position; else one that begins with it.
     Chain begin(const RegionInstruction& instruction, int k, Position position) const {
-        const Reference& taken = operand(instruction, k);
+        const Reference& taken = region_.operand(instruction, k);
         Chain chain;
         chain.x = taken;
         if (can_go_on(instruction, k, position)) {
-            chain = *chains_[index(taken)];
+            chain = *chains_[index_of(taken)];
             chain.inside.push_back(taken.index);
         }
         return chain;
     }
 
     bool can_go_on(const RegionInstruction& instruction, int k, Position position) const {
-        const Reference& taken = operand(instruction, k);
-        if (taken.load || uses_[index(taken)] != 1 || !chains_[index(taken)]) {
+        const Reference& taken = region_.operand(instruction, k);
+        if (taken.load || uses_[index_of(taken)] != 1 || !chains_[index_of(taken)]) {
             return false;
         }
-        const Chain& chain = *chains_[index(taken)];
-        return region_.instructions[index(taken)].narrow == instruction.narrow &&
+        const Chain& chain = *chains_[index_of(taken)];
+        return region_.instructions[index_of(taken)].narrow == instruction.narrow &&
                (position == bound ? chain.bounds.empty() : chain.is_free(position));
     }
 
     // Whether an operand is a sequence that nobody else takes.
     bool is_own_sequence(const RegionInstruction& instruction, int k) const {
-        const Reference& taken = operand(instruction, k);
-        if (taken.load || uses_[index(taken)] != 1) {
+        const Reference& taken = region_.operand(instruction, k);
+        if (taken.load || uses_[index_of(taken)] != 1) {
             return false;
         }
-        const RegionInstruction& producer = region_.instructions[index(taken)];
+        const RegionInstruction& producer = region_.instructions[index_of(taken)];
         return is(producer, Opcode::SEQUENCE) && producer.narrow == instruction.narrow;
     }
 
@@ -132,8 +128,8 @@ private:
                 return chain;
             }
             case Opcode::RELU: return bounded(instruction, {0.0});
-            case Opcode::THRESHOLD: return bounded(instruction, {immediate(instruction, 0)});
-            case Opcode::CLIP: return bounded(instruction, {immediate(instruction, 0), immediate(instruction, 1)});
+            case Opcode::THRESHOLD: return bounded(instruction, {region_.immediate(instruction, 0)});
+            case Opcode::CLIP: return bounded(instruction, {region_.immediate(instruction, 0), region_.immediate(instruction, 1)});
             default: return std::nullopt;
         }
     }
@@ -142,7 +138,7 @@ private:
         const bool adds = instruction.opcode == Opcode::ADD;
         const int from = adds && !can_go_on(instruction, 0, A) && can_go_on(instruction, 1, A);
         Chain chain = begin(instruction, from, A);
-        chain.put(sum_position(chain), {operand(instruction, 1 - from), {}}, !adds);
+        chain.put(sum_position(chain), {region_.operand(instruction, 1 - from), {}}, !adds);
         return chain;
     }
 
@@ -150,7 +146,7 @@ private:
         const bool second = can_go_on(instruction, 1, M) || is_own_sequence(instruction, 0);
         const int from = !can_go_on(instruction, 0, M) && second;
         Chain chain = begin(instruction, from, M);
-        const Reference& factor = operand(instruction, 1 - from);
+        const Reference& factor = region_.operand(instruction, 1 - from);
         chain.put(M, {factor, {}});
         if (is_own_sequence(instruction, 1 - from)) {
             chain.counts = true;
@@ -160,8 +156,8 @@ private:
     }
 
     Chain scaled(const RegionInstruction& instruction) const {
-        const auto scale = static_cast<float>(immediate(instruction, 0));
-        const auto bias = static_cast<float>(immediate(instruction, 1));
+        const auto scale = static_cast<float>(region_.immediate(instruction, 0));
+        const auto bias = static_cast<float>(region_.immediate(instruction, 1));
         if (scale == 1.0f) {
             Chain chain = begin(instruction, 0, A);
             chain.put(sum_position(chain), {{}, bias});
@@ -182,10 +178,6 @@ private:
         return chain;
     }
 
-    double immediate(const RegionInstruction& instruction, int k) const {
-        return region_.immediates[static_cast<std::size_t>(instruction.first_immediate + k)].f;
-    }
-
     // The instructions again, without those that are in another one's chain.
     void write() {
         std::vector<bool> joined(chains_.size(), false);
@@ -196,38 +188,9 @@ private:
                 }
             }
         }
-        std::vector<RegionInstruction> instructions;
-        std::vector<Reference> operands;
-        std::vector<std::int32_t> moved(chains_.size(), -1);
-        const auto now = [&](const Reference& old) {
-            return old.load ? old : Reference{false, moved[index(old)]};
-        };
-        for (std::size_t i = 0; i < chains_.size(); ++i) {
-            if (joined[i]) {
-                continue;
-            }
-            RegionInstruction made = region_.instructions[i];
-            std::vector<Reference> taken;
-            if (is_chain(i)) {
-                taken = become(made, *chains_[i]);
-            } else {
-                for (int k = 0; k < made.operand_count; ++k) {
-                    taken.push_back(operand(made, k));
-                }
-            }
-            made.first_operand = static_cast<std::int32_t>(operands.size());
-            made.operand_count = static_cast<std::int32_t>(taken.size());
-            for (const Reference& each : taken) {
-                operands.push_back(now(each));
-            }
-            moved[i] = static_cast<std::int32_t>(instructions.size());
-            instructions.push_back(made);
-        }
-        for (RegionStore& store : region_.stores) {
-            store.source = now(store.source);
-        }
-        region_.instructions = std::move(instructions);
-        region_.operands = std::move(operands);
+        rewrite(region_, joined, [&](std::size_t i, RegionInstruction& made) -> std::optional<std::vector<Reference>> {
+            return is_chain(i) ? std::optional(become(made, *chains_[i])) : std::nullopt;
+        });
     }
 
     // Makes an instruction the whole chain; its operands.
@@ -244,7 +207,7 @@ private:
             immediates.push_back({.f = each});
         }
         if (chain.counts) {
-            const RegionInstruction& sequence = region_.instructions[index(chain.terms[M]->reference)];
+            const RegionInstruction& sequence = region_.instructions[index_of(chain.terms[M]->reference)];
             for (std::size_t k = 0; k < immediate_count(Opcode::SEQUENCE); ++k) {
                 immediates.push_back(Immediate(immediates[static_cast<std::size_t>(sequence.first_immediate) + k]));
             }

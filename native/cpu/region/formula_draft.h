@@ -31,14 +31,12 @@ constexpr std::uint8_t formula_source(FormulaSource from, std::size_t index) {
     return static_cast<std::uint8_t>(static_cast<std::size_t>(from) + index);
 }
 
-inline std::size_t index_of(const Reference& reference) { return static_cast<std::size_t>(reference.index); }
-
 inline const Reference& operand_of(const Region& region, std::size_t instruction, int k) {
-    return region.operands[static_cast<std::size_t>(region.instructions[instruction].first_operand + k)];
+    return region.operand(region.instructions[instruction], k);
 }
 
 inline double immediate_of(const Region& region, std::size_t instruction, int k) {
-    return region.immediates[static_cast<std::size_t>(region.instructions[instruction].first_immediate + k)].f;
+    return region.immediate(region.instructions[instruction], k);
 }
 
 // Whether LINEAR adds −0.

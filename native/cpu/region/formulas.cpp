@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cpu/region/formula_draft.h"
+#include "cpu/region/rewriting.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -50,41 +51,21 @@ void become(RegionInstruction& instruction, const FormulaDraft& draft, std::vect
 
 }  // namespace
 
-// The instructions again, without those that are in another one's formula.
 void join_formulas(Region& region) {
     FormulaRoots roots = choose_formulas(region);
     const std::vector<std::optional<FormulaDraft>> drafts = write_formulas(region, roots);
-    std::vector<RegionInstruction> instructions;
-    std::vector<Reference> operands;
-    std::vector<std::int32_t> moved(roots.size(), -1);
-    const auto now = [&](const Reference& old) { return old.load ? old : Reference{false, moved[index_of(old)]}; };
+    std::vector<bool> joined(roots.size());
     for (std::size_t i = 0; i < roots.size(); ++i) {
-        if (roots[i] && *roots[i] != i) {
-            continue;
-        }
-        RegionInstruction made = region.instructions[i];
-        std::vector<Reference> taken;
-        for (int k = 0; k < made.operand_count; ++k) {
-            taken.push_back(operand_of(region, i, k));
-        }
-        if (drafts[i]) {
-            become(made, *drafts[i], region.immediates);
-            made.members = static_cast<std::int32_t>(std::ranges::count(roots, std::optional(i)));
-            taken = drafts[i]->operands;
-        }
-        made.first_operand = static_cast<std::int32_t>(operands.size());
-        made.operand_count = static_cast<std::int32_t>(taken.size());
-        for (const Reference& each : taken) {
-            operands.push_back(now(each));
-        }
-        moved[i] = static_cast<std::int32_t>(instructions.size());
-        instructions.push_back(made);
+        joined[i] = roots[i] && *roots[i] != i;
     }
-    for (RegionStore& store : region.stores) {
-        store.source = now(store.source);
-    }
-    region.instructions = std::move(instructions);
-    region.operands = std::move(operands);
+    rewrite(region, joined, [&](std::size_t i, RegionInstruction& made) -> std::optional<std::vector<Reference>> {
+        if (!drafts[i]) {
+            return std::nullopt;
+        }
+        become(made, *drafts[i], region.immediates);
+        made.members = static_cast<std::int32_t>(std::ranges::count(roots, std::optional(i)));
+        return drafts[i]->operands;
+    });
 }
 
 }  // namespace dmlgraph::cpu

@@ -6,6 +6,7 @@
 // operand sees it repeated. Views have all the dimensions; those of narrow values step 0 along the row's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Reference {
     bool load = false;
     std::int32_t index = 0;
 };
+
+inline std::size_t index_of(const Reference& reference) { return static_cast<std::size_t>(reference.index); }
 
 struct RegionInstruction {
     Opcode opcode{};
@@ -53,11 +56,17 @@ struct Region {
     std::vector<RegionStore> stores;
 
     bool has_rows() const { return kept >= 0; }
+    const Reference& operand(const RegionInstruction& instruction, int k) const {
+        return operands[static_cast<std::size_t>(instruction.first_operand + k)];
+    }
+    double immediate(const RegionInstruction& instruction, int k) const {
+        return immediates[static_cast<std::size_t>(instruction.first_immediate + k)].f;
+    }
     // The loads, then the stores.
     std::size_t stream_count() const { return loads.size() + stores.size(); }
     const View& stream(std::size_t s) const { return s < loads.size() ? loads[s] : stores[s - loads.size()].view; }
     DataType type(const Reference& reference) const {
-        const auto index = static_cast<std::size_t>(reference.index);
+        const std::size_t index = index_of(reference);
         return reference.load ? loads[index].type : instructions[index].result;
     }
 };
