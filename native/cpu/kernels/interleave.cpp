@@ -9,45 +9,35 @@ namespace interleave {
 namespace {
 
 template <class T, int channels>
-void split(void* out, const void* in, std::size_t count) noexcept {
+void split(void* out, const void* in, std::ptrdiff_t count, std::ptrdiff_t apart) noexcept {
     const T* const pixel = static_cast<const T*>(in);
-    T* const a = static_cast<T*>(out);
-    T *const b = a + count, *const c = b + count, *const d = c + count;
+    T* const line = static_cast<T*>(out);
     DMLGRAPH_LOOP
-    for (std::size_t i = 0; i < count; ++i) {
-        a[i] = pixel[channels * i];
-        b[i] = pixel[channels * i + 1];
-        if constexpr (channels > 2) {
-            c[i] = pixel[channels * i + 2];
-        }
-        if constexpr (channels > 3) {
-            d[i] = pixel[channels * i + 3];
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < channels; ++k) {
+            line[k * apart + i] = pixel[channels * i + k];
         }
     }
 }
 
 template <class T, int channels>
-void merge(void* out, const void* in, std::size_t count) noexcept {
+void merge(void* out, const void* in, std::ptrdiff_t count, std::ptrdiff_t apart) noexcept {
     T* const pixel = static_cast<T*>(out);
-    const T* const a = static_cast<const T*>(in);
-    const T *const b = a + count, *const c = b + count, *const d = c + count;
+    const T* const line = static_cast<const T*>(in);
     DMLGRAPH_LOOP
-    for (std::size_t i = 0; i < count; ++i) {
-        pixel[channels * i] = a[i];
-        pixel[channels * i + 1] = b[i];
-        if constexpr (channels > 2) {
-            pixel[channels * i + 2] = c[i];
-        }
-        if constexpr (channels > 3) {
-            pixel[channels * i + 3] = d[i];
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < channels; ++k) {
+            pixel[channels * i + k] = line[k * apart + i];
         }
     }
 }
 
 #define CHANNELS(type, channels) {channels, sizeof(type), split<type, channels>, merge<type, channels>},
-#define TYPE(type) CHANNELS(type, 2) CHANNELS(type, 3) CHANNELS(type, 4)
+#define TYPE(type) CHANNELS(type, 2) CHANNELS(type, 3) CHANNELS(type, 4) CHANNELS(type, 5) CHANNELS(type, 6) CHANNELS(type, 7) CHANNELS(type, 8)
 
-const InterleavingEntry entries[] = {TYPE(u8) TYPE(u16) TYPE(u32)};
+const InterleavingEntry entries[] = {TYPE(u8) TYPE(u16) TYPE(u32) TYPE(u64)};
 
 }  // namespace
 }  // namespace interleave

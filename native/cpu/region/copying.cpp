@@ -7,13 +7,13 @@
 #include <limits>
 
 #include "cpu/compiler.h"
+#include "cpu/kernels/interleave.h"
 #include "cpu/quotient.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
 constexpr std::int64_t longest_line = 1024;   // bytes; longer ones are worth a block of their own
-constexpr std::int64_t most_thin = 8;         // elements
 constexpr std::int64_t least_split = 8;       // elements of a line, for whole vectors
 constexpr std::int64_t least_tile = 24;       // elements; a rectangle of such sides is transposed as tiles
 constexpr std::int64_t enough_offsets = 64;   // of a table
@@ -120,8 +120,8 @@ void choose(Copying& copying, Dimensions& left) {
         }
     } else if (last.out == item && packed != left.end()) {
         const Dimension across = *packed;
-        const bool splits = across.size <= most_thin && last.in == across.size * item && last.size >= least_split;
-        const bool merges = last.size <= most_thin && across.out == last.size * item && across.size >= least_split;
+        const bool splits = across.size <= most_channels && last.in == across.size * item && last.size >= least_split;
+        const bool merges = last.size <= most_channels && across.out == last.size * item && across.size >= least_split;
         if (splits || merges) {
             copying.kind = splits ? Copying::Kind::split : Copying::Kind::merge;
             copying.thin = static_cast<int>(splits ? across.size : last.size);
@@ -155,36 +155,10 @@ void copy_lines(const Copying& copying, std::byte* out, const std::byte* in, std
     }
 }
 
-template <class T, int thin, bool splits>
-void interleave(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
-    const std::int64_t apart = copying.apart / static_cast<std::int64_t>(sizeof(T));
+// `interleave` moves a row.
+void copy_pixels(const Copying& copying, Interleaving interleave, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
     for (std::int64_t r = 0; r < rows; ++r, out += copying.row_out, in += copying.row_in) {
-        const T* const from = reinterpret_cast<const T*>(in);
-        T* const to = reinterpret_cast<T*>(out);
-        DMLGRAPH_LOOP
-        for (std::int64_t i = 0; i < length; ++i) {
-            DMLGRAPH_UNROLL
-            for (int k = 0; k < thin; ++k) {
-                if constexpr (splits) {
-                    to[k * apart + i] = from[thin * i + k];
-                } else {
-                    to[thin * i + k] = from[k * apart + i];
-                }
-            }
-        }
-    }
-}
-
-template <class T, bool splits>
-void interleave(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
-    switch (copying.thin) {
-        case 2: return interleave<T, 2, splits>(copying, out, in, rows, length);
-        case 3: return interleave<T, 3, splits>(copying, out, in, rows, length);
-        case 4: return interleave<T, 4, splits>(copying, out, in, rows, length);
-        case 5: return interleave<T, 5, splits>(copying, out, in, rows, length);
-        case 6: return interleave<T, 6, splits>(copying, out, in, rows, length);
-        case 7: return interleave<T, 7, splits>(copying, out, in, rows, length);
-        default: return interleave<T, 8, splits>(copying, out, in, rows, length);
+        interleave(out, in, length, copying.apart / copying.item);
     }
 }
 
@@ -209,8 +183,8 @@ void copy_elements(const Copying& copying, std::byte* out, const std::byte* in, 
 template <class T>
 void copy_unit(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
     switch (copying.kind) {
-        case Copying::Kind::split: return interleave<T, true>(copying, out, in, rows, length);
-        case Copying::Kind::merge: return interleave<T, false>(copying, out, in, rows, length);
+        case Copying::Kind::split: return copy_pixels(copying, find_split(copying.thin, copying.item), out, in, rows, length);
+        case Copying::Kind::merge: return copy_pixels(copying, find_merge(copying.thin, copying.item), out, in, rows, length);
         case Copying::Kind::table: return copy_elements<T>(copying, out, in, rows);
         default: return copy_lines(copying, out, in, rows);
     }

@@ -116,7 +116,6 @@ void each_line(int rank, const Sizes& sizes, const Sizes& strides, std::int64_t 
 
 // The function that moves a rectangle whose columns are adjacent, as the channels of pixels are; else null.
 Interleaving interleaving(const Tile& tile, int item, Interleaving (*find)(int, int) noexcept) {
-    constexpr std::int64_t most_channels = 4;
     const bool pixels = tile.row_stride == item && tile.column_stride == tile.rows * item && tile.rows <= most_channels;
     return pixels ? find(static_cast<int>(tile.rows), item) : nullptr;
 }
@@ -227,7 +226,7 @@ void scatter(std::byte* out, int rank, const Sizes& sizes, const Sizes& strides,
 
 void gather_tile(std::byte* out, const Tile& tile, int item) {
     if (const Interleaving split = interleaving(tile, item, find_split)) {
-        return split(out, tile.first, static_cast<std::size_t>(tile.columns));
+        return split(out, tile.first, tile.columns, tile.columns);
     }
     if (tile.column_stride == item && tile.row_stride == tile.columns * item) {
         std::memcpy(out, tile.first, static_cast<std::size_t>(tile.rows * tile.columns * item));
@@ -257,7 +256,7 @@ void gather_tile(std::byte* out, const Tile& tile, int item) {
 
 void scatter_tile(const Tile& tile, const std::byte* in, int item) {
     if (const Interleaving merge = interleaving(tile, item, find_merge)) {
-        return merge(tile.first, in, static_cast<std::size_t>(tile.columns));
+        return merge(tile.first, in, tile.columns, tile.columns);
     }
     if (tile.column_stride == item && tile.row_stride == tile.columns * item) {
         std::memcpy(tile.first, in, static_cast<std::size_t>(tile.rows * tile.columns * item));
