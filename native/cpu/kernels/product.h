@@ -205,7 +205,7 @@ struct IntegerKernels {
     void (*words)(const WordsCall& call) noexcept;
     void (*line_of_words)(const LineOfWordsCall& call) noexcept;
     void (*taps)(const WordTapsCall& call) noexcept;  // the weights are a row
-    void (*rests)(const RestsCall& call) noexcept;    // of rows, or of columns if rows are unsigned; null: there are none
+    void (*rests)(const RestsCall& call) noexcept;    // of rows, or of columns if rows are unsigned; null: words are whole
     WordSums rows;
     WordSums columns;
     void (*take_zero_points)(const ZeroPointsCall& call) noexcept;

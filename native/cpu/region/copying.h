@@ -13,7 +13,7 @@ namespace dmlgraph::cpu {
 struct Copying {
     // A unit is `rows` times what the kind says.
     enum class Kind : std::uint8_t {
-        none,   // it is no such region
+        none,   // the region does not only copy, or is faster block by block
         lines,  // `length` bytes that lie side by side in both tensors
         split,  // `length` groups of `thin` elements side by side, which become lines `apart` bytes apart
         merge,  // the reverse

@@ -203,7 +203,7 @@ public:
     }
 
 private:
-    // The lines of a tensor along the axis, whose elements are some bytes apart; `data` is null if there is no tensor.
+    // The lines of a tensor along the axis, whose elements are some bytes apart; `data` is null if the tensor is absent.
     struct Lines {
         std::byte* data = nullptr;
         Sizes strides{};

@@ -174,7 +174,7 @@ TEST_CASE("a formula has no more operands than its kernel takes") {
     }
 }
 
-TEST_CASE("what is narrow is no formula's") {
+TEST_CASE("narrow instructions stay outside formulas") {
     Written written(1);
     const Reference x = written.load(1, 0), z = written.load(1, 0);
     const Reference narrow = written.chain(6, x, z);
@@ -185,7 +185,7 @@ TEST_CASE("what is narrow is no formula's") {
     CHECK(written.joined() == Members{1, 1, 1, 1, 1, 1, 4});
 }
 
-TEST_CASE("what is expensive is no formula's") {
+TEST_CASE("expensive instructions stay outside formulas") {
     Written written;
     const Reference x = written.whole(), z = written.whole();
     const Reference exponential = written.add(Opcode::EXP, {written.chain(6, x, z)});

@@ -109,7 +109,7 @@ Pooling::Pooling(DataType of, bool is_maximum, bool from_infinity, std::uint32_t
         item = sizeof(double);
     }
     if (kernels == nullptr) {
-        throw std::invalid_argument("there is no pooling of this data type");
+        throw std::invalid_argument("this data type cannot be pooled");
     }
 }
 

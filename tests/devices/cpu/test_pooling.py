@@ -104,7 +104,7 @@ class TestQuantizedAveragePooling:
     ) -> None:
         operator = quantized(window, dtype, 1, zeros, result)
         arrays = filled(operator, seed, layout)
-        for which in (1, 3):  # means are often halves of steps then, but for roundings
+        for which in (1, 3):  # means are often halves of steps then, except for rounding errors
             arrays[which] = np.full(operator.input_descs[which].sizes, scale, np.float32)
         check_exact(operator, arrays)
 
