@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "cpu/kernels/interleave.h"
 #include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
 
@@ -21,6 +22,7 @@ constexpr std::int64_t line_elements = cache_line;  // a whole line of the small
 constexpr std::int64_t greatest_period = 2048;
 constexpr std::int64_t tile_side = 32;              // elements; half a cache line at least
 constexpr std::int64_t tile_elements = 1024;
+constexpr std::int64_t thin_tile_elements = 3072;  // of a few rows, which are moved and computed as lines
 // With reductions.
 constexpr std::int64_t longest_row = 16384;     // several registers of it fit into a second-level cache
 constexpr std::int64_t longest_column = 1024;
@@ -105,8 +107,9 @@ void choose_tiles(Schedule& schedule, int axis) {
     }
     schedule.tiled = true;
     schedule.line = schedule.sizes[schedule.kept - 1];
-    const auto fitting = [](std::int64_t size, std::int64_t other) {
-        return std::min(size, std::max(tile_side, tile_elements / other / tile_side * tile_side));
+    const std::int64_t elements = schedule.line <= most_channels ? thin_tile_elements : tile_elements;
+    const auto fitting = [&](std::int64_t size, std::int64_t other) {
+        return std::min(size, std::max(tile_side, elements / other / tile_side * tile_side));
     };
     schedule.piece = schedule.part = fitting(schedule.length, std::min(schedule.line, tile_side));
     schedule.width = fitting(schedule.line, schedule.piece);
