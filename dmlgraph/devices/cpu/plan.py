@@ -26,6 +26,7 @@ from typing import Any
 
 from dmlgraph.devices.cpu.attention import ATTENTIONS
 from dmlgraph.devices.cpu.element_wise import instructions
+from dmlgraph.devices.cpu.fills import FILLS
 from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.integer_products import INTEGER_PRODUCTS
 from dmlgraph.devices.cpu.movement import MOVEMENTS
@@ -34,13 +35,13 @@ from dmlgraph.devices.cpu.quantized import QUANTIZED
 from dmlgraph.devices.cpu.recurrent import RECURRENT
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
 from dmlgraph.devices.cpu.resampling import RESAMPLINGS
+from dmlgraph.devices.cpu.training import TRAINING
 from dmlgraph.devices.cpu.windows import WINDOWS
 from dmlgraph.devices.executable import Array
 from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
-from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.tensor import TensorDesc
 
 Payload = tuple[str, Any]  # kind, payload
@@ -57,15 +58,11 @@ class Plan:
     outputs: list[int]
 
 
-def _fill(operator: FillValueConstant) -> Payload | None:
-    dtype = operator.output.dtype
-    return None if dtype.bits == 4 else ("fill", operator.value.union[: dtype.bits // 8])
-
-
 # How operators that are not element-wise run.  An operator that is not here, or for which its function returns None,
 # runs its `evaluate`.
 WAYS: Mapping[type[Operator], Way] = {
-    FillValueConstant: _fill,
+    **FILLS,
+    **TRAINING,
     **MOVEMENTS,
     **INDEXING,
     **ATTENTIONS,

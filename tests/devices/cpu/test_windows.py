@@ -156,6 +156,21 @@ class TestLocalResponse:
         with compiled(operator) as executable:
             assert bool(executable.stats["python"]) is not native
 
+    @given(
+        st.tuples(st.integers(1, 2), st.integers(1, 12), st.integers(1, 9), st.integers(1, 9)), floats, layouts, seeds,
+        st.booleans(), st.integers(1, 14), st.sampled_from([0.75, 0.5, 1.0, 0.6, -2.0]),
+    )  # fmt: skip
+    def test_the_gradient_is_near_the_reference(self, sizes, dtype, layout, seed, cross, size, beta) -> None:
+        fields = {"cross_channel": cross, "local_size": size, "alpha": 0.5, "beta": beta, "bias": 1.5}
+        x = desc(sizes, dtype)
+        operator = make("local_response_normalization_grad", input=x, input_gradient=x, **fields)
+        arrays = filled(operator, seed, layout)
+        number, gradient = (np.abs(each.astype(np.float64)) for each in arrays)
+        bases = operator.bases(number, operator.input.dtype)
+        sums = operator.local_sums(gradient * number * bases ** (-beta - 1))
+        magnitudes = gradient * bases**-beta + np.abs(2 * operator.alpha_share * beta) * number * sums
+        compare(*same_bits(operator, arrays), operator, arrays, 3 * size * size + 32, magnitudes)
+
 
 @st.composite
 def resamplings(draw: st.DrawFn) -> Any:
