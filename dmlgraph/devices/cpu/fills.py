@@ -1,4 +1,4 @@
-"""What attributes alone determine: constants, diagonals, and the scale of images."""
+"""What attributes alone determine: constants, diagonals, random bits, and the scale of images."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.image import ValueScale2d
+from dmlgraph.operators.random import RandomGenerator
 from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
@@ -77,9 +78,25 @@ def _value_scale(operator: ValueScale2d) -> Payload | None:
     return parts.finish()
 
 
+def _random(operator: RandomGenerator) -> Payload | None:
+    """The bits, and the state that follows, which may be left out, by two steps."""
+    parts, state = Parts(), Tensor(0, operator.input_state)
+    wanted = (operator.output, operator.output_state or state.desc.like())
+    given, count = parts.packed(state), operator.output.element_count
+    made = [
+        parts.step("random", {"count": count, "is_state": is_state}, given, output=desc.like())
+        for desc, is_state in zip(wanted, (False, True), strict=True)
+    ]
+    if any(desc.strides is not None for desc in wanted):
+        for tensor, desc in zip(made, wanted, strict=True):
+            parts.copy(tensor, desc)
+    return parts.finish()
+
+
 FILLS: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
     FillValueConstant: _fill,
     DiagonalMatrix: _diagonal,
     DiagonalMatrix1: _diagonals_of_input,
+    RandomGenerator: _random,
     ValueScale2d: _value_scale,
 }

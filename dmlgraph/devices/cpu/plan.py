@@ -34,6 +34,7 @@ from dmlgraph.devices.cpu.products import PRODUCTS
 from dmlgraph.devices.cpu.quantized import QUANTIZED
 from dmlgraph.devices.cpu.recurrent import RECURRENT
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
+from dmlgraph.devices.cpu.regions import REGIONS
 from dmlgraph.devices.cpu.resampling import RESAMPLINGS
 from dmlgraph.devices.cpu.training import TRAINING
 from dmlgraph.devices.cpu.windows import WINDOWS
@@ -71,6 +72,7 @@ WAYS: Mapping[type[Operator], Way] = {
     **INTEGER_PRODUCTS,
     **RECURRENT,
     **REDUCTIONS,
+    **REGIONS,
     **RESAMPLINGS,
     **WINDOWS,
 }

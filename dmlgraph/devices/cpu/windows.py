@@ -21,6 +21,7 @@ from dmlgraph.operators.common.windows import Sizes, Windows
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.normalization import LocalResponseNormalization
 from dmlgraph.operators.normalization_grad import LocalResponseNormalizationGrad
+from dmlgraph.operators.patches import Fold
 from dmlgraph.operators.pooling import (
     AveragePooling,
     AveragePooling1,
@@ -260,6 +261,28 @@ def _average_gradient(operator: AveragePoolingGrad) -> Payload | None:
     return parts.finish()
 
 
+def _fold(operator: Fold) -> Payload | None:
+    """Floats are added in float64, which is rounded once."""
+    parts, output = Parts(), operator.output
+    is_half = output.dtype is DataType.FLOAT16
+    x = Tensor(0, operator.input)
+    x = parts.single(x) if is_half else parts.packed(x)
+    sums = output.like(strides=None, dtype=DataType.FLOAT64) if is_half else output.like(strides=None)
+    parameters = {
+        "planes": math.prod(output.sizes[:2]),
+        "sizes": output.sizes[2:],
+        "blocks": operator.blocks(output.sizes),
+        "window": operator.window_sizes,
+        "strides": operator.strides,
+        "dilations": operator.dilations,
+        "padding": operator.start_padding,
+    }
+    made = parts.step("fold", parameters, x, output=sums)
+    if sums != output:
+        parts.convert_to(made, output)
+    return parts.finish()
+
+
 def _unpool(operator: MaxUnpooling) -> Payload | None:
     x, indices, output = operator.input, operator.indices, operator.output
     if any(desc.strides is not None for desc in (x, indices, output)):
@@ -284,4 +307,5 @@ WINDOWS: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
     MaxUnpooling: _unpool,
     LocalResponseNormalization: _local_response,
     LocalResponseNormalizationGrad: _local_response_gradient,
+    Fold: _fold,
 }

@@ -172,6 +172,32 @@ class TestLocalResponse:
         compare(*same_bits(operator, arrays), operator, arrays, 3 * size * size + 32, magnitudes)
 
 
+class TestFold:
+    @given(st.data(), st.sampled_from(["float32", "float16", "float64", "int8", "uint16", "int32", "uint64"]), seeds)
+    def test_equals_the_reference(self, data, dtype, seed) -> None:
+        """Windows with gaps and padding, in one to three dimensions; all types have the same bits."""
+        count = data.draw(st.integers(1, 3))
+        lists = {
+            name: tuple(data.draw(st.lists(st.integers(*bounds), min_size=count, max_size=count)))
+            for name, bounds in {
+                "window_sizes": (1, 3), "strides": (1, 3), "dilations": (1, 2), "start_padding": (0, 2),
+                "end_padding": (0, 2), "sizes": (1, 7),
+            }.items()
+        }  # fmt: skip
+        sizes = lists.pop("sizes")
+        blocks = [
+            (start + size + end - dilation * (window - 1) - 1) // stride + 1
+            for window, stride, dilation, start, end, size in zip(*lists.values(), sizes, strict=True)
+        ]
+        assume(all(each > 0 for each in blocks))
+        batch, channels = data.draw(st.tuples(st.integers(1, 2), st.integers(1, 3)))
+        given_sizes = (batch, channels * int(np.prod(lists["window_sizes"])), int(np.prod(blocks)))
+        operator = make("fold", input=desc(given_sizes, dtype), output={"sizes": (batch, channels, *sizes)}, **lists)
+        arrays = filled(operator, seed, data.draw(layouts))
+        (got,) = same_bits(operator, arrays)
+        np.testing.assert_array_equal(got, operator.evaluate(*arrays)[0])
+
+
 @st.composite
 def resamplings(draw: st.DrawFn) -> Any:
     rank = draw(st.integers(1, 4))
