@@ -316,6 +316,12 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
                               .count = fields.number("count"),
                               .descending = fields.flag("descending")};
      }},
+    {"four_bits",
+     [](const Fields& fields) -> StepParameters {
+         return FourBitsParameters{.spreads = fields.flag("spreads"),
+                                   .is_signed = fields.flag("is_signed"),
+                                   .count = fields.number("count")};
+     }},
     {"fold",
      [](const Fields& fields) -> StepParameters {
          return FoldParameters{.planes = fields.number("planes"),

@@ -27,6 +27,7 @@ from typing import Any
 from dmlgraph.devices.cpu.attention import ATTENTIONS
 from dmlgraph.devices.cpu.element_wise import instructions
 from dmlgraph.devices.cpu.fills import FILLS
+from dmlgraph.devices.cpu.four_bits import has_four_bits, over_bytes
 from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.integer_products import INTEGER_PRODUCTS
 from dmlgraph.devices.cpu.movement import MOVEMENTS
@@ -137,13 +138,20 @@ def make_plan(graph: GraphDesc) -> Plan:
     outputs = [0] * len(graph.outputs)
     for last in graph.output_edges:
         value, slot_desc = first_value[last.from_node] + last.from_port, graph.outputs[last.output].desc
-        written = _descs(graph.nodes[last.from_node])[1][last.from_port]
+        written = _written(graph.nodes[last.from_node], ways[last.from_node])[last.from_port]
         if written is not None and written.dtype is slot_desc.dtype and not _alike(written, slot_desc):  # a view
             name = graph.outputs[last.output].name
             nodes.append(("element_wise", name, (value,), (slot_desc,), (slot_desc,), ()))
             value, count = count, count + 1
         outputs[last.output] = value
     return Plan(inputs, nodes, outputs)
+
+
+def _written(node: OperatorDescNode | ConstantDescNode, way: Payload) -> tuple[TensorDesc | None, ...]:
+    """The node's outputs; the same elements may have other dimensions if parts write them."""
+    kind, payload = way
+    outputs = _descs(node)[1]
+    return tuple([part.output for part in payload[-len(outputs) :]]) if kind == "parts" else outputs
 
 
 def _alike(one: TensorDesc, other: TensorDesc) -> bool:
@@ -160,6 +168,9 @@ def _descs(
 
 def payload_of(operator: Operator, name: str = "") -> Payload:
     """How an operator runs; errors of its run name the node `name`."""
+    if has_four_bits(operator):
+        over = over_bytes(operator, payload_of)
+        return over or ("python", _evaluation(operator, name))
     way = WAYS.get(type(operator))
     if way is not None:
         found = way(operator)

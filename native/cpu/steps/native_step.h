@@ -13,6 +13,7 @@
 #include "cpu/steps/attention.h"
 #include "cpu/steps/convolution.h"
 #include "cpu/steps/fold.h"
+#include "cpu/steps/four_bits.h"
 #include "cpu/steps/gemm.h"
 #include "cpu/steps/indexed.h"
 #include "cpu/steps/nonzero.h"
@@ -33,7 +34,7 @@ namespace dmlgraph::cpu {
 using StepParameters = std::variant<ScanParameters, GatherParameters, GatherElementsParameters, ScatterParameters,
                                     ScatterElementsParameters, GemmParameters, ConvolutionParameters, PoolingParameters,
                                     PoolingGradientParameters, ResamplingParameters, ResamplingGradientParameters, AttentionParameters,
-                                    RecurrentParameters, TopParameters, FoldParameters,
+                                    RecurrentParameters, TopParameters, FourBitsParameters, FoldParameters,
                                     NonzeroParameters, RandomParameters, RegionAlignmentParameters,
                                     RegionPoolingParameters, ReversalParameters>;
 
