@@ -359,6 +359,17 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
                                    .size = fields.number("size"),
                                    .inner = fields.number("inner")};
      }},
+    {"block_gemm",
+     [](const Fields& fields) -> StepParameters {
+         return BlockGemmParameters{.transposes_a = fields.flag("transposes_a"),
+                                    .transposes_b = fields.flag("transposes_b"),
+                                    .has_four_bits = fields.flag("has_four_bits"),
+                                    .is_signed = fields.flag("is_signed"),
+                                    .sizes = fields.numbers("sizes"),
+                                    .scale = fields.numbers("scale"),
+                                    .zero_point = fields.numbers("zero_point"),
+                                    .epilogue = fields.epilogue()};
+     }},
 }};
 
 using DataTypes = std::array<PyObject*, data_type_count>;

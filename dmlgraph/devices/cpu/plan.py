@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph.devices.cpu.attention import ATTENTIONS
+from dmlgraph.devices.cpu.block_products import block_product
 from dmlgraph.devices.cpu.element_wise import instructions
 from dmlgraph.devices.cpu.fills import FILLS
 from dmlgraph.devices.cpu.four_bits import has_four_bits, over_bytes
@@ -108,15 +109,14 @@ def make_plan(graph: GraphDesc) -> Plan:
             nodes.append(("element_wise", given.name, (slot,), (inputs[slot],), (given.desc,), ()))
             values[slot] = count
             count += 1
-    ways: list[Payload] = []
+    ways: list[Payload] = [
+        ("constant", node.data) if isinstance(node, ConstantDescNode) else payload_of(node.operator, node.name)
+        for node in graph.nodes
+    ]
+    joined = _join_weights(graph, ways)
     sources: list[list[int]] = []
     first_value: list[int] = []
-    for node in graph.nodes:
-        if isinstance(node, ConstantDescNode):
-            way: Payload = ("constant", node.data)
-        else:
-            way = payload_of(node.operator, node.name)
-        ways.append(way)
+    for node, way in zip(graph.nodes, ways, strict=True):
         descs = _descs(node)
         if way[0] == "parts":
             count += len(way[1]) - len(descs[1])  # the outputs of the last parts are the node's
@@ -127,6 +127,8 @@ def make_plan(graph: GraphDesc) -> Plan:
         sources[edge.to_node][edge.to_port] = values[edge.input]
     for inner in graph.intermediate_edges:
         sources[inner.to_node][inner.to_port] = first_value[inner.from_node] + inner.from_port
+    for product, weights in joined.items():
+        sources[product] += [*sources[weights], -1]
     for node, (kind, payload), read, value in zip(graph.nodes, ways, sources, first_value, strict=True):
         if kind == "parts":
             first = value - len(payload) + len(_descs(node)[1])
@@ -145,6 +147,28 @@ def make_plan(graph: GraphDesc) -> Plan:
             value, count = count, count + 1
         outputs[last.output] = value
     return Plan(inputs, nodes, outputs)
+
+
+def _join_weights(graph: GraphDesc, ways: list[Payload]) -> dict[int, int]:
+    """Makes products with dequantized weights read the integers: by product, the node of its weights.
+
+    Floats that nothing else reads are not computed.
+    """
+    joined: dict[int, int] = {}
+    for edge in graph.intermediate_edges:
+        product, weights = graph.nodes[edge.to_node], graph.nodes[edge.from_node]
+        if edge.to_port == 1 and isinstance(product, OperatorDescNode) and isinstance(weights, OperatorDescNode):
+            found = block_product(product.operator, weights.operator, ways[edge.to_node])
+            if found is not None:
+                ways[edge.to_node] = found
+                joined[edge.to_node] = edge.from_node
+    read = {edge.from_node for edge in graph.output_edges}
+    read |= {each.from_node for each in graph.intermediate_edges if each.to_port != 1 or each.to_node not in joined}
+    for node in set(joined.values()) - read:
+        weights = graph.nodes[node]
+        assert isinstance(weights, OperatorDescNode)
+        ways[node] = ("fill", bytes(weights.operator.first_output.dtype.bits // 8))
+    return joined
 
 
 def _written(node: OperatorDescNode | ConstantDescNode, way: Payload) -> tuple[TensorDesc | None, ...]:

@@ -11,6 +11,7 @@
 
 #include "cpu/runtime/step.h"
 #include "cpu/steps/attention.h"
+#include "cpu/steps/block_gemm.h"
 #include "cpu/steps/convolution.h"
 #include "cpu/steps/fold.h"
 #include "cpu/steps/four_bits.h"
@@ -36,7 +37,7 @@ using StepParameters = std::variant<ScanParameters, GatherParameters, GatherElem
                                     PoolingGradientParameters, ResamplingParameters, ResamplingGradientParameters, AttentionParameters,
                                     RecurrentParameters, TopParameters, FourBitsParameters, FoldParameters,
                                     NonzeroParameters, RandomParameters, RegionAlignmentParameters,
-                                    RegionPoolingParameters, ReversalParameters>;
+                                    RegionPoolingParameters, ReversalParameters, BlockGemmParameters>;
 
 template <class Parameters, class... Steps>
 inline constexpr bool is_one_of = (std::is_same_v<Parameters, Steps> || ...);
