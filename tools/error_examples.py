@@ -299,13 +299,13 @@ with connect("nowhere"):
 from unittest import mock
 
 g = dg.Graph()
-x = g.input("x", sizes=[4], dtype="int4")
-one = g.fill_value_constant(sizes=[1], dtype="float32", value=1)
-g.output("y", dg.dequantize(x, [one], quantization_type="scale"))
-exe = g.compile("cpu")  # where NumPy computes this node
+x = g.input("x", sizes=[6], dtype="uint8")
+scale, zero_point = (g.input(name, sizes=[n], dtype=t) for name, n, t in (("s", 2, "float32"), ("z", 3, "uint8")))
+g.output("y", dg.dequantize(x, [scale, zero_point], quantization_type="scale_zero_point"))
+exe = g.compile("cpu")  # where NumPy computes this node: blocks of 3 and of 2 elements overlap
 operator = type(exe.graph.nodes[-1].operator)
 with mock.patch.object(operator, "evaluate", side_effect=ArithmeticError("it went wrong")):
-    exe.run({"x": np.zeros(4, "int4")})
+    exe.run({"x": np.zeros(6, "uint8"), "s": np.ones(2, "float32"), "z": np.zeros(3, "uint8")})
 """,
 }
 

@@ -64,7 +64,7 @@ print([node.name for node in exe.graph.nodes])
 ```
 
 A device can refuse an operator that would run slower than the nodes it replaces, with any rules; then the record says
-so. `cpu` does not absorb activations in BATCH_NORMALIZATION_TRAINING, for example;
+so. `cpu` does not make a product and a sum of tensors a BATCH_NORMALIZATION, for example;
 `dmlgraph lower FILE --explain --device cpu` shows it.
 
 `ULP` is a unit in the last place of the named value. "Bit-exact" means that every bit of every output is the same on

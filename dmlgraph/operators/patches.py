@@ -42,7 +42,7 @@ class Patches(Operator):
                 if value < 1:
                     raise OperatorError("must be at least 1", code="range", field=f"{field}.{axis}", got=value)
 
-    def _blocks(self, image: Sizes) -> Sizes:
+    def blocks(self, image: Sizes) -> Sizes:
         """The number of the window's positions, by spatial dimension of an image {N, C, spatial…}.
 
         Raises:
@@ -50,7 +50,7 @@ class Patches(Operator):
         """
         blocks = []
         for axis, (padded, window, stride, dilation) in enumerate(
-            zip(self._padded(image), self.window_sizes, self.strides, self.dilations, strict=True)
+            zip(self.padded(image), self.window_sizes, self.strides, self.dilations, strict=True)
         ):
             reach = dilation * (window - 1) + 1
             if reach > padded:
@@ -64,7 +64,7 @@ class Patches(Operator):
             blocks.append((padded - reach) // stride + 1)
         return tuple(blocks)
 
-    def _padded(self, image: Sizes) -> Sizes:
+    def padded(self, image: Sizes) -> Sizes:
         """The spatial sizes including the padding."""
         return tuple(
             start + size + end for start, size, end in zip(self.start_padding, image[2:], self.end_padding, strict=True)
@@ -111,13 +111,13 @@ outputs: [y]
 
     def infer(self, given: Given) -> Outcome:
         self._check_window()
-        blocks = self._blocks(self.input.sizes)
+        blocks = self.blocks(self.input.sizes)
         batch, channels = self.input.sizes[:2]
         return {"output": self.input.like(sizes=(batch, channels * math.prod(self.window_sizes), math.prod(blocks)))}
 
     def evaluate(self, image: Array) -> tuple[Array, ...]:
-        blocks = self._blocks(image.shape)
-        padded = np.zeros((*image.shape[:2], *self._padded(image.shape)), image.dtype)
+        blocks = self.blocks(image.shape)
+        padded = np.zeros((*image.shape[:2], *self.padded(image.shape)), image.dtype)
         padded[self._inside(image.shape)] = image
         patches = np.empty((*image.shape[:2], math.prod(self.window_sizes), *blocks), image.dtype)
         for number, met in self._taps(blocks):
@@ -161,7 +161,7 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         batch, channels = (*self.output.sizes, 1)[:2]
-        blocks = self._blocks(self.output.sizes)
+        blocks = self.blocks(self.output.sizes)
         expected = (batch, channels * math.prod(self.window_sizes), math.prod(blocks))
         if self.input.sizes != expected:
             yield Problem(
@@ -174,10 +174,10 @@ outputs: [y]
 
     def evaluate(self, patches: Array) -> tuple[Array, ...]:
         image = self.output.sizes
-        blocks = self._blocks(image)
+        blocks = self.blocks(image)
         terms = patches.astype(np.float64) if self.input.dtype.is_float else patches
         terms = terms.reshape(*image[:2], -1, *blocks)
-        padded = np.zeros((*image[:2], *self._padded(image)), terms.dtype)
+        padded = np.zeros((*image[:2], *self.padded(image)), terms.dtype)
         with np.errstate(all="ignore"):
             for number, met in self._taps(blocks):
                 padded[met] += terms[:, :, number]

@@ -147,17 +147,18 @@ public:
         return result;
     }
 
-    std::vector<float> floats(const char* name) const {
+    double real(const char* name) const { return real_of(find(name)); }
+    std::vector<double> doubles(const char* name) const {
         PyObject* const tuple = find(name);
-        std::vector<float> result;
+        std::vector<double> result;
         for (Py_ssize_t i = 0; i < length(tuple); ++i) {
-            const double number = PyFloat_AsDouble(item(tuple, i));
-            if (number == -1 && PyErr_Occurred()) {
-                fail();
-            }
-            result.push_back(static_cast<float>(number));
+            result.push_back(real_of(item(tuple, i)));
         }
         return result;
+    }
+    std::vector<float> floats(const char* name) const {
+        const std::vector<double> numbers = doubles(name);
+        return {numbers.begin(), numbers.end()};
     }
 
     std::vector<InstructionSpec> epilogue() const { return epilogue_; }
@@ -169,6 +170,14 @@ public:
     }
 
 private:
+    static double real_of(PyObject* object) {
+        const double number = PyFloat_AsDouble(object);
+        if (number == -1 && PyErr_Occurred()) {
+            fail();
+        }
+        return number;
+    }
+
     PyObject* find(const char* name) const {
         PyObject* const found = PyDict_GetItemString(dictionary_, name);
         if (found == nullptr) {
@@ -306,6 +315,60 @@ constexpr std::array<NativeStep, std::variant_size_v<StepParameters>> native_ste
          return TopParameters{.axis = fields.number("axis"),
                               .count = fields.number("count"),
                               .descending = fields.flag("descending")};
+     }},
+    {"four_bits",
+     [](const Fields& fields) -> StepParameters {
+         return FourBitsParameters{.spreads = fields.flag("spreads"),
+                                   .is_signed = fields.flag("is_signed"),
+                                   .count = fields.number("count")};
+     }},
+    {"fold",
+     [](const Fields& fields) -> StepParameters {
+         return FoldParameters{.planes = fields.number("planes"),
+                               .sizes = fields.numbers("sizes"),
+                               .blocks = fields.numbers("blocks"),
+                               .window = fields.numbers("window"),
+                               .strides = fields.numbers("strides"),
+                               .dilations = fields.numbers("dilations"),
+                               .padding = fields.numbers("padding")};
+     }},
+    {"nonzero",
+     [](const Fields& fields) -> StepParameters { return NonzeroParameters{.members = fields.number("members")}; }},
+    {"random",
+     [](const Fields& fields) -> StepParameters {
+         return RandomParameters{.count = fields.number("count"), .is_state = fields.flag("is_state")};
+     }},
+    {"region_alignment",
+     [](const Fields& fields) -> StepParameters {
+         return RegionAlignmentParameters{.is_maximum = fields.flag("is_maximum"),
+                                          .is_nearest = fields.flag("is_nearest"),
+                                          .aligns_to_corners = fields.flag("aligns_to_corners"),
+                                          .least_samples = fields.number("least_samples"),
+                                          .most_samples = fields.number("most_samples"),
+                                          .scales = fields.doubles("scales"),
+                                          .offsets = fields.doubles("offsets"),
+                                          .bounds = fields.doubles("bounds")};
+     }},
+    {"region_pooling",
+     [](const Fields& fields) -> StepParameters {
+         return RegionPoolingParameters{.scale = fields.real("scale"), .least = fields.real("least")};
+     }},
+    {"reversal",
+     [](const Fields& fields) -> StepParameters {
+         return ReversalParameters{.outer = fields.number("outer"),
+                                   .size = fields.number("size"),
+                                   .inner = fields.number("inner")};
+     }},
+    {"block_gemm",
+     [](const Fields& fields) -> StepParameters {
+         return BlockGemmParameters{.transposes_a = fields.flag("transposes_a"),
+                                    .transposes_b = fields.flag("transposes_b"),
+                                    .has_four_bits = fields.flag("has_four_bits"),
+                                    .is_signed = fields.flag("is_signed"),
+                                    .sizes = fields.numbers("sizes"),
+                                    .scale = fields.numbers("scale"),
+                                    .zero_point = fields.numbers("zero_point"),
+                                    .epilogue = fields.epilogue()};
      }},
 }};
 

@@ -14,9 +14,8 @@ _NOT_FASTER = frozenset(["quantized_linear_average_pooling", "matrix_multiply_in
 def objection(made: Operator, instead_of: Operator | None) -> str | None:
     """Why a pass should not replace `instead_of` with `made`; None if it may.
 
-    A pass does not replace an operator that runs natively with one that runs by its definition, or whose fused
-    activation does: BATCH_NORMALIZATION_TRAINING absorbs no activation.  Means of quantized tensors, and products of
-    them that are not quantized, stay floats, which are as fast or faster.
+    A pass does not replace an operator that runs natively with one that runs by its definition.  Means of quantized
+    tensors, and products of them that are not quantized, stay floats, which are as fast or faster.
     """
     if isinstance(made, BatchNormalization) and isinstance(instead_of, Add):
         return "on 'cpu' a region multiplies and adds in one pass, without batch_normalization"
@@ -24,10 +23,7 @@ def objection(made: Operator, instead_of: Operator | None) -> str | None:
         return f"on 'cpu' {made.name} is not faster than the same of floats"
     if instead_of is None or not runs_by_definition(made) or runs_by_definition(instead_of):
         return None
-    activation = made.__dict__.get("fused_activation")
-    if activation is None:
-        return f"on 'cpu' {made.name} runs by its definition in NumPy, {instead_of.name} natively"
-    return f"on 'cpu' {made.name} does not absorb {activation.name}, which alone runs natively"
+    return f"on 'cpu' {made.name} runs by its definition in NumPy, {instead_of.name} natively"
 
 
 def runs_by_definition(operator: Operator) -> bool:

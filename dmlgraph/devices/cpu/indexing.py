@@ -1,4 +1,4 @@
-"""Gather, scatter and the first elements in order as native steps, and one-hot tensors as parts."""
+"""Gather, scatter, reversed sequences, the first elements in order and those that are not zero; one-hot tensors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from dmlgraph.operators.indexing import (
     GatherNd,
     GatherNd1,
     GatherTuples,
+    NonzeroCoordinates,
     OneHot,
     ScatterElements,
     ScatterNd,
 )
 from dmlgraph.operators.selection import TopK, TopK1
+from dmlgraph.operators.shape import ReverseSubsequences
 from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
@@ -101,12 +103,42 @@ def _top(operator: TopK | TopK1) -> Payload | None:
     return "native", ("top", {"axis": operator.axis, "count": operator.k, "descending": descending})
 
 
+def _nonzero(operator: NonzeroCoordinates) -> Payload | None:
+    """The coordinates by a step, and how many there are by a sum."""
+    parts, coordinates = Parts(), operator.output_coordinates
+    x = Tensor(0, operator.input)
+    rank = x.desc.rank
+    given = (x, parts.zero(x.desc.dtype, rank))
+    code = Code()
+    is_zero = code.add("EQUAL", *operands(*given), result=DataType.UINT8)
+    code.convert(code.add("LOGICAL_NOT", is_zero), DataType.UINT32)
+    found = parts.compute(code, *given, output=TensorDesc(dtype=DataType.UINT32, sizes=x.desc.sizes))
+    count = parts.reduce("SUM", found, tuple(range(rank)), DataType.UINT32)
+    one = operator.output_count
+    packed = parts.packed(x)
+    if coordinates.strides is None:
+        parts.copy(count._replace(desc=one.like()), one)
+        parts.step("nonzero", {"members": coordinates.sizes[-1]}, packed, output=coordinates)
+    else:
+        made = parts.step("nonzero", {"members": coordinates.sizes[-1]}, packed, output=coordinates.like())
+        parts.copy(count._replace(desc=one.like()), one)
+        parts.copy(made, coordinates)
+    return parts.finish()
+
+
+def _reverse(operator: ReverseSubsequences) -> Payload | None:
+    outer, inner = _around(operator.input, operator.axis)
+    return _native("reversal", operator, outer=outer, size=operator.input.sizes[operator.axis], inner=inner)
+
+
 INDEXING: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
     Gather: _gather,
     GatherElements: _gather_elements,
     GatherNd: _gather_tuples,
     GatherNd1: _gather_tuples,
+    NonzeroCoordinates: _nonzero,
     OneHot: _one_hot,
+    ReverseSubsequences: _reverse,
     ScatterElements: _scatter_elements,
     ScatterNd: _scatter_tuples,
     TopK: _top,

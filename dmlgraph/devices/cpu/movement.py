@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import DepthSpaceOrder, PaddingMode
 from dmlgraph.operators.image import BlockMove, DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
 from dmlgraph.operators.padding import Padding, Padding1
+from dmlgraph.operators.patches import Unfold
 from dmlgraph.operators.shape import Join, Split, Tile
-from dmlgraph.operators.slicing import Slice, Slice1
+from dmlgraph.operators.slicing import Slice, Slice1, SliceGrad
 from dmlgraph.tensor import MAX_RANK, TensorDesc
 
 Map = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -55,10 +57,28 @@ def _slice(operator: Slice) -> Movement | None:
 def _slice1(operator: Slice1) -> Movement | None:
     if not _whole_bytes(operator.input):
         return None
+    return "view", (_in_window(operator),)
+
+
+def _in_window(operator: Slice1 | SliceGrad) -> Map:
+    """The elements of the window that the strides reach."""
     sizes, strides = operator.input_window_sizes, operator.input_window_strides
     windows = zip(operator.input_window_offsets, sizes, strides, strict=True)
-    origin = [offset if stride > 0 else offset + size - 1 for offset, size, stride in windows]
-    return "view", (_part(origin, strides),)
+    return _part([offset if stride > 0 else offset + size - 1 for offset, size, stride in windows], strides)
+
+
+def _slice_gradient(operator: SliceGrad) -> Movement | None:
+    """The gradient at the elements that were sliced, and zeros: beside a slice without gaps, or before everywhere."""
+    gradient, output = operator.input_gradient, operator.output_gradient
+    if not _whole_bytes(output):
+        return None
+    to, zero = _in_window(operator), bytes(output.dtype.bits // 8)
+    steps = zip(operator.input_window_strides, gradient.sizes, strict=True)
+    if all(stride == 1 or size == 1 for stride, size in steps):
+        return surrounded(to[2], gradient.sizes, output.sizes, zero)
+    rank = output.rank
+    everywhere: Piece = (-1, output.sizes, None, _part((0,) * rank))
+    return "move", (zero, (everywhere, (0, gradient.sizes, _part((0,) * rank), to)))
 
 
 def _split(operator: Split) -> Movement | None:
@@ -185,6 +205,36 @@ def _blocks(operator: BlockMove, image: TensorDesc, deep: TensorDesc) -> tuple[t
     return sizes, in_image, in_channels
 
 
+def _unfold(operator: Unfold) -> Movement | None:
+    """Of the padded image one piece {N, C, window…, blocks…}, whose dimensions of one element are left out."""
+    image, output = operator.input, operator.output
+    if not _whole_bytes(image):
+        return None
+    padded, blocks = operator.padded(image.sizes), operator.blocks(image.sizes)
+    whole = TensorDesc(dtype=image.dtype, sizes=(*image.sizes[:2], *padded))
+    window = operator.window_sizes
+    dimensions = [(image.sizes[0], 0, 1, 0, 1), (image.sizes[1], 1, 1, 1, math.prod(window))]
+    for axis, (size, dilation) in enumerate(zip(window, operator.dilations, strict=True)):
+        dimensions.append((size, axis + 2, dilation, 1, math.prod(window[axis + 1 :])))
+    for axis, (count, stride) in enumerate(zip(blocks, operator.strides, strict=True)):
+        dimensions.append((count, axis + 2, stride, 2, math.prod(blocks[axis + 1 :])))
+    kept = [each for each in dimensions if each[0] > 1] or dimensions[:1]
+    if len(kept) > MAX_RANK:
+        return None
+    sizes = tuple([size for size, *_ in kept])
+    source = _columns([(axis, step) for _, axis, step, _, _ in kept])
+    target = _columns([(axis, step) for _, _, _, axis, step in kept])
+    piece = (0, sizes, (*source, (0,) * image.rank), (*target, (0,) * output.rank))
+    if padded == image.sizes[2:]:
+        return "move", (None, (piece,))
+    start = (0, 0, *operator.start_padding)
+    padding = surrounded(start, image.sizes, whole.sizes, bytes(image.dtype.bits // 8))
+    return "parts", (
+        Part("move", (0,), (image,), whole, padding[1]),
+        Part("move", (~0,), (whole,), output, (None, (piece,))),
+    )
+
+
 def _space_to_depth(operator: SpaceToDepth | SpaceToDepth1) -> Movement | None:
     found = _blocks(operator, operator.input, operator.output)
     return found and ("move", (None, ((0, found[0], found[1], found[2]),)))
@@ -198,9 +248,11 @@ def _depth_to_space(operator: DepthToSpace | DepthToSpace1) -> Movement | None:
 MOVEMENTS: Mapping[type[Operator], Callable[[Any], Movement | None]] = {
     Slice: _slice,
     Slice1: _slice1,
+    SliceGrad: _slice_gradient,
     Split: _split,
     Join: _join,
     Tile: _tile,
+    Unfold: _unfold,
     Padding: _pad,
     Padding1: _pad,
     SpaceToDepth: _space_to_depth,

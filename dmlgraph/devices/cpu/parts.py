@@ -61,14 +61,18 @@ class Parts:
         count = Instruction("SEQUENCE", (), DataType.UINT32, DataType.UINT32, (0, 1))
         return self._add(Part("element_wise", (), (), desc, (count,)))
 
-    def zero(self, dtype: DataType) -> Tensor:
+    def zero(self, dtype: DataType, rank: int = 1) -> Tensor:
         """Adds one zero of the type."""
-        return self.number(0, dtype)
+        return self.number(0, dtype, rank)
 
     def number(self, number: float, dtype: DataType, rank: int = 1) -> Tensor:
-        """Adds one number of the type."""
-        desc = TensorDesc(dtype=dtype, sizes=(1,) * rank)
-        return self._add(Part("fill", (), (), desc, np.array(number, dtype.numpy).tobytes()))
+        """Adds one number, rounded to the type."""
+        with np.errstate(over="ignore"):
+            return self.element_of(np.array(number).astype(dtype.numpy).tobytes(), dtype, rank)
+
+    def element_of(self, data: bytes, dtype: DataType, rank: int = 1) -> Tensor:
+        """Adds one element, which has these bytes."""
+        return self._add(Part("fill", (), (), TensorDesc(dtype=dtype, sizes=(1,) * rank), data))
 
     def constant(self, numbers: np.ndarray[Any, Any], dtype: DataType) -> Tensor:
         """Adds numbers, rounded to the type."""
@@ -98,14 +102,22 @@ class Parts:
         """Adds the same elements, in an output of the node."""
         return self._add(Part("element_wise", (x.source,), (x.desc,), output, ()))
 
+    def packed(self, x: Tensor) -> Tensor:
+        """A tensor without gaps between its elements."""
+        return x if x.desc.strides is None else self.copy(x, x.desc.like(strides=None))
+
     def single(self, x: Tensor) -> Tensor:
         """A float tensor converted to float32."""
         return x if x.desc.dtype is DataType.FLOAT32 else self.convert(x, DataType.FLOAT32)
 
     def convert(self, x: Tensor, dtype: DataType) -> Tensor:
+        return self.convert_to(x, TensorDesc(dtype=dtype, sizes=x.desc.sizes))
+
+    def convert_to(self, x: Tensor, output: TensorDesc) -> Tensor:
+        """Adds the elements, converted to the type of an output."""
         code = Code()
-        code.convert(Value(0, x.desc.dtype), dtype)
-        return self.compute(code, x, output=TensorDesc(dtype=dtype, sizes=x.desc.sizes))
+        code.convert(Value(0, x.desc.dtype), output.dtype)
+        return self.compute(code, x, output=output)
 
     def finish(self) -> tuple[str, tuple[Part, ...]]:
         """The payload of a node whose outputs are those of the last parts."""

@@ -25,7 +25,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph.devices.cpu.attention import ATTENTIONS
+from dmlgraph.devices.cpu.block_products import block_product
 from dmlgraph.devices.cpu.element_wise import instructions
+from dmlgraph.devices.cpu.fills import FILLS
+from dmlgraph.devices.cpu.four_bits import has_four_bits, over_bytes
 from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.integer_products import INTEGER_PRODUCTS
 from dmlgraph.devices.cpu.movement import MOVEMENTS
@@ -33,14 +36,15 @@ from dmlgraph.devices.cpu.products import PRODUCTS
 from dmlgraph.devices.cpu.quantized import QUANTIZED
 from dmlgraph.devices.cpu.recurrent import RECURRENT
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
+from dmlgraph.devices.cpu.regions import REGIONS
 from dmlgraph.devices.cpu.resampling import RESAMPLINGS
+from dmlgraph.devices.cpu.training import TRAINING
 from dmlgraph.devices.cpu.windows import WINDOWS
 from dmlgraph.devices.executable import Array
 from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
-from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.tensor import TensorDesc
 
 Payload = tuple[str, Any]  # kind, payload
@@ -57,15 +61,11 @@ class Plan:
     outputs: list[int]
 
 
-def _fill(operator: FillValueConstant) -> Payload | None:
-    dtype = operator.output.dtype
-    return None if dtype.bits == 4 else ("fill", operator.value.union[: dtype.bits // 8])
-
-
 # How operators that are not element-wise run.  An operator that is not here, or for which its function returns None,
 # runs its `evaluate`.
 WAYS: Mapping[type[Operator], Way] = {
-    FillValueConstant: _fill,
+    **FILLS,
+    **TRAINING,
     **MOVEMENTS,
     **INDEXING,
     **ATTENTIONS,
@@ -74,6 +74,7 @@ WAYS: Mapping[type[Operator], Way] = {
     **INTEGER_PRODUCTS,
     **RECURRENT,
     **REDUCTIONS,
+    **REGIONS,
     **RESAMPLINGS,
     **WINDOWS,
 }
@@ -108,15 +109,14 @@ def make_plan(graph: GraphDesc) -> Plan:
             nodes.append(("element_wise", given.name, (slot,), (inputs[slot],), (given.desc,), ()))
             values[slot] = count
             count += 1
-    ways: list[Payload] = []
+    ways: list[Payload] = [
+        ("constant", node.data) if isinstance(node, ConstantDescNode) else payload_of(node.operator, node.name)
+        for node in graph.nodes
+    ]
+    joined = _join_weights(graph, ways)
     sources: list[list[int]] = []
     first_value: list[int] = []
-    for node in graph.nodes:
-        if isinstance(node, ConstantDescNode):
-            way: Payload = ("constant", node.data)
-        else:
-            way = payload_of(node.operator, node.name)
-        ways.append(way)
+    for node, way in zip(graph.nodes, ways, strict=True):
         descs = _descs(node)
         if way[0] == "parts":
             count += len(way[1]) - len(descs[1])  # the outputs of the last parts are the node's
@@ -127,6 +127,8 @@ def make_plan(graph: GraphDesc) -> Plan:
         sources[edge.to_node][edge.to_port] = values[edge.input]
     for inner in graph.intermediate_edges:
         sources[inner.to_node][inner.to_port] = first_value[inner.from_node] + inner.from_port
+    for product, weights in joined.items():
+        sources[product] += [*sources[weights], -1]
     for node, (kind, payload), read, value in zip(graph.nodes, ways, sources, first_value, strict=True):
         if kind == "parts":
             first = value - len(payload) + len(_descs(node)[1])
@@ -138,13 +140,42 @@ def make_plan(graph: GraphDesc) -> Plan:
     outputs = [0] * len(graph.outputs)
     for last in graph.output_edges:
         value, slot_desc = first_value[last.from_node] + last.from_port, graph.outputs[last.output].desc
-        written = _descs(graph.nodes[last.from_node])[1][last.from_port]
+        written = _written(graph.nodes[last.from_node], ways[last.from_node])[last.from_port]
         if written is not None and written.dtype is slot_desc.dtype and not _alike(written, slot_desc):  # a view
             name = graph.outputs[last.output].name
             nodes.append(("element_wise", name, (value,), (slot_desc,), (slot_desc,), ()))
             value, count = count, count + 1
         outputs[last.output] = value
     return Plan(inputs, nodes, outputs)
+
+
+def _join_weights(graph: GraphDesc, ways: list[Payload]) -> dict[int, int]:
+    """Makes products with dequantized weights read the integers: by product, the node of its weights.
+
+    Floats that nothing else reads are not computed.
+    """
+    joined: dict[int, int] = {}
+    for edge in graph.intermediate_edges:
+        product, weights = graph.nodes[edge.to_node], graph.nodes[edge.from_node]
+        if edge.to_port == 1 and isinstance(product, OperatorDescNode) and isinstance(weights, OperatorDescNode):
+            found = block_product(product.operator, weights.operator, ways[edge.to_node])
+            if found is not None:
+                ways[edge.to_node] = found
+                joined[edge.to_node] = edge.from_node
+    read = {edge.from_node for edge in graph.output_edges}
+    read |= {each.from_node for each in graph.intermediate_edges if each.to_port != 1 or each.to_node not in joined}
+    for node in set(joined.values()) - read:
+        weights = graph.nodes[node]
+        assert isinstance(weights, OperatorDescNode)
+        ways[node] = ("fill", bytes(weights.operator.first_output.dtype.bits // 8))
+    return joined
+
+
+def _written(node: OperatorDescNode | ConstantDescNode, way: Payload) -> tuple[TensorDesc | None, ...]:
+    """The node's outputs; the same elements may have other dimensions if parts write them."""
+    kind, payload = way
+    outputs = _descs(node)[1]
+    return tuple([part.output for part in payload[-len(outputs) :]]) if kind == "parts" else outputs
 
 
 def _alike(one: TensorDesc, other: TensorDesc) -> bool:
@@ -161,6 +192,9 @@ def _descs(
 
 def payload_of(operator: Operator, name: str = "") -> Payload:
     """How an operator runs; errors of its run name the node `name`."""
+    if has_four_bits(operator):
+        over = over_bytes(operator, payload_of)
+        return over or ("python", _evaluation(operator, name))
     way = WAYS.get(type(operator))
     if way is not None:
         found = way(operator)

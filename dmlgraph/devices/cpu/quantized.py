@@ -1,18 +1,19 @@
-"""Quantized sums, and quantization by a tensor's own range, as parts, see dmlgraph.devices.cpu.parts."""
+"""Quantization by blocks or by a tensor's own range, and quantized sums, as parts, see dmlgraph.devices.cpu.parts."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
 from dmlgraph.devices.cpu.parts import Parts, Tensor, operands
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.quantization import DynamicQuantizeLinear, QuantizedLinearAdd
-from dmlgraph.tensor import DataType, TensorDesc
+from dmlgraph.operators.quantization import Dequantize, DynamicQuantizeLinear, Quantize, QuantizedLinearAdd
+from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc
 
 Payload = tuple[str, Any]
 
@@ -91,7 +92,61 @@ def _by_range(operator: DynamicQuantizeLinear) -> Payload | None:
     return parts.finish()
 
 
+class Steps(NamedTuple):
+    """A part of an axis: a number of steps of `unit` elements."""
+
+    axis: int
+    number: int
+    unit: int
+
+
+def block_steps(sizes: tuple[int, ...], parameters: list[TensorDesc]) -> list[Steps] | None:
+    """The axes, divided where blocks of the parameters begin.
+
+    Returns None if neither of two lengths of blocks is a multiple of the other, or if there are too many dimensions.
+    """
+    found = []
+    for axis, size in enumerate(sizes):
+        lengths = sorted({1, size, *(size // each.sizes[axis] for each in parameters)}, reverse=True)
+        for length, unit in itertools.pairwise(lengths):
+            if length % unit:
+                return None
+            found.append(Steps(axis, length // unit, unit))
+    found = found or [Steps(0, 1, 1)]
+    return found if len(found) <= MAX_RANK else None
+
+
+def in_steps(desc: TensorDesc, steps: list[Steps], sizes: tuple[int, ...]) -> TensorDesc:
+    """A tensor, or a parameter of its blocks, along the steps of an operator whose tensors have these sizes."""
+    strides = []
+    for axis, _, unit in steps:
+        length = sizes[axis] // desc.sizes[axis]
+        strides.append(unit // length * desc.effective_strides[axis])  # 0 within a block
+    return TensorDesc(dtype=desc.dtype, sizes=tuple([each.number for each in steps]), strides=tuple(strides))
+
+
+def _by_blocks(operator: Dequantize | Quantize) -> Payload | None:
+    """Element-wise along dimensions of blocks, and of the places in a block, where scales and zero points repeat."""
+    sizes, code, parts = operator.input.sizes, Code(), Parts()
+    steps = block_steps(sizes, list(operator.quantizations))
+    if steps is None:
+        return None
+    tensors = [Tensor(port, in_steps(desc, steps, sizes)) for port, desc in enumerate(operator.input_descs) if desc]
+    if len(tensors) == 1:
+        tensors.append(parts.number(1, _SINGLE, len(steps)))
+    x, scale, *zero_point = operands(*tensors)
+    output = in_steps(operator.output, steps, sizes)
+    if isinstance(operator, Dequantize):
+        code.convert(_number(code, x, scale, zero_point[0] if zero_point else None), output.dtype)
+    else:
+        _quantize(code, code.convert(x, _SINGLE), scale, zero_point[0] if zero_point else None, output.dtype)
+    parts.compute(code, *tensors, output=output)
+    return parts.finish()
+
+
 QUANTIZED: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
+    Dequantize: _by_blocks,
+    Quantize: _by_blocks,
     QuantizedLinearAdd: _add,
     DynamicQuantizeLinear: _by_range,
 }

@@ -147,7 +147,7 @@ def _hardmax(operator: AlongAxes) -> Payload | None:
 # Normalizations.
 
 
-def _inverse_root(
+def inverse_root(
     parts: Parts, code: Code, square: Value, tensor: Tensor, epsilon: float, factor: float = 1.0
 ) -> Tensor:
     """1 / √(square · factor + epsilon) in float32; the float64 square is a result of the code, or the tensor."""
@@ -198,7 +198,7 @@ def _mean_variance(operator: Any) -> Payload | None:
         count = x.desc.element_count // squares.desc.element_count
         code = Code()
         (square,) = operands(squares)
-        factors.append(_inverse_root(parts, code, square, squares, operator.epsilon, 1 / count))
+        factors.append(inverse_root(parts, code, square, squares, operator.epsilon, 1 / count))
     factors += _optional(parts, 1, operator.scale)
     shift = _optional(parts, 2, operator.bias)
     return _normalize(parts, x, factors, shift[0] if shift else None, operator.fused_activation, operator.output)
@@ -211,7 +211,7 @@ def _batch_normalization(operator: BatchNormalization) -> Payload | None:
     mean, variance = parts.single(Tensor(1, operator.mean)), Tensor(2, operator.variance)
     code = Code()
     (value,) = operands(variance)
-    root = _inverse_root(parts, code, code.convert(value, DOUBLE), variance, operator.epsilon)
+    root = inverse_root(parts, code, code.convert(value, DOUBLE), variance, operator.epsilon)
     (scale,) = _optional(parts, 3, operator.scale)
     code = Code()
     code.add("MULTIPLY", *operands(root, scale))
@@ -234,7 +234,7 @@ def _lp_normalization(operator: LpNormalization) -> Payload | None:
     square = code.convert(total, dtype)
     if operator.p == 1:
         square = code.add("MULTIPLY", square, square)
-    factor = _inverse_root(parts, code, code.convert(square, DOUBLE), norm, operator.epsilon)
+    factor = inverse_root(parts, code, code.convert(square, DOUBLE), norm, operator.epsilon)
     return _normalize(parts, x, [factor], None, None, operator.output)
 
 

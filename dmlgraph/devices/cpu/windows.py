@@ -20,6 +20,8 @@ from dmlgraph.devices.cpu.parts import Part, Parts, Tensor, operands, packed_ste
 from dmlgraph.operators.common.windows import Sizes, Windows
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.normalization import LocalResponseNormalization
+from dmlgraph.operators.normalization_grad import LocalResponseNormalizationGrad
+from dmlgraph.operators.patches import Fold
 from dmlgraph.operators.pooling import (
     AveragePooling,
     AveragePooling1,
@@ -119,11 +121,16 @@ def _norm(operator: Any) -> Payload | None:
     return parts.finish()
 
 
-def _local_response(operator: LocalResponseNormalization) -> Payload | None:
+def _neighbourhood(
+    operator: LocalResponseNormalization | LocalResponseNormalizationGrad, x: TensorDesc
+) -> Windows | None:
+    """The windows whose squares are added.
+
+    Returns None for logarithms of negative numbers, and infinity to the power of 0.
+    """
     positive = all(math.isfinite(each) and each >= 0 for each in (operator.alpha, operator.bias))
     if not positive or operator.beta == 0:
-        return None  # logarithms of negative numbers, and infinity to the power of 0
-    x = operator.input
+        return None
     before, after = (operator.local_size - 1) // 2, operator.local_size // 2
     sizes = x.sizes[1:] if operator.cross_channel else x.sizes[2:]
     extends = [axis in operator.neighbourhood for axis in range(x.rank - len(sizes), x.rank)]
@@ -132,13 +139,67 @@ def _local_response(operator: LocalResponseNormalization) -> Payload | None:
     end = tuple(min(after, size - 1) if each else 0 for each, size in zip(extends, sizes, strict=True))
     taps = tuple(1 + sum(each) for each in zip(start, end, strict=True))
     one = (1,) * len(sizes)
+    return Windows(taps, one, one, start, end)
+
+
+def _local_response(operator: LocalResponseNormalization) -> Payload | None:
+    x = operator.input
+    window = _neighbourhood(operator, x)
+    if window is None:
+        return None
     parts, code = Parts(), Code()
     base = code.add("LINEAR", _SUMS, immediates=(operator.alpha_share, operator.bias))
     numerator = code.convert(Value(_OPERAND, x.dtype), DataType.FLOAT32)
     result = code.add("DIVIDE", numerator, _power(code, base, operator.beta))
     code.convert(result, operator.output.dtype)
-    _pool(parts, operator, code, Tensor(0, x), window=Windows(taps, one, one, start, end), power=2)
+    _pool(parts, operator, code, Tensor(0, x), window=window, power=2)
     return parts.finish()
+
+
+def _local_response_gradient(operator: LocalResponseNormalizationGrad) -> Payload | None:
+    """g / s^beta − 2 · alpha · beta / size · x · Σ (g / s^beta · x / s), with the sums s of squares."""
+    desc = operator.input
+    window = _neighbourhood(operator, desc)
+    if window is None:
+        return None
+    parts, whole = Parts(), TensorDesc(dtype=DataType.FLOAT32, sizes=desc.sizes)
+    x, gradient = (parts.single(Tensor(port, each)) for port, each in enumerate(operator.input_descs) if each)
+    code = Code()
+    code.add("LINEAR", _in_range(code, _SUMS, desc.dtype), immediates=(operator.alpha_share, operator.bias))
+    base = _sums_of(parts, window, code, x, output=whole, power=2)
+    code = Code()
+    number, divisor = operands(gradient, base)
+    code.add("DIVIDE", number, _power(code, divisor, operator.beta))
+    direct = parts.compute(code, gradient, base, output=whole)
+    code = Code()
+    passed, number, divisor = operands(direct, x, base)
+    code.add("MULTIPLY", passed, code.add("DIVIDE", number, divisor))
+    products = parts.compute(code, direct, x, base, output=whole)
+    code = Code()
+    passed, number = (Value(_OPERAND + k, DataType.FLOAT32) for k in range(2))
+    share = code.add("LINEAR", number, immediates=(2 * operator.alpha_share * operator.beta, 0.0))
+    result = code.add("SUBTRACT", passed, code.add("MULTIPLY", share, _SUMS))
+    code.convert(result, operator.output_gradient.dtype)
+    _sums_of(parts, window, code, products, direct, x, output=operator.output_gradient)
+    return parts.finish()
+
+
+def _in_range(code: Code, x: Value, dtype: DataType) -> Value:
+    """x, but infinite or zero if it is in the type."""
+    if dtype is x.dtype:
+        return x
+    kept = code.convert(code.convert(x, dtype), x.dtype)
+    is_infinite = code.add("IS_INFINITY", kept, result=DataType.UINT8, immediates=(0,))
+    is_zero = code.add("EQUAL", kept, code.add("LINEAR", kept, immediates=(0.0, 0.0)), result=DataType.UINT8)
+    return code.add("IF", code.add("LOGICAL_OR", is_infinite, is_zero), kept, x)
+
+
+def _sums_of(
+    parts: Parts, window: Windows, code: Code, x: Tensor, *read: Tensor, output: TensorDesc, power: int = 0
+) -> Tensor:
+    """Sums of the windows of a tensor's powers, or of its elements: `read` are operands of the instructions."""
+    parameters, epilogue = _step(window, code, power=power)
+    return parts.step("pooling", parameters, x, x, *read, output=output, epilogue=epilogue)
 
 
 def _power(code: Code, base: Value, exponent: float) -> Value:
@@ -200,6 +261,28 @@ def _average_gradient(operator: AveragePoolingGrad) -> Payload | None:
     return parts.finish()
 
 
+def _fold(operator: Fold) -> Payload | None:
+    """Floats are added in float64, which is rounded once."""
+    parts, output = Parts(), operator.output
+    is_half = output.dtype is DataType.FLOAT16
+    x = Tensor(0, operator.input)
+    x = parts.single(x) if is_half else parts.packed(x)
+    sums = output.like(strides=None, dtype=DataType.FLOAT64) if is_half else output.like(strides=None)
+    parameters = {
+        "planes": math.prod(output.sizes[:2]),
+        "sizes": output.sizes[2:],
+        "blocks": operator.blocks(output.sizes),
+        "window": operator.window_sizes,
+        "strides": operator.strides,
+        "dilations": operator.dilations,
+        "padding": operator.start_padding,
+    }
+    made = parts.step("fold", parameters, x, output=sums)
+    if sums != output:
+        parts.convert_to(made, output)
+    return parts.finish()
+
+
 def _unpool(operator: MaxUnpooling) -> Payload | None:
     x, indices, output = operator.input, operator.indices, operator.output
     if any(desc.strides is not None for desc in (x, indices, output)):
@@ -223,4 +306,6 @@ WINDOWS: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
     AveragePoolingGrad: _average_gradient,
     MaxUnpooling: _unpool,
     LocalResponseNormalization: _local_response,
+    LocalResponseNormalizationGrad: _local_response_gradient,
+    Fold: _fold,
 }

@@ -129,6 +129,12 @@ static bool is_whole(const NodeSpec& spec, const Piece& piece) {
     return whole;
 }
 
+// Whether the first piece fills the whole output, which others then overwrite.
+static bool is_filled_before(const NodeSpec& spec) {
+    return !spec.pieces.empty() && spec.pieces[0].port < 0 && spec.pieces[0].rank == spec.outputs[0].rank &&
+           spec.pieces[0].sizes == spec.outputs[0].sizes;
+}
+
 // Inputs of a join are written directly into its output. Outer joins come first, so that a value that is joined twice is
 // in the outer one.
 void allocate_joined_parts(Plan& plan) {
@@ -143,7 +149,7 @@ void allocate_joined_parts(Plan& plan) {
             joined.allocated = joined.raw = true;
         }
         for (const Piece& piece : spec.pieces) {
-            if (!is_whole(spec, piece)) {
+            if (!is_whole(spec, piece) || is_filled_before(spec)) {
                 continue;
             }
             const TensorDesc& desc = spec.inputs[static_cast<std::size_t>(piece.port)];

@@ -32,6 +32,13 @@ public:
     virtual void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const = 0;
 };
 
+// A source whose lines can be made, too, one behind the other.
+class LineSource : public PanelSource {
+public:
+    // Each has the depths of the part.
+    virtual void lines(const PanelPart& part, float* out) const = 0;
+};
+
 // Matrices in memory, with steps in bytes from matrix to matrix, from line to line and along a line.
 class MatrixPanels final : public PanelSource {
 public:

@@ -29,6 +29,8 @@ constexpr std::int64_t most_block_sums = 1 << 19;  // they lie in memory of thei
 constexpr double packing = 1;    // the time to pack a number, in that of a vector's multiply-add, …
 constexpr double reading = 0.5;  // … and to read one that was packed before all runs
 constexpr std::int64_t line_depth = 4096;       // if columns are read one after the other; sums depend on it, too
+constexpr std::int64_t made_depth = 1024;       // if columns are made one after the other; sums depend on it, too
+constexpr std::int64_t most_made = 4096;        // numbers that are made at a time, which stay in the first cache
 constexpr std::int64_t direct_rows = 32;        // for so few, packing columns takes longer than it saves, …
 constexpr std::int64_t near_direct_rows = 128;  // … for these, too, if the numbers of a depth are in few pages
 constexpr std::int64_t few_pages = 256 << 10;   // bytes: processors know the places of some 64 pages without a search
@@ -110,7 +112,7 @@ struct BlockMemory {
             return taken;
         };
         const auto floats = [&](std::int64_t count) { return reinterpret_cast<float*>(take(count, sizeof(float))); };
-        columns = floats(blocks.columns.width * blocks.depth);
+        columns = floats(std::max(blocks.columns.width * blocks.depth, most_made));
         rows = floats(std::max(blocks.height() * blocks.depth, std::min(blocks.rows.lines, std::int64_t{most_streamed_rows}) * line_depth));
         sums = floats(blocks.height() * blocks.width());
         line = memory + used;
@@ -142,7 +144,9 @@ public:
         streams_ = few_rows && reads_columns_;
         fetches_matrix_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float);
         streams_lines_ = few_rows && product.a.panels == nullptr && matrix != nullptr && matrix->lies_along();
-        if (!streams_ && !streams_lines_ && !product.target.epilogue->empty()) {
+        makes_lines_ = few_rows && product.a.panels == nullptr && product.b.lines != nullptr;
+        makes_columns_ = few_rows && product.b.is_wide;
+        if (!streams_ && !streams_lines_ && !makes_lines_ && !makes_columns_ && !product.target.epilogue->empty()) {
             ending_ = product.target.ending();
             const bool one_depth = product.sizes.k <= blocks.depth || last_row_panel_ - first_row_panel_ == 1;
             ends_at_once_ = ending_ && !direct_ && one_depth;
@@ -155,7 +159,11 @@ public:
             stream_lines();
             return finish(first_row_panel_, sums_of(first_row_panel_));
         }
-        const std::int64_t first = streams_ ? stream() : first_column_panel_;
+        if (makes_lines_) {
+            make_lines();
+            return finish(first_row_panel_, sums_of(first_row_panel_));
+        }
+        const std::int64_t first = streams_ ? stream() : makes_columns_ ? make_columns() : first_column_panel_;
         if (last_row_panel_ - first_row_panel_ == 1) {
             compute_row_panel(first);
         } else {
@@ -239,6 +247,36 @@ private:
             const std::byte* const data = matrix.matrix(place_) + left_ * matrix.line + from * matrix.depth;
             kernel({scratch_.rows, depth, static_cast<int>(height), data, matrix.line, depth, sums_of(0), sums_step(), width_, from > 0});
         }
+    }
+
+    // The same for columns that are made line by line.
+    void make_lines() const {
+        const std::int64_t k = product_.sizes.k, height = blocks_.rows.lines;
+        for (std::int64_t from = 0; from < k; from += made_depth) {
+            const std::int64_t depth = std::min(made_depth, k - from), most = most_made / depth;
+            for (std::int64_t r = 0; r < height; ++r) {
+                product_.a.source->pack({place_, r, 1, from, depth, 1}, scratch_.rows + r * depth, *product_.kernels);
+            }
+            for (std::int64_t first = 0; first < width_; first += most) {
+                const std::int64_t lines = std::min(most, width_ - first);
+                product_.b.lines->lines({place_, left_ + first, lines, from, depth, lines}, scratch_.columns);
+                product_.kernels->stream_lines({scratch_.rows, depth, static_cast<int>(height), reinterpret_cast<const std::byte*>(scratch_.columns),
+                                                depth * std::int64_t{sizeof(float)}, depth, sums_of(0) + first, sums_step(), lines, from > 0});
+            }
+        }
+    }
+
+    // The same as `stream` for columns that are made some depths at a time.
+    std::int64_t make_columns() const {
+        const std::int64_t k = product_.sizes.k, columns = width_ / blocks_.columns.width * blocks_.columns.width;
+        constexpr std::int64_t most = most_made / most_streamed_columns;
+        for (std::int64_t from = 0; columns > 0 && from < k; from += most) {
+            const std::int64_t depth = std::min(most, k - from);
+            product_.b.source->pack({place_, left_, columns, from, depth, columns}, scratch_.columns, *product_.kernels);
+            product_.kernels->stream({rows_of_panel(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines), scratch_.columns, columns,
+                                      depth, sums_of(0), sums_step(), columns, from > 0});
+        }
+        return first_column_panel_ + columns / blocks_.columns.width;
     }
 
     // A panel of rows, where its sums are, and what tiles do with them in the end.
@@ -410,6 +448,8 @@ private:
     bool reads_columns_;  // whether columns are read where they are
     bool streams_;        // … row by row
     bool streams_lines_;  // … each along its depth
+    bool makes_lines_;    // … which is made before
+    bool makes_columns_;  // … row by row, which are made before
     bool fetches_matrix_;  // whether tiles fetch columns of a matrix that are packed next
     std::optional<Ending> ending_;  // that tiles make themselves
     bool ends_at_once_ = false;     // whether a tile's sums are only needed until it makes the results: all use the same memory

@@ -33,6 +33,8 @@ struct Side {
     const PanelSource* source = nullptr;
     const MatrixPanels* matrix = nullptr;  // the source, if it is matrices
     const Rests* rests = nullptr;          // of small words; null: words are whole
+    const LineSource* lines = nullptr;     // the source, if it makes lines faster than panels
+    bool is_wide = false;                  // whether it packs up to `most_streamed_columns` lines, and the more, the faster
 };
 
 // The tiles whose sums have this type.

@@ -11,14 +11,22 @@
 
 #include "cpu/runtime/step.h"
 #include "cpu/steps/attention.h"
+#include "cpu/steps/block_gemm.h"
 #include "cpu/steps/convolution.h"
+#include "cpu/steps/fold.h"
+#include "cpu/steps/four_bits.h"
 #include "cpu/steps/gemm.h"
 #include "cpu/steps/indexed.h"
+#include "cpu/steps/nonzero.h"
 #include "cpu/steps/pooling.h"
 #include "cpu/steps/pooling_gradient.h"
+#include "cpu/steps/random.h"
 #include "cpu/steps/recurrent.h"
+#include "cpu/steps/region_alignment.h"
+#include "cpu/steps/region_pooling.h"
 #include "cpu/steps/resampling.h"
 #include "cpu/steps/resampling_gradient.h"
+#include "cpu/steps/reversal.h"
 #include "cpu/steps/scan.h"
 #include "cpu/steps/top.h"
 
@@ -27,7 +35,9 @@ namespace dmlgraph::cpu {
 using StepParameters = std::variant<ScanParameters, GatherParameters, GatherElementsParameters, ScatterParameters,
                                     ScatterElementsParameters, GemmParameters, ConvolutionParameters, PoolingParameters,
                                     PoolingGradientParameters, ResamplingParameters, ResamplingGradientParameters, AttentionParameters,
-                                    RecurrentParameters, TopParameters>;
+                                    RecurrentParameters, TopParameters, FourBitsParameters, FoldParameters,
+                                    NonzeroParameters, RandomParameters, RegionAlignmentParameters,
+                                    RegionPoolingParameters, ReversalParameters, BlockGemmParameters>;
 
 template <class Parameters, class... Steps>
 inline constexpr bool is_one_of = (std::is_same_v<Parameters, Steps> || ...);

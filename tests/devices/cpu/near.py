@@ -85,13 +85,19 @@ def filled(operator: Operator, seed: int, layout: str = "packed") -> list[Array 
     return [None if tensor is None else LAYOUTS[layout](one(tensor)) for tensor in operator.input_descs]
 
 
+def _packed_desc(tensor: Any) -> Any:
+    """The description of a field without strides, or its list of them."""
+    return tuple(map(_packed_desc, tensor)) if isinstance(tensor, tuple) else tensor and tensor.like()
+
+
 def compiled(
     operator: Operator, constants: Mapping[int, Array] | None = None, threads: int | None = None
 ) -> CpuExecutable:
     """The operator alone on `cpu`, with packed inputs; `constants` has data of inputs by port."""
     constants = constants or {}
-    named = zip(operator.input_fields, operator.input_descs, strict=True)
-    operator = operator.model_copy(update={field: tensor and tensor.like() for field, tensor in named})
+    operator = operator.model_copy(
+        update={field: _packed_desc(operator.tensors[field]) for field in operator.input_fields}
+    )
     inputs = [(port, tensor) for port, tensor in enumerate(operator.input_descs) if tensor is not None]
     outputs = [(port, tensor) for port, tensor in enumerate(operator.output_descs) if tensor is not None]
     graph = GraphDesc(

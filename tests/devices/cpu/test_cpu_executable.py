@@ -176,9 +176,9 @@ def test_a_number_of_threads_that_is_none(threads: Any) -> None:
 
 def test_an_error_in_an_evaluation_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     g = dg.Graph()
-    x = g.input("x", sizes=[4], dtype="int4")
-    one = g.fill_value_constant(sizes=[1], dtype="float32", value=1)
-    g.output("y", dg.dequantize(x, [one], quantization_type="scale", name="broken"))
+    x = g.input("x", sizes=[6], dtype="uint8")
+    overlapping = [g.fill_value_constant(sizes=[n], dtype=t, value=1) for n, t in ((2, "float32"), (3, "uint8"))]
+    g.output("y", dg.dequantize(x, overlapping, quantization_type="scale_zero_point", name="broken"))
     executable = compiled(g)
     assert executable.stats["python"] == ["broken"]
 
@@ -188,7 +188,7 @@ def test_an_error_in_an_evaluation_names_the_node(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(type(executable.graph.nodes[-1].operator), "evaluate", fail)  # type: ignore[union-attr]
     for _ in range(2):  # the executable outlives it
         with pytest.raises(dg.DeviceError, match="the evaluation failed: by zero") as caught:
-            executable.run({"x": np.zeros(4, "int4")})
+            executable.run({"x": np.zeros(6, "uint8")})
         assert caught.value.node == "broken"
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from near import LAYOUTS, check_exact, desc, make
 from rows import Array, both, graph, numbers
 
 import dmlgraph as dg
 from dmlgraph.devices.cpu import CpuDevice
+from dmlgraph.devices.cpu.plan import payload_of
 
 DTYPES = ("float32", "float16", "float64", "int8", "uint16", "int64")
 INDEX_DTYPES = ("uint32", "int32", "uint64", "int64")
@@ -129,3 +131,47 @@ def test_arrays_with_strides_are_copied_first() -> None:
 def test_what_is_gathered_goes_on_into_a_region() -> None:
     x, i = numbers((1, 1, 50, 300), "float32"), some((1, 1, 1, 700), "uint32", 50)
     check(lambda x, i: dg.activation_relu(dg.gather(x * 2, i, axis=2, index_dimensions=1) - 1), {"x": x, "i": i})
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sizes", [(1,), (7,), (3, 1, 5), (2, 3, 4, 5, 6), (40, 1000)])
+@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+def test_nonzero_coordinates(dtype: str, sizes: tuple[int, ...], layout: str) -> None:
+    """Of zeros of both signs, NaN, and all and no elements."""
+    x = numbers(sizes, dtype)
+    x[np.random.default_rng(2).random(sizes) < 0.6] = 0
+    if x.dtype.kind == "f":
+        special = [-0.0, np.nan, 1, np.inf][: x.size]
+        x.flat[: len(special)] = special
+    operator = make("nonzero_coordinates", input=desc(sizes, dtype))
+    assert payload_of(operator)[0] == "parts"
+    for each in (x, np.zeros_like(x), np.ones_like(x)):
+        check_exact(operator, [LAYOUTS[layout](each)])
+
+
+@pytest.mark.parametrize("members", [2, 3, 4])
+def test_nonzero_coordinates_without_leading_dimensions(members: int) -> None:
+    operator = make(
+        "nonzero_coordinates", input=desc((1, 1, 5, 6), "int8"), output_count={"sizes": (1,)},
+        output_coordinates={"sizes": (30, members)},
+    )  # fmt: skip
+    check_exact(operator, [numbers((1, 1, 5, 6), "int8") % 3])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", range(3))
+def test_reverse_subsequences(dtype: str, axis: int) -> None:
+    """Lengths of none, some and all elements, and of more; neighbours have the same one or others."""
+    x = numbers((4, 9, 60), dtype)
+    sizes = tuple(1 if each == axis else size for each, size in enumerate(x.shape))
+    length = x.shape[axis]
+    random = np.random.default_rng(3)
+    for lengths in (
+        random.integers(0, 2 * length + 3, sizes),
+        random.integers(0, length + 1, sizes) // 4 * 4,
+        np.full(sizes, length),
+        np.full(sizes, 2**32 - 1),
+    ):
+        for length_dtype in ("uint32", "uint64"):
+            given = {"x": x, "lengths": lengths.astype(length_dtype)}
+            check(lambda x, lengths: dg.reverse_subsequences(x, lengths, axis=axis), given)

@@ -40,6 +40,23 @@ OPERATORS = {
         input_window_sizes=[2, 3, 5, 8],
         input_window_strides=[1, -2, 2, -3],
     ),
+    "slice_grad": lambda x: dg.slice_grad(
+        x,
+        output_gradient={"sizes": [4, 9, 7, 11]},
+        input_window_offsets=[1, 2, 0, 1],
+        input_window_sizes=[3, 7, 7, 8],
+        input_window_strides=[-2, 2, -1, 1],
+    ),
+    "slice_grad without gaps": lambda x: dg.slice_grad(
+        x,
+        output_gradient={"sizes": [2, 7, 9, 8]},
+        input_window_offsets=[0, 3, 1, 0],
+        input_window_sizes=[2, 4, 6, 8],
+    ),
+    "unfold": lambda x: dg.unfold(x, window_sizes=[2, 3], strides=[2, 1], dilations=[1, 2]),
+    "unfold, padded": lambda x: dg.unfold(x, window_sizes=[3, 3], start_padding=[1, 2], end_padding=[0, 1]),
+    "unfold of points": lambda x: dg.unfold(x, window_sizes=[1, 1]),
+    "unfold of all": lambda x: dg.unfold(x, window_sizes=[6, 8]),
     "tile": lambda x: dg.tile(x, repeats=[1, 2, 1, 3]),
     "tile of one": lambda x: dg.tile(
         dg.slice(x, offsets=[0, 0, 0, 0], sizes=[1, 4, 1, 8], strides=[1] * 4), repeats=[3, 2, 5, 1]

@@ -143,15 +143,17 @@ def test_dimensions_of_size_1_make_no_difference() -> None:
 
 
 def test_what_has_no_kernel_runs_its_evaluate() -> None:
+    """Blocks of 2 and of 3 elements."""
     g = dg.Graph()
-    x = g.input("x", sizes=[4], dtype="int4")
-    one = g.fill_value_constant(sizes=[1], dtype="float32", value=1)
-    g.output("y", dg.dequantize(x, [one], quantization_type="scale", name="wide"))
+    x = g.input("x", sizes=[6], dtype="int4")
+    scale = g.constant("scale", np.array([1, 2, 4], np.float32))
+    zero = g.constant("zero", np.array([0, 1], ml_dtypes.int4))
+    g.output("y", dg.dequantize(x, [scale, zero], quantization_type="scale_zero_point", name="wide"))
     executable = compiled(g)
     assert executable.stats["python"] == ["wide"]
-    values = np.array([-8, -1, 0, 7], ml_dtypes.int4)
-    assert executable.run({"x": values})["y"].tolist() == [-8, -1, 0, 7]
-    assert executable.bind({"x": values})()["y"].tolist() == [-8, -1, 0, 7]
+    values = np.array([-8, -1, 0, 7, 1, 2], ml_dtypes.int4)
+    assert executable.run({"x": values})["y"].tolist() == [-8, -1, 0, 12, 0, 4]
+    assert executable.bind({"x": values})()["y"].tolist() == [-8, -1, 0, 12, 0, 4]
 
 
 def test_4_bit_results_are_arrays_of_their_type() -> None:

@@ -156,6 +156,47 @@ class TestLocalResponse:
         with compiled(operator) as executable:
             assert bool(executable.stats["python"]) is not native
 
+    @given(
+        st.tuples(st.integers(1, 2), st.integers(1, 12), st.integers(1, 9), st.integers(1, 9)), floats, layouts, seeds,
+        st.booleans(), st.integers(1, 14), st.sampled_from([0.75, 0.5, 1.0, 0.6, -2.0]),
+    )  # fmt: skip
+    def test_the_gradient_is_near_the_reference(self, sizes, dtype, layout, seed, cross, size, beta) -> None:
+        fields = {"cross_channel": cross, "local_size": size, "alpha": 0.5, "beta": beta, "bias": 1.5}
+        x = desc(sizes, dtype)
+        operator = make("local_response_normalization_grad", input=x, input_gradient=x, **fields)
+        arrays = filled(operator, seed, layout)
+        number, gradient = (np.abs(each.astype(np.float64)) for each in arrays)
+        bases = operator.bases(number, operator.input.dtype)
+        sums = operator.local_sums(gradient * number * bases ** (-beta - 1))
+        magnitudes = gradient * bases**-beta + np.abs(2 * operator.alpha_share * beta) * number * sums
+        compare(*same_bits(operator, arrays), operator, arrays, 3 * size * size + 32, magnitudes)
+
+
+class TestFold:
+    @given(st.data(), st.sampled_from(["float32", "float16", "float64", "int8", "uint16", "int32", "uint64"]), seeds)
+    def test_equals_the_reference(self, data, dtype, seed) -> None:
+        """Windows with gaps and padding, in one to three dimensions; all types have the same bits."""
+        count = data.draw(st.integers(1, 3))
+        lists = {
+            name: tuple(data.draw(st.lists(st.integers(*bounds), min_size=count, max_size=count)))
+            for name, bounds in {
+                "window_sizes": (1, 3), "strides": (1, 3), "dilations": (1, 2), "start_padding": (0, 2),
+                "end_padding": (0, 2), "sizes": (1, 7),
+            }.items()
+        }  # fmt: skip
+        sizes = lists.pop("sizes")
+        blocks = [
+            (start + size + end - dilation * (window - 1) - 1) // stride + 1
+            for window, stride, dilation, start, end, size in zip(*lists.values(), sizes, strict=True)
+        ]
+        assume(all(each > 0 for each in blocks))
+        batch, channels = data.draw(st.tuples(st.integers(1, 2), st.integers(1, 3)))
+        given_sizes = (batch, channels * int(np.prod(lists["window_sizes"])), int(np.prod(blocks)))
+        operator = make("fold", input=desc(given_sizes, dtype), output={"sizes": (batch, channels, *sizes)}, **lists)
+        arrays = filled(operator, seed, data.draw(layouts))
+        (got,) = same_bits(operator, arrays)
+        np.testing.assert_array_equal(got, operator.evaluate(*arrays)[0])
+
 
 @st.composite
 def resamplings(draw: st.DrawFn) -> Any:

@@ -1,0 +1,119 @@
+"""Products with weights in blocks: a step multiplies by 4-bit or 8-bit integers, whose floats are never in memory.
+
+It takes the place of a GEMM that reads dequantized weights.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from dmlgraph.devices.cpu.parts import Part, Parts, Tensor
+from dmlgraph.devices.cpu.quantized import block_steps, in_steps
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.directml_enums import MatrixTransform
+from dmlgraph.operators.matrix import Gemm
+from dmlgraph.operators.quantization import Dequantize, DequantizeLinear
+from dmlgraph.tensor import DataType, TensorDesc, packed_strides
+
+Payload = tuple[str, Any]
+
+_WEIGHTS = 3  # the port of the weights behind the inputs of a GEMM; their scales and zero points follow
+_FEW_BITS = (DataType.INT4, DataType.UINT4, DataType.INT8, DataType.UINT8)
+
+
+def block_product(gemm: Operator, weights: Operator, payload: Payload) -> Payload | None:
+    """The parts of a GEMM whose matrix B is dequantized, from those that read floats.
+
+    The inputs of the dequantization are further ports.  Returns None if the weights are not of this kind.
+    """
+    if not isinstance(gemm, Gemm) or not isinstance(weights, Dequantize | DequantizeLinear) or payload[0] != "parts":
+        return None
+    found = _weights(gemm, weights)
+    if found is None or math.prod(gemm.a.sizes[:-2]) != 1:
+        return None
+    product, *followers = payload[1]
+    integers, scale, *zero_point = (
+        Tensor(_WEIGHTS + port, _line(desc)) for port, desc in enumerate(weights.input_descs) if desc is not None
+    )
+    parts = Parts()
+    given = [parts.single(scale), *zero_point]
+    _, before = parts.finish()
+    sources = [*product.sources, *(each.source for each in given)]
+    inputs: list[TensorDesc | None] = [*product.inputs, *(each.desc for each in given)]
+    sources[1], inputs[1] = integers.source, integers.desc
+    if not zero_point:
+        sources.append(_WEIGHTS + len(weights.input_descs))  # a port that has no source
+        inputs.append(None)
+    made = Part("native", tuple(sources), tuple(inputs), product.output, ("block_gemm", found, product.payload[2]))
+    return "parts", (*before, made, *(_moved(part, len(before)) for part in followers))
+
+
+def _moved(part: Part, places: int) -> Part:
+    """A part behind so many others."""
+    return part._replace(sources=tuple([each if each >= 0 else each - places for each in part.sources]))
+
+
+def _line(desc: TensorDesc) -> TensorDesc:
+    """All elements of the buffer, one after the other."""
+    return TensorDesc(dtype=desc.dtype, sizes=(desc.span,))
+
+
+def _weights(gemm: Gemm, weights: Dequantize | DequantizeLinear) -> dict[str, Any] | None:
+    """The parameters of the struct in native/cpu/steps/block_gemm.h."""
+    x, matrix = weights.input, gemm.b
+    is_transposed = gemm.trans_b is MatrixTransform.TRANSPOSE
+    rows, columns = matrix.sizes[-2:]
+    if matrix.strides is not None and matrix.strides[-2:] == (1, rows):  # the matrix lies in memory the other way
+        rows, columns, is_transposed = columns, rows, not is_transposed
+    elif matrix.strides is not None and matrix.effective_strides[-2:] != (columns, 1):
+        return None
+    packed = all(desc.strides is None for desc in (x, weights.output))
+    if x.dtype not in _FEW_BITS or not packed or x.element_count != rows * columns:
+        return None
+    parameters = [desc for desc in weights.input_descs[1:] if desc is not None]
+    steps = block_steps(x.sizes, parameters)
+    if steps is None or not parameters:
+        return None
+    units = [each.unit * packed_strides(x.sizes)[each.axis] for each in steps]
+    blocks = []
+    for desc in parameters:
+        strides = in_steps(desc, steps, x.sizes).effective_strides
+        along = [_Step(each.number, unit, stride) for each, unit, stride in zip(steps, units, strides, strict=True)]
+        down = _regular([each for each in along if each.unit >= columns])
+        across = _regular([each for each in along if each.unit < columns])
+        if down is None or across is None or math.prod(each.number for each in along if each.unit < columns) != columns:
+            return None
+        blocks.append((down[0], across[0], down[1], across[1]))
+    return {
+        "transposes_a": gemm.trans_a is MatrixTransform.TRANSPOSE,
+        "transposes_b": is_transposed,
+        "has_four_bits": x.dtype.bits == 4,
+        "is_signed": x.dtype.is_signed,
+        "sizes": (rows, columns),
+        "scale": blocks[0],
+        "zero_point": blocks[-1],
+    }
+
+
+class _Step(NamedTuple):
+    """A number of steps of `unit` weights; each goes `stride` numbers further in a parameter."""
+
+    number: int
+    unit: int
+    stride: int
+
+
+def _regular(steps: list[_Step]) -> tuple[int, int] | None:
+    """How many rows or columns share a number, and the step to the next one; None if it is not always the same."""
+    steps = [each for each in steps if each.number > 1]
+    block = 1
+    while steps and steps[-1].stride == 0:
+        block *= steps.pop().number
+    step = steps[-1].stride if steps else 0
+    following = step
+    for each in reversed(steps):
+        if each.stride != following:
+            return None
+        following *= each.number
+    return block, step

@@ -1,0 +1,75 @@
+"""Operators of 4-bit tensors: steps spread the elements over bytes, and put those of a result together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dmlgraph.devices.cpu.parts import Part
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.element_wise import Identity
+from dmlgraph.operators.patches import Unfold
+from dmlgraph.operators.quantization import Dequantize, Quantize
+from dmlgraph.tensor import DataType, TensorDesc
+
+Payload = tuple[str, Any]
+
+_BYTES = {DataType.INT4: DataType.INT8, DataType.UINT4: DataType.UINT8}
+_SAME_ON_BYTES = (Dequantize, Identity, Quantize, Unfold)  # results beyond 4 bits are clamped to their range
+
+
+def has_four_bits(operator: Operator) -> bool:
+    return any(desc is not None and desc.dtype in _BYTES for desc in (*operator.input_descs, *operator.output_descs))
+
+
+def over_bytes(operator: Operator, way: Callable[[Operator], Payload]) -> Payload | None:
+    """The operator on bytes, each of which has one element, run in this way.
+
+    Returns None if its results on bytes may be others.
+    """
+    if not isinstance(operator, _SAME_ON_BYTES):
+        return None
+    wide = operator.model_copy(update={name: _spread(value) for name, value in operator.tensors.items()})
+    kind, payload = way(wide)
+    if kind == "python":
+        return None
+    parts: list[Part] = []
+    place: dict[int, int] = {}
+    for port, desc in enumerate(operator.input_descs):
+        if desc is not None and desc.dtype in _BYTES:
+            place[port] = ~len(parts)
+            parts.append(Part("native", (port,), (desc,), _line(desc), _step(desc, spreads=True)))
+    before = len(parts)
+    made = payload if kind == "parts" else [_only(wide, kind, payload)]
+    for part in made:
+        sources = tuple([place.get(each, each) if each >= 0 else each - before for each in part.sources])
+        parts.append(part._replace(sources=sources))
+    output = operator.first_output
+    if output.dtype in _BYTES:
+        step = _step(output, spreads=False)
+        parts.append(Part("native", (~(len(parts) - 1),), (_line(output),), output, step))
+    return "parts", tuple(parts)
+
+
+def _only(operator: Operator, kind: str, payload: Any) -> Part:
+    sources = tuple(range(len(operator.input_descs)))
+    return Part(kind, sources, operator.input_descs, operator.first_output, payload)
+
+
+def _spread(value: Any) -> Any:
+    """The descriptions of a field with bytes in place of 4 bits."""
+    if isinstance(value, tuple):
+        return tuple(map(_spread, value))
+    if value is None or value.dtype not in _BYTES:
+        return value
+    return value.like(dtype=_BYTES[value.dtype], strides=value.strides)
+
+
+def _line(desc: TensorDesc) -> TensorDesc:
+    """All elements of the buffer, one after the other."""
+    return TensorDesc(dtype=_BYTES[desc.dtype], sizes=(desc.span,))
+
+
+def _step(desc: TensorDesc, *, spreads: bool) -> tuple[str, dict[str, int]]:
+    """The parameters of the struct in native/cpu/steps/four_bits.h."""
+    return "four_bits", {"spreads": spreads, "is_signed": desc.dtype.is_signed, "count": desc.span}

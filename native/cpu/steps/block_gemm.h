@@ -1,0 +1,28 @@
+// A product with a matrix of weights of 4 or 8 bits, whose blocks share a scale and a zero point.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cpu/plan/plan.h"
+#include "cpu/runtime/step.h"
+
+namespace dmlgraph::cpu {
+
+struct BlockGemmParameters {
+    bool transposes_a;
+    bool transposes_b;
+    bool has_four_bits;  // also of zero points
+    bool is_signed;
+    std::vector<std::int64_t> sizes;  // rows and columns of the weights
+    // Of scales and of zero points: the rows and columns of a block, and the steps from block to block along both.
+    std::vector<std::int64_t> scale;
+    std::vector<std::int64_t> zero_point;
+    std::vector<InstructionSpec> epilogue;
+};
+
+// Inputs, packed: one matrix A, the weights, the tensors of the epilogue, and last the scales in float32, and the zero points.
+std::unique_ptr<Step> make_step(const StepTensors& tensors, const BlockGemmParameters& parameters);
+
+}  // namespace dmlgraph::cpu
