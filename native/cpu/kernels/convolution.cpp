@@ -146,6 +146,9 @@ constexpr int across_rows = 6, across_vectors = 2, along_rows = 6, along_vectors
 constexpr int across_rows = 8, across_vectors = 3, along_rows = 12, along_vectors = 2;
 #endif
 
+// Whether there are registers for the addresses of a tile's windows.
+constexpr bool has_places = along_rows <= 6;
+
 // `along`: the rows are windows, else filters.
 template <bool along, int rows, int vectors>
 void tile(const WindowTileCall& call) noexcept {
@@ -158,9 +161,10 @@ void tile(const WindowTileCall& call) noexcept {
         }
     }
     const float* filters = call.filters;
-    const float* planes[along ? rows : 1];
+    constexpr int addresses = along && has_places ? rows : 1;
+    const float* planes[addresses];
     DMLGRAPH_UNROLL
-    for (int i = 0; i < (along ? rows : 1); ++i) {
+    for (int i = 0; i < addresses; ++i) {
         planes[i] = call.planes + (along ? call.places[i] : 0);
     }
     const std::int64_t* const offsets = call.offsets;
@@ -178,7 +182,8 @@ void tile(const WindowTileCall& call) noexcept {
         }
         DMLGRAPH_UNROLL
         for (int i = 0; i < rows; ++i) {
-            const Vector each = repeated(along ? planes[i][offset] : filters[i]);
+            const float* const window = has_places ? planes[along ? i : 0] : planes[0] + i;
+            const Vector each = repeated(along ? window[offset] : filters[i]);
             DMLGRAPH_UNROLL
             for (int j = 0; j < vectors; ++j) {
                 sums[i][j] = product_sum(each, columns[j], sums[i][j]);
@@ -475,7 +480,7 @@ constexpr void (*picture)(const PictureCall&) noexcept = nullptr;
 #endif
 
 constexpr ConvolutionKernels kernels{
-    lanes, {across_rows, across_vectors, across}, {along_rows, along_vectors, along}, plane, half_plane, taps, picture, along_cost, narrow_along_cost};
+    lanes, {across_rows, across_vectors, across}, {along_rows, along_vectors, along}, plane, half_plane, taps, picture, has_places, along_cost, narrow_along_cost};
 
 }  // namespace
 }  // namespace convolution

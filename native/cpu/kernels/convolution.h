@@ -93,6 +93,8 @@ struct ConvolutionKernels {
     PlaneKernel half_plane;  // of float16
     void (*taps)(const TapsCall& call) noexcept;
     void (*picture)(const PictureCall& call) noexcept;  // null: loading parts of vectors takes too long
+    // Whether the windows of a tile along the outputs may lie anywhere in planes; else they lie side by side.
+    bool has_places;
     // The time that a vector of sums takes in a tile along the outputs, in that of one across windows: in a whole tile, and
     // in one of fewer vectors. Windows of a tile across lie in lines that no prefetcher foresees, its vectors often in two.
     double along_cost;

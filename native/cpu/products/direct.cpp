@@ -17,7 +17,7 @@ namespace {
 
 // The numbers of a sum that are added up at a time, if these are whole channels. Sums depend on it, so it is the same on
 // every processor.
-constexpr std::int64_t ample_depth = 224;
+constexpr std::int64_t ample_depth = 256;
 
 constexpr std::int64_t most_plane_taps = 1024;
 constexpr std::int64_t most_patch_columns = 1024;  // of a patch
@@ -98,7 +98,7 @@ public:
         }
         const Windows& windows = convolution.windows->windows();
         const std::int64_t lanes = convolution.kernels->lanes;
-        const Slots across(windows, 2, columns_, shape.along);
+        const Slots across(windows, 2, columns_, shape.along && convolution.kernels->has_places);
         double soonest = std::numeric_limits<double>::infinity();
         each_division(counts_[1], shape.rows, workers, [&](std::int64_t rows) {
             const std::int64_t planes = windows.taps[0] * Slots(windows, 1, rows).total() * across.total();
@@ -187,7 +187,7 @@ public:
           memory_(memory),
           patch_(blocks.patch(index / blocks.parts(shape_) % blocks.patches())),
           down_(windows_, 1, patch_.rows),
-          across_(windows_, 2, patch_.columns, shape_.along) {
+          across_(windows_, 2, patch_.columns, shape_.along && kernels_.has_places) {
         const std::int64_t parts = blocks.parts(shape_), product = index / parts / blocks.patches();
         place_ = {product / convolution.groups, product % convolution.groups};
         first_panel_ = first_panel(convolution, blocks, index);
