@@ -17,7 +17,7 @@ namespace {
 
 // The numbers of a sum that are added up at a time, if these are whole channels. Sums depend on it, so it is the same on
 // every processor.
-constexpr std::int64_t ample_depth = 256;
+constexpr std::int64_t ample_depth = 224;
 
 constexpr std::int64_t most_plane_taps = 1024;
 constexpr std::int64_t most_patch_columns = 1024;  // of a patch
