@@ -109,7 +109,7 @@ DMLGRAPH_INLINE void scatter_square(const ScatterCall& call, std::int64_t i, Par
     Vector square[lanes];
     DMLGRAPH_UNROLL
     for (int j = 0; j < lanes; ++j) {
-        square[j] = load(call.cells + (i + j) * lanes);
+        square[j] = load(call.cells + (i + j) * call.cell_step);
     }
     transpose(square);
     const SumEnding* const ending = call.ending != nullptr && call.ending->rounds() ? nullptr : call.ending;

@@ -39,7 +39,8 @@ struct BlockTapsCall {
 // Cells become elements of channels, after what follows them. Reads at least a vector of cells.
 struct ScatterCall {
     const float* cells;
-    std::int64_t count;  // of them
+    std::int64_t cell_step;  // floats from cell to cell
+    std::int64_t count;      // of them
     float* out;
     std::int64_t step;  // floats from channel to channel
     int channels;

@@ -146,6 +146,9 @@ constexpr int across_rows = 6, across_vectors = 2, along_rows = 6, along_vectors
 constexpr int across_rows = 8, across_vectors = 3, along_rows = 12, along_vectors = 2;
 #endif
 
+// Whether there are registers for the addresses of a tile's windows.
+constexpr bool has_places = along_rows <= 6;
+
 // `along`: the rows are windows, else filters.
 template <bool along, int rows, int vectors>
 void tile(const WindowTileCall& call) noexcept {
@@ -158,16 +161,20 @@ void tile(const WindowTileCall& call) noexcept {
         }
     }
     const float* filters = call.filters;
-    const float* const planes = call.planes;
+    constexpr int addresses = along && has_places ? rows : 1;
+    const float* planes[addresses];
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < addresses; ++i) {
+        planes[i] = call.planes + (along ? call.places[i] : 0);
+    }
     const std::int64_t* const offsets = call.offsets;
     const std::int64_t depth = call.depth, filter_step = call.filter_step;
     const std::int64_t next_step = call.next_step;
     const float* next = call.next == nullptr ? filters : call.next;
     for (std::int64_t k = 0; k < depth; ++k, filters += filter_step, next += next_step) {
         prefetch(next);
-        const float* const windows = planes + offsets[k];
-        const float* const row = along ? windows : filters;
-        const float* const column = along ? filters : windows;
+        const std::int64_t offset = offsets[k];
+        const float* const column = along ? filters : planes[0] + offset;
         Vector columns[vectors];
         DMLGRAPH_UNROLL
         for (int j = 0; j < vectors; ++j) {
@@ -175,7 +182,8 @@ void tile(const WindowTileCall& call) noexcept {
         }
         DMLGRAPH_UNROLL
         for (int i = 0; i < rows; ++i) {
-            const Vector each = repeated(row[i]);
+            const float* const window = has_places ? planes[along ? i : 0] : planes[0] + i;
+            const Vector each = repeated(along ? window[offset] : filters[i]);
             DMLGRAPH_UNROLL
             for (int j = 0; j < vectors; ++j) {
                 sums[i][j] = product_sum(each, columns[j], sums[i][j]);
@@ -210,55 +218,14 @@ constexpr WindowTileKernel along[] = {
 };
 #undef ALONG
 
-static_assert(across_vectors <= most_vectors_of_windows);
 static_assert(sizeof(across) / sizeof(across[0]) == across_rows * across_vectors);
 static_assert(sizeof(along) / sizeof(along[0]) == along_rows * along_vectors);
 
-// `parted`: whether a vector has windows of two rows.
-template <int vectors, bool parted>
-DMLGRAPH_INLINE void panel_of(const WindowPanelCall& call) {
-    const std::int64_t skipped = call.skipped;
-    const float* from[vectors];
-    Part next[vectors];  // the windows of the next row
-    DMLGRAPH_UNROLL
-    for (int j = 0; j < vectors; ++j) {
-        from[j] = call.planes + call.each[j].first;
-        next[j] = part(call.each[j].inside, lanes);
-    }
-    float* out = call.out;
-    for (std::int64_t k = 0; k < call.depth; ++k, out += vectors * lanes) {
-        const std::int64_t offset = call.offsets[k];
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            const float* const windows = from[j] + offset;
-            const Vector row = load(windows);
-            store(out + j * lanes, parted ? load_part(windows + skipped, next[j], row) : row);
-        }
-    }
-}
-
-template <int vectors>
-DMLGRAPH_INLINE void panel_of(const WindowPanelCall& call) {
-    bool parted = false;
-    for (int j = 0; j < vectors; ++j) {
-        parted |= call.skipped > 0 && call.each[j].inside < lanes;
-    }
-    parted ? panel_of<vectors, true>(call) : panel_of<vectors, false>(call);
-}
-
-void panel(const WindowPanelCall& call) noexcept {
-    switch (call.vectors) {
-        case 1: return panel_of<1>(call);
-        case 2: return panel_of<2>(call);
-        default: return panel_of<3>(call);
-    }
-}
-
-// Measured for AVX2 only.
+// Few sums wait for one another, and need more loads each.
 #if defined(__AVX2__) && !defined(__AVX512F__)
-constexpr int panels_of_filters = 4;
+constexpr double along_cost = 0.94, narrow_along_cost = 1.4;
 #else
-constexpr int panels_of_filters = 0;
+constexpr double along_cost = 1, narrow_along_cost = 1;
 #endif
 
 // The taps of a filter, if their numbers and the stride along columns are known when this is compiled.
@@ -513,7 +480,7 @@ constexpr void (*picture)(const PictureCall&) noexcept = nullptr;
 #endif
 
 constexpr ConvolutionKernels kernels{
-    lanes, {across_rows, across_vectors, across}, {along_rows, along_vectors, along}, plane, half_plane, taps, picture, panel, panels_of_filters};
+    lanes, {across_rows, across_vectors, across}, {along_rows, along_vectors, along}, plane, half_plane, taps, picture, has_places, along_cost, narrow_along_cost};
 
 }  // namespace
 }  // namespace convolution

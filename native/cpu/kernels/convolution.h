@@ -44,6 +44,7 @@ struct WindowTileCall {
     std::int64_t next_step = 0;
     const SumEnding* ending = nullptr;  // of a tile whose rows are filters, as in TileCall
     std::int64_t column = 0;
+    const std::int64_t* places = nullptr;  // of a tile whose rows are windows: from the first window to each
 };
 
 using WindowTileKernel = void (*)(const WindowTileCall& call) noexcept;
@@ -54,26 +55,6 @@ struct WindowTiles {
     const WindowTileKernel* kernels;  // kernels[(rows − 1) · vectors + vectors of a row − 1]
 
     WindowTileKernel tile(int height, int width) const { return kernels[(height - 1) * vectors + width - 1]; }
-};
-
-inline constexpr int most_vectors_of_windows = 3;  // of a tile
-
-// Where the windows of a vector lie in planes that may have other elements between the rows: some of the first row, then those
-// of the next one.
-struct WindowVector {
-    std::int64_t first;  // float, of the first window
-    int inside;          // windows of its row
-};
-
-// The windows of a tile, `lanes` · vectors, as a panel of columns (see kernels/product.h).
-struct WindowPanelCall {
-    float* out;
-    const float* planes;
-    const std::int64_t* offsets;  // by depth: from `planes` to the element of the patch's first window
-    std::int64_t depth;
-    int vectors;
-    std::int64_t skipped = 0;  // floats of a plane between a row's last window and the next one's first
-    WindowVector each[most_vectors_of_windows]{};
 };
 
 // Rows of windows of one channel: out[r · count + i] = the sum over the taps (y, x) of weights[y · taps_across + x] ·
@@ -112,10 +93,12 @@ struct ConvolutionKernels {
     PlaneKernel half_plane;  // of float16
     void (*taps)(const TapsCall& call) noexcept;
     void (*picture)(const PictureCall& call) noexcept;  // null: loading parts of vectors takes too long
-    void (*panel)(const WindowPanelCall& call) noexcept;
-    // Panels of filters for which windows become a panel, rather than being read from planes; 0: it never pays. Planes
-    // have lines that no prefetcher foresees, and vectors across two of them.
-    int panels_of_filters;
+    // Whether the windows of a tile along the outputs may lie anywhere in planes; else they lie side by side.
+    bool has_places;
+    // The time that a vector of sums takes in a tile along the outputs, in that of one across windows: in a whole tile, and
+    // in one of fewer vectors. Windows of a tile across lie in lines that no prefetcher foresees, its vectors often in two.
+    double along_cost;
+    double narrow_along_cost;
 };
 
 const ConvolutionKernels& convolution_kernels(Level level) noexcept;

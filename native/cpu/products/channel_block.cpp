@@ -111,7 +111,7 @@ void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolut
         const std::int64_t step = in_place ? target.out.row / item : count;
         const auto numbers = std::span(scratch.numbers, static_cast<std::size_t>(channels));
         const SumEnding after = ending ? ending->at(place, first, 0, count, numbers) : SumEnding{};
-        kernels.scatter({scratch.results, count, sums, step, static_cast<int>(channels), ending ? &after : nullptr});
+        kernels.scatter({scratch.results, blocks.width, count, sums, step, static_cast<int>(channels), ending ? &after : nullptr});
         for (std::int64_t c = 0; c < channels && !ending; ++c) {
             target.correct_and_store(sums + c * step, place, first + c, 0, count, scratch.line);
         }

@@ -11,23 +11,20 @@
 #include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/runtime/processors.h"
-#include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
 // The numbers of a sum that are added up at a time, if these are whole channels. Sums depend on it, so it is the same on
 // every processor.
-constexpr std::int64_t ample_depth = 320;
+constexpr std::int64_t ample_depth = 224;
 
 constexpr std::int64_t most_plane_taps = 1024;
 constexpr std::int64_t most_patch_columns = 1024;  // of a patch
 constexpr std::int64_t most_block_outputs = 512;   // of a block, unless it has fewer sums than this: planes are copied
 constexpr std::int64_t ample_block_sums = 1 << 17;  // again for each block
 constexpr double moving = 0.5;  // the time to read a filter's number or write a plane's, in that of a vector's multiply-add
-constexpr std::int64_t least_packed_depth = 64;  // of windows that become panels: results are written in another order
-constexpr std::int64_t transposing = 16;  // depths that take as long as to transpose a vector of sums
-constexpr std::int64_t outputs_at_once = 8;  // that are transposed
+constexpr double transposing = 8;  // depths that take as long as to transpose a vector of sums
 
 std::int64_t reach(const Windows& windows, std::size_t d) { return (windows.taps[d] - 1) * windows.dilations[d]; }
 
@@ -68,7 +65,7 @@ struct Slots {
     std::int64_t total() const { return planes() * size; }
 };
 
-// The floats that a channel has in planes, for patches of so many rows and columns.
+// The floats that a channel has in planes, for patches of so many rows and columns; at most, if taps may share planes.
 std::int64_t plane_floats(const Windows& windows, const Slots& down, std::int64_t columns) {
     return windows.taps[0] * down.total() * windows.taps[2] * columns;
 }
@@ -101,11 +98,12 @@ public:
         }
         const Windows& windows = convolution.windows->windows();
         const std::int64_t lanes = convolution.kernels->lanes;
+        const Slots across(windows, 2, columns_, shape.along && convolution.kernels->has_places);
         double soonest = std::numeric_limits<double>::infinity();
         each_division(counts_[1], shape.rows, workers, [&](std::int64_t rows) {
-            const std::int64_t planes = plane_floats(windows, Slots(windows, 1, rows), columns_);
+            const std::int64_t planes = windows.taps[0] * Slots(windows, 1, rows).total() * across.total();
             const std::int64_t count = shape.along ? rows * columns_ : quotient_up(rows * columns_, lanes) * lanes;
-            const std::int64_t patches = counts_[0] * quotient_up(counts_[1], rows) * across();
+            const std::int64_t patches = counts_[0] * quotient_up(counts_[1], rows) * this->across();
             each_division(all, most, workers, [&](std::int64_t panels) {
                 const std::int64_t blocks = convolution.batch * convolution.groups * patches * quotient_up(all, panels);
                 const std::int64_t filters = panels * shape.filters.width * windows.tap_count();
@@ -142,9 +140,9 @@ private:
 struct DirectMemory {
     float* planes;
     float* panel;    // of filters, of one depth
-    float* windows;  // a panel of them
     float* sums;
-    float* results;  // of some outputs
+    float* results;  // of a vector of outputs
+    float* numbers;  // … that are added to them
     std::byte* line;
     std::size_t bytes;
 
@@ -161,10 +159,10 @@ struct DirectMemory {
         planes = floats(shape.channels_each * shape.floats + slack);
         const std::int64_t depth = shape.channels_each * windows.tap_count();
         panel = floats(shape.filters.width * depth);
-        this->windows = floats(kernels.panels_of_filters > 0 ? kernels.across.vectors * kernels.lanes * depth : 0);
         const std::int64_t panels = std::min(shape.filters.count(), most_panels(shape));
         sums = floats(panels * shape.filters.width * windows_each);
-        results = floats(outputs_at_once * windows_each);
+        results = floats(kernels.lanes * windows_each);
+        numbers = floats(kernels.lanes);
         line = memory + used;
         bytes = used + Target::line_scratch(operands, epilogue, shape.rows * shape.columns);
     }
@@ -188,17 +186,17 @@ public:
           kernels_(*convolution.kernels),
           memory_(memory),
           patch_(blocks.patch(index / blocks.parts(shape_) % blocks.patches())),
-          packs_windows_(packs(convolution, blocks, index)),
           down_(windows_, 1, patch_.rows),
-          // A vector of windows that become a panel has those of at most two rows.
-          across_(windows_, 2, patch_.columns, packs_windows_ && patch_.columns >= kernels_.lanes - 1) {
+          across_(windows_, 2, patch_.columns, shape_.along && kernels_.has_places) {
         const std::int64_t parts = blocks.parts(shape_), product = index / parts / blocks.patches();
         place_ = {product / convolution.groups, product % convolution.groups};
         first_panel_ = first_panel(convolution, blocks, index);
         last_panel_ = last_panel(convolution, blocks, index);
         left_ = (patch_.depth * windows_.counts[1] + patch_.row) * windows_.counts[2] + patch_.column;
-        in_place_ = !shape_.along && convolution.target.takes_sums(DataType::float32);
+        in_place_ = convolution.target.takes_sums(DataType::float32);
+        ending_ = convolution.target.ending();
         set_endings();
+        set_places();
         set_offsets();
         for (const std::int64_t column : across_.first) {
             for (const std::int64_t row : down_.first) {
@@ -212,11 +210,7 @@ public:
             const std::int64_t channels = std::min(shape_.channels_each, shape_.channels - channel);
             fill_planes(channel, channels);
             const Depths depths{channel * windows_.tap_count(), channels * windows_.tap_count(), channel + channels == shape_.channels};
-            if (packs_windows_) {
-                pack_and_multiply(depths);
-            } else {
-                multiply(depths);
-            }
+            multiply(depths);
         }
     }
 
@@ -227,15 +221,6 @@ private:
     static std::int64_t last_panel(const Direct& convolution, const Patches& blocks, std::int64_t index) {
         return std::min(first_panel(convolution, blocks, index) + blocks.panels(), convolution.shape->filters.count());
     }
-    // Whether windows become panels.
-    static bool packs(const Direct& convolution, const Patches& blocks, std::int64_t index) {
-        const DirectShape& shape = *convolution.shape;
-        const std::int64_t enough = convolution.kernels->panels_of_filters;
-        const std::int64_t panels = last_panel(convolution, blocks, index) - first_panel(convolution, blocks, index);
-        const bool met = enough > 0 && panels >= enough && shape.depth(convolution.windows->windows()) >= least_packed_depth;
-        return !shape.along && met && convolution.panels != nullptr;
-    }
-
     // Those of some channels: `from` … from + count − 1 of a sum.
     struct Depths {
         std::int64_t from;
@@ -258,54 +243,11 @@ private:
         }
     }
 
-    // Every tile of windows becomes a panel and meets all filters while it is in the first cache.
-    void pack_and_multiply(const Depths& depths) const {
-        const Division tiles = tiles_across();
-        std::vector<TileCall> calls;  // by panel of filters, of the first tile
-        for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
-            calls.push_back({filters_of_panel(p, depths.from, depths.count), memory_.windows, 0, depths.count, sums_of(p), sums_step(),
-                             depths.from > 0, nullptr, 0, ending_of(p, depths)});
-        }
-        for (std::int64_t t = 0; t < tiles.count(); ++t) {
-            const auto vectors = static_cast<int>(tiles.in(t));
-            pack(tiles.first(t) * kernels_.lanes, vectors, depths.count);
-            for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
-                const std::int64_t height = shape_.filters.in(p);
-                TileCall call = calls[static_cast<std::size_t>(p - first_panel_)];
-                call.b_step = vectors * kernels_.lanes;
-                if (t == 0) {
-                    ahead(p, depths, height, 1).set(call, 0);
-                }
-                run_tile(convolution_.packing->tile(static_cast<int>(height), vectors), call, height, tiles, t);
-            }
-        }
-        if (depths.are_last) {
-            for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
-                finish(p);
-            }
-        }
-    }
-
-    // The windows of a tile, from `first` on, as a panel.
-    void pack(std::int64_t first, int vectors, std::int64_t depth) const {
-        WindowPanelCall call{memory_.windows, memory_.planes, offsets_.data(), depth, vectors, across_.size - patch_.columns};
-        for (int j = 0; j < vectors; ++j, first += kernels_.lanes) {
-            const std::int64_t row = first / patch_.columns, column = first % patch_.columns;
-            const auto inside = static_cast<int>(std::min<std::int64_t>(patch_.columns - column, kernels_.lanes));
-            call.each[j] = {row * across_.size + column, inside};
-        }
-        kernels_.panel(call);
-    }
-
     std::int64_t plane() const { return down_.size * across_.size; }
 
     // What tiles do with the sums of each panel of filters, if they do it.
     void set_endings() {
-        if (shape_.along) {
-            return;
-        }
-        ending_ = convolution_.target.ending();
-        if (!ending_) {
+        if (shape_.along || !ending_) {
             return;
         }
         ends_at_once_ = !in_place_ && shape_.channels_each >= shape_.channels;
@@ -315,6 +257,13 @@ private:
             const auto first = static_cast<std::size_t>((p - first_panel_) * width);
             const auto rows = std::span(numbers_).subspan(first, static_cast<std::size_t>(shape_.filters.in(p)));
             endings_.push_back(ending_->at(place_, shape_.filters.first(p), left_, patch_.count(), rows));
+        }
+    }
+
+    // Where tiles along the outputs find the windows.
+    void set_places() {
+        for (std::int64_t i = 0; shape_.along && i < patch_.count(); ++i) {
+            places_.push_back(i / patch_.columns * across_.size + i % patch_.columns);
         }
     }
 
@@ -415,13 +364,18 @@ private:
     }
 
     float* sums_of(std::int64_t panel) const {
-        if (in_place_) {
-            return reinterpret_cast<float*>(convolution_.target.out.row_at(place_, shape_.filters.first(panel))) + left_;
+        if (in_place_ && !shape_.along) {
+            return results_of(shape_.filters.first(panel));
         }
         if (ends_at_once_) {
             return memory_.sums;
         }
         return memory_.sums + (panel - first_panel_) * shape_.filters.width * padded();
+    }
+
+    // Where the results of an output are, if sums may be there, too.
+    float* results_of(std::int64_t output) const {
+        return reinterpret_cast<float*>(convolution_.target.out.row_at(place_, output)) + left_;
     }
 
     // Of vectors of windows.
@@ -435,7 +389,15 @@ private:
             WindowTileCall call{filters, height, memory_.planes + tiles.first(t) * kernels_.lanes, offsets_.data(), depths.count,
                                 sums_of(panel), sums_step(), depths.from > 0, nullptr, 0, ending_of(panel, depths)};
             next.set(call, t);
-            run_tile(kernels_.across.tile(static_cast<int>(height), static_cast<int>(tiles.in(t))), call, height, tiles, t);
+            const std::int64_t first = tiles.first(t) * kernels_.lanes, whole = tiles.in(t) * kernels_.lanes;
+            call.sums += ends_at_once_ ? 0 : first;
+            call.column = first;
+            const WindowTileKernel kernel = kernels_.across.tile(static_cast<int>(height), static_cast<int>(tiles.in(t)));
+            if (in_place_ && first + whole > patch_.count()) {
+                run_part(kernel, call, height, patch_.count() - first, whole);
+            } else {
+                kernel(call);
+            }
         }
     }
 
@@ -444,55 +406,49 @@ private:
         return depths.are_last && !endings_.empty() ? &endings_[static_cast<std::size_t>(panel - first_panel_)] : nullptr;
     }
 
-    // The tile of some windows. Its call has the sums and the ending of the first tile.
-    template <class Call>
-    void run_tile(void (*kernel)(const Call&) noexcept, Call& call, std::int64_t height, const Division& tiles, std::int64_t tile) const {
-        const std::int64_t first = tiles.first(tile) * kernels_.lanes, whole = tiles.in(tile) * kernels_.lanes;
-        call.sums += ends_at_once_ ? 0 : first;
-        call.column = first;
-        if (in_place_ && first + whole > patch_.count()) {
-            run_part(kernel, call, height, patch_.count() - first, whole);
-        } else {
-            kernel(call);
-        }
-    }
-
     void along(std::int64_t panel, const float* filters, const Depths& depths) const {
         const std::int64_t width = shape_.filters.width;
-        const Division tiles = Division::even(patch_.count(), kernels_.along.rows);
+        const std::int64_t count = patch_.count(), tiles = quotient_up(count, kernels_.along.rows);
         const std::int64_t vectors = quotient_up(shape_.filters.in(panel), kernels_.lanes);
         float* const sums = sums_of(panel);
-        const Ahead next = ahead(panel, depths, width, tiles.count());
-        for (std::int64_t t = 0; t < tiles.count(); ++t) {
-            const std::int64_t first = tiles.first(t);
-            WindowTileCall call{filters, width, memory_.planes + first, offsets_.data(), depths.count, sums + first * width, width, depths.from > 0};
+        const Ahead next = ahead(panel, depths, width, tiles);
+        for (std::int64_t t = 0; t < tiles; ++t) {
+            const std::int64_t first = count * t / tiles, last = count * (t + 1) / tiles;  // about as many for each
+            WindowTileCall call{filters, width, memory_.planes, offsets_.data(), depths.count, sums + first * width, width, depths.from > 0};
+            call.places = places_.data() + first;
             next.set(call, t);
-            kernels_.along.tile(static_cast<int>(tiles.in(t)), static_cast<int>(vectors))(call);
+            kernels_.along.tile(static_cast<int>(last - first), static_cast<int>(vectors))(call);
         }
     }
 
     void finish(std::int64_t panel) const {
-        if (ending_) {
-            return;
+        const std::int64_t first = shape_.filters.first(panel), outputs = shape_.filters.in(panel);
+        if (!shape_.along) {
+            return store(sums_of(panel), sums_step(), first, outputs);
         }
-        const std::int64_t count = patch_.count(), outputs = shape_.filters.in(panel);
-        float* const sums = sums_of(panel);
-        for (std::int64_t o = 0; o < outputs; ++o) {
-            float* results = sums + o * sums_step();
-            if (shape_.along) {
-                if (o % outputs_at_once == 0) {
-                    transpose(sums + o, std::min(outputs_at_once, outputs - o));
-                }
-                results = memory_.results + o % outputs_at_once * count;
-            }
-            convolution_.target.correct_and_store(results, place_, shape_.filters.first(panel) + o, left_, count, memory_.line);
+        for (std::int64_t o = 0; o < outputs; o += kernels_.lanes) {
+            finish_vector(sums_of(panel) + o, first + o, std::min<std::int64_t>(kernels_.lanes, outputs - o));
         }
     }
 
-    void transpose(float* sums, std::int64_t outputs) const {
-        const std::int64_t item = sizeof(float);
-        gather_tile(reinterpret_cast<std::byte*>(memory_.results),
-                    {reinterpret_cast<std::byte*>(sums), item, shape_.filters.width * item, outputs, patch_.count()}, sizeof(float));
+    // Of tiles along the outputs: sums of some outputs, window by window.
+    void finish_vector(const float* sums, std::int64_t first, std::int64_t outputs) const {
+        const std::int64_t count = patch_.count();
+        float* const results = in_place_ ? results_of(first) : memory_.results;
+        const std::int64_t step = in_place_ ? convolution_.target.out.row / std::int64_t{sizeof(float)} : count;
+        SumEnding ending;
+        if (ending_) {
+            ending = ending_->at(place_, first, left_, count, std::span(memory_.numbers, static_cast<std::size_t>(outputs)));
+        }
+        convolution_.blocks->scatter({sums, shape_.filters.width, count, results, step, static_cast<int>(outputs), ending_ ? &ending : nullptr});
+        store(results, step, first, outputs);
+    }
+
+    // The sums of some outputs, unless kernels have made the results.
+    void store(float* sums, std::int64_t step, std::int64_t first, std::int64_t outputs) const {
+        for (std::int64_t o = 0; o < outputs && !ending_; ++o) {
+            convolution_.target.correct_and_store(sums + o * step, place_, first + o, left_, patch_.count(), memory_.line);
+        }
     }
 
     const Direct& convolution_;
@@ -501,12 +457,12 @@ private:
     const ConvolutionKernels& kernels_;
     const DirectMemory& memory_;
     Patch patch_;
-    bool packs_windows_;
     Slots down_, across_;
     std::vector<float> numbers_;         // that endings add to rows
     std::optional<Ending> ending_;       // that tiles make
     std::vector<SumEnding> endings_;     // by panel of filters; empty: tiles make none
     std::vector<std::int64_t> offsets_;  // by depth
+    std::vector<std::int64_t> places_;   // by window, of tiles along the outputs
     std::vector<PlaneCopy> copies_;           // by plane of a channel
     Sizes place_{};
     std::int64_t first_panel_;
@@ -548,8 +504,11 @@ DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int
     for (std::int64_t fewer = 1; fewer <= rows; ++fewer) {  // which may not share their elements
         floats = std::max(floats, plane_floats(windows, Slots(windows, 1, fewer), columns));
     }
-    const std::int64_t count = rows * columns, depth = channels * taps;
-    along = quotient_up(outputs, lanes) * count * (depth + transposing) < outputs * quotient_up(count, lanes) * depth;
+    const auto count = static_cast<double>(rows * columns), depth = static_cast<double>(channels * taps);
+    const std::int64_t vectors = quotient_up(outputs, lanes), rest = vectors % kernels.along.vectors;
+    const double along_outputs = static_cast<double>(vectors - rest) * kernels.along_cost + static_cast<double>(rest) * kernels.narrow_along_cost;
+    const double across_outputs = static_cast<double>(outputs * quotient_up(rows * columns, lanes));
+    along = along_outputs * count * (depth + transposing) < across_outputs * depth;
     filters = along ? Division{outputs, std::min<std::int64_t>(quotient_up(outputs, lanes), kernels.along.vectors) * lanes}
                     : Division::even(outputs, kernels.across.rows);
 }

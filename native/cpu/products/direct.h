@@ -1,19 +1,22 @@
 // Convolutions of floats as products whose windows are read from planes.
 //
 // A patch is some neighbouring windows, row by row. For some channels at a time, the elements that its windows have at a
-// tap are copied into planes, with the padding as zeros: a plane for each channel and each place of a tap along a row, and
-// for the rows of a tap if the stride along columns parts them. In a plane the elements of neighbouring windows lie side by
-// side from row to row, and taps of one column share them: so a plane is read at an offset for each tap, and a copy is as
-// many times the input as a row has taps. Then every panel of filters meets the windows in registers. Where many panels do
-// (see ConvolutionKernels), a tile of windows becomes a panel itself before that, and the taps of a row share planes, too.
+// tap are copied into planes, with the padding as zeros, and a plane is read at an offset for each tap. Then every panel of
+// filters meets the windows in registers.
 //
-// Vectors go across windows, or along the outputs where that leaves fewer lanes without work. Each sum is added up in the
-// order of its depths, which follow from the sizes alone: results do not depend on patches, tiles or the number of threads.
+// Vectors go along the outputs, or across windows where that takes less time. Along the outputs, every window of a tile has
+// a place of its own in a plane, if there are registers for their addresses: all taps share the planes, one for each channel and each remainder of a tap by the stride,
+// and a copy is as large as the input. The sums are transposed before they are stored. Across windows, the elements of
+// neighbouring ones must lie side by side from row to row: so there is a plane for each place of a tap along a row.
+//
+// Each sum is added up in the order of its depths, which follow from the sizes alone: results do not depend on patches,
+// tiles or the number of threads.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/kernels/channel_block.h"
 #include "cpu/kernels/convolution.h"
 #include "cpu/products/lines.h"
 #include "cpu/products/panels.h"
@@ -46,6 +49,7 @@ struct Direct {
     const PanelSource* filters = nullptr;
     Target target;
     const ConvolutionKernels* kernels = nullptr;
+    const ChannelBlockKernels* blocks = nullptr;
     const ProductKernels* packing = nullptr;
 };
 

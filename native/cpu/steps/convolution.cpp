@@ -201,7 +201,7 @@ private:
             panels = part.blocked ? nullptr : panels;
             run_depthwise(context, {batch, groups, tensors_.outputs, &windows, panels, &filters, std::move(to), tensors_.kernels, &planes_});
         } else if (part.direct) {
-            run_direct(context, {batch, groups, &*part.direct, &windows, panels, &filters, std::move(to), &planes_, tensors_.kernels},
+            run_direct(context, {batch, groups, &*part.direct, &windows, panels, &filters, std::move(to), &planes_, &blocks_, tensors_.kernels},
                        product_cost(part.sizes));
         } else if (part.few) {
             MatrixPanels matrix = filters.matrix();

@@ -410,7 +410,9 @@ MatrixTensor rows_at(const float* data, std::int64_t count, std::int64_t item_st
 
 // A convolution of whole numbers, whose sums are exact: in place or elsewhere, with and without an ending, for filters that
 // are packed before all runs or during each.
-void check_direct(Random& random, const ProductKernels& packing, const ConvolutionKernels& kernels) {
+void check_direct(Random& random, Level level) {
+    const ProductKernels& packing = product_kernels(level);
+    const ConvolutionKernels& kernels = convolution_kernels(level);
     Spatial sizes{1, 1, 1};
     const Windows windows = any_windows(sizes, random);
     const std::int64_t batch = random.between(1, 2), groups = random.between(1, 2), taps = windows.tap_count();
@@ -446,7 +448,7 @@ void check_direct(Random& random, const ProductKernels& packing, const Convoluti
                              {matrix(out.data(), step * item, row, outputs * row),
                               {matrix(bias.data(), 0, item, 0), matrix(others.data(), item, count * item, outputs * count * item)},
                               &epilogue, nullptr},
-                             &kernels, &packing};
+                             &kernels, &channel_block_kernels(level), &packing};
     Context context(direct_scratch(windows, shape, 2, epilogue, kernels), static_cast<int>(random.between(1, 3)));
     run_direct(context.get(), convolution, 1e9);
     bool right = true;
@@ -732,7 +734,7 @@ TEST_CASE("convolutions from planes at every level") {
     for (const Level level : levels()) {
         INFO(level_name(level));
         for (int i = 0; i < (watches_threads ? 15 : 120); ++i) {
-            check_direct(random, product_kernels(level), convolution_kernels(level));
+            check_direct(random, level);
             check_planes(random, convolution_kernels(level));
         }
     }
