@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "cpu/products/part_of_tile.h"
 #include "cpu/products/sharing.h"
 #include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
@@ -263,7 +262,7 @@ private:
         const Division tiles = tiles_across();
         std::vector<TileCall> calls;  // by panel of filters, of the first tile
         for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
-            calls.push_back({filters_of_panel(p, depths.from, depths.count), memory_.windows, 0, depths.count, sums_of(p), sums_step(),
+            calls.push_back({filters_of_panel(p, depths.from, depths.count), 1, shape_.filters.in(p), memory_.windows, 0, 0, depths.count, sums_of(p), sums_step(),
                              depths.from > 0, nullptr, 0, ending_of(p, depths)});
         }
         for (std::int64_t t = 0; t < tiles.count(); ++t) {
@@ -276,7 +275,7 @@ private:
                 if (t == 0) {
                     ahead(p, depths, height, 1).set(call, 0);
                 }
-                run_tile(convolution_.packing->tile(static_cast<int>(height), vectors), call, height, tiles, t);
+                run_tile(convolution_.packing->tile(static_cast<int>(height), vectors), call, tiles, t);
             }
         }
         if (depths.are_last) {
@@ -435,7 +434,7 @@ private:
             WindowTileCall call{filters, height, memory_.planes + tiles.first(t) * kernels_.lanes, offsets_.data(), depths.count,
                                 sums_of(panel), sums_step(), depths.from > 0, nullptr, 0, ending_of(panel, depths)};
             next.set(call, t);
-            run_tile(kernels_.across.tile(static_cast<int>(height), static_cast<int>(tiles.in(t))), call, height, tiles, t);
+            run_tile(kernels_.across.tile(static_cast<int>(height), static_cast<int>(tiles.in(t))), call, tiles, t);
         }
     }
 
@@ -446,15 +445,14 @@ private:
 
     // The tile of some windows. Its call has the sums and the ending of the first tile.
     template <class Call>
-    void run_tile(void (*kernel)(const Call&) noexcept, Call& call, std::int64_t height, const Division& tiles, std::int64_t tile) const {
-        const std::int64_t first = tiles.first(tile) * kernels_.lanes, whole = tiles.in(tile) * kernels_.lanes;
+    void run_tile(void (*kernel)(const Call&) noexcept, Call& call, const Division& tiles, std::int64_t tile) const {
+        const std::int64_t first = tiles.first(tile) * kernels_.lanes;
         call.sums += ends_at_once_ ? 0 : first;
         call.column = first;
-        if (in_place_ && first + whole > patch_.count()) {
-            run_part(kernel, call, height, patch_.count() - first, whole);
-        } else {
-            kernel(call);
+        if (in_place_) {
+            call.columns = patch_.count() - first;
         }
+        kernel(call);
     }
 
     void along(std::int64_t panel, const float* filters, const Depths& depths) const {
