@@ -3,124 +3,29 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <limits>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "cpu/products/sharing.h"
+#include "cpu/products/blocks.h"
 #include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
-#include "cpu/runtime/processors.h"
 #include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
-// The numbers of a line that are multiplied at a time. Sums depend on it, so it is the same on every processor.
-constexpr std::int64_t most_depth = 320;
-constexpr std::int64_t depth_unit = 16;
-static_assert(most_depth % depth_unit == 0);
-
-constexpr std::int64_t most_columns = 4096;        // of a block: the rows are packed again for each block
-constexpr std::int64_t most_block_sums = 1 << 19;  // they lie in memory of their own if no result can take them
-constexpr double packing = 1;    // the time to pack a number, in that of a vector's multiply-add, …
-constexpr double reading = 0.5;  // … and to read one that was packed before all runs
-constexpr double apart = 1 + 1.0 / 16;  // the time of a vector's multiply-add if its row is not packed
-constexpr std::int64_t far = 4096;      // bytes between numbers of which the first cache holds …
-constexpr std::int64_t most_alike = 7;  // … so many, with others beside them
+constexpr std::int64_t most_together = 4096;    // numbers of columns that stay in the first cache while rows meet them
 constexpr std::int64_t line_depth = 4096;       // if columns are read one after the other; sums depend on it, too
 constexpr std::int64_t direct_rows = 32;        // for so few, packing columns takes longer than it saves, …
 constexpr std::int64_t near_direct_rows = 128;  // … for these, too, if the numbers of a depth are in few pages
-constexpr std::int64_t few_pages = 256 << 10;   // bytes: processors know the places of some 64 pages without a search
 
 constexpr std::int64_t most_zeros = 512;                         // that are made results at a time
 constexpr std::size_t zeros_bytes = most_zeros * sizeof(float);  // a multiple of cache lines
 
-// How much of a product is computed at a time.
-struct Blocks {
-    Division rows;
-    Division columns;
-    std::int64_t depth;
-    std::int64_t row_panels;     // of a block
-    std::int64_t column_panels;  // of a block
-
-    std::int64_t down() const { return quotient_up(rows.count(), row_panels); }
-    std::int64_t across() const { return quotient_up(columns.count(), column_panels); }
-    // Floats of a block with all its panels padded.
-    std::int64_t width() const { return column_panels * columns.width; }
-    std::int64_t height() const { return row_panels * rows.width; }
-    // The first panels of a block. The first block has fewer than the others, because the last panel may have fewer lines.
-    std::int64_t first_row_panel(std::int64_t block) const { return std::max<std::int64_t>(0, rows.count() - (down() - block) * row_panels); }
-    std::int64_t first_column_panel(std::int64_t block) const {
-        return std::max<std::int64_t>(0, columns.count() - (across() - block) * column_panels);
-    }
-};
-
-// The most lines of a block, if the first has fewer panels than the others.
-std::int64_t most_lines(const Division& division, std::int64_t panels) {
-    const std::int64_t blocks = quotient_up(division.count(), panels);
-    if (blocks > 2) {
-        return panels * division.width;
-    }
-    const std::int64_t first = (division.count() - (blocks - 1) * panels) * division.width;
-    return std::max(std::min(first, division.lines), division.lines - first);
-}
-
-// The panels of rows that are read where they lie, if packing them takes longer than it saves.
-std::optional<Division> rows_in_place(const Product& product) {
-    const MatrixPanels* const matrix = product.a.matrix;
-    if (product.a.panels != nullptr || matrix == nullptr || matrix->type != DataType::float32 || product.sums != DataType::float32) {
-        return {};
-    }
-    const ProductSizes& sizes = product.sizes;
-    const Tiles& tiles = product.tiles();
-    const bool side_by_side = matrix->line == sizeof(float);
-    const std::int64_t most = side_by_side ? tiles.rows : std::min<std::int64_t>(tiles.rows, most_alike * far / std::gcd(matrix->line, far));
-    const Division rows = Division::even(sizes.m, most);
-    const bool is_near = side_by_side ? matrix->depth * std::min(depth_at_a_time(sizes.k), sizes.k) <= few_pages : matrix->lies_along();
-    // For each number of a row, in the time of a vector's multiply-add.
-    const auto vectors = static_cast<double>(quotient_up(sizes.n, tiles.lanes)), height = static_cast<double>(rows.width);
-    const std::int64_t rest = sizes.n % tiles.lanes;
-    const bool is_narrow = !side_by_side && rest > 0 && rest < rows.width && rest <= tiles.narrow.columns;
-    const double saved = is_narrow ? 1 - static_cast<double>(rest) / height : 0;
-    const bool pays = is_near && vectors * apart <= vectors - saved + packing;
-    const bool would_repeat = sizes.m <= tiles.rows && (side_by_side || matrix->lies_along());  // a single panel, for all panels of columns
-    return pays || would_repeat ? std::optional(rows) : std::nullopt;
-}
-
-// How panels are divided into blocks: those with which the workers end soonest.
-Blocks blocks_of(const ProductSizes& sizes, const Division& rows, bool packed_rows, bool packed_columns, const Tiles& tiles, int workers) {
-    Blocks blocks{rows, columns_of(sizes, tiles), 0, 1, 1};
-    blocks.depth = depth_at_a_time(sizes.k);
-    // Half of the second cache, for the panels of rows.
-    const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / (most_depth * sizeof(float)));
-    const auto most_panels = [](const Division& division, std::int64_t most) { return std::max<std::int64_t>(1, most / division.width); };
-    double soonest = std::numeric_limits<double>::infinity();
-    Blocks best = blocks;
-    each_division(blocks.rows.count(), most_panels(blocks.rows, cached), workers, [&](std::int64_t row_panels) {
-        blocks.row_panels = row_panels;
-        const std::int64_t beside = std::min(most_columns, most_block_sums / blocks.height());
-        const std::int64_t most = sizes.m <= most_streamed_rows ? most_streamed_columns : beside;
-        each_division(blocks.columns.count(), most_panels(blocks.columns, most), workers, [&](std::int64_t column_panels) {
-            blocks.column_panels = column_panels;
-            const auto height = static_cast<double>(most_lines(blocks.rows, row_panels));
-            const auto width = static_cast<double>(quotient_up(most_lines(blocks.columns, column_panels), tiles.lanes) * tiles.lanes);
-            const double moved = height * (packed_rows ? reading : packing) + width * (packed_columns ? reading : packing);
-            const double cost = height * width + moved * tiles.lanes;
-            const double time = makespan(sizes.count() * blocks.down() * blocks.across(), cost, workers);
-            if (time < soonest) {
-                soonest = time, best = blocks;
-            }
-        });
-    });
-    return best;
-}
-
 // The memory of a worker.
 struct BlockMemory {
-    float* columns;   // a panel of columns of one depth
+    float* columns;   // panels of columns of one depth, which rows meet together
     float* rows;      // panels of rows of one depth
     float* sums;      // a block, if it cannot be computed where the result is
     std::byte* line;  // to store a line of results
@@ -134,7 +39,7 @@ struct BlockMemory {
             return taken;
         };
         const auto floats = [&](std::int64_t count) { return reinterpret_cast<float*>(take(count, sizeof(float))); };
-        columns = floats(blocks.columns.width * blocks.depth);
+        columns = floats(std::max(blocks.columns.width * blocks.depth, most_together));
         rows = floats(std::max(blocks.height() * blocks.depth, std::min(blocks.rows.lines, std::int64_t{most_streamed_rows}) * line_depth));
         sums = floats(blocks.height() * blocks.width());
         line = memory + used;
@@ -163,6 +68,8 @@ public:
         adds_numbers_ = product.sums == DataType::int32 && product.target.correction != nullptr && product.target.correction->adds_numbers();
         if (blocks.row_panels > 1) {
             rows_.resize(static_cast<std::size_t>(blocks.row_panels));
+            const std::int64_t numbers = blocks.columns.width * std::min(blocks.depth, product.sizes.k);
+            columns_.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(most_together / numbers, 1, blocks.column_panels)));
         }
     }
 
@@ -204,7 +111,7 @@ private:
         for (std::int64_t c = first, panels = 1; c < last_column_panel_; c += panels) {
             panels = panels_at_once(c, rows.height);
             each_depth([&](std::int64_t from, std::int64_t depth) {
-                const Columns columns = columns_of_panel(c, from, depth);
+                const Columns columns = columns_of_panel(c, from, depth, scratch_.columns);
                 rows.numbers = rows_of_panel(first_row_panel_, from, depth, scratch_.rows);
                 if (panels > 1) {
                     wide_tile(rows, columns, from, depth);
@@ -216,7 +123,8 @@ private:
         finish(first_row_panel_, rows.sums);
     }
 
-    // Every panel of columns meets all rows while it is in the first cache. These stay in the second.
+    // Panels of columns, as many as stay in the first cache, meet one panel of rows after the other: so neighbouring results are
+    // stored soon after each other. The rows stay in the second cache.
     void compute_panels(std::int64_t first) {
         const auto all = std::span(rows_).first(static_cast<std::size_t>(last_row_panel_ - first_row_panel_));
         for (std::int64_t p = first_row_panel_; Rows& rows : all) {
@@ -228,10 +136,18 @@ private:
                 rows.numbers = rows_of_panel(rows.panel, from, depth, packed);
                 packed += rows.height * depth;
             }
-            for (std::int64_t c = first; c < last_column_panel_; ++c) {
-                const Columns columns = columns_of_panel(c, from, depth);
+            for (std::int64_t c = first; c < last_column_panel_;) {
+                const std::size_t left = static_cast<std::size_t>(last_column_panel_ - c);
+                const auto together = std::span(columns_).first(std::min(columns_.size(), left));
+                float* of_panel = scratch_.columns;
+                for (Columns& columns : together) {
+                    columns = columns_of_panel(c++, from, depth, of_panel);
+                    of_panel += blocks_.columns.width * depth;
+                }
                 for (const Rows& rows : all) {
-                    tile(rows, columns, from, depth);
+                    for (const Columns& columns : together) {
+                        tile(rows, columns, from, depth);
+                    }
                 }
             }
         });
@@ -323,7 +239,7 @@ private:
         int rest;   // columns
     };
 
-    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth) const {
+    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
         const std::int64_t width = blocks_.columns.width, lines = blocks_.columns.in(panel);
         const std::int64_t first = blocks_.columns.first(panel);
         const auto whole = static_cast<int>(lines) / tiles_.lanes, rest = static_cast<int>(lines) % tiles_.lanes;
@@ -335,8 +251,8 @@ private:
             const std::byte* const data = column_matrix_ + first * matrix.line + from * matrix.depth;
             return {reinterpret_cast<const float*>(data), matrix.depth / std::int64_t{sizeof(float)}, panel, lines, whole, rest};
         }
-        product_.b.source->pack({place_, first, lines, from, depth, width}, scratch_.columns, *product_.kernels);
-        return {scratch_.columns, width, panel, lines, whole, rest};
+        product_.b.source->pack({place_, first, lines, from, depth, width}, packed, *product_.kernels);
+        return {packed, width, panel, lines, whole, rest};
     }
 
     RowNumbers rows_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
@@ -490,7 +406,8 @@ private:
     const Blocks& blocks_;
     const Tiles& tiles_;
     BlockMemory scratch_;
-    std::vector<Rows> rows_;  // of a block with several panels of them
+    std::vector<Rows> rows_;        // of a block with several panels of them, …
+    std::vector<Columns> columns_;  // … which meet together
     Sizes place_{};
     const std::byte* row_matrix_ = nullptr;     // of this place, if there is one, …
     const std::byte* column_matrix_ = nullptr;  // …
@@ -542,26 +459,13 @@ std::int64_t ProductSizes::count() const {
     return result;
 }
 
-Division rows_of(const ProductSizes& sizes, const Tiles& tiles) {
-    return Division::even(sizes.m, tiles.rows);
-}
-
-Division columns_of(const ProductSizes& sizes, const Tiles& tiles) {
-    const std::int64_t vectors = std::min<std::int64_t>(quotient_up(sizes.n, tiles.lanes), tiles.vectors);
-    return {sizes.n, vectors * tiles.lanes};
-}
-
-std::int64_t depth_at_a_time(std::int64_t depths) {
-    return depths == 0 ? depth_unit : quotient_up(quotient_up(depths, quotient_up(depths, most_depth)), depth_unit) * depth_unit;
-}
-
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
                             const Tiles& tiles) {
     if (sizes.k == 0) {
         return zeros_bytes + Target::line_scratch(operands, epilogue, std::min(sizes.n, most_zeros));
     }
     std::size_t most = 0;
-    for (const std::int64_t rows : {tiles.rows, std::min(tiles.rows, static_cast<int>(most_alike))}) {
+    for (const std::int64_t rows : {tiles.rows, std::min(tiles.rows, static_cast<int>(fewest_rows))}) {
         for (const bool packed_rows : {false, true}) {
             for (const bool packed_columns : {false, true}) {
                 const Blocks blocks = blocks_of(sizes, Division::even(sizes.m, rows), packed_rows, packed_columns, tiles, 1);
