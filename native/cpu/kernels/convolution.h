@@ -44,6 +44,7 @@ struct WindowTileCall {
     std::int64_t next_step = 0;
     const SumEnding* ending = nullptr;  // of a tile whose rows are filters, as in TileCall
     std::int64_t column = 0;
+    std::int64_t columns = every_column;
     const std::int64_t* places = nullptr;  // of a tile whose rows are windows: from the first window to each
 };
 

@@ -29,7 +29,7 @@ void narrow_tile(const TileCall& call, int rows) noexcept {
     }
     const float* a = call.a;
     const float* b = call.b;
-    for (std::int64_t k = call.depth; k > 0; --k, a += rows, b += call.b_step) {
+    for (std::int64_t k = call.depth; k > 0; --k, a += call.a_depth, b += call.b_step) {
         const Vector row = load_part(a, those, zeros);
         DMLGRAPH_UNROLL
         for (int j = 0; j < columns; ++j) {

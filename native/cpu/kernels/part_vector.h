@@ -8,6 +8,7 @@ namespace {
 
 // greater(a, b) is a where a > b, else b; lesser(a, b) is a where a < b, else b. even(a, b) is lanes 0, 2, … of a, then of b; odd(a, b) the other
 // ones; alternate(a, b) is the even lanes of a, then the odd ones of b. is_any_greater(a, b): whether a > b in some lane.
+// store_first(to, x, count) stores the first lanes, fewer than all.
 #if defined(__AVX512F__)
 
 // GCC 12 warns of the form without a mask, of its own header; the instruction is the same.
@@ -33,6 +34,7 @@ DMLGRAPH_INLINE Part part(int first, int last) { return static_cast<Part>((1u <<
 DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) { return _mm512_mask_loadu_ps(others, part, from); }
 DMLGRAPH_INLINE Vector load_part(const float* from, Part part) { return _mm512_maskz_loadu_ps(part, from); }
 DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) { _mm512_mask_storeu_ps(to, part, x); }
+DMLGRAPH_INLINE void store_first(float* to, Vector x, int count) { store_part(to, x, part(0, count)); }
 
 #elif defined(__AVX2__)
 
@@ -57,6 +59,21 @@ DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) {
 }
 DMLGRAPH_INLINE Vector load_part(const float* from, Part part) { return _mm256_maskload_ps(from, part); }
 DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) { _mm256_maskstore_ps(to, part, x); }
+// In pieces: some processors take as long for a store with a mask as for a dozen others.
+DMLGRAPH_INLINE void store_first(float* to, Vector x, int count) {
+    __m128 some = _mm256_castps256_ps128(x);
+    if ((count & 4) != 0) {
+        _mm_storeu_ps(to, some);
+        some = _mm256_extractf128_ps(x, 1), to += 4;
+    }
+    if ((count & 2) != 0) {
+        _mm_storel_pi(reinterpret_cast<__m64*>(to), some);
+        some = _mm_movehl_ps(some, some), to += 2;
+    }
+    if ((count & 1) != 0) {
+        _mm_store_ss(to, some);
+    }
+}
 
 #else
 
@@ -121,6 +138,7 @@ DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) {
         to[i] = numbers[i];
     }
 }
+DMLGRAPH_INLINE void store_first(float* to, Vector x, int count) { store_part(to, x, part(0, count)); }
 
 #endif
 

@@ -346,8 +346,13 @@ void stream_lines(const LinesCall& call) noexcept {
 
 double peak(std::int64_t rounds, float* sum) noexcept { return multiply_and_add<Singles>(rounds, 0.5f, 1.0f, 1, sum); }
 
+// As many sums as processors can add to before the first of them is done.
+constexpr int wide_panels[] = {4, 2};
+constexpr TileKernel wide_kernels[] = {wide_tile<Singles, 1, wide_panels[0]>, wide_tile<Singles, 2, wide_panels[1]>};
+constexpr WideTiles wide{sizeof(wide_panels) / sizeof(wide_panels[0]), wide_panels, wide_kernels};
+
 // What the level has for integers is put in when the kernels are chosen.
-constexpr ProductKernels kernels{tiles_of<Singles>(narrow_tiles_of_level), pack<float>, pack<Half>, line<float>, line<Half>,
+constexpr ProductKernels kernels{tiles_of<Singles>(tile_kernels<Singles, RowsApart>, narrow_tiles_of_level, wide), pack<float>, pack<Half>, line<float>, line<Half>,
                                  several_lines<float>, several_lines<Half>, stream, stream_lines<float>, stream_lines<Half>, peak, {}};
 
 }  // namespace

@@ -17,11 +17,17 @@
 
 namespace dmlgraph::cpu {
 
-// sums = a · b, or sums += a · b, of a panel of rows and a panel of columns; steps in floats.
+inline constexpr int most_rows_of_tile = 16;
+
+// sums = a · b, or sums += a · b, of rows and a panel of columns; steps in floats. The rows are a panel with exactly those of the
+// tile, or lie where they were: side by side, or apart for kernels of such rows.
 struct TileCall {
-    const float* a;  // a panel with exactly the rows of the tile
+    const float* a;
+    std::int64_t a_row;    // from row to row, of rows that lie apart
+    std::int64_t a_depth;  // from depth to depth
     const float* b;
-    std::int64_t b_step;  // from depth to depth
+    std::int64_t b_step;   // from depth to depth
+    std::int64_t b_panel;  // from panel to panel, for kernels of several
     std::int64_t depth;
     float* sums;
     std::int64_t step;  // from row to row
@@ -30,6 +36,7 @@ struct TileCall {
     std::int64_t next_step = 0;   // … so many at each depth
     const SumEnding* ending = nullptr;  // null: nothing follows
     std::int64_t column = 0;  // of the first sum, in the ending's lines
+    std::int64_t columns = every_column;  // that there are: vectors may reach beyond them, but store nothing there
 };
 
 // c = a · b, or c += a · b, for few rows and many columns, whole vectors, which are read row by row from where they lie.
@@ -101,14 +108,25 @@ struct NarrowTiles {
     const NarrowTileKernel* kernels = nullptr;  // kernels[columns − 1]
 };
 
+// Tiles of one or two rows, and several panels of columns of the widest tiles: with one of these, processors would wait for the
+// last sums before they can add to them. Rows may lie apart.
+struct WideTiles {
+    int rows = 0;  // the most
+    const int* panels = nullptr;          // of a tile, by rows − 1, …
+    const TileKernel* kernels = nullptr;  // … as well
+};
+
 struct Tiles {
     int lanes;    // floats in a vector
     int rows;     // the most of a tile
     int vectors;  // the most of a row of a tile
     const TileKernel* kernels;  // kernels[(rows − 1) · vectors + vectors of a row − 1]
+    const TileKernel* apart = nullptr;  // the same of rows that lie apart
     NarrowTiles narrow{};
+    WideTiles wide{};
 
     TileKernel tile(int height, int width) const { return kernels[(height - 1) * vectors + width - 1]; }
+    TileKernel tile_apart(int height, int width) const { return apart[(height - 1) * vectors + width - 1]; }
 };
 
 inline constexpr int most_depths_of_word = 4;

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace dmlgraph::cpu {
+
+// Of the columns of a tile: all, of whole vectors.
+inline constexpr std::int64_t every_column = std::numeric_limits<std::int64_t>::max();
 
 // A function of a result with up to two attributes, which are not NaN; as in the instructions of these names. The slope of
 // LEAKY_RELU is in (0, 1].

@@ -19,8 +19,47 @@ constexpr int most_rows = 6, most_vectors = 2;
 constexpr int most_rows = 12, most_vectors = 2;
 #endif
 
-// Numbers: Singles, Integers or ColumnsOfBytes.
-template <class Numbers, int rows, int vectors>
+// The numbers of a tile's rows at a depth, which lie side by side.
+template <int rows>
+class RowsSideBySide {
+public:
+    DMLGRAPH_INLINE explicit RowsSideBySide(const TileCall& call) : at_(call.a), step_(call.a_depth) {}
+    DMLGRAPH_INLINE float number(int row) const { return at_[row]; }
+    DMLGRAPH_INLINE void advance() { at_ += step_; }
+
+private:
+    const float* at_;
+    std::int64_t step_;
+};
+
+// … which lie apart: instructions find the numbers of some rows from one address.
+template <int rows>
+class RowsApart {
+public:
+    DMLGRAPH_INLINE explicit RowsApart(const TileCall& call) : row_(call.a_row), step_(call.a_depth) {
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < addresses; ++i) {
+            at_[i] = call.a + i * together * row_;
+        }
+    }
+    DMLGRAPH_INLINE float number(int row) const { return at_[row / together][row % together * row_]; }
+    DMLGRAPH_INLINE void advance() {
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < addresses; ++i) {
+            at_[i] += step_;
+        }
+    }
+
+private:
+    static constexpr int together = 3, addresses = (rows + together - 1) / together;
+
+    const float* at_[addresses];
+    std::int64_t row_;
+    std::int64_t step_;
+};
+
+// Numbers: Singles, Integers or ColumnsOfBytes. Several panels lie side by side in the results.
+template <class Numbers, template <int> class Rows, int rows, int vectors, int panels = 1>
 void tile(const TileCall& call) noexcept {
     using V = typename Numbers::V;
     V sums[rows][vectors];
@@ -31,33 +70,34 @@ void tile(const TileCall& call) noexcept {
             sums[i][j] = Numbers::repeated(0.0f);
         }
     }
-    const float* a = call.a;
+    Rows<rows> a(call);
     const float* b = call.b;
-    const std::int64_t b_step = call.b_step, next_step = call.next_step;
+    constexpr int together = vectors / panels;
+    const std::int64_t b_step = call.b_step, b_panel = panels > 1 ? call.b_panel : 0, next_step = call.next_step;
     const float* next = call.next == nullptr ? call.a : call.next;
     for (std::int64_t k = call.depth; k > 0; --k, next += next_step) {
         prefetch(next);
         V column[vectors];
         DMLGRAPH_UNROLL
         for (int j = 0; j < vectors; ++j) {
-            column[j] = Numbers::column(b, j * lanes);
+            column[j] = Numbers::column(b + j / together * b_panel, j % together * lanes);
         }
         DMLGRAPH_UNROLL
         for (int i = 0; i < rows; ++i) {
-            const V row = Numbers::repeated(a[i]);
+            const V row = Numbers::repeated(a.number(i));
             DMLGRAPH_UNROLL
             for (int j = 0; j < vectors; ++j) {
                 sums[i][j] = Numbers::multiplied(row, column[j], sums[i][j]);
             }
         }
-        a += rows;
+        a.advance();
         b += b_step;
     }
     store_tile<Numbers, rows, vectors>(sums, call);
 }
 
-#define WIDTHS(rows) tile<Numbers, rows, 1>, tile<Numbers, rows, 2>
-template <class Numbers>
+#define WIDTHS(rows) tile<Numbers, Rows, rows, 1>, tile<Numbers, Rows, rows, 2>
+template <class Numbers, template <int> class Rows>
 constexpr TileKernel tile_kernels[] = {
     WIDTHS(1), WIDTHS(2), WIDTHS(3), WIDTHS(4), WIDTHS(5), WIDTHS(6),
 #if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
@@ -69,10 +109,14 @@ constexpr TileKernel tile_kernels[] = {
 };
 #undef WIDTHS
 
+template <class Numbers, int rows, int panels>
+constexpr TileKernel wide_tile = tile<Numbers, RowsApart, rows, panels * most_vectors, panels>;
+
 template <class Numbers>
-constexpr Tiles tiles_of(const NarrowTiles& narrow = {}) {
-    static_assert(sizeof(tile_kernels<Numbers>) / sizeof(tile_kernels<Numbers>[0]) == most_rows * most_vectors);
-    return {lanes, most_rows, most_vectors, tile_kernels<Numbers>, narrow};
+constexpr Tiles tiles_of(const TileKernel* apart = nullptr, const NarrowTiles& narrow = {}, const WideTiles& wide = {}) {
+    constexpr auto& kernels = tile_kernels<Numbers, RowsSideBySide>;
+    static_assert(sizeof(kernels) / sizeof(kernels[0]) == most_rows * most_vectors);
+    return {lanes, most_rows, most_vectors, kernels, apart, narrow, wide};
 }
 
 }  // namespace

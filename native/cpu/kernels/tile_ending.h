@@ -163,11 +163,90 @@ DMLGRAPH_INLINE RowsInHalf rows_in_half_of(const SumEnding& ending) {
     rows_in_half_of(ending)(sums, step, rows, width < rest ? width : rest, ending, column);
 }
 
+// What there is of a vector, and what of that is stored.
+template <class Numbers>
+DMLGRAPH_INLINE typename Numbers::V load_some(const float* from, int count) {
+    float numbers[lanes];
+    store(numbers, load_part(from, part(0, count)));
+    return Numbers::load(numbers);
+}
+template <class V>
+DMLGRAPH_INLINE void store_some(float* to, V x, int count) {
+    float numbers[lanes];
+    store(numbers, x);
+    store_first(to, load(numbers), count);
+}
+DMLGRAPH_INLINE void store_some(float* to, Vector x, int count) { store_first(to, x, count); }
+
+// Stores the sums of a tile whose vectors reach beyond its columns. What is added to them is read in part, too.
+template <class Numbers, bool ends, class Call>
+DMLGRAPH_ONCE void end_and_store_columns(const float* sums, int rows, int vectors, const Call& call) {
+    const SumEnding* const ending = call.ending;
+    for (int i = 0; i < rows; ++i) {
+        float* const to = call.sums + i * call.step;
+        for (int j = 0; j < vectors; ++j, sums += lanes) {
+            const std::int64_t first = j * lanes, left = call.columns - first;
+            const int count = static_cast<int>(left < lanes ? left : lanes);
+            auto x = Numbers::load(sums);
+            if (call.adds) {
+                x = sum(load_some<Numbers>(to + first, count), x);
+            }
+            if (ending != nullptr) {
+                x = sum(x, Numbers::repeated(ending->numbers[i]));
+            }
+            if constexpr (ends) {
+                if (ending != nullptr && ending->lines != nullptr) {
+                    x = sum(x, load_part(ending->lines + call.column + i * ending->step + first, part(0, count)));
+                }
+                x = ending != nullptr ? applied(x, ending->function) : x;
+            }
+            if (count < lanes) {
+                store_some(to + first, x, count);
+            } else {
+                store(to + first, x);
+            }
+        }
+    }
+}
+
+// The same; most often nothing is added, and they go from registers to where they stay.
+template <class Numbers, int rows, int vectors, bool ends, class Call>
+DMLGRAPH_INLINE void store_columns(const typename Numbers::V (&sums)[rows][vectors], const Call& call) {
+    constexpr int whole = vectors - 1;
+    const int rest = static_cast<int>(call.columns) - whole * lanes;
+    const bool as_they_are = !call.adds && call.ending == nullptr;
+    float tile[rows * vectors * lanes];
+    float* const to = as_they_are ? call.sums : tile;
+    const std::int64_t step = as_they_are ? call.step : vectors * lanes;
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < whole; ++j) {
+            store(to + i * step + j * lanes, sums[i][j]);
+        }
+    }
+    if (as_they_are) {
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < rows; ++i) {
+            store_some(to + i * step + whole * lanes, sums[i][whole], rest);
+        }
+        return;
+    }
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        store(to + i * step + whole * lanes, sums[i][whole]);
+    }
+    end_and_store_columns<Numbers, ends>(tile, rows, vectors, call);
+}
+
 // Stores the sums of a tile, which are added to what is there if it `adds`. Numbers: Singles or Integers.
 template <class Numbers, int rows, int vectors, bool ends = Numbers::are_floats, class Call>
 DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], const Call& call) {
     float* const to = call.sums;
     const std::int64_t step = call.step;
+    if (call.columns < vectors * lanes) {
+        return store_columns<Numbers, rows, vectors, ends>(sums, call);
+    }
     if (call.adds) {
         DMLGRAPH_UNROLL
         for (int i = 0; i < rows; ++i) {

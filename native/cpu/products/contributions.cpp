@@ -277,7 +277,7 @@ private:
                     const std::int64_t height = shape_.lines.in(p);
                     const float* const numbers = convolution_.panels->at(filters, p, from);
                     tiles_.tile(static_cast<int>(height), static_cast<int>(each.vectors))(
-                        {numbers, each.first + from * each.step, each.step, some, sums, pitch_, from > 0});
+                        {numbers, 1, height, each.first + from * each.step, each.step, 0, some, sums, pitch_, from > 0});
                     sums += height * pitch_;
                 }
             }

@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "cpu/products/part_of_tile.h"
 #include "cpu/products/sharing.h"
 #include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
@@ -389,21 +388,25 @@ private:
             WindowTileCall call{filters, height, memory_.planes + tiles.first(t) * kernels_.lanes, offsets_.data(), depths.count,
                                 sums_of(panel), sums_step(), depths.from > 0, nullptr, 0, ending_of(panel, depths)};
             next.set(call, t);
-            const std::int64_t first = tiles.first(t) * kernels_.lanes, whole = tiles.in(t) * kernels_.lanes;
-            call.sums += ends_at_once_ ? 0 : first;
-            call.column = first;
-            const WindowTileKernel kernel = kernels_.across.tile(static_cast<int>(height), static_cast<int>(tiles.in(t)));
-            if (in_place_ && first + whole > patch_.count()) {
-                run_part(kernel, call, height, patch_.count() - first, whole);
-            } else {
-                kernel(call);
-            }
+            run_tile(kernels_.across.tile(static_cast<int>(height), static_cast<int>(tiles.in(t))), call, tiles, t);
         }
     }
 
     // What tiles do with a panel's sums.
     const SumEnding* ending_of(std::int64_t panel, const Depths& depths) const {
         return depths.are_last && !endings_.empty() ? &endings_[static_cast<std::size_t>(panel - first_panel_)] : nullptr;
+    }
+
+    // The tile of some windows. Its call has the sums and the ending of the first tile.
+    template <class Call>
+    void run_tile(void (*kernel)(const Call&) noexcept, Call& call, const Division& tiles, std::int64_t tile) const {
+        const std::int64_t first = tiles.first(tile) * kernels_.lanes;
+        call.sums += ends_at_once_ ? 0 : first;
+        call.column = first;
+        if (in_place_) {
+            call.columns = patch_.count() - first;
+        }
+        kernel(call);
     }
 
     void along(std::int64_t panel, const float* filters, const Depths& depths) const {

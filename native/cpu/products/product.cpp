@@ -2,103 +2,32 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <deque>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <span>
+#include <vector>
 
-#include "cpu/products/part_of_tile.h"
-#include "cpu/products/sharing.h"
+#include "cpu/products/blocks.h"
 #include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
-#include "cpu/runtime/processors.h"
 #include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
-// The numbers of a line that are multiplied at a time. Sums depend on it, so it is the same on every processor.
-constexpr std::int64_t most_depth = 320;
-constexpr std::int64_t depth_unit = 16;
-static_assert(most_depth % depth_unit == 0);
-
-constexpr std::int64_t most_columns = 4096;        // of a block: the rows are packed again for each block
-constexpr std::int64_t most_block_sums = 1 << 19;  // they lie in memory of their own if no result can take them
-constexpr double packing = 1;    // the time to pack a number, in that of a vector's multiply-add, …
-constexpr double reading = 0.5;  // … and to read one that was packed before all runs
+constexpr std::int64_t most_together = 4096;    // numbers of columns that stay in the first cache while rows meet them
 constexpr std::int64_t line_depth = 4096;       // if columns are read one after the other; sums depend on it, too
 constexpr std::int64_t made_depth = 1024;       // if columns are made one after the other; sums depend on it, too
 constexpr std::int64_t most_made = 4096;        // numbers that are made at a time, which stay in the first cache
 constexpr std::int64_t direct_rows = 32;        // for so few, packing columns takes longer than it saves, …
 constexpr std::int64_t near_direct_rows = 128;  // … for these, too, if the numbers of a depth are in few pages
-constexpr std::int64_t few_pages = 256 << 10;   // bytes: processors know the places of some 64 pages without a search
 
 constexpr std::int64_t most_zeros = 512;                         // that are made results at a time
 constexpr std::size_t zeros_bytes = most_zeros * sizeof(float);  // a multiple of cache lines
 
-// How much of a product is computed at a time.
-struct Blocks {
-    Division rows;
-    Division columns;
-    std::int64_t depth;
-    std::int64_t row_panels;     // of a block
-    std::int64_t column_panels;  // of a block
-
-    std::int64_t down() const { return quotient_up(rows.count(), row_panels); }
-    std::int64_t across() const { return quotient_up(columns.count(), column_panels); }
-    // Floats of a block with all its panels padded.
-    std::int64_t width() const { return column_panels * columns.width; }
-    std::int64_t height() const { return row_panels * rows.width; }
-    // The first panels of a block. The first block has fewer than the others, because the last panel may have fewer lines.
-    std::int64_t first_row_panel(std::int64_t block) const { return std::max<std::int64_t>(0, rows.count() - (down() - block) * row_panels); }
-    std::int64_t first_column_panel(std::int64_t block) const {
-        return std::max<std::int64_t>(0, columns.count() - (across() - block) * column_panels);
-    }
-};
-
-// The most lines of a block, if the first has fewer panels than the others.
-std::int64_t most_lines(const Division& division, std::int64_t panels) {
-    const std::int64_t blocks = quotient_up(division.count(), panels);
-    if (blocks > 2) {
-        return panels * division.width;
-    }
-    const std::int64_t first = (division.count() - (blocks - 1) * panels) * division.width;
-    return std::max(std::min(first, division.lines), division.lines - first);
-}
-
-// How panels are divided into blocks: those with which the workers end soonest.
-Blocks blocks_of(const ProductSizes& sizes, bool packed_rows, bool packed_columns, const Tiles& tiles, int workers) {
-    Blocks blocks{rows_of(sizes, tiles), columns_of(sizes, tiles), 0, 1, 1};
-    blocks.depth = depth_at_a_time(sizes.k);
-    // Half of the second cache, for the panels of rows.
-    const auto cached = static_cast<std::int64_t>(second_cache_bytes() / 2 / (most_depth * sizeof(float)));
-    const auto most_panels = [](const Division& division, std::int64_t most) { return std::max<std::int64_t>(1, most / division.width); };
-    double soonest = std::numeric_limits<double>::infinity();
-    Blocks best = blocks;
-    each_division(blocks.rows.count(), most_panels(blocks.rows, cached), workers, [&](std::int64_t row_panels) {
-        blocks.row_panels = row_panels;
-        const std::int64_t beside = std::min(most_columns, most_block_sums / blocks.height());
-        const std::int64_t most = sizes.m <= most_streamed_rows ? most_streamed_columns : beside;
-        each_division(blocks.columns.count(), most_panels(blocks.columns, most), workers, [&](std::int64_t column_panels) {
-            blocks.column_panels = column_panels;
-            const auto height = static_cast<double>(most_lines(blocks.rows, row_panels));
-            const auto width = static_cast<double>(quotient_up(most_lines(blocks.columns, column_panels), tiles.lanes) * tiles.lanes);
-            const double moved = height * (packed_rows ? reading : packing) + width * (packed_columns ? reading : packing);
-            const double cost = height * width + moved * tiles.lanes;
-            const double time = makespan(sizes.count() * blocks.down() * blocks.across(), cost, workers);
-            if (time < soonest) {
-                soonest = time, best = blocks;
-            }
-        });
-    });
-    return best;
-}
-
 // The memory of a worker.
 struct BlockMemory {
-    float* columns;   // a panel of columns of one depth
+    float* columns;   // panels of columns of one depth, which rows meet together
     float* rows;      // panels of rows of one depth
     float* sums;      // a block, if it cannot be computed where the result is
     std::byte* line;  // to store a line of results
@@ -112,7 +41,7 @@ struct BlockMemory {
             return taken;
         };
         const auto floats = [&](std::int64_t count) { return reinterpret_cast<float*>(take(count, sizeof(float))); };
-        columns = floats(std::max(blocks.columns.width * blocks.depth, most_made));
+        columns = floats(std::max({blocks.columns.width * blocks.depth, most_together, most_made}));
         rows = floats(std::max(blocks.height() * blocks.depth, std::min(blocks.rows.lines, std::int64_t{most_streamed_rows}) * line_depth));
         sums = floats(blocks.height() * blocks.width());
         line = memory + used;
@@ -120,41 +49,36 @@ struct BlockMemory {
     }
 };
 
-// A block of a product, computed by one worker.
-class Block {
+// Computes blocks of a product, one after the other, for one worker.
+class Worker {
 public:
-    Block(const Product& product, const Blocks& blocks, std::int64_t index, std::byte* scratch)
-        : product_(product),
-          blocks_(blocks),
-          scratch_(scratch, blocks, product.target.operands.size(), *product.target.epilogue),
-          place_(place_in(product.sizes.batch, product.sizes.rank, index / (blocks.down() * blocks.across()))) {
-        const std::int64_t down = index / blocks.across() % blocks.down(), across = index % blocks.across();
-        first_row_panel_ = blocks.first_row_panel(down);
-        last_row_panel_ = blocks.first_row_panel(down + 1);
-        first_column_panel_ = blocks.first_column_panel(across);
-        last_column_panel_ = blocks.first_column_panel(across + 1);
-        left_ = blocks.columns.first(first_column_panel_);
-        width_ = std::min(blocks.columns.first(last_column_panel_), blocks.columns.lines) - left_;
+    Worker(const Product& product, const Blocks& blocks, bool reads_rows, std::byte* scratch)
+        : product_(product), blocks_(blocks), tiles_(product.tiles()), scratch_(scratch, blocks, product.target.operands.size(), *product.target.epilogue) {
         direct_ = product.target.takes_sums(product.sums);
+        are_results_ = direct_ && product.target.epilogue->empty() && product.target.correction == nullptr;
+        reads_rows_ = reads_rows;
         const MatrixPanels* const matrix = product.b.matrix;
         const bool is_near = matrix != nullptr && matrix->depth * std::min(blocks.depth, product.sizes.k) <= few_pages;
-        reads_columns_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float) &&
-                         blocks.rows.lines <= (is_near ? near_direct_rows : direct_rows);
+        fetches_matrix_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float);
+        reads_columns_ = fetches_matrix_ && blocks.rows.lines <= (is_near ? near_direct_rows : direct_rows);
         const bool few_rows = product.sums == DataType::float32 && product.b.panels == nullptr && product.sizes.m <= most_streamed_rows;
         streams_ = few_rows && reads_columns_;
-        fetches_matrix_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float);
-        streams_lines_ = few_rows && product.a.panels == nullptr && matrix != nullptr && matrix->lies_along();
+        streams_lines_ = few_rows && adds_along(product.sizes.m, product.sizes.k) && product.a.panels == nullptr && matrix != nullptr && matrix->lies_along();
         makes_lines_ = few_rows && product.a.panels == nullptr && product.b.lines != nullptr;
         makes_columns_ = few_rows && product.b.is_wide;
         if (!streams_ && !streams_lines_ && !makes_lines_ && !makes_columns_ && !product.target.epilogue->empty()) {
             ending_ = product.target.ending();
-            const bool one_depth = product.sizes.k <= blocks.depth || last_row_panel_ - first_row_panel_ == 1;
-            ends_at_once_ = ending_ && !direct_ && one_depth;
         }
         adds_numbers_ = product.sums == DataType::int32 && product.target.correction != nullptr && product.target.correction->adds_numbers();
+        if (blocks.row_panels > 1) {
+            rows_.resize(static_cast<std::size_t>(blocks.row_panels));
+            const std::int64_t numbers = blocks.columns.width * std::min(blocks.depth, product.sizes.k);
+            columns_.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(most_together / numbers, 1, blocks.column_panels)));
+        }
     }
 
-    void compute() const {
+    void compute(std::int64_t block) {
+        begin(block);
         if (streams_lines_) {
             stream_lines();
             return finish(first_row_panel_, sums_of(first_row_panel_));
@@ -172,24 +96,47 @@ public:
     }
 
 private:
+    void begin(std::int64_t block) {
+        const std::int64_t across = blocks_.across(), each = blocks_.down() * across, down = block % each / across;
+        place_ = place_in(product_.sizes.batch, product_.sizes.rank, block / each);
+        const auto matrix_of = [&](const Side& side) { return side.matrix != nullptr ? side.matrix->matrix(place_) : nullptr; };
+        row_matrix_ = matrix_of(product_.a), column_matrix_ = matrix_of(product_.b);
+        out_ = product_.target.out.row_at(place_, 0);
+        first_row_panel_ = blocks_.first_row_panel(down);
+        last_row_panel_ = blocks_.first_row_panel(down + 1);
+        first_column_panel_ = blocks_.first_column_panel(block % across);
+        last_column_panel_ = blocks_.first_column_panel(block % across + 1);
+        left_ = blocks_.columns.first(first_column_panel_);
+        width_ = std::min(blocks_.columns.first(last_column_panel_), blocks_.columns.lines) - left_;
+        const bool one_depth = product_.sizes.k <= blocks_.depth || last_row_panel_ - first_row_panel_ == 1;
+        ends_at_once_ = ending_ && !direct_ && one_depth;
+    }
+
     // Every depth of a panel of columns before the next panel: it is read once, and meets the rows while it is near.
     void compute_row_panel(std::int64_t first) const {
-        Rows rows(*this, first_row_panel_);
-        for (std::int64_t c = first; c < last_column_panel_; ++c) {
+        Rows rows;
+        begin(rows, first_row_panel_);
+        for (std::int64_t c = first, panels = 1; c < last_column_panel_; c += panels) {
+            panels = panels_at_once(c, rows.height);
             each_depth([&](std::int64_t from, std::int64_t depth) {
-                const Columns columns = columns_of_panel(c, from, depth);
+                const Columns columns = columns_of_panel(c, from, depth, scratch_.columns);
                 rows.numbers = rows_of_panel(first_row_panel_, from, depth, scratch_.rows);
-                tile(rows, columns, c, from, depth);
+                if (panels > 1) {
+                    wide_tile(rows, columns, from, depth);
+                } else {
+                    tile(rows, columns, from, depth);
+                }
             });
         }
         finish(first_row_panel_, rows.sums);
     }
 
-    // Every panel of columns meets all rows while it is in the first cache. These stay in the second.
-    void compute_panels(std::int64_t first) const {
-        std::deque<Rows> all;  // by panel
-        for (std::int64_t p = first_row_panel_; p < last_row_panel_; ++p) {
-            all.emplace_back(*this, p);
+    // Panels of columns, as many as stay in the first cache, meet one panel of rows after the other: so neighbouring results are
+    // stored soon after each other. The rows stay in the second cache.
+    void compute_panels(std::int64_t first) {
+        const auto all = std::span(rows_).first(static_cast<std::size_t>(last_row_panel_ - first_row_panel_));
+        for (std::int64_t p = first_row_panel_; Rows& rows : all) {
+            begin(rows, p++);
         }
         each_depth([&](std::int64_t from, std::int64_t depth) {
             float* packed = scratch_.rows;
@@ -197,10 +144,18 @@ private:
                 rows.numbers = rows_of_panel(rows.panel, from, depth, packed);
                 packed += rows.height * depth;
             }
-            for (std::int64_t c = first; c < last_column_panel_; ++c) {
-                const Columns columns = columns_of_panel(c, from, depth);
+            for (std::int64_t c = first; c < last_column_panel_;) {
+                const std::size_t left = static_cast<std::size_t>(last_column_panel_ - c);
+                const auto together = std::span(columns_).first(std::min(columns_.size(), left));
+                float* of_panel = scratch_.columns;
+                for (Columns& columns : together) {
+                    columns = columns_of_panel(c++, from, depth, of_panel);
+                    of_panel += blocks_.columns.width * depth;
+                }
                 for (const Rows& rows : all) {
-                    tile(rows, columns, c, from, depth);
+                    for (const Columns& columns : together) {
+                        tile(rows, columns, from, depth);
+                    }
                 }
             }
         });
@@ -221,13 +176,13 @@ private:
     // Multiplies the panels whose columns are whole vectors, and returns the first of the others.
     std::int64_t stream() const {
         const MatrixPanels& matrix = *product_.b.matrix;
-        const std::byte* const data = matrix.matrix(place_) + left_ * matrix.line;
+        const std::byte* const data = column_matrix_ + left_ * matrix.line;
         const std::int64_t columns = width_ / blocks_.columns.width * blocks_.columns.width;
         const std::int64_t step = matrix.depth / std::int64_t{sizeof(float)};
         if (columns > 0) {
             each_depth([&](std::int64_t from, std::int64_t depth) {
                 const auto* const b = reinterpret_cast<const float*>(data + from * matrix.depth);
-                product_.kernels->stream({rows_of_panel(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines), b, step, depth,
+                product_.kernels->stream({packed_rows(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines), b, step, depth,
                                           sums_of(0), sums_step(), columns, from > 0});
             });
         }
@@ -244,7 +199,7 @@ private:
             for (std::int64_t r = 0; r < height; ++r) {
                 product_.a.source->pack({place_, r, 1, from, depth, 1}, scratch_.rows + r * depth, *product_.kernels);
             }
-            const std::byte* const data = matrix.matrix(place_) + left_ * matrix.line + from * matrix.depth;
+            const std::byte* const data = column_matrix_ + left_ * matrix.line + from * matrix.depth;
             kernel({scratch_.rows, depth, static_cast<int>(height), data, matrix.line, depth, sums_of(0), sums_step(), width_, from > 0});
         }
     }
@@ -273,67 +228,90 @@ private:
         for (std::int64_t from = 0; columns > 0 && from < k; from += most) {
             const std::int64_t depth = std::min(most, k - from);
             product_.b.source->pack({place_, left_, columns, from, depth, columns}, scratch_.columns, *product_.kernels);
-            product_.kernels->stream({rows_of_panel(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines), scratch_.columns, columns,
+            product_.kernels->stream({packed_rows(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines), scratch_.columns, columns,
                                       depth, sums_of(0), sums_step(), columns, from > 0});
         }
         return first_column_panel_ + columns / blocks_.columns.width;
     }
+
+    struct RowNumbers {
+        const float* first = nullptr;
+        std::int64_t row = 1;    // from row to row, …
+        std::int64_t depth = 1;  // … and from depth to depth
+    };
 
     // A panel of rows, where its sums are, and what tiles do with them in the end.
     struct Rows {
         std::int64_t panel;
         std::int64_t height;
         float* sums;
-        const float* numbers = nullptr;  // of some depths
-        std::array<float, most_rows_of_tile> summands;
+        RowNumbers numbers;  // of some depths
         SumEnding ending;
+        std::array<float, most_rows_of_tile> summands;  // the ending has their address
+    };
 
-        Rows(const Block& block, std::int64_t panel) : panel(panel), height(block.blocks_.rows.in(panel)), sums(block.sums_of(panel)) {
-            if (block.ending_) {
-                const auto of_rows = std::span(summands).first(static_cast<std::size_t>(height));
-                ending = block.ending_->at(block.place_, block.blocks_.rows.first(panel), block.left_, block.width_, of_rows);
-            }
-            if (block.adds_numbers_) {
-                const std::int64_t first = block.blocks_.rows.first(panel);
-                for (std::int64_t r = 0; r < height; ++r) {
-                    summands[static_cast<std::size_t>(r)] = block.product_.target.correction->number(block.place_, first + r);
-                }
-                ending.numbers = summands.data();
-            }
+    void begin(Rows& rows, std::int64_t panel) const {
+        rows.panel = panel;
+        rows.height = blocks_.rows.in(panel);
+        rows.sums = sums_of(panel);
+        const std::int64_t first = blocks_.rows.first(panel);
+        if (ending_) {
+            const auto of_rows = std::span(rows.summands).first(static_cast<std::size_t>(rows.height));
+            rows.ending = ending_->at(place_, first, left_, width_, of_rows);
         }
-        Rows(const Rows&) = delete;  // the ending has the address of the summands
-        Rows& operator=(const Rows&) = delete;
-    };
+        if (adds_numbers_) {
+            for (std::int64_t r = 0; r < rows.height; ++r) {
+                rows.summands[static_cast<std::size_t>(r)] = product_.target.correction->number(place_, first + r);
+            }
+            rows.ending.numbers = rows.summands.data();
+        }
+    }
 
+    // A panel of columns.
     struct Columns {
-        const float* first;
+        const float* first;  // of some depths
         std::int64_t step;
+        std::int64_t panel;
+        std::int64_t width;
+        int whole;  // vectors
+        int rest;   // columns
     };
 
-    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth) const {
+    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
         const std::int64_t width = blocks_.columns.width, lines = blocks_.columns.in(panel);
         const std::int64_t first = blocks_.columns.first(panel);
+        const auto whole = static_cast<int>(lines) / tiles_.lanes, rest = static_cast<int>(lines) % tiles_.lanes;
         if (product_.b.panels != nullptr) {
-            return {product_.b.panels->at(place_, panel, from), product_.b.panels->step()};
+            return {product_.b.panels->at(place_, panel, from), product_.b.panels->step(), panel, lines, whole, rest};
         }
-        if (reads_columns_ && lines % product_.tiles().lanes == 0) {
+        if (reads_columns_ && rest == 0) {
             const MatrixPanels& matrix = *product_.b.matrix;
-            const std::byte* const data = matrix.matrix(place_) + first * matrix.line + from * matrix.depth;
-            return {reinterpret_cast<const float*>(data), matrix.depth / std::int64_t{sizeof(float)}};
+            const std::byte* const data = column_matrix_ + first * matrix.line + from * matrix.depth;
+            return {reinterpret_cast<const float*>(data), matrix.depth / std::int64_t{sizeof(float)}, panel, lines, whole, rest};
         }
-        product_.b.source->pack({place_, first, lines, from, depth, width}, scratch_.columns, *product_.kernels);
-        return {scratch_.columns, width};
+        product_.b.source->pack({place_, first, lines, from, depth, width}, packed, *product_.kernels);
+        return {packed, width, panel, lines, whole, rest};
+    }
+
+    RowNumbers rows_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
+        if (reads_rows_) {
+            constexpr std::int64_t item = sizeof(float);
+            const MatrixPanels& matrix = *product_.a.matrix;
+            const std::byte* const first = row_matrix_ + blocks_.rows.first(panel) * matrix.line + from * matrix.depth;
+            return {reinterpret_cast<const float*>(first), matrix.line / item, matrix.depth / item};
+        }
+        return {packed_rows(panel, from, depth, packed), 1, blocks_.rows.in(panel)};
     }
 
     // In `packed` if they are packed now.
-    const float* rows_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
+    const float* packed_rows(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
         if (product_.a.panels != nullptr) {
             return product_.a.panels->at(place_, panel, from);
         }
         const std::int64_t lines = blocks_.rows.in(panel);
         const MatrixPanels* const matrix = product_.a.matrix;
         if (lines == 1 && matrix != nullptr && matrix->type == DataType::float32 && matrix->lies_along()) {
-            return reinterpret_cast<const float*>(matrix->matrix(place_) + blocks_.rows.first(panel) * matrix->line) + from;
+            return reinterpret_cast<const float*>(row_matrix_ + blocks_.rows.first(panel) * matrix->line) + from;
         }
         product_.a.source->pack({place_, blocks_.rows.first(panel), lines, from, depth, lines}, packed, *product_.kernels);
         return packed;
@@ -344,6 +322,11 @@ private:
     // the first number of each depth, and the second one the last, which may be in another line of the cache.
     void fetch_ahead(TileCall& call, const Rows& rows, std::int64_t panel, std::int64_t from, std::int64_t depth) const {
         const std::int64_t panels = last_row_panel_ - first_row_panel_, index = rows.panel - first_row_panel_;
+        if (reads_rows_ && panel == first_column_panel_ && panels > 1 && depth == product_.sizes.k) {
+            const std::int64_t panel_step = rows.height * rows.numbers.row;
+            call.next = rows.numbers.first + panel_step, call.next_step = panel_step / depth;
+            return;
+        }
         if (product_.a.panels != nullptr && panel == first_column_panel_ && panels > 1) {
             const float* const next = product_.a.panels->after(place_, rows.panel, first_row_panel_, last_row_panel_, from, depth);
             return Ahead(next, rows.height, depth, 1).set(call, 0);
@@ -356,7 +339,7 @@ private:
         const MatrixPanels* const matrix = product_.b.matrix;
         if (panels > 1 && index < 2 && fetches_matrix_ && panel + 1 < last_column_panel_) {
             const std::int64_t next = blocks_.columns.first(panel + 1), lines = blocks_.columns.in(panel + 1);
-            const std::byte* const data = matrix->matrix(place_) + (index == 0 ? next : next + lines - 1) * matrix->line + from * matrix->depth;
+            const std::byte* const data = column_matrix_ + (index == 0 ? next : next + lines - 1) * matrix->line + from * matrix->depth;
             call.next = reinterpret_cast<const float*>(data), call.next_step = matrix->depth / std::int64_t{sizeof(float)};
         }
     }
@@ -368,60 +351,83 @@ private:
     float* sums_of(std::int64_t row_panel) const {
         const std::int64_t row = blocks_.rows.first(row_panel);
         if (direct_) {
-            return reinterpret_cast<float*>(product_.target.out.row_at(place_, row)) + left_;
+            return reinterpret_cast<float*>(out_ + row * product_.target.out.row) + left_;
         }
         return ends_at_once_ ? scratch_.sums : scratch_.sums + (row - blocks_.rows.first(first_row_panel_)) * blocks_.width();
     }
 
+    // The columns from a panel on that one tile of a whole block's rows meets, if they have been packed; else 1.
+    std::int64_t panels_at_once(std::int64_t panel, std::int64_t height) const {
+        const WideTiles& wide = tiles_.wide;
+        if (height > wide.rows || product_.b.panels == nullptr || ends_at_once_) {
+            return 1;
+        }
+        const std::int64_t panels = wide.panels[height - 1], last = panel + panels - 1;
+        const bool all = last < last_column_panel_ && blocks_.columns.in(last) == tiles_.vectors * tiles_.lanes;
+        return all ? panels : 1;
+    }
+
+    void wide_tile(const Rows& rows, const Columns& columns, std::int64_t from, std::int64_t depth) const {
+        TileCall call = call_of(rows, columns, from, depth);
+        call.b_panel = product_.b.panels->at(place_, columns.panel + 1, from) - columns.first;
+        tiles_.wide.kernels[rows.height - 1](call);
+    }
+
     // The depths from `from` on. What follows the sums comes with the last ones.
-    void tile(const Rows& rows, const Columns& columns, std::int64_t panel, std::int64_t from, std::int64_t depth) const {
-        const Tiles& tiles = product_.tiles();
-        const std::int64_t width = blocks_.columns.in(panel), first = blocks_.columns.first(panel) - left_;
-        TileCall call{rows.numbers, columns.first, columns.step, depth, rows.sums + (ends_at_once_ ? 0 : first), sums_step(), from > 0};
+    TileCall call_of(const Rows& rows, const Columns& columns, std::int64_t from, std::int64_t depth) const {
+        const RowNumbers& numbers = rows.numbers;
+        const std::int64_t first = blocks_.columns.first(columns.panel) - left_;
+        float* const sums = rows.sums + (ends_at_once_ ? 0 : first);
+        TileCall call{numbers.first, numbers.row, numbers.depth, columns.first, columns.step, 0, depth, sums, sums_step(), from > 0};
         if (from + depth == product_.sizes.k) {
             call.ending = ending_ || adds_numbers_ ? &rows.ending : nullptr;
             call.column = first;
         }
-        fetch_ahead(call, rows, panel, from, depth);
-        const std::int64_t rest = width % tiles.lanes, whole = width - rest;
-        const auto kernel = [&](std::int64_t vectors) { return tiles.tile(static_cast<int>(rows.height), static_cast<int>(vectors)); };
-        if (rest > 0 && rest < rows.height && rest <= tiles.narrow.columns) {
-            if (whole > 0) {
-                kernel(whole / tiles.lanes)(call);
+        return call;
+    }
+
+    void tile(const Rows& rows, const Columns& columns, std::int64_t from, std::int64_t depth) const {
+        TileCall call = call_of(rows, columns, from, depth);
+        fetch_ahead(call, rows, columns.panel, from, depth);
+        float* const sums = call.sums;
+        const auto height = static_cast<int>(rows.height);
+        const bool lie_apart = rows.numbers.row != 1 && height > 1;
+        const auto kernel = [&](int vectors) { return lie_apart ? tiles_.tile_apart(height, vectors) : tiles_.tile(height, vectors); };
+        if (columns.rest > 0 && columns.rest < height && columns.rest <= tiles_.narrow.columns && !lie_apart) {
+            if (columns.whole > 0) {
+                kernel(columns.whole)(call);
             }
+            const std::int64_t whole = columns.width - columns.rest;
             call.b += whole, call.sums += whole, call.column += whole;
-            tiles.narrow.kernels[rest - 1](call, static_cast<int>(rows.height));
-        } else if (rest > 0 && direct_) {
-            const std::int64_t vectors = whole / tiles.lanes + 1;
-            run_part(kernel(vectors), call, rows.height, width, vectors * tiles.lanes);
+            tiles_.narrow.kernels[columns.rest - 1](call, height);
         } else {
-            kernel(quotient_up(width, tiles.lanes))(call);
+            call.columns = direct_ ? columns.width : every_column;
+            kernel(columns.whole + (columns.rest > 0 ? 1 : 0))(call);
         }
         if (product_.a.rests != nullptr || product_.b.rests != nullptr) {
-            add_rests(rows, columns, panel, from, rows.sums + (ends_at_once_ ? 0 : first));
+            add_rests(rows, columns, from, sums);
         }
     }
 
     // Of a tile, whose sums are stored.
-    void add_rests(const Rows& rows, const Columns& columns, std::int64_t panel, std::int64_t from, float* sums) const {
+    void add_rests(const Rows& rows, const Columns& columns, std::int64_t from, float* sums) const {
         const bool of_rows = product_.a.rests != nullptr;
-        const std::span<const RestWord> rests = of_rows ? product_.a.rests->of(place_, rows.panel, from) : product_.b.rests->of(place_, panel, from);
+        const std::span<const RestWord> rests = of_rows ? product_.a.rests->of(place_, rows.panel, from) : product_.b.rests->of(place_, columns.panel, from);
         if (rests.empty()) {
             return;
         }
-        RestsCall call{rests.data(), std::ssize(rests), columns.first, columns.step, sums, sums_step(), rows.height, blocks_.columns.in(panel)};
+        RestsCall call{rests.data(), std::ssize(rests), columns.first, columns.step, sums, sums_step(), rows.height, columns.width};
         if (!of_rows) {
-            call.others = rows.numbers, call.others_step = rows.height;
+            call.others = rows.numbers.first, call.others_step = rows.height;
         }
         if (!direct_) {
-            const int lanes = product_.tiles().lanes;
-            call.columns = quotient_up(call.columns, lanes) * lanes;
+            call.columns = quotient_up(call.columns, tiles_.lanes) * tiles_.lanes;
         }
         product_.kernels->integers.rests(call);
     }
 
     void finish(std::int64_t row_panel, float* sums) const {
-        if (ending_) {
+        if (ending_ || are_results_) {
             return;
         }
         for (std::int64_t r = 0; r < blocks_.rows.in(row_panel); ++r, sums += sums_step()) {
@@ -436,15 +442,23 @@ private:
 
     const Product& product_;
     const Blocks& blocks_;
+    const Tiles& tiles_;
     BlockMemory scratch_;
-    Sizes place_;
-    std::int64_t first_row_panel_;
-    std::int64_t last_row_panel_;
-    std::int64_t first_column_panel_;
-    std::int64_t last_column_panel_;
-    std::int64_t left_;   // the first column
-    std::int64_t width_;  // columns
-    bool direct_;         // whether sums are added up where the result is
+    std::vector<Rows> rows_;        // of a block with several panels of them, …
+    std::vector<Columns> columns_;  // … which meet together
+    Sizes place_{};
+    const std::byte* row_matrix_ = nullptr;     // of this place, if there is one, …
+    const std::byte* column_matrix_ = nullptr;  // …
+    std::byte* out_ = nullptr;                  // … and its first result
+    std::int64_t first_row_panel_ = 0;
+    std::int64_t last_row_panel_ = 0;
+    std::int64_t first_column_panel_ = 0;
+    std::int64_t last_column_panel_ = 0;
+    std::int64_t left_ = 0;   // the first column
+    std::int64_t width_ = 0;  // columns
+    bool direct_;         // whether sums are added up where the result is, …
+    bool are_results_;    // … and nothing follows
+    bool reads_rows_;     // whether rows are read where they are, …
     bool reads_columns_;  // whether columns are read where they are
     bool streams_;        // … row by row
     bool streams_lines_;  // … each along its depth
@@ -485,29 +499,18 @@ std::int64_t ProductSizes::count() const {
     return result;
 }
 
-Division rows_of(const ProductSizes& sizes, const Tiles& tiles) {
-    return Division::even(sizes.m, tiles.rows);
-}
-
-Division columns_of(const ProductSizes& sizes, const Tiles& tiles) {
-    const std::int64_t vectors = std::min<std::int64_t>(quotient_up(sizes.n, tiles.lanes), tiles.vectors);
-    return {sizes.n, vectors * tiles.lanes};
-}
-
-std::int64_t depth_at_a_time(std::int64_t depths) {
-    return depths == 0 ? depth_unit : quotient_up(quotient_up(depths, quotient_up(depths, most_depth)), depth_unit) * depth_unit;
-}
-
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
                             const Tiles& tiles) {
     if (sizes.k == 0) {
         return zeros_bytes + Target::line_scratch(operands, epilogue, std::min(sizes.n, most_zeros));
     }
     std::size_t most = 0;
-    for (const bool packed_rows : {false, true}) {
-        for (const bool packed_columns : {false, true}) {
-            const Blocks blocks = blocks_of(sizes, packed_rows, packed_columns, tiles, 1);
-            most = std::max(most, BlockMemory(nullptr, blocks, operands, epilogue).bytes);
+    for (const std::int64_t rows : {tiles.rows, std::min(tiles.rows, static_cast<int>(fewest_rows))}) {
+        for (const bool packed_rows : {false, true}) {
+            for (const bool packed_columns : {false, true}) {
+                const Blocks blocks = blocks_of(sizes, Division::even(sizes.m, rows), packed_rows, packed_columns, tiles, 1);
+                most = std::max(most, BlockMemory(nullptr, blocks, operands, epilogue).bytes);
+            }
         }
     }
     return most;
@@ -523,13 +526,16 @@ void run_product(RunContext& context, const Product& product) {
         return run_empty(context, product);
     }
     const double cost = product_cost(product.sizes);
-    const Blocks blocks = blocks_of(product.sizes, product.a.panels != nullptr, product.b.panels != nullptr,
-                                    product.tiles(), context.workers_for(cost));
+    const std::optional<Division> in_place = rows_in_place(product);
+    const Division rows = in_place ? *in_place : rows_of(product.sizes, product.tiles());
+    const Blocks blocks = blocks_of(product.sizes, rows, product.a.panels != nullptr, product.b.panels != nullptr, product.tiles(),
+                                    context.workers_for(cost));
     const std::int64_t count = product.sizes.count() * blocks.down() * blocks.across();
     context.parallel(count, cost, [&](int worker, Chunks& chunks) {
+        Worker blocks_of_worker(product, blocks, in_place.has_value(), context.scratch(worker));
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
-                Block(product, blocks, i, context.scratch(worker)).compute();
+                blocks_of_worker.compute(i);
             }
         }
     });

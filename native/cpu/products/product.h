@@ -60,6 +60,10 @@ Division columns_of(const ProductSizes& sizes, const Tiles& tiles);
 // How many of all depths are multiplied at a time.
 std::int64_t depth_at_a_time(std::int64_t depths);
 
+// Whether few rows are multiplied along columns whose numbers lie one after the other: at the end of each, sums are added up,
+// which takes as long as some depths in tiles.
+inline bool adds_along(std::int64_t rows, std::int64_t depths) { return rows <= most_streamed_rows && depths >= 8 * rows; }
+
 // Scratch memory that each worker needs for a product of at most these sizes.
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
                             const Tiles& tiles);

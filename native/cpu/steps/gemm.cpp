@@ -14,7 +14,10 @@ class GemmStep final : public Step {
 public:
     GemmStep(const StepTensors& tensors, const GemmParameters& parameters) : tensors_(tensors, parameters) {}
 
-    void prepare(const RunContext& fixed) override { pack(fixed, panels_); }
+    void prepare(const RunContext& fixed) override {
+        tensors_.prepare(fixed);
+        pack(fixed, panels_);
+    }
 
     std::unique_ptr<const State> keep(const RunContext& kept) const override {
         auto result = std::make_unique<PackedSides>();
@@ -80,7 +83,7 @@ private:
             return false;
         }
         const bool repeats = std::all_of(matrix.batch.begin(), matrix.batch.begin() + sizes.rank, [](std::int64_t step) { return step == 0; });
-        return side == 0 || (matrix.lies_along() && (!repeats || sizes.m * sizes.count() <= most_streamed_rows));
+        return side == 0 || (matrix.lies_along() && adds_along(sizes.m, sizes.k) && (!repeats || sizes.m * sizes.count() <= most_streamed_rows));
     }
 
     GemmTensors tensors_;

@@ -36,11 +36,21 @@ GemmTensors::GemmTensors(const StepTensors& tensors, const GemmParameters& param
     sizes.n = b.sizes[columns_.line];
     depths = a.sizes[rows_.depth];
     use(*kernels);
-    // Vectors lie along the columns: if these are few, the product is computed transposed.
-    transposed_ = sizes.n < kernels->lanes && sizes.m > sizes.n;
-    if (transposed_) {
-        std::swap(sizes.m, sizes.n);
+    const bool rows_follow = a.strides[rows_.line] == static_cast<std::int64_t>(item_size(a.type));
+    if (is_tall() && (a.type != DataType::float32 || rows_follow || adds_along(sizes.n, sizes.k))) {
+        transpose();
     }
+}
+
+void GemmTensors::prepare(const RunContext& fixed) {
+    if (is_tall() && inputs.known(fixed, 0)) {
+        transpose();
+    }
+}
+
+void GemmTensors::transpose() {
+    transposed_ = true;
+    std::swap(sizes.m, sizes.n);
 }
 
 void GemmTensors::use(const ProductKernels& others) {
@@ -59,13 +69,18 @@ std::size_t GemmTensors::side_of(BufferId input) const {
 std::size_t GemmTensors::scratch_bytes() const {
     const std::size_t operands = inputs.size() - first_operand;
     std::size_t most = 0;
-    // Other kernels may be used later, with more depths in a word.
+    // Other kernels may be used later, with more depths in a word, and the product may be transposed.
     for (const std::int64_t k : {sizes.k, inputs.integers() ? quotient_up(depths, most_depths_of_word) : sizes.k}) {
-        ProductSizes each = sizes;
-        each.k = k;
-        most = std::max(most, product_scratch(each, operands, epilogue, tiles()));
-        each.m *= sizes.count();
-        most = std::max(most, product_scratch(each, operands, epilogue, tiles()));
+        for (const bool swapped : {false, is_tall()}) {
+            ProductSizes each = sizes;
+            each.k = k;
+            if (swapped) {
+                std::swap(each.m, each.n);
+            }
+            most = std::max(most, product_scratch(each, operands, epilogue, tiles()));
+            each.m *= sizes.count();
+            most = std::max(most, product_scratch(each, operands, epilogue, tiles()));
+        }
     }
     return most;
 }

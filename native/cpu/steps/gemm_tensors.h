@@ -20,6 +20,10 @@ public:
     // Throws std::invalid_argument for tensors of other types and ranks.
     GemmTensors(const StepTensors& tensors, const GemmParameters& parameters);
 
+    // Vectors lie along the columns. If these are few, the product is computed transposed where that saves more than it takes to
+    // pack A's rows as columns: not at all if they are known before all runs, or lie side by side.
+    void prepare(const RunContext& fixed);
+
     // Multiplies with these kernels from now on, and not with those of the level.
     void use(const ProductKernels& others);
 
@@ -52,6 +56,8 @@ private:
         int depth;
     };
 
+    bool is_tall() const { return sizes.n < kernels->lanes && sizes.m > sizes.n; }
+    void transpose();
     MatrixTensor tensor(const RunContext& context, const View& view) const;
     void join_batch(Product& product) const;
 

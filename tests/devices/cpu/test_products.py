@@ -99,6 +99,13 @@ class TestGemm:
         operator = gemm(*sizes)
         check(operator, filled(operator, 1), sizes[1] + 1)
 
+    @pytest.mark.parametrize("inner", [3, 512, 1024, 1500])
+    @pytest.mark.parametrize("columns", [5, 17, 24, 100, 256, 300])
+    @pytest.mark.parametrize("trans_a", ["none", "transpose"])
+    def test_rows_of_any_distance(self, inner: int, columns: int, trans_a: str) -> None:
+        operator = gemm(41, inner, columns, c=inner == 512, trans_a=trans_a, alpha=0.5)
+        check(operator, filled(operator, columns), inner + 1)
+
     @given(st.sampled_from([(4, 1), (1, 4), (4, 4)]), sides, depths, sides, layouts, st.booleans(), seeds)
     def test_matrices_that_repeat(self, batch, m, k, n, layout, c, seed) -> None:
         random = np.random.default_rng(seed)
