@@ -170,9 +170,7 @@ struct Bands::Memory {
         take(results, bands.rows_ * bands.columns_, item);
         take(row, bands.width_, item);
         take(packed, bands.width_, widest_item);
-        const bool has_halves = bands.has_picture_ && bands.pooling_.type == DataType::float16;
-        const std::int64_t rows = bands.converts_rows_ ? bands.line_rows(bands.rows_) : has_halves ? bands.picture_rows(bands.rows_) : 0;
-        take(picture, rows * bands.pooling_.sizes[2], item);
+        take(picture, bands.converts_rows_ ? bands.line_rows(bands.rows_) * bands.pooling_.sizes[2] : 0, item);
         if (bands.finds_) {
             take(line_indices, lines_count, sizeof(std::uint32_t));
             take(where, bands.rows_ * bands.columns_, sizeof(std::uint32_t));
@@ -200,7 +198,7 @@ Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows) : pooling_(
     const bool known = taps == 3 ? stride <= 2 : taps == 2 && stride == 2;
     const bool square = windows.taps[1] == taps && windows.strides[1] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
     const bool flat = windows.taps[0] == 1 && windows.strides[0] == 1 && windows.padding[0] == 0 && pooling_.sizes[0] == 1 && windows.counts[0] == 1;
-    converts_rows_ = pooling_.numbers != nullptr && column_bands_ == 1;
+    converts_rows_ = !pooling_.keeps_elements() && !finds_ && column_bands_ == 1;
     has_picture_ = pooling_.kernels->picture != nullptr && known && square && flat && column_bands_ == 1 && pooling_.power == 0 && !finds_;
 }
 
@@ -239,11 +237,7 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const Pl
     return {results, nullptr};
 }
 
-std::int64_t Bands::picture_rows(std::int64_t rows) const {
-    return std::min((rows - 1) * pooling_.windows.strides[1] + pooling_.windows.taps[1], pooling_.sizes[1]);
-}
-
-// Those that lines are made of: all phases have as many lines, the last of which may be of no window.
+// The rows of elements that lines are made of: all phases have as many lines, the last of which may be of no window.
 std::int64_t Bands::line_rows(std::int64_t rows) const {
     const std::int64_t last = (rows + y_.reach - 1) * pooling_.windows.strides[1] + std::ranges::max(y_.remainders);
     return std::min(last + 1, pooling_.sizes[1]);
@@ -275,7 +269,7 @@ void Bands::combine_rows(const BandPlace& place, const Planes& planes, const Pla
                          const Memory& memory) const {
     const Windows& windows = pooling_.windows;
     const std::int64_t height = place.rows + y_.reach, stride = windows.strides[1], item = pooling_.item;
-    // Integers that stand for numbers are converted in one go where the rows of a plane follow one another.
+    // Elements are converted in one go where the rows of a plane follow one another.
     const bool converts = converts_rows_ && has_neighbours(planes) &&
                           (pooling_.sizes[1] == 1 || planes.strides[1] == pooling_.sizes[2] * planes.strides[2]);
     const bool in_place = converts || this->in_place(planes);
@@ -296,7 +290,7 @@ void Bands::combine_rows(const BandPlace& place, const Planes& planes, const Pla
         const std::byte* rows = plane.data + z * planes.strides[0];
         if (converts && z >= 0 && z < pooling_.sizes[0]) {
             const std::int64_t count = std::min(line_rows(place.rows), pooling_.sizes[1] - top_row);
-            pooling_.convert(memory.picture, rows + top_row * planes.strides[1], 1, count * pooling_.sizes[2], plane, nullptr);
+            pooling_.convert(memory.picture, rows + top_row * planes.strides[1], planes.strides[2], count * pooling_.sizes[2], plane, nullptr);
             rows = memory.picture;
         }
         for (const std::int64_t remainder : y_.remainders) {

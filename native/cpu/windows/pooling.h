@@ -110,8 +110,7 @@ public:
 private:
     struct Memory;
 
-    // The rows of elements that some rows of windows read, at most.
-    std::int64_t picture_rows(std::int64_t rows) const;
+    // The rows of elements that the lines of some rows of windows are made of, at most.
     std::int64_t line_rows(std::int64_t rows) const;
     Picture picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane, const Memory& memory) const;
     // Whether the elements of a tensor's rows lie side by side.
@@ -134,7 +133,7 @@ private:
     std::int64_t height_;  // of a phase
     std::int64_t width_;   // the most elements of a row that a band reads
     std::vector<std::int64_t> lines_;  // of a window: offsets
-    bool converts_rows_ = false;       // whether integers that stand for numbers may be converted for a band at a time
+    bool converts_rows_ = false;       // whether elements may be converted for a band at a time
     bool has_picture_ = false;         // whether rows of a plane that lie side by side are read without lines
 };
 
