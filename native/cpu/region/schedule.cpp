@@ -24,8 +24,8 @@ constexpr std::int64_t tile_elements = 1024;
 // With reductions.
 constexpr std::int64_t longest_row = 16384;     // several registers of it fit into a second-level cache
 constexpr std::int64_t longest_column = 1024;
-constexpr std::int64_t short_row = 256;         // shorter ones are taken several at a time
-constexpr std::int64_t short_rows = 1024;       // elements of such a block
+constexpr std::int64_t short_row = 1024;        // shorter ones are taken several at a time
+constexpr std::int64_t short_rows = 2048;       // elements of such a block
 constexpr std::int64_t column_block = 8192;     // elements of a block of columns
 constexpr std::int64_t least_width = 16;        // a cache line of float32
 constexpr std::int64_t greatest_width = 512;
