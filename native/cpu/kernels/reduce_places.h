@@ -31,18 +31,36 @@ void start_places(void* states, std::size_t count) noexcept {
     }
 }
 
+constexpr std::size_t short_row = 32;  // elements that are compared one by one faster than vectors are searched
+
+// The place in each of some whole rows.
+template <class Function, bool last, class Value>
+DMLGRAPH_INLINE void short_row_places(Found<Value>* best, const Value* x, std::size_t count, std::size_t length) {
+    for (std::size_t r = 0; r < count; ++r, x += length) {
+        Value value = x[0];
+        i64 place = 0;
+        for (std::size_t i = 1; i < length; ++i) {
+            const bool better = last ? Function::beats(x[i], value) | (x[i] == value) : Function::beats(x[i], value);
+            place = better ? static_cast<i64>(i) : place;
+            value = better ? x[i] : value;
+        }
+        best[r] = {place, value};
+    }
+}
+
 template <class Function, class In, class Value, bool last>
 void row_places(void* states, const void* in, std::size_t count, std::size_t length, std::uint64_t first) noexcept {
     const auto* all = static_cast<const In*>(in);
-    if constexpr (is_same<In, Value>) {
-        if (length == 1 && first == 0) {
-            for (std::size_t r = 0; r < count; ++r) {
-                static_cast<Found<Value>*>(states)[r] = {0, all[r]};
-            }
-            return;
-        }
-    }
     Elements<In> elements;
+    if (length <= short_row && first == 0) {
+        for (std::size_t done = 0; done < count;) {
+            const std::size_t some = lesser(count - done, Elements<In>::most / length);
+            const Value* x = elements.take(all + done * length, some * length);
+            short_row_places<Function, last>(static_cast<Found<Value>*>(states) + done, x, some, length);
+            done += some;
+        }
+        return;
+    }
     for (std::size_t r = 0; r < count; ++r, all += length) {
         Found<Value>& best = static_cast<Found<Value>*>(states)[r];
         for (std::size_t done = 0; done < length;) {
