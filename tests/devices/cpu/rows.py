@@ -19,8 +19,8 @@ Build = Callable[..., dg.Value]
 UNIT = 2.0**-24
 NAN, INF = np.nan, np.inf
 
-# Shapes with rows of one element, short ones, of which several are a block, of one tile and of several tiles, along inner
-# and outer axes.
+# Shapes with rows of one element, short ones, of which several are a block, of one tile and of several tiles, along
+# inner and outer axes.
 SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((7, 1), (1,)),
     ((1, 1), (0, 1)),
