@@ -14,6 +14,7 @@ namespace dmlgraph::cpu {
 namespace {
 
 constexpr std::int64_t ample_band = 32 << 10;   // bytes of a band's elements
+constexpr std::int64_t ample_converted = 16 << 10;  // … that are converted first: half of a nearest cache
 constexpr std::int64_t ample_columns = 1 << 10;  // windows of a row
 constexpr std::int64_t whole_chunk = 2048;       // elements
 
@@ -188,6 +189,9 @@ Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows) : pooling_(
     width_ = std::min(pooling.sizes[2], (columns_ - 1) * windows.strides[2] + (windows.taps[2] - 1) * windows.dilations[2] + 1);
     const std::int64_t row = windows.taps[0] * y_.count() * columns_ * pooling.item;
     rows_ = std::clamp(ample_band / row - y_.reach, std::int64_t{1}, windows.counts[1]);
+    if (!pooling.keeps_elements()) {
+        rows_ = std::clamp(ample_converted / (windows.strides[1] * pooling.sizes[2] * pooling.item), std::int64_t{1}, rows_);
+    }
     row_bands_ = quotient_up(windows.counts[1], rows_);
     rows_ = quotient_up(windows.counts[1], row_bands_);
     height_ = rows_ + y_.reach;
