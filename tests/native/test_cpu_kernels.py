@@ -147,6 +147,22 @@ def test_large_angles_are_reduced_exactly(opcode: str, level: str) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_a_double_is_subtracted_within_one_unit(level: str) -> None:
+    random = np.random.default_rng(8)
+    a = random.standard_normal(4000).astype(np.float32)
+    near = a.astype(np.float64) * (1 + random.standard_normal(4000) * 10.0 ** random.integers(-12, 2, 4000))
+    special = [0.0, -0.0, 1e-320, 1e300, -1e300, np.inf, -np.inf, np.nan]
+    for b in (near, random.standard_normal(4000), np.resize(special, 4000)):
+        got = apply("SUBTRACT_WIDE", [a, b], DataType.FLOAT64, DataType.FLOAT32, level=level)
+        with np.errstate(over="ignore"):
+            exact = a.astype(np.float64) - b
+            expected = exact.astype(np.float32)
+        finite = np.isfinite(expected)
+        np.testing.assert_array_equal(got[~finite], expected[~finite])
+        assert (np.abs(got - exact)[finite] <= np.abs(np.spacing(expected))[finite]).all()
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_logarithms_of_doubles_are_within_one_unit(level: str) -> None:
     random = np.random.default_rng(5)
     x = random.integers(0, 1 << 63, 30_000).view(np.float64)

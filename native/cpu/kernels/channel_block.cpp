@@ -14,14 +14,19 @@ DMLGRAPH_INLINE std::int64_t whole_from(std::int64_t i, std::int64_t count) {
     return i + lanes > count && count >= lanes ? count - lanes : i;
 }
 
-template <bool whole>
-DMLGRAPH_INLINE void gather_square(const GatherCall& call, std::int64_t i, Part inside) {
+DMLGRAPH_INLINE Vector elements(const float* from) { return load(from); }
+DMLGRAPH_INLINE Vector elements(const Half* from) { return load_halves(from); }
+DMLGRAPH_INLINE Vector elements(const float* from, int count) { return load_part(from, part(0, count)); }
+DMLGRAPH_INLINE Vector elements(const Half* from, int count) { return load_halves(from, count); }
+
+template <class T, bool whole>
+DMLGRAPH_INLINE void gather_square(const GatherCall& call, std::int64_t i) {
     const std::int64_t last = call.channels - 1;
     Vector square[lanes];
     DMLGRAPH_UNROLL
     for (int c = 0; c < lanes; ++c) {
-        const float* const from = call.in + (c < last ? c : last) * call.step + i;
-        square[c] = whole ? load(from) : load_part(from, inside);
+        const T* const from = reinterpret_cast<const T*>(call.in) + (c < last ? c : last) * call.step + i;
+        square[c] = whole ? elements(from) : elements(from, static_cast<int>(call.count));
     }
     transpose(square);
     DMLGRAPH_UNROLL
@@ -30,15 +35,17 @@ DMLGRAPH_INLINE void gather_square(const GatherCall& call, std::int64_t i, Part 
     }
 }
 
-void gather(const GatherCall& call) noexcept {
-    const Part inside = part(0, call.count < lanes ? static_cast<int>(call.count) : lanes);
+template <class T>
+DMLGRAPH_INLINE void gather(const GatherCall& call) {
     if (call.count < lanes) {
-        return gather_square<false>(call, 0, inside);
+        return gather_square<T, false>(call, 0);
     }
     for (std::int64_t i = 0; i < call.count; i += lanes) {
-        gather_square<true>(call, whole_from(i, call.count), inside);
+        gather_square<T, true>(call, whole_from(i, call.count));
     }
 }
+
+void gather_elements(const GatherCall& call) noexcept { call.halves ? gather<Half>(call) : gather<float>(call); }
 
 constexpr int most_sums = 14;  // that fit into the registers, beside the weights of a tap
 
@@ -112,7 +119,15 @@ DMLGRAPH_INLINE void scatter_square(const ScatterCall& call, std::int64_t i, Par
         square[j] = load(call.cells + (i + j) * call.cell_step);
     }
     transpose(square);
-    const SumEnding* const ending = call.ending != nullptr && call.ending->rounds() ? nullptr : call.ending;
+    const SumEnding* const ending = call.ending;
+    if (ending != nullptr && ending->rounds()) {
+        float sums[lanes * lanes];
+        DMLGRAPH_UNROLL
+        for (int c = 0; c < lanes; ++c) {
+            store(sums + c * lanes, square[c]);
+        }
+        return end_in_half(sums, lanes, call.channels, lanes, *ending, i);
+    }
     float* const out = call.out + i;
     if (whole) {
         Vector rows[lanes][1];
@@ -153,16 +168,13 @@ void scatter(const ScatterCall& call) noexcept {
     for (std::int64_t i = 0; i < call.count; i += lanes) {
         scatter_square(call, whole_from(i, call.count), inside, whole);
     }
-    if (call.ending != nullptr && call.ending->rounds()) {
-        end_in_half(call.out, call.step, call.channels, call.count, *call.ending, 0);
-    }
 }
 
 }  // namespace
 }  // namespace channel_block
 
 const ChannelBlockKernels& channel_blocks() {
-    static constexpr ChannelBlockKernels kernels{channel_block::gather, channel_block::taps, channel_block::scatter};
+    static constexpr ChannelBlockKernels kernels{channel_block::gather_elements, channel_block::taps, channel_block::scatter};
     return kernels;
 }
 

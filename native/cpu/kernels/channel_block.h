@@ -3,6 +3,7 @@
 // Sums over taps of one channel are then sums of whole vectors, however short the rows of windows are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cpu/kernels/kernel.h"
@@ -14,8 +15,9 @@ namespace dmlgraph::cpu {
 struct GatherCall {
     float* cells;
     const std::int64_t* places;  // by element, and for at least a vector of them: floats from `cells` to its cell
-    const float* in;
-    std::int64_t step;  // floats from channel to channel
+    const std::byte* in;  // float32, or float16 if they are `halves`
+    bool halves;
+    std::int64_t step;  // elements from channel to channel
     int channels;
     std::int64_t count;  // elements of a channel
 };
@@ -41,7 +43,7 @@ struct ScatterCall {
     const float* cells;
     std::int64_t cell_step;  // floats from cell to cell
     std::int64_t count;      // of them
-    float* out;
+    float* out;              // unless the results become float16
     std::int64_t step;  // floats from channel to channel
     int channels;
     const SumEnding* ending = nullptr;  // with a number for each lane; null: nothing follows

@@ -26,4 +26,13 @@ Interleaving find_merge(int channels, int item) noexcept {
     return found == nullptr ? nullptr : found->merge;
 }
 
+Transposition find_transposition(int item) noexcept {
+    for (const TranspositionEntry& entry : DMLGRAPH_OF_CHOSEN_LEVEL(transpositions)) {
+        if (entry.item == item) {
+            return entry.transposition;
+        }
+    }
+    return nullptr;
+}
+
 }  // namespace dmlgraph::cpu

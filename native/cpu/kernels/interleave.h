@@ -1,4 +1,4 @@
-// Interleaved channels, as in the pixels of a photo, and one line for each channel.
+// Interleaved channels, as in the pixels of a photo, and one line for each channel; rectangles whose sides change places.
 #pragma once
 
 #include <cstddef>
@@ -14,5 +14,19 @@ using Interleaving = void (*)(void* out, const void* in, std::ptrdiff_t count, s
 // that `find_kernel` uses.
 Interleaving find_split(int channels, int item) noexcept;
 Interleaving find_merge(int channels, int item) noexcept;
+
+// Element c of line r of the result is element r of line c. Lines are some bytes apart.
+struct TranspositionCall {
+    std::byte* out;
+    std::ptrdiff_t out_step;
+    const std::byte* in;
+    std::ptrdiff_t in_step;
+    std::ptrdiff_t rows;     // lines of the result
+    std::ptrdiff_t columns;  // … of what is read
+};
+using Transposition = void (*)(const TranspositionCall& call) noexcept;
+
+// For elements of 1, 2 or 4 bytes, else null.
+Transposition find_transposition(int item) noexcept;
 
 }  // namespace dmlgraph::cpu

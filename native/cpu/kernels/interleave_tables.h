@@ -14,16 +14,25 @@ struct InterleavingEntry {
     Interleaving merge;
 };
 
+struct TranspositionEntry {
+    int item;
+    Transposition transposition;
+};
+
 using InterleavingEntries = std::span<const InterleavingEntry>;
+using Transpositions = std::span<const TranspositionEntry>;
 
 namespace baseline {
 InterleavingEntries interleavings();
+Transpositions transpositions();
 }
 namespace avx2 {
 InterleavingEntries interleavings();
+Transpositions transpositions();
 }
 namespace avx512 {
 InterleavingEntries interleavings();
+Transpositions transpositions();
 }
 
 }  // namespace dmlgraph::cpu

@@ -32,7 +32,7 @@
     X(AFFINE_SEQUENCE, 3, 4)       /* AFFINE whose m is a SEQUENCE: x, b, a; its immediates come last */ \
     X(AFFINE_SEQUENCE_ABOVE, 3, 5) \
     X(AFFINE_SEQUENCE_BETWEEN, 3, 6) \
-    X(SUBTRACT_WIDE, 2, 0)         /* a float32 minus a float64, rounded once to float32 */ \
+    X(SUBTRACT_WIDE, 2, 0)         /* a float32 minus a float64: minus the nearest float32, then minus the rest of it, each rounded */ \
     /* rounding */ \
     X(FLOOR, 1, 0) X(CEIL, 1, 0) X(TRUNCATE, 1, 0) \
     X(ROUND_TO_EVEN, 1, 0) \

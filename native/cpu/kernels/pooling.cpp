@@ -1,6 +1,7 @@
 // Maxima and sums of the taps of windows.
 #include "cpu/kernels/pooling.h"
 
+#include "cpu/kernels/combine_lines.h"
 #include "cpu/kernels/find_maxima.h"
 #include "cpu/kernels/half_vector.h"
 #include "cpu/kernels/part_vector.h"
@@ -254,58 +255,6 @@ void rows(const RowsCall& call) noexcept {
     }
 }
 
-constexpr int most_at_once = 4;  // taps that are combined in one pass over several rows
-
-// out = start ∘ in[0] ∘ … ∘ in[taps − 1]; what is in `out` already is the start if it `continues`.
-template <class Function, class T, int taps, bool continues>
-DMLGRAPH_ONCE void pass(T* out, const T* const* in, std::int64_t count, T start) {
-    const Function function;
-    const T* lines[taps];
-    DMLGRAPH_UNROLL
-    for (int t = 0; t < taps; ++t) {
-        lines[t] = in[t];
-    }
-    DMLGRAPH_LOOP
-    for (std::int64_t i = 0; i < count; ++i) {
-        T total = continues ? out[i] : start;
-        DMLGRAPH_UNROLL
-        for (int t = 0; t < taps; ++t) {
-            total = function(total, lines[t][i]);
-        }
-        out[i] = total;
-    }
-}
-
-template <class Function, class T, bool continues>
-void pass(int taps, T* out, const T* const* in, std::int64_t count, T start) {
-    switch (taps) {
-        case 1: return pass<Function, T, 1, continues>(out, in, count, start);
-        case 2: return pass<Function, T, 2, continues>(out, in, count, start);
-        case 3: return pass<Function, T, 3, continues>(out, in, count, start);
-        default: return pass<Function, T, 4, continues>(out, in, count, start);
-    }
-}
-
-template <class Function, class T>
-void combine(const CombineCall& call) noexcept {
-    auto* const out = static_cast<T*>(call.out);
-    const auto* const in = static_cast<const T*>(call.in);
-    const T start = *static_cast<const T*>(call.start);
-    for (std::int64_t first = 0; first < call.taps; first += most_at_once) {
-        const std::int64_t rest = call.taps - first;
-        const int taps = rest < most_at_once ? static_cast<int>(rest) : most_at_once;
-        const T* lines[most_at_once];
-        for (int t = 0; t < taps; ++t) {
-            lines[t] = in + call.offsets[first + t];
-        }
-        if (first == 0) {
-            pass<Function, T, false>(taps, out, lines, call.count, start);
-        } else {
-            pass<Function, T, true>(taps, out, lines, call.count, start);
-        }
-    }
-}
-
 #if defined(__AVX2__)
 // Results from `i` on, of the rows from `first` on.
 template <class Function, int rows, bool inside, int taps, int stride>
@@ -377,6 +326,16 @@ void picture(const PooledPictureCall& call) noexcept {
 template <class Function>
 constexpr void (*picture)(const PooledPictureCall&) noexcept = nullptr;
 #endif
+
+bool has_negative_zero(const void* in, std::int64_t count) noexcept {
+    const auto* const x = static_cast<const float*>(in);
+    u32 found = 0;
+    DMLGRAPH_LOOP
+    for (std::int64_t i = 0; i < count; ++i) {
+        found |= bits_of(x[i]) == 0x80000000u ? 1u : 0u;
+    }
+    return found != 0;
+}
 
 constexpr int totals_apart = 64;  // totals that are kept apart: enough for the vectors of every level
 
@@ -470,10 +429,11 @@ void greatest(void* result, const void* elements, std::int64_t count) noexcept {
 }
 
 template <class T>
-constexpr PoolingKernels maxima{rows<Greater, T>, combine<Greater, T>, is_same<T, float> ? +picture<Greater> : nullptr, greatest<T>, find_row<T>, find<T>};
+constexpr PoolingKernels maxima{rows<Greater, T>, combine<Greater, T>, is_same<T, float> ? +picture<Greater> : nullptr,
+                                   is_same<T, float> ? has_negative_zero : nullptr, greatest<T>, find_row<T>, find<T>};
 
-constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, picture<Sum>, reduce<Sum, float>, nullptr, nullptr};
-constexpr PoolingKernels wide_sums{rows<Sum, double>, combine<Sum, double>, nullptr, reduce<Sum, double>, nullptr, nullptr};
+constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, picture<Sum>, nullptr, reduce<Sum, float>, nullptr, nullptr};
+constexpr PoolingKernels wide_sums{rows<Sum, double>, combine<Sum, double>, nullptr, nullptr, reduce<Sum, double>, nullptr, nullptr};
 
 template <class T>
 void numbers(const NumbersCall& call) noexcept {

@@ -72,6 +72,8 @@ struct PoolingKernels {
     void (*combine)(const CombineCall& call) noexcept;
     // Null for others than float32, and where loading parts of vectors takes too long.
     void (*picture)(const PooledPictureCall& call) noexcept;
+    // Whether an element is -0: else the order of a maximum does not matter. Null for others than maxima of floats.
+    bool (*has_negative_zero)(const void* in, std::int64_t count) noexcept;
     // total = total ∘ in[0] ∘ in[1] ∘ …; a sum in some order that depends on the count only.
     void (*reduce)(void* total, const void* in, std::int64_t count) noexcept;
     // Maxima with indices, null for sums: the place in a single row plus `base`, or `no_index`.

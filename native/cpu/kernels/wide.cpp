@@ -51,8 +51,14 @@ struct ScaleBias {
     double operator()(double x) const { return x * scale + bias; }
 };
 
+// In float32, which takes a third of the time: the nearest number, which leaves nothing to round where it is close to a, then
+// the rest.
 struct SubtractWide {
-    float operator()(float a, double b) const { return static_cast<float>(static_cast<double>(a) - b); }
+    float operator()(float a, double b) const {
+        const float near = static_cast<float>(b);
+        const bool is_finite = near - near == 0.0f;
+        return (a - near) - (is_finite ? static_cast<float>(b - static_cast<double>(near)) : 0.0f);
+    }
 };
 
 // An operand of vectors: packed, or one number repeated.

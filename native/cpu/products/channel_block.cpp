@@ -13,11 +13,10 @@ namespace {
 constexpr std::int64_t ample_cells = 10 << 10;  // floats of a block's cells, before and after: they stay in the first cache
 constexpr std::int64_t most_stride = 2;
 constexpr std::int64_t most_windows = 15;  // of a row: vectors along more of them have work in most lanes
-constexpr std::int64_t item = sizeof(float), half_item = 2;
+constexpr std::int64_t item = sizeof(float);
 
 // The memory of a worker.
 struct CellMemory {
-    float* singles;  // elements of float16
     float* cells;
     float* results;  // cells, too
     float* sums;     // of channels, if they cannot be where the results are
@@ -34,7 +33,6 @@ struct CellMemory {
             used += align_to_line(static_cast<std::size_t>(count * item));
             return taken;
         };
-        singles = floats(static_cast<std::int64_t>(plane.places.size()) * lanes);
         cells = floats(plane.cells * lanes);
         results = floats(std::max(windows.count(), lanes) * lanes);
         sums = floats(windows.count() * lanes);
@@ -99,21 +97,17 @@ void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolut
             convolution.filters->pack({{}, first, channels, 0, taps, blocks.width}, scratch.weights, *convolution.packing);
         }
         const std::byte* const picture = from.data + n * from.batch[0] + first * from.batch[1];
-        const bool is_half = from.type() == DataType::float16;
-        for (std::int64_t c = 0; c < channels && is_half; ++c) {
-            convolution.packing->half_line(scratch.singles + c * elements, picture + c * from.batch[1], half_item, elements);
-        }
-        kernels.gather({scratch.cells, plane.places.data(), is_half ? scratch.singles : reinterpret_cast<const float*>(picture),
-                        is_half ? elements : from.batch[1] / item, static_cast<int>(channels), elements});
+        const std::int64_t step = from.batch[1] / static_cast<std::int64_t>(item_size(from.type()));
+        kernels.gather({scratch.cells, plane.places.data(), picture, from.type() == DataType::float16, step, static_cast<int>(channels), elements});
         kernels.taps({scratch.results, windows.counts[1], windows.counts[2], scratch.cells, windows.strides[1] * plane.pitch, windows.strides[2],
                       windows.dilations[1] * plane.pitch, windows.dilations[2], windows.taps[1], windows.taps[2], weights});
         float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, first)) : scratch.sums;
-        const std::int64_t step = in_place ? target.out.row / item : count;
+        const std::int64_t sums_step = in_place ? target.out.row / item : count;
         const auto numbers = std::span(scratch.numbers, static_cast<std::size_t>(channels));
         const SumEnding after = ending ? ending->at(place, first, 0, count, numbers) : SumEnding{};
-        kernels.scatter({scratch.results, blocks.width, count, sums, step, static_cast<int>(channels), ending ? &after : nullptr});
+        kernels.scatter({scratch.results, blocks.width, count, sums, sums_step, static_cast<int>(channels), ending ? &after : nullptr});
         for (std::int64_t c = 0; c < channels && !ending; ++c) {
-            target.correct_and_store(sums + c * step, place, first + c, 0, count, scratch.line);
+            target.correct_and_store(sums + c * sums_step, place, first + c, 0, count, scratch.line);
         }
     };
     const auto work = static_cast<double>(convolution.batch * convolution.channels * count);

@@ -1,6 +1,8 @@
 #include "cpu/products/lines.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 
 #include "cpu/runtime/cache_line.h"
@@ -54,14 +56,18 @@ std::byte* MatrixTensor::row_at(const Sizes& place, std::int64_t index) const {
 }
 
 SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> of_rows) const {
-    for (std::size_t i = 0; i < of_rows.size(); ++i) {
-        const auto index = row + static_cast<std::int64_t>(i);
-        const std::byte* const number = numbers == nullptr ? nullptr : numbers->row_at(place, index);
-        if (number != nullptr && to_single != nullptr) {
-            const Operand operand{number, true};
-            to_single({&of_rows[i], &operand, 1, nullptr, 0});
-        } else {
-            of_rows[i] = number == nullptr ? -0.0f : *reinterpret_cast<const float*>(number);
+    if (numbers == nullptr) {
+        std::ranges::fill(of_rows, -0.0f);
+    } else {
+        // Rows are tensors' channels: their numbers lie side by side as a rule.
+        const std::size_t together = numbers->row == static_cast<std::int64_t>(item_size(numbers->type)) ? of_rows.size() : 1;
+        for (std::size_t i = 0; i < of_rows.size(); i += together) {
+            const Operand operand{numbers->row_at(place, row + static_cast<std::int64_t>(i)), false};
+            if (to_single != nullptr) {
+                to_single({&of_rows[i], &operand, together, nullptr, 0});
+            } else {
+                std::memcpy(&of_rows[i], operand.data, together * sizeof(float));
+            }
         }
     }
     SumEnding ending{of_rows.data(), nullptr, 0, function, {}};

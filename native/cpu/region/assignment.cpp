@@ -7,6 +7,8 @@
 namespace dmlgraph::cpu {
 namespace {
 
+constexpr std::int64_t shortest_by_row = 32;  // elements that are worth calling a kernel
+
 class Assignment {
 public:
     Assignment(Schedule& schedule, const Region& region)
@@ -82,9 +84,9 @@ private:
     }
 
     // Operations on what is narrow come after those for the pieces of long rows.
-    void append(Kind kind, std::size_t index, bool narrow, bool once = false) {
+    void append(Kind kind, std::size_t index, bool narrow, bool once = false, bool by_row = false) {
         (narrow && schedule_.is_long ? schedule_.after : schedule_.pieces)
-            .push_back({kind, narrow, once, static_cast<std::int32_t>(index)});
+            .push_back({kind, narrow, once, static_cast<std::int32_t>(index), by_row});
     }
 
     void append_before(Kind kind, std::size_t index) {
@@ -186,6 +188,21 @@ private:
         return breadth == Breadth::scalar || (breadth == Breadth::narrow && !narrow);
     }
 
+    // Whether a kernel that is called for each row repeats what is narrow faster than it is repeated in memory.
+    bool may_go_by_row() const { return region_.has_rows() && !schedule_.columns && !schedule_.is_long && schedule_.length >= shortest_by_row; }
+
+    // Whether an instruction is executed by row, and if so the operands' steps.
+    bool goes_by_row(std::size_t i) {
+        bool by_row = false;
+        each_operand(i, [&](const Reference& operand, ScheduledOperand& scheduled) {
+            const auto item = static_cast<std::int64_t>(item_size(region_.type(operand)));
+            const bool narrow = value(operand).breadth == Breadth::narrow && scheduled.single;
+            scheduled.step = narrow ? item : scheduled.single ? 0 : schedule_.length * item;
+            by_row |= narrow && schedule_.width > 1;
+        });
+        return by_row;
+    }
+
     void spread(const Reference& from, const Location& to, bool narrow) {
         const auto item = static_cast<std::uint8_t>(item_size(region_.type(from)));
         const Location location = require(from);
@@ -199,7 +216,7 @@ private:
         if (!is_repeated(reference, narrow)) {
             return {location, false};
         }
-        if (by_kernel && (value(reference).breadth == Breadth::scalar || schedule_.width == 1)) {
+        if (by_kernel && (value(reference).breadth == Breadth::scalar || schedule_.width == 1 || (!narrow && may_go_by_row()))) {
             return {location, true};
         }
         const Location to = place(item_size(region_.type(reference)), narrow ? Breadth::narrow : Breadth::wide);
@@ -232,7 +249,7 @@ private:
         if (result.breadth == Breadth::scalar) {
             schedule_.scalars.push_back(static_cast<std::int32_t>(i));
         } else {
-            append(reduces ? Kind::finish : Kind::execute, i, instruction.narrow, result.breadth == Breadth::fixed);
+            append(reduces ? Kind::finish : Kind::execute, i, instruction.narrow, result.breadth == Breadth::fixed, goes_by_row(i));
         }
         for (const std::size_t s : result.stores) {
             if (location != memory_of(s)) {

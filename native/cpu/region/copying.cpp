@@ -20,6 +20,7 @@ constexpr std::int64_t enough_offsets = 64;   // of a table
 constexpr std::int64_t most_offsets = 1024;
 constexpr std::int64_t longest_gathered = 64;  // elements; longer lines are gathered by a loop of their own
 constexpr std::int64_t unit_elements = 4096;
+constexpr std::int64_t rectangle_side = 64;    // elements of a transposed rectangle along each side
 
 struct Dimension {
     std::int64_t size, in, out;
@@ -132,7 +133,15 @@ void choose(Copying& copying, Dimensions& left) {
             return take_rows(copying, left);
         }
         if (last.size >= least_tile && across.size >= least_tile) {
-            return;
+            if (find_transposition(copying.item) == nullptr) {
+                return;
+            }
+            copying.kind = Copying::Kind::turn;
+            copying.length = last.size;
+            copying.apart = last.in;
+            left.pop_back();
+            std::rotate(packed, packed + 1, left.end());
+            return take_rows(copying, left);
         }
     }
     if (last.size <= longest_gathered && make_table(copying, left)) {
@@ -162,6 +171,10 @@ void copy_pixels(const Copying& copying, Interleaving interleave, std::byte* out
     }
 }
 
+void copy_rectangle(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
+    find_transposition(copying.item)({out, copying.row_out, in, copying.apart, rows, length});
+}
+
 template <class T>
 void copy_elements(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows) {
     const std::size_t count = copying.in.size();
@@ -185,6 +198,7 @@ void copy_unit(const Copying& copying, std::byte* out, const std::byte* in, std:
     switch (copying.kind) {
         case Copying::Kind::split: return copy_pixels(copying, find_split(copying.thin, copying.item), out, in, rows, length);
         case Copying::Kind::merge: return copy_pixels(copying, find_merge(copying.thin, copying.item), out, in, rows, length);
+        case Copying::Kind::turn: return copy_rectangle(copying, out, in, rows, length);
         case Copying::Kind::table: return copy_elements<T>(copying, out, in, rows);
         default: return copy_lines(copying, out, in, rows);
     }
@@ -215,6 +229,12 @@ Copying make_copying(int rank, const Sizes& sizes, const Sizes& in, const Sizes&
         copying.in_strides[copying.rank] = each.in;
         copying.out_strides[copying.rank++] = each.out;
     }
+    if (copying.kind == Copying::Kind::turn) {  // rectangles that stay in the first cache, few of them thin
+        const auto even = [](std::int64_t size) { return quotient_up(size, quotient_up(size, rectangle_side)); };
+        copying.some_rows = even(copying.rows);
+        copying.some_length = even(copying.length);
+        return copying;
+    }
     const bool cuts = copying.kind == Copying::Kind::split || copying.kind == Copying::Kind::merge;
     copying.some_length = cuts ? std::min(copying.length, unit_elements / copying.thin) : copying.length;
     const std::int64_t elements = copying.kind == Copying::Kind::lines ? copying.length / item : copying.some_length * copying.thin;
@@ -227,7 +247,7 @@ void run(const Copying& copying, RunContext& context, double cost, std::byte* ou
     const std::int64_t lengths = quotient_up(copying.length, copying.some_length);
     const std::int64_t cuts = quotient_up(copying.rows, copying.some_rows);
     const bool splits = copying.kind == Copying::Kind::split;
-    const std::int64_t in_step = splits ? copying.thin * copying.item : copying.item;
+    const std::int64_t in_step = copying.kind == Copying::Kind::turn ? copying.apart : splits ? copying.thin * copying.item : copying.item;
     const std::int64_t out_step = splits ? copying.item : copying.thin * copying.item;
     std::int64_t units = cuts * lengths;
     for (int d = 0; d < copying.rank; ++d) {

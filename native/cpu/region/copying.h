@@ -1,4 +1,4 @@
-// A region that only copies, where what lies side by side in both tensors is short: transpositions with a thin side, channels
+// A region that only copies, where what lies side by side in both tensors is short: transpositions, channels
 // and blocks of pixels, repeated and joined rows. A block of it would be some elements, by way of a register.
 #pragma once
 
@@ -17,6 +17,7 @@ struct Copying {
         lines,  // `length` bytes that lie side by side in both tensors
         split,  // `length` groups of `thin` elements side by side, which become lines `apart` bytes apart
         merge,  // the reverse
+        turn,   // lines of `length` elements, which were `apart` bytes apart: a transposition
         table   // elements at the offsets of the tables
     } kind = Kind::none;
     int item = 1;  // bytes of an element

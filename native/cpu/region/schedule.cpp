@@ -26,9 +26,11 @@ constexpr std::int64_t thin_tile_elements = 3072;  // of a few rows, which are m
 // With reductions.
 constexpr std::int64_t longest_row = 16384;     // several registers of it fit into a second-level cache
 constexpr std::int64_t longest_column = 1024;
-constexpr std::int64_t short_row = 256;         // shorter ones are taken several at a time
-constexpr std::int64_t short_rows = 1024;       // elements of such a block
-constexpr std::int64_t column_block = 8192;     // elements of a block of columns
+constexpr std::int64_t short_row = 1024;        // shorter ones are taken several at a time
+constexpr std::int64_t short_rows = 2048;       // elements of such a block
+constexpr std::int64_t column_block = 8192;     // elements of a block of columns, if it has several pieces or groups
+constexpr std::int64_t whole_columns = 32768;   // … if not: the lines of a narrow one would be parts of cache lines and pages
+constexpr std::int64_t blocks_of_columns = 8;   // at least, unless they would be narrow
 constexpr std::int64_t least_width = 16;        // a cache line of float32
 constexpr std::int64_t greatest_width = 512;
 constexpr std::int64_t long_piece = 4096;
@@ -120,8 +122,8 @@ void cut_rows(Schedule& schedule, bool may_group) {
     const std::int64_t length = schedule.length;
     if (schedule.columns) {
         schedule.line = schedule.sizes[schedule.kept - 1];
-        schedule.width = std::min(schedule.line, schedule.is_long ? greatest_width
-                                                                  : std::clamp(column_block / length, least_width, greatest_width));
+        const std::int64_t width = std::min(whole_columns / length, schedule.rows / blocks_of_columns);
+        schedule.width = std::min(schedule.line, schedule.is_long ? greatest_width : std::clamp(width, least_width, greatest_width));
         const std::int64_t groups = std::min(schedule.rows / schedule.line, column_block / (schedule.line * length));
         if (may_group && !schedule.is_long && groups > 1) {
             schedule.group = schedule.line;

@@ -63,7 +63,8 @@ struct Register {
 
 struct ScheduledOperand {
     Location location;
-    bool single;  // one element, which the kernel repeats
+    bool single;            // one element, which the kernel repeats
+    std::int64_t step = 0;  // bytes from row to row, for what is executed by row
 };
 
 // Repeats the element of a scalar, or each element of what is narrow.
@@ -80,6 +81,7 @@ struct ScheduledOperation {
     bool narrow;         // on one element of each row
     bool once;           // the same in every block
     std::int32_t index;  // of the load, spread, instruction or store
+    bool by_row = false;  // executed for one row after the other, whose narrow operands the kernel repeats
 };
 
 struct Schedule {

@@ -227,6 +227,8 @@ private:
             move_or_reduce(operation);
         } else if (operation.narrow) {
             execute(operation.index, width_, row_);
+        } else if (operation.by_row) {
+            execute_rows(operation.index);
         } else {
             execute(operation.index, width_ * count_, row_ * schedule_.length + from_);
         }
@@ -281,6 +283,23 @@ private:
         call.count = as_size(count);
         call.first = static_cast<std::uint64_t>(first);
         region_.instructions[index].kernel(call);
+    }
+
+    // Blocks have whole rows then.
+    void execute_rows(std::int32_t index) {
+        const RegionInstruction& instruction = region_.instructions[index];
+        Call& call = calls_[index];
+        const std::int64_t out_step = count_ * static_cast<std::int64_t>(item_size(instruction.result));
+        const auto move_on = [&](std::int64_t rows) {
+            call.out = static_cast<std::byte*>(call.out) + rows * out_step;
+            for (std::int32_t k = instruction.first_operand; k < instruction.first_operand + instruction.operand_count; ++k) {
+                operands_[k].data = static_cast<const std::byte*>(operands_[k].data) + rows * schedule_.operands[k].step;
+            }
+        };
+        for (std::int64_t row = 0; row < width_; ++row, move_on(1)) {
+            execute(index, count_, (row_ + row) * count_);
+        }
+        move_on(-width_);
     }
 
     void take(std::int32_t index) {

@@ -59,7 +59,7 @@ Pooling random_pooling(Random& random, Level level, const Kind& kind) {
         windows.counts[d] = random.between(1, longest);  // more than fit: the others are all padding
     }
     if (random.chance(50)) {  // a picture, as most poolings have it
-        const std::int64_t taps = random.between(2, 3), stride = taps == 2 ? 2 : random.between(1, 2);
+        const std::int64_t taps = random.between(2, 3), stride = random.between(1, 4);
         windows.taps = {1, taps, taps}, windows.strides = {1, stride, stride}, windows.dilations = {1, 1, 1};
         pooling.sizes[0] = windows.counts[0] = 1;
         windows.padding[0] = 0;

@@ -14,6 +14,7 @@ namespace dmlgraph::cpu {
 namespace {
 
 constexpr std::int64_t ample_band = 32 << 10;   // bytes of a band's elements
+constexpr std::int64_t ample_converted = 16 << 10;  // … that are converted first: half of a nearest cache
 constexpr std::int64_t ample_columns = 1 << 10;  // windows of a row
 constexpr std::int64_t whole_chunk = 2048;       // elements
 
@@ -154,6 +155,7 @@ struct Bands::Memory {
     std::byte* row;     // converted
     std::byte* packed;  // … before that
     std::byte* picture;  // rows of a band, converted
+    std::int64_t* offsets;  // by tap of a column
     std::uint32_t* line_indices = nullptr;
     std::uint32_t* where = nullptr;
     std::size_t bytes;
@@ -166,13 +168,12 @@ struct Bands::Memory {
         };
         const int item = bands.pooling_.item;
         const std::int64_t lines_count = bands.pooling_.windows.taps[0] * bands.y_.count() * bands.height_ * bands.columns_;
-        take(lines, lines_count, item);
+        take(lines, std::max(lines_count, bands.columns_first_ ? bands.rows_ * (bands.pooling_.windows.padding[2] + bands.windows_span()) : 0), item);
         take(results, bands.rows_ * bands.columns_, item);
         take(row, bands.width_, item);
         take(packed, bands.width_, widest_item);
-        const bool has_halves = bands.has_picture_ && bands.pooling_.type == DataType::float16;
-        const std::int64_t rows = bands.converts_rows_ ? bands.line_rows(bands.rows_) : has_halves ? bands.picture_rows(bands.rows_) : 0;
-        take(picture, rows * bands.pooling_.sizes[2], item);
+        take(picture, bands.converts_rows_ || bands.columns_first_ ? bands.line_rows(bands.rows_) * bands.pooling_.sizes[2] : 0, item);
+        take(offsets, bands.columns_first_ ? bands.pooling_.windows.taps[1] : 0, sizeof(std::int64_t));
         if (bands.finds_) {
             take(line_indices, lines_count, sizeof(std::uint32_t));
             take(where, bands.rows_ * bands.columns_, sizeof(std::uint32_t));
@@ -188,6 +189,9 @@ Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows) : pooling_(
     width_ = std::min(pooling.sizes[2], (columns_ - 1) * windows.strides[2] + (windows.taps[2] - 1) * windows.dilations[2] + 1);
     const std::int64_t row = windows.taps[0] * y_.count() * columns_ * pooling.item;
     rows_ = std::clamp(ample_band / row - y_.reach, std::int64_t{1}, windows.counts[1]);
+    if (!pooling.keeps_elements()) {
+        rows_ = std::clamp(ample_converted / (windows.strides[1] * pooling.sizes[2] * pooling.item), std::int64_t{1}, rows_);
+    }
     row_bands_ = quotient_up(windows.counts[1], rows_);
     rows_ = quotient_up(windows.counts[1], row_bands_);
     height_ = rows_ + y_.reach;
@@ -200,8 +204,10 @@ Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows) : pooling_(
     const bool known = taps == 3 ? stride <= 2 : taps == 2 && stride == 2;
     const bool square = windows.taps[1] == taps && windows.strides[1] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
     const bool flat = windows.taps[0] == 1 && windows.strides[0] == 1 && windows.padding[0] == 0 && pooling_.sizes[0] == 1 && windows.counts[0] == 1;
-    converts_rows_ = pooling_.numbers != nullptr && column_bands_ == 1;
-    has_picture_ = pooling_.kernels->picture != nullptr && known && square && flat && column_bands_ == 1 && pooling_.power == 0 && !finds_;
+    converts_rows_ = !pooling_.keeps_elements() && !finds_ && column_bands_ == 1;
+    const bool usual = known && square && pooling_.power == 0, alone = flat && column_bands_ == 1 && !finds_;
+    has_picture_ = pooling_.kernels->picture != nullptr && usual && alone;
+    columns_first_ = !usual && alone && windows.strides[1] > 2 && windows.taps[1] > 1;
 }
 
 BandPlace Bands::at(std::int64_t index) const {
@@ -225,6 +231,9 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const Pl
         pooling_.kernels->picture({results, place.rows, place.columns, picture_of(place, planes, plane.data, memory), pooling_.start.data()});
         return {results, nullptr};
     }
+    if (columns_first_ && combine_columns(place, planes, plane, results, memory)) {
+        return {results, nullptr};
+    }
     if (lines_.size() == 1 && !finds_) {
         combine_rows(place, planes, plane, results, memory);
         return {results, nullptr};
@@ -239,11 +248,7 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const Pl
     return {results, nullptr};
 }
 
-std::int64_t Bands::picture_rows(std::int64_t rows) const {
-    return std::min((rows - 1) * pooling_.windows.strides[1] + pooling_.windows.taps[1], pooling_.sizes[1]);
-}
-
-// Those that lines are made of: all phases have as many lines, the last of which may be of no window.
+// The rows of elements that lines are made of: all phases have as many lines, the last of which may be of no window.
 std::int64_t Bands::line_rows(std::int64_t rows) const {
     const std::int64_t last = (rows + y_.reach - 1) * pooling_.windows.strides[1] + std::ranges::max(y_.remainders);
     return std::min(last + 1, pooling_.sizes[1]);
@@ -271,11 +276,66 @@ bool Bands::in_place(const Planes& planes) const {
     return has_neighbours(planes) && pooling_.keeps_elements() && !finds_;
 }
 
+bool Bands::combine_columns(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* out,
+                            const Memory& memory) const {
+    const Windows& windows = pooling_.windows;
+    const std::int64_t stride = windows.strides[1], dilation = windows.dilations[1], height = pooling_.sizes[1], left = windows.padding[2];
+    const std::int64_t width = std::clamp(windows_span() - left, std::int64_t{0}, pooling_.sizes[2]);  // elements of a row that windows have
+    const std::int64_t item = pooling_.item, padded = std::max(left + width, windows_span()), top = place.top * stride - windows.padding[1];
+    const std::int64_t begin = std::clamp(top, std::int64_t{0}, height);
+    const std::int64_t end = std::clamp(top + (place.rows - 1) * stride + (windows.taps[1] - 1) * dilation + 1, begin, height);
+    const std::byte* rows = plane.data + begin * planes.strides[1];
+    std::int64_t step = planes.strides[1];
+    if (!in_place(planes) || step % item != 0) {
+        for (std::int64_t y = begin; y < end; ++y) {
+            convert(memory.picture + (y - begin) * width * item, plane.data + y * planes.strides[1], 0, width, planes, plane, memory);
+        }
+        rows = memory.picture;
+        step = width * item;
+    }
+    const auto has_negative_zero = pooling_.kernels->has_negative_zero;
+    const std::int64_t together = step == width * item ? end - begin : 1;  // rows
+    for (std::int64_t y = begin; y < end && has_negative_zero != nullptr; y += together) {
+        if (has_negative_zero(rows + (y - begin) * step, together * width)) {
+            return false;
+        }
+    }
+    // The lines have the padding, too.
+    const std::int64_t pitch = step / item;
+    const auto fill = [&](std::byte* line, std::int64_t first, std::int64_t last) {
+        fill_line(line + first * item, pooling_.start.data(), last - first, static_cast<int>(item));
+    };
+    for (std::int64_t t = 0; t < windows.taps[1]; ++t) {
+        memory.offsets[t] = t * dilation * pitch;
+    }
+    std::byte* line = memory.lines;
+    for (std::int64_t y = top, r = 0; r < place.rows; ++r, y += stride, line += padded * item) {
+        const std::int64_t first = std::clamp(quotient_up(begin - y, dilation), std::int64_t{0}, windows.taps[1]);
+        const std::int64_t last = std::clamp(quotient_up(end - y, dilation), first, windows.taps[1]);  // taps inside
+        if (first == last) {
+            fill(line, 0, padded);
+            continue;
+        }
+        fill(line, 0, left);
+        const std::byte* const in = rows + (y + first * dilation - begin) * step;
+        pooling_.kernels->combine({line + left * item, in, memory.offsets, last - first, width, pooling_.start.data()});
+        fill(line, left + width, padded);
+    }
+    pooling_.kernels->rows({out, columns_, memory.lines, padded * item, place.rows, place.columns, padded, 0, windows.strides[2],
+                            windows.dilations[2], windows.taps[2], pooling_.start.data()});
+    return true;
+}
+
+std::int64_t Bands::windows_span() const {
+    const Windows& windows = pooling_.windows;
+    return (windows.counts[2] - 1) * windows.strides[2] + (windows.taps[2] - 1) * windows.dilations[2] + 1;
+}
+
 void Bands::combine_rows(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* lines,
                          const Memory& memory) const {
     const Windows& windows = pooling_.windows;
     const std::int64_t height = place.rows + y_.reach, stride = windows.strides[1], item = pooling_.item;
-    // Integers that stand for numbers are converted in one go where the rows of a plane follow one another.
+    // Elements are converted in one go where the rows of a plane follow one another.
     const bool converts = converts_rows_ && has_neighbours(planes) &&
                           (pooling_.sizes[1] == 1 || planes.strides[1] == pooling_.sizes[2] * planes.strides[2]);
     const bool in_place = converts || this->in_place(planes);
@@ -296,7 +356,7 @@ void Bands::combine_rows(const BandPlace& place, const Planes& planes, const Pla
         const std::byte* rows = plane.data + z * planes.strides[0];
         if (converts && z >= 0 && z < pooling_.sizes[0]) {
             const std::int64_t count = std::min(line_rows(place.rows), pooling_.sizes[1] - top_row);
-            pooling_.convert(memory.picture, rows + top_row * planes.strides[1], 1, count * pooling_.sizes[2], plane, nullptr);
+            pooling_.convert(memory.picture, rows + top_row * planes.strides[1], planes.strides[2], count * pooling_.sizes[2], plane, nullptr);
             rows = memory.picture;
         }
         for (const std::int64_t remainder : y_.remainders) {

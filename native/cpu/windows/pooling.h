@@ -4,7 +4,10 @@
 // lines with `start` for rows beyond the tensor, then the lines of each window. So of equal maxima the first one in
 // row-major order is kept. Lines are stored in phases: those whose places have the same remainder by the stride follow one
 // another, so that a tap's lines do, for all windows of the band. The usual windows of a picture of floats need no lines: a
-// kernel reads them where they lie, those of float16 as float32, and combines their taps in the same order.
+// kernel reads them where they lie, those of float16 as float32, and combines their taps in the same order. Other windows of
+// planes that are more than 2 rows apart are combined the other way round, first the elements of each column, then these
+// along the rows: so fewer rows are gone through with a stride. Of maxima that is done if no element is -0, since of equal
+// ones only zeros can differ.
 #pragma once
 
 #include <array>
@@ -110,14 +113,17 @@ public:
 private:
     struct Memory;
 
-    // The rows of elements that some rows of windows read, at most.
-    std::int64_t picture_rows(std::int64_t rows) const;
+    // The rows of elements that the lines of some rows of windows are made of, at most.
     std::int64_t line_rows(std::int64_t rows) const;
     Picture picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane, const Memory& memory) const;
     // Whether the elements of a tensor's rows lie side by side.
     bool has_neighbours(const Planes& planes) const;
     // Whether a tensor's rows are those that are computed.
     bool in_place(const Planes& planes) const;
+    // Combines columns first; false, without results: the order matters.
+    bool combine_columns(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* out, const Memory& memory) const;
+    // From the first element along a row that windows have to the last one, with the padding.
+    std::int64_t windows_span() const;
     void combine_rows(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* lines,
                       const Memory& memory) const;
     void combine_row(const RowsCall& call, const Planes& planes, const Plane& plane, std::uint32_t base,
@@ -134,7 +140,8 @@ private:
     std::int64_t height_;  // of a phase
     std::int64_t width_;   // the most elements of a row that a band reads
     std::vector<std::int64_t> lines_;  // of a window: offsets
-    bool converts_rows_ = false;       // whether integers that stand for numbers may be converted for a band at a time
+    bool converts_rows_ = false;       // whether elements may be converted for a band at a time
+    bool columns_first_ = false;       // whether the elements of a column are combined before those of a row
     bool has_picture_ = false;         // whether rows of a plane that lie side by side are read without lines
 };
 

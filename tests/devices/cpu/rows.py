@@ -19,7 +19,8 @@ Build = Callable[..., dg.Value]
 UNIT = 2.0**-24
 NAN, INF = np.nan, np.inf
 
-# Shapes with rows of one element, short ones, of one tile and of several tiles, along inner and outer axes.
+# Shapes with rows of one element, short ones, of which several are a block, of one tile and of several tiles, along
+# inner and outer axes.
 SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((7, 1), (1,)),
     ((1, 1), (0, 1)),
@@ -31,6 +32,9 @@ SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((2, 3, 4, 5), (0, 1, 2, 3)),
     ((2000, 13), (1,)),
     ((2000, 13), (0,)),
+    ((67, 32), (1,)),
+    ((101, 75), (1,)),
+    ((11, 2, 300), (2,)),
     ((3, 1000), (1,)),
     ((40, 300), (0,)),
     ((2, 20001), (1,)),

@@ -97,7 +97,7 @@ def test_alone_and_between_others(name: str, dtype: str) -> None:
     check(g, x=image(dtype=dtype))
 
 
-# Sizes and orders of their dimensions: a thin side of every width, both ways, short lines, many rows.
+# Sizes and orders of their dimensions: a thin side of every width, both ways, short lines, many rows, rectangles.
 ORDERS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     *[((thin, 5000), (1, 0)) for thin in range(2, 10)],
     *[((700, thin), (1, 0)) for thin in range(2, 10)],
@@ -107,6 +107,10 @@ ORDERS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((3, 5, 7, 2), (3, 1, 0, 2)),
     ((9, 40, 30), (0, 2, 1)),
     ((2, 8, 3, 50), (0, 3, 2, 1)),
+    ((24, 25), (1, 0)),
+    ((65, 4097), (1, 0)),
+    ((30, 7, 70), (2, 1, 0)),
+    ((2, 128, 3, 64), (0, 2, 3, 1)),
 ]
 
 

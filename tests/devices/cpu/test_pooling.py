@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from near import check_exact, check_near, desc, filled, layouts, make, run, seeds
+from near import LAYOUTS, check_exact, check_near, desc, filled, layouts, make, run, seeds
 
 from dmlgraph.errors import OperatorError
 
 floats = st.sampled_from(["float32", "float16"])
 SIZES = "sizes"
+# Windows whose rows are more than 2 apart: the sides of a plane, the taps along each, the stride.
+FAR_APART = [((20, 45), 5, 3), ((9, 70), 3, 4), ((31, 33), 7, 3), ((40, 150), 3, 3), ((12, 16), 2, 5)]
 
 
 @st.composite
@@ -48,6 +50,19 @@ class TestAveragePooling:
     def test_is_near_the_reference(self, window, dtype, include_padding, layout, seed) -> None:
         operator = made("average_pooling1", window, dtype, include_padding=include_padding)
         check_near(operator, filled(operator, seed, layout), math.prod(window["window_size"]))
+
+    @pytest.mark.parametrize(("sides", "taps", "stride"), FAR_APART)
+    @pytest.mark.parametrize("dtype", ["float32", "float16"])
+    def test_windows_far_apart(self, sides, taps, stride, dtype) -> None:
+        """The order of a sum does not depend on where the elements lie."""
+        window = {SIZES: (2, 3, *sides), "window_size": (taps, taps), "strides": (stride, stride)}
+        window |= {"start_padding": (1, 2), "end_padding": (2, 1)}
+        operator = made("average_pooling", window, dtype, include_padding=False)
+        (packed,) = filled(operator, 3)
+        check_near(operator, [packed], taps * taps)
+        (expected,) = run(operator, packed)
+        for layout in ("transposed", "swapped", "spaced"):
+            np.testing.assert_array_equal(run(operator, LAYOUTS[layout](packed))[0], expected)
 
     def test_a_float16_sum_overflows(self) -> None:
         operator = make(
@@ -168,6 +183,20 @@ class TestMaxPooling:
         operator = made("max_pooling2", window, dtype, output_indices=asked)
         arrays = filled(operator, seed, layout)
         check_exact(operator, [arrays[0] // 64])  # few different ones, so that there are equal maxima
+
+    @pytest.mark.parametrize(("sides", "taps", "stride"), FAR_APART)
+    @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+    @pytest.mark.parametrize("zero", [0.0, -0.0])
+    def test_windows_far_apart(self, sides, taps, stride, dtype, zero) -> None:
+        """Of zeros of both signs the first one of a window counts."""
+        window = {SIZES: (2, 3, *sides), "window_size": (taps, taps), "strides": (stride, stride)}
+        window |= {"start_padding": (1, 2), "end_padding": (2, 1)}
+        operator = made("max_pooling", window, dtype)
+        numbers = [-3, -2, 0, zero, *([np.nan, -np.inf] if dtype != "int8" else [])]
+        x = np.random.default_rng(3).choice(numbers, (2, 3, *sides)).astype(dtype)
+        (got,), (expected,) = run(operator, x), operator.evaluate(x)
+        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
 
     @pytest.mark.parametrize("dtype", ["float32", "float16"])
     @pytest.mark.parametrize("indices", [False, True])
