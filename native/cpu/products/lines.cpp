@@ -1,6 +1,7 @@
 #include "cpu/products/lines.h"
 
 #include <array>
+#include <cstring>
 #include <span>
 
 #include "cpu/runtime/cache_line.h"
@@ -119,25 +120,44 @@ std::size_t Target::line_scratch(std::size_t operands, const Epilogue& epilogue,
     return (1 + operands) * item_bytes(width) + epilogue.scratch_bytes(width);
 }
 
+const std::byte* Target::results_of(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::byte* to,
+                                   std::byte* scratch) const {
+    if (epilogue->empty()) {
+        return reinterpret_cast<const std::byte*>(sums);
+    }
+    std::array<Line, most_operands> lines;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        std::byte* const packed = scratch + (1 + i) * item_bytes(width);
+        lines[i] = line_of(operands[i], operands[i].row_at(place, row), left, width, packed);
+    }
+    std::byte* const rest = scratch + (1 + operands.size()) * item_bytes(width);
+    epilogue->run(sums, std::span(lines).first(operands.size()), to, width, rest);
+    return to;
+}
+
 void Target::store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                    std::byte* scratch) const {
     const auto item = static_cast<std::int64_t>(item_size(out.type));
     std::byte* const result = out.row_at(place, row);
-    const auto* values = reinterpret_cast<const std::byte*>(sums);
-    if (!epilogue->empty()) {
-        std::array<Line, most_operands> lines;
-        for (std::size_t i = 0; i < operands.size(); ++i) {
-            std::byte* const packed = scratch + (1 + i) * item_bytes(width);
-            lines[i] = line_of(operands[i], operands[i].row_at(place, row), left, width, packed);
-        }
-        std::byte* const to = out.is_packed() ? result + left * item : scratch;
-        std::byte* const rest = scratch + (1 + operands.size()) * item_bytes(width);
-        epilogue->run(sums, std::span(lines).first(operands.size()), to, width, rest);
-        values = to;
-    }
+    const std::byte* const values = results_of(sums, place, row, left, width, out.is_packed() ? result + left * item : scratch, scratch);
     if (values != result + left * item || !out.is_packed()) {
         scatter(result, out.rank, out.sizes, out.strides, values, left, width, static_cast<int>(item));
     }
+}
+
+bool Target::is_across() const { return out.rank == 1 && !out.is_packed() && out.row == static_cast<std::int64_t>(item_size(out.type)); }
+
+void Target::store_across(const float* sums, std::int64_t step, const Sizes& place, std::int64_t row, std::int64_t rows, std::int64_t left,
+                          std::int64_t width, std::byte* scratch) const {
+    const auto item = static_cast<std::int64_t>(item_size(out.type));
+    for (std::int64_t r = 0; r < rows; ++r) {
+        std::byte* const to = scratch + r * width * item;
+        const std::byte* const values = results_of(sums + r * step, place, row + r, left, width, to, scratch);
+        if (values != to) {
+            std::memcpy(to, values, static_cast<std::size_t>(width * item));
+        }
+    }
+    scatter_tile({out.row_at(place, row) + left * out.strides[0], item, out.strides[0], rows, width}, scratch, static_cast<int>(item));
 }
 
 void Target::correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,

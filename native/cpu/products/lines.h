@@ -71,12 +71,23 @@ struct Target {
     // Stores `width` results of a row from the element `left` on. The sums may be where the results are.
     void store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                std::byte* scratch) const;
+    // Whether the elements of a column lie side by side, and not those of a row: then rows are stored several at a time.
+    bool is_across() const;
+    // How many, and that: from the row on; the sums of each are `step` floats after those before.
+    std::int64_t rows_across() const { return static_cast<std::int64_t>(widest_item / item_size(out.type)); }
+    void store_across(const float* sums, std::int64_t step, const Sizes& place, std::int64_t row, std::int64_t rows, std::int64_t left,
+                      std::int64_t width, std::byte* scratch) const;
     // Corrects sums, which change, and stores the results.
     void correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                            std::byte* scratch) const;
 
     // Scratch memory to store up to `width` results at a time.
     static std::size_t line_scratch(std::size_t operands, const Epilogue& epilogue, std::int64_t width);
+
+private:
+    // The results of sums, or the sums if they are that; `to` has room for them.
+    const std::byte* results_of(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::byte* to,
+                                std::byte* scratch) const;
 };
 
 }  // namespace dmlgraph::cpu

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <deque>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <span>
@@ -170,7 +169,7 @@ private:
         for (std::int64_t c = first; c < last_column_panel_; ++c) {
             each_depth([&](std::int64_t from, std::int64_t depth) {
                 const Columns columns = columns_of_panel(c, from, depth);
-                rows.numbers = rows_of_panel(first_row_panel_, from, depth, scratch_.rows);
+                meet(rows, from, depth, scratch_.rows);
                 tile(rows, columns, c, from, depth);
             });
         }
@@ -186,7 +185,7 @@ private:
         each_depth([&](std::int64_t from, std::int64_t depth) {
             float* packed = scratch_.rows;
             for (Rows& rows : all) {
-                rows.numbers = rows_of_panel(rows.panel, from, depth, packed);
+                meet(rows, from, depth, packed);
                 packed += rows.height * depth;
             }
             for (std::int64_t c = first; c < last_column_panel_; ++c) {
@@ -246,7 +245,8 @@ private:
         std::int64_t panel;
         std::int64_t height;
         float* sums;
-        const float* numbers = nullptr;  // of some depths
+        const float* numbers = nullptr;  // of some depths, …
+        RestDepths rests;                // … and besides them
         std::array<float, most_rows_of_tile> summands;
         SumEnding ending;
 
@@ -285,6 +285,14 @@ private:
         }
         product_.b.source->pack({place_, first, lines, from, depth, width}, scratch_.columns, *product_.kernels);
         return {scratch_.columns, width};
+    }
+
+    // The numbers of these depths.
+    void meet(Rows& rows, std::int64_t from, std::int64_t depth, float* packed) const {
+        rows.numbers = rows_of_panel(rows.panel, from, depth, packed);
+        if (product_.a.rests != nullptr) {
+            rows.rests = product_.a.rests->of(place_, rows.panel, from);
+        }
     }
 
     // In `packed` if they are packed now.
@@ -344,6 +352,7 @@ private:
             call.ending = ending_ || adds_numbers_ ? &rows.ending : nullptr;
             call.column = first;
         }
+        call.rests = rows.rests;
         fetch_ahead(call, rows, panel, from, depth);
         const std::int64_t rest = width % tiles.lanes, whole = width - rest;
         const auto kernel = [&](std::int64_t vectors) { return tiles.tile(static_cast<int>(rows.height), static_cast<int>(vectors)); };
@@ -359,39 +368,24 @@ private:
         } else {
             kernel(quotient_up(width, tiles.lanes))(call);
         }
-        if (product_.a.rests != nullptr || product_.b.rests != nullptr) {
-            add_rests(rows, columns, panel, from, rows.sums + (ends_at_once_ ? 0 : first));
-        }
-    }
-
-    // Of a tile, whose sums are stored.
-    void add_rests(const Rows& rows, const Columns& columns, std::int64_t panel, std::int64_t from, float* sums) const {
-        const bool of_rows = product_.a.rests != nullptr;
-        const std::span<const RestWord> rests = of_rows ? product_.a.rests->of(place_, rows.panel, from) : product_.b.rests->of(place_, panel, from);
-        if (rests.empty()) {
-            return;
-        }
-        RestsCall call{rests.data(), std::ssize(rests), columns.first, columns.step, sums, sums_step(), rows.height, blocks_.columns.in(panel)};
-        if (!of_rows) {
-            call.others = rows.numbers, call.others_step = rows.height;
-        }
-        if (!direct_) {
-            const int lanes = product_.tiles().lanes;
-            call.columns = quotient_up(call.columns, lanes) * lanes;
-        }
-        product_.kernels->integers.rests(call);
     }
 
     void finish(std::int64_t row_panel, float* sums) const {
         if (ending_) {
             return;
         }
-        for (std::int64_t r = 0; r < blocks_.rows.in(row_panel); ++r, sums += sums_step()) {
-            const std::int64_t row = blocks_.rows.first(row_panel) + r;
-            if (adds_numbers_) {
-                product_.target.store(sums, place_, row, left_, width_, scratch_.line);
+        const Target& target = product_.target;
+        const std::int64_t rows = blocks_.rows.in(row_panel), first = blocks_.rows.first(row_panel), step = sums_step();
+        for (std::int64_t r = 0; r < rows && !adds_numbers_ && target.correction != nullptr; ++r) {
+            target.correction->correct(sums + r * step, place_, first + r, left_, width_);
+        }
+        const bool across = target.is_across();
+        const std::int64_t some = across ? target.rows_across() : 1;
+        for (std::int64_t r = 0; r < rows; r += some) {
+            if (across) {
+                target.store_across(sums + r * step, step, place_, first + r, std::min(some, rows - r), left_, width_, scratch_.line);
             } else {
-                product_.target.correct_and_store(sums, place_, row, left_, width_, scratch_.line);
+                target.store(sums + r * step, place_, first + r, left_, width_, scratch_.line);
             }
         }
     }

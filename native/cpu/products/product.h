@@ -32,7 +32,7 @@ struct Side {
     const Panels* panels = nullptr;
     const PanelSource* source = nullptr;
     const MatrixPanels* matrix = nullptr;  // the source, if it is matrices
-    const Rests* rests = nullptr;          // of small words; null: words are whole
+    const Rests* rests = nullptr;          // of rows' panels of small words; null: there are none
 };
 
 // The tiles whose sums have this type.
