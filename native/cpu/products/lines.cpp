@@ -1,7 +1,10 @@
 #include "cpu/products/lines.h"
 
 #include <array>
+#include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <span>
 
 #include "cpu/runtime/cache_line.h"
@@ -79,6 +82,38 @@ SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, st
         ending.step = lines->row / std::int64_t{sizeof(float)};
     }
     return ending;
+}
+
+bool Requantization::fits(const Sizes& place, std::int64_t row, std::int64_t terms) const {
+    constexpr std::int64_t greatest = std::numeric_limits<std::int32_t>::max(), most_of_product = 255 * 255;
+    const std::int64_t summand = summands == nullptr ? 0 : *reinterpret_cast<const std::int32_t*>(summands->row_at(place, row));
+    return std::abs(summand) + terms * most_of_product <= greatest;
+}
+
+ByteEnding Requantization::at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> numbers,
+                              std::span<float> of_rows) const {
+    for (std::size_t i = 0; i < of_rows.size(); ++i) {
+        const auto index = row + static_cast<std::int64_t>(i);
+        of_rows[i] = *reinterpret_cast<const float*>(factors->row_at(place, index));
+        if (summands != nullptr) {
+            const auto summand = *reinterpret_cast<const std::uint32_t*>(summands->row_at(place, index));
+            numbers[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(numbers[i]) + summand);
+        }
+    }
+    const auto zero = static_cast<std::uint8_t>(*zero_point->row_at(place, row));
+    return {out->row_at(place, row) + left, out->row, width, out->type == DataType::int8, zero, of_rows.data()};
+}
+
+std::optional<Requantization> Target::requantization() const {
+    const std::optional<Epilogue::Requantized>& found = epilogue->requantized();
+    if (!found || !out.is_packed() || (correction != nullptr && !correction->adds_numbers())) {
+        return {};
+    }
+    Requantization result{&out, &operands.at(found->factor), &operands.at(found->zero_point), found->summand ? &operands.at(*found->summand) : nullptr};
+    const auto is_of_rows = [](const MatrixTensor* each) { return each == nullptr || (each->rank == 1 && each->strides[0] == 0); };
+    const MatrixTensor& zero = *result.zero_point;
+    const bool one_zero = is_of_rows(&zero) && zero.row == 0 && zero.batch == Sizes{};
+    return one_zero && is_of_rows(result.factors) && is_of_rows(result.summands) ? std::optional(result) : std::nullopt;
 }
 
 std::optional<Ending> Target::ending() const {

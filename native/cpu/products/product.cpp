@@ -143,8 +143,9 @@ public:
         streams_lines_ = few_rows && product.a.panels == nullptr && matrix != nullptr && matrix->lies_along();
         if (!streams_ && !streams_lines_ && !product.target.epilogue->empty()) {
             ending_ = product.target.ending();
+            requantization_ = requantization();
             const bool one_depth = product.sizes.k <= blocks.depth || last_row_panel_ - first_row_panel_ == 1;
-            ends_at_once_ = ending_ && !direct_ && one_depth;
+            ends_at_once_ = (ending_ || requantization_) && !direct_ && one_depth;
         }
         adds_numbers_ = product.sums == DataType::int32 && product.target.correction != nullptr && product.target.correction->adds_numbers();
     }
@@ -247,7 +248,7 @@ private:
         float* sums;
         const float* numbers = nullptr;  // of some depths, …
         RestDepths rests;                // … and besides them
-        std::array<float, most_rows_of_tile> summands;
+        std::array<float, most_rows_of_tile> summands, factors;
         SumEnding ending;
 
         Rows(const Block& block, std::int64_t panel) : panel(panel), height(block.blocks_.rows.in(panel)), sums(block.sums_of(panel)) {
@@ -261,6 +262,15 @@ private:
                     summands[static_cast<std::size_t>(r)] = block.product_.target.correction->number(block.place_, first + r);
                 }
                 ending.numbers = summands.data();
+            }
+            if (block.requantization_) {
+                const auto of_rows = static_cast<std::size_t>(height);
+                if (!block.adds_numbers_) {
+                    summands.fill(0.0f);
+                    ending.numbers = summands.data();
+                }
+                ending.bytes = block.requantization_->at(block.place_, block.blocks_.rows.first(panel), block.left_, block.width_,
+                                                         std::span(summands).first(of_rows), std::span(factors).first(of_rows));
             }
         }
         Rows(const Rows&) = delete;  // the ending has the address of the summands
@@ -349,7 +359,7 @@ private:
         const std::int64_t width = blocks_.columns.in(panel), first = blocks_.columns.first(panel) - left_;
         TileCall call{rows.numbers, columns.first, columns.step, depth, rows.sums + (ends_at_once_ ? 0 : first), sums_step(), from > 0};
         if (from + depth == product_.sizes.k) {
-            call.ending = ending_ || adds_numbers_ ? &rows.ending : nullptr;
+            call.ending = ending_ || adds_numbers_ || requantization_ ? &rows.ending : nullptr;
             call.column = first;
         }
         call.rests = rows.rests;
@@ -370,8 +380,20 @@ private:
         }
     }
 
+    // What tiles do with sums that become bytes, if they do it.
+    std::optional<Requantization> requantization() const {
+        std::optional<Requantization> result = product_.sums == DataType::int32 ? product_.target.requantization() : std::nullopt;
+        const std::int64_t terms = product_.sizes.k * product_.kernels->integers.depths;
+        for (std::int64_t row = blocks_.rows.first(first_row_panel_); result && row < std::min(blocks_.rows.first(last_row_panel_), blocks_.rows.lines); ++row) {
+            if (!result->fits(place_, row, terms)) {
+                result.reset();
+            }
+        }
+        return result;
+    }
+
     void finish(std::int64_t row_panel, float* sums) const {
-        if (ending_) {
+        if (ending_ || requantization_) {
             return;
         }
         const Target& target = product_.target;
@@ -406,6 +428,7 @@ private:
     bool streams_lines_;  // … each along its depth
     bool fetches_matrix_;  // whether tiles fetch columns of a matrix that are packed next
     std::optional<Ending> ending_;  // that tiles make themselves
+    std::optional<Requantization> requantization_;  // … of integers
     bool ends_at_once_ = false;     // whether a tile's sums are only needed until it makes the results: all use the same memory
     bool adds_numbers_;             // whether they correct the sums
 };
