@@ -1,9 +1,7 @@
 #include "cpu/steps/integer_gemm.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
-#include <utility>
 
 #include "cpu/products/words.h"
 #include "cpu/products/zero_points.h"
