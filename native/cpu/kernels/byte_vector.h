@@ -19,8 +19,8 @@ public:
 
 #if defined(__AVX512F__)
     DMLGRAPH_INLINE void store(T* to, const float* integers, float factor) const {
-        const Vector x = whole(_mm512_cvtepi32_ps(load_words(integers)), factor);
-        const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_castps_si512(x), repeated_word(zero_point_)));
+        const Vector x = whole(_mm512_maskz_cvtepi32_ps(every_lane, load_words(integers)), factor);
+        const __m128i bytes = _mm512_maskz_cvtepi32_epi8(every_lane, _mm512_add_epi32(_mm512_castps_si512(x), repeated_word(zero_point_)));
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
     }
 #elif defined(__AVX2__)
