@@ -1,10 +1,8 @@
 // Products of 8-bit integers: two or four depths at a time, in the numbers of a word, and sums of 32 bits, which wrap.
-#include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/peak.h"
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/product_tables.h"
 #include "cpu/kernels/tile.h"
-#include "cpu/kernels/transpose.h"
 #include "cpu/kernels/types.h"
 #include "cpu/kernels/vector.h"
 
@@ -190,83 +188,6 @@ void taps(const WordTapsCall& call) noexcept {
     }
 }
 
-#if defined(DMLGRAPH_PAIRS)
-// sums[0] … sums[count − 1] += what is added.
-DMLGRAPH_INLINE void add(float* sums, Words added, std::int64_t count) {
-    if (count >= lanes) {
-        store(sums, sum(load_words(sums), added));
-    } else {
-        const Part some = part(0, static_cast<int>(count));
-        store_part(sums, as_floats(sum(as_words(load_part(sums, some)), added)), some);
-    }
-}
-
-// Rests lie in the order of their depths: so the sums of a row are seldom needed again at once, and are in memory.
-template <int vectors>
-DMLGRAPH_INLINE void add_rests(const RestsCall& call, float* sums, std::int64_t step) {
-    for (std::int64_t r = 0; r < call.count; ++r) {
-        const RestWord& rest = call.rests[r];
-        const float* const column = call.others + rest.depth * call.others_step;
-        float* const to = sums + rest.line * step;
-        const Words word = repeated_word(static_cast<int>(rest.word));
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            store(to + j * lanes, product_sum(word, load_words(column + j * lanes), load_words(to + j * lanes)));
-        }
-    }
-}
-
-template <int vectors>
-DMLGRAPH_INLINE void rests_of_vectors(const RestsCall& call) {
-    constexpr std::int64_t width = vectors * lanes;
-    if (call.columns == width) {
-        return add_rests<vectors>(call, call.sums, call.step);
-    }
-    float added[most_rows * width] = {};
-    add_rests<vectors>(call, added, width);
-    for (std::int64_t row = 0; row < call.rows; ++row) {
-        for (std::int64_t j = 0; j < call.columns; j += lanes) {
-            add(call.sums + row * call.step + j, load_words(added + row * width + j), call.columns - j);
-        }
-    }
-}
-
-void rests_of_rows(const RestsCall& call) noexcept {
-    static_assert(most_vectors == 2);
-    if (call.columns > lanes) {
-        rests_of_vectors<2>(call);
-    } else {
-        rests_of_vectors<1>(call);
-    }
-}
-
-// Vectors go along the rows, whose words at a depth lie side by side: the sums of a column are one.
-void rests_of_columns(const RestsCall& call) noexcept {
-    static_assert(most_rows <= lanes);
-    const Part rows = part(0, static_cast<int>(call.rows));
-    float added[most_vectors * lanes * lanes] = {};
-    for (std::int64_t r = 0; r < call.count; ++r) {
-        const RestWord& rest = call.rests[r];
-        const Words of_rows = as_words(load_part(call.others + rest.depth * call.others_step, rows));
-        float* const to = added + rest.line * lanes;
-        store(to, product_sum(repeated_word(static_cast<int>(rest.word)), of_rows, load_words(to)));
-    }
-    for (std::int64_t j = 0; j < call.columns; j += lanes) {
-        Vector square[lanes];
-        DMLGRAPH_UNROLL
-        for (int i = 0; i < lanes; ++i) {
-            square[i] = load(added + (j + i) * lanes);
-        }
-        transpose(square);
-        for (std::int64_t row = 0; row < call.rows; ++row) {
-            add(call.sums + row * call.step + j, as_words(square[row]), call.columns - j);
-        }
-    }
-}
-#else
-constexpr void (*rests_of_rows)(const RestsCall& call) noexcept = nullptr;
-#endif
-
 template <bool is_signed>
 DMLGRAPH_INLINE i32 numbers_of(u32 word) {
     i32 result = 0;
@@ -335,8 +256,15 @@ double peak(std::int64_t rounds, float* sum) noexcept {
 
 constexpr WordSums signed_sums{total<true>, add<true>}, unsigned_sums{total<false>, add<false>};
 
-constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, false, ones, tiles_of<Integers>(), tiles_of<ColumnsOfBytes>(), words, line_of_words,
-                                 taps, rests_of_rows, signed_sums, unsigned_columns ? unsigned_sums : signed_sums, take_zero_points, peak};
+#if defined(DMLGRAPH_PAIRS)
+constexpr int together = 2;
+constexpr Tiles tiles = tiles_of<SmallRows>(), tiles_of_bytes = tiles;
+#else
+constexpr int together = 0;
+constexpr Tiles tiles = tiles_of<Integers>(), tiles_of_bytes = tiles_of<ColumnsOfBytes>();
+#endif
+constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, false, together, ones, tiles, tiles_of_bytes, words, line_of_words, taps,
+                                 signed_sums, unsigned_columns ? unsigned_sums : signed_sums, take_zero_points, peak};
 
 #if defined(DMLGRAPH_PAIRS)
 // Rows have the unsigned numbers. Their words are no weights of `taps`.
@@ -344,8 +272,8 @@ struct SignedColumns : Integers {
     static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(column, row, sum); }
 };
 
-constexpr IntegerKernels of_signed_columns{depths_of_word, false, true, ones, tiles_of<SignedColumns>(), tiles_of<SignedColumns>(), words, line_of_words,
-                                           nullptr, rests_of_columns, unsigned_sums, signed_sums, take_zero_points, peak};
+constexpr IntegerKernels of_signed_columns{depths_of_word, false, true, 1, ones, tiles_of<SignedColumns>(), tiles_of<SignedColumns>(), words, line_of_words,
+                                           nullptr, unsigned_sums, signed_sums, take_zero_points, peak};
 #endif
 
 }  // namespace

@@ -19,6 +19,13 @@ namespace dmlgraph::cpu {
 
 inline constexpr int most_rows_of_tile = 16;
 
+// Words of rows besides those of a panel: each meets the columns' words at a depth of its own (see products/small_words.h).
+struct RestDepths {
+    const std::uint32_t* words = nullptr;   // one for each row of the tile, `count` times
+    const std::uint16_t* depths = nullptr;  // of the columns' panel; as many
+    std::int64_t count = 0;
+};
+
 // sums = a · b, or sums += a · b, of rows and a panel of columns; steps in floats. The rows are a panel with exactly those of the
 // tile, or lie where they were: side by side, or apart for kernels of such rows.
 struct TileCall {
@@ -37,6 +44,7 @@ struct TileCall {
     const SumEnding* ending = nullptr;  // null: nothing follows
     std::int64_t column = 0;  // of the first sum, in the ending's lines
     std::int64_t columns = every_column;  // that there are: vectors may reach beyond them, but store nothing there
+    RestDepths rests{};       // of rows that are small words
 };
 
 // c = a · b, or c += a · b, for few rows and many columns, whole vectors, which are read row by row from where they lie.
@@ -170,26 +178,6 @@ struct WordTapsCall {
     std::int32_t initial;
 };
 
-// What a word of a panel is besides the one that tiles multiply.
-struct RestWord {
-    std::uint16_t depth;
-    std::uint16_t line;
-    std::uint32_t word;
-};
-
-// sums += rests · b of rows with rests and a panel of columns, of which whole vectors are read; or sums += a · rests of a panel
-// with exactly these rows and of columns with rests.
-struct RestsCall {
-    const RestWord* rests;
-    std::int64_t count;
-    const float* others;       // the panel of the other operand
-    std::int64_t others_step;  // from depth to depth
-    float* sums;
-    std::int64_t step;     // from row to row
-    std::int64_t rows;     // at most those of a tile, …
-    std::int64_t columns;  // … as well
-};
-
 // sums[i] += constant − row_zero · column_sums[i] − row_sum · column_zeros[i]; what is null does not count.
 struct ZeroPointsCall {
     std::int32_t* sums;
@@ -212,18 +200,20 @@ struct WordSums {
     void (*add)(std::int32_t* sums, const std::uint32_t* words, std::int64_t count) noexcept;
 };
 
+inline constexpr int most_words_together = 2;
+
 // Products of words: the numbers of one side, or of both, are signed.
 struct IntegerKernels {
     int depths;             // of a word
     bool unsigned_columns;  // else signed
     bool unsigned_rows;     // …
+    int words_together;     // whose products have sums of 16 bits: the signed side is small (see products/small_words.h); 0: none
     std::uint32_t ones;     // the word of ones
     Tiles tiles;
     Tiles tiles_of_bytes;   // whose columns have a byte for each number, without those of a word between them
     void (*words)(const WordsCall& call) noexcept;
     void (*line_of_words)(const LineOfWordsCall& call) noexcept;
     void (*taps)(const WordTapsCall& call) noexcept;  // the weights are a row
-    void (*rests)(const RestsCall& call) noexcept;    // of rows, or of columns if rows are unsigned; null: words are whole
     WordSums rows;
     WordSums columns;
     void (*take_zero_points)(const ZeroPointsCall& call) noexcept;
@@ -253,8 +243,9 @@ const IntegerKernels& common_integer_kernels(Level level) noexcept;
 // For the level that `find_kernel` uses.
 const ProductKernels& product_kernels() noexcept;
 
-// Kernels that add up two products of 8-bit integers in 16 bits. The numbers of one side are signed, and the sums of two of
-// them, of those above 0 or of those below, are at most 128: see products/small_words.h.
+// Kernels that add up products of 8-bit integers in 16 bits: of rows four, two of each of two words, and of columns two. The
+// numbers of this side are signed, and the sums of as many of them, of those above 0 or of those below, are at most 128: see
+// products/small_words.h.
 struct PairKernels {
     ProductKernels small_rows;
     ProductKernels small_columns;

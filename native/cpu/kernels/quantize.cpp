@@ -1,26 +1,18 @@
 // Quantization: an integer q stands for the number (q - zero point) * scale.
 #include "cpu/kernels/cast.h"
 #include "cpu/kernels/math.h"
+#include "cpu/kernels/rounded_byte.h"
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace quantize {
 namespace {
 
-// clamp(round(x / scale) + zero point), halves to even; NaN gives the least number. The bounds are integers, so numbers may
-// be clamped before they are rounded: then they are small, and the sum with 1.5 · 2^23 has no bits for a fraction, but the
-// integer in its last ones.
+// clamp(round(x / scale) + zero point).
 template <class Out>
 struct Quantize {
-    Out operator()(float x, float scale) const { return clamped(x / scale, Out{0}); }
-    Out operator()(float x, float scale, Out zero_point) const { return clamped(x / scale, zero_point); }
-
-    static DMLGRAPH_INLINE Out clamped(float x, Out zero_point) {
-        const auto from = static_cast<float>(least<Out> - zero_point), to = static_cast<float>(greatest<Out> - zero_point);
-        const float low = x > from ? x : from;
-        const float inside = low < to ? low : to;
-        return static_cast<Out>(bits_of(inside + 0x1.8p23f) + static_cast<u32>(zero_point));
-    }
+    Out operator()(float x, float scale) const { return rounded_to(x / scale, Out{0}); }
+    Out operator()(float x, float scale, Out zero_point) const { return rounded_to(x / scale, zero_point); }
 };
 
 // clamp(round(x * factor) + zero point).
@@ -28,7 +20,7 @@ template <class Out>
 struct Requantize {
     template <class In>
     Out operator()(In x, float factor, Out zero_point) const {
-        return Quantize<Out>::clamped(static_cast<float>(x) * factor, zero_point);
+        return rounded_to(static_cast<float>(x) * factor, zero_point);
     }
 };
 

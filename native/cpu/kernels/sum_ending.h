@@ -1,6 +1,7 @@
 // What tiles of products and of convolutions do with their sums while these are in registers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -31,8 +32,18 @@ struct HalfEnding {
     SumFunction function{};
 };
 
-// What follows a sum: the number of its row is added, then an element of a tensor, then a function is applied; nothing else
-// than the number if sums are integers, and it has their type. Calls of kernels have its address: a copy of what was just
+// Results of 8-bit integers: sums times the factor of their row, rounded, plus the zero point, within the range of their type.
+struct ByteEnding {
+    std::byte* out = nullptr;  // where the results go; null: they are the sums
+    std::int64_t step = 0;     // from row to row
+    std::int64_t count = 0;    // of a row: vectors may reach beyond it
+    bool is_signed = false;
+    std::uint8_t zero_point = 0;     // its bits
+    const float* factors = nullptr;  // one for each row of a tile
+};
+
+// What follows a sum: the number of its row is added, then an element of a tensor, then a function is applied. If sums are
+// integers, that number is one too, and they may become bytes, but nothing else follows. Calls of kernels have its address: a copy of what was just
 // written waits for all stores before, those of the last results too.
 struct SumEnding {
     const float* numbers = nullptr;  // one for each row of a tile
@@ -40,6 +51,7 @@ struct SumEnding {
     std::int64_t step = 0;           // floats from row to row of these
     SumFunction function{};
     HalfEnding half{};
+    ByteEnding bytes{};
 
     bool rounds() const { return half.out != nullptr; }
 };

@@ -58,18 +58,11 @@ private:
     std::int64_t step_;
 };
 
-// Numbers: Singles, Integers or ColumnsOfBytes. Several panels lie side by side in the results.
-template <class Numbers, template <int> class Rows, int rows, int vectors, int panels = 1>
-void tile(const TileCall& call) noexcept {
+// sums += the products of the rows and the panels, depth by depth. Numbers: Singles, Integers or ColumnsOfBytes. Several panels
+// lie side by side in the results.
+template <template <int> class Rows, int panels, class Numbers, int rows, int vectors>
+DMLGRAPH_INLINE void multiply(Numbers, typename Numbers::V (&sums)[rows][vectors], const TileCall& call) {
     using V = typename Numbers::V;
-    V sums[rows][vectors];
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < rows; ++i) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            sums[i][j] = Numbers::repeated(0.0f);
-        }
-    }
     Rows<rows> a(call);
     const float* b = call.b;
     constexpr int together = vectors / panels;
@@ -93,6 +86,70 @@ void tile(const TileCall& call) noexcept {
         a.advance();
         b += b_step;
     }
+}
+
+#if defined(DMLGRAPH_PAIRS)
+// Integers whose rows are small: two words at a time have sums of 16 bits.
+struct SmallRows : Integers {};
+
+template <template <int> class Rows, int panels, int rows, int vectors>
+DMLGRAPH_INLINE void multiply(SmallRows, Words (&sums)[rows][vectors], const TileCall& call) {
+    const float* a = call.a;
+    const float* b = call.b;
+    const std::int64_t b_step = call.b_step, next_step = call.next_step;
+    const float* next = call.next == nullptr ? call.a : call.next;
+    for (std::int64_t k = call.depth; k > 1; k -= 2, next += 2 * next_step) {
+        prefetch(next);
+        prefetch(next + next_step);
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < rows; ++i) {
+            const Words first = Integers::repeated(a[i]), second = Integers::repeated(a[rows + i]);
+            DMLGRAPH_UNROLL
+            for (int j = 0; j < vectors; ++j) {
+                const Words pairs = sum_of_pairs(pair_sums(first, load_words(b + j * lanes)), pair_sums(second, load_words(b + b_step + j * lanes)));
+                sums[i][j] = add_pairs(pairs, sums[i][j]);
+            }
+        }
+        a += 2 * rows;
+        b += 2 * b_step;
+    }
+    if (call.depth % 2 != 0) {
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < rows; ++i) {
+            const Words row = Integers::repeated(a[i]);
+            DMLGRAPH_UNROLL
+            for (int j = 0; j < vectors; ++j) {
+                sums[i][j] = product_sum(row, load_words(b + j * lanes), sums[i][j]);
+            }
+        }
+    }
+    const std::uint32_t* words = call.rests.words;
+    const std::uint16_t* depths = call.rests.depths;
+    for (std::int64_t r = call.rests.count; r > 0; --r, words += rows, depths += rows) {
+        DMLGRAPH_UNROLL
+        for (int i = 0; i < rows; ++i) {
+            const Words row = repeated_word(static_cast<int>(words[i]));
+            const float* const column = call.b + depths[i] * b_step;
+            DMLGRAPH_UNROLL
+            for (int j = 0; j < vectors; ++j) {
+                sums[i][j] = product_sum(row, load_words(column + j * lanes), sums[i][j]);
+            }
+        }
+    }
+}
+#endif
+
+template <class Numbers, template <int> class Rows, int rows, int vectors, int panels = 1>
+void tile(const TileCall& call) noexcept {
+    typename Numbers::V sums[rows][vectors];
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            sums[i][j] = Numbers::repeated(0.0f);
+        }
+    }
+    multiply<Rows, panels>(Numbers{}, sums, call);
     store_tile<Numbers, rows, vectors>(sums, call);
 }
 

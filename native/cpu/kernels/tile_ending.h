@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/compiler.h"
+#include "cpu/kernels/byte_vector.h"
 #include "cpu/kernels/half_vector.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/part_vector.h"
@@ -239,6 +240,39 @@ DMLGRAPH_INLINE void store_columns(const typename Numbers::V (&sums)[rows][vecto
     end_and_store_columns<Numbers, ends>(tile, rows, vectors, call);
 }
 
+template <class T>
+DMLGRAPH_INLINE void rows_in_bytes(const float* sums, std::int64_t step, int rows, std::int64_t count, const ByteEnding& ending, std::int64_t column) {
+    const std::int64_t out_step = ending.step;
+    const float* const factors = ending.factors;
+    const VectorToBytes<T> bytes(static_cast<T>(ending.zero_point));
+    auto* out = reinterpret_cast<T*>(ending.out) + column;
+    for (int r = 0; r < rows; ++r, sums += step, out += out_step) {
+        const float factor = factors[r];
+        std::int64_t i = 0;
+        for (; i + lanes <= count; i += lanes) {
+            bytes.store(out + i, sums + i, factor);
+        }
+        if (i < count) {
+            T last[lanes];
+            bytes.store(last, sums + i, factor);
+            for (std::int64_t j = 0; i + j < count; ++j) {
+                out[i + j] = last[j];
+            }
+        }
+    }
+}
+
+// Stores the results of 8-bit integers of rows of `width` sums, which begin at a column.
+[[maybe_unused]] DMLGRAPH_ONCE void end_in_bytes(const float* sums, std::int64_t step, int rows, std::int64_t width, const ByteEnding& ending,
+                                                 std::int64_t column) {
+    const std::int64_t rest = ending.count - column, count = width < rest ? width : rest;
+    if (ending.is_signed) {
+        rows_in_bytes<i8>(sums, step, rows, count, ending, column);
+    } else {
+        rows_in_bytes<u8>(sums, step, rows, count, ending, column);
+    }
+}
+
 // Stores the sums of a tile, which are added to what is there if it `adds`. Numbers: Singles or Integers.
 template <class Numbers, int rows, int vectors, bool ends = Numbers::are_floats, class Call>
 DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], const Call& call) {
@@ -262,7 +296,7 @@ DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], cons
         }
     }
     if constexpr (!Numbers::are_floats) {
-        if (call.ending != nullptr) {
+        if (call.ending != nullptr && call.ending->numbers != nullptr) {
             DMLGRAPH_UNROLL
             for (int i = 0; i < rows; ++i) {
                 const auto number = Numbers::repeated(call.ending->numbers[i]);
@@ -283,6 +317,11 @@ DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], cons
     if constexpr (ends) {
         if (call.ending != nullptr && call.ending->rounds()) {
             end_in_half(to, step, rows, vectors * lanes, *call.ending, call.column);
+        }
+    }
+    if constexpr (!Numbers::are_floats) {
+        if (call.ending != nullptr && call.ending->bytes.out != nullptr) {
+            end_in_bytes(to, step, rows, vectors * lanes, call.ending->bytes, call.column);
         }
     }
 }

@@ -39,11 +39,9 @@ DMLGRAPH_INLINE Words either(Words kept, Words a, Words b) { return _mm512_or_si
 #if defined(__AVX512VNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_dpbusd_epi32(c, b, a); }
 #elif defined(DMLGRAPH_PAIRS)
-DMLGRAPH_INLINE Words as_words(Vector x) { return _mm512_castps_si512(x); }
-DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm512_castsi512_ps(x); }
-DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
-    return in_register(_mm512_add_epi32(_mm512_madd_epi16(_mm512_maddubs_epi16(b, a), _mm512_set1_epi16(1)), c));
-}
+DMLGRAPH_INLINE Words pair_sums(Words a, Words b) { return _mm512_maddubs_epi16(b, a); }
+DMLGRAPH_INLINE Words sum_of_pairs(Words a, Words b) { return _mm512_add_epi16(a, b); }
+DMLGRAPH_INLINE Words add_pairs(Words pairs, Words c) { return in_register(_mm512_add_epi32(_mm512_madd_epi16(pairs, _mm512_set1_epi16(1)), c)); }
 #else
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm512_add_epi32(_mm512_madd_epi16(a, b), c)); }
 DMLGRAPH_INLINE Words load_bytes(const std::byte* from) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))); }
@@ -69,11 +67,9 @@ DMLGRAPH_INLINE Words either(Words kept, Words a, Words b) { return _mm256_or_si
 #if defined(__AVXVNNI__)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_dpbusd_avx_epi32(c, b, a); }
 #elif defined(DMLGRAPH_PAIRS)
-DMLGRAPH_INLINE Words as_words(Vector x) { return _mm256_castps_si256(x); }
-DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm256_castsi256_ps(x); }
-DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
-    return in_register(_mm256_add_epi32(_mm256_madd_epi16(_mm256_maddubs_epi16(b, a), _mm256_set1_epi16(1)), c));
-}
+DMLGRAPH_INLINE Words pair_sums(Words a, Words b) { return _mm256_maddubs_epi16(b, a); }
+DMLGRAPH_INLINE Words sum_of_pairs(Words a, Words b) { return _mm256_add_epi16(a, b); }
+DMLGRAPH_INLINE Words add_pairs(Words pairs, Words c) { return in_register(_mm256_add_epi32(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)), c)); }
 #else
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm256_add_epi32(_mm256_madd_epi16(a, b), c)); }
 DMLGRAPH_INLINE Words load_bytes(const std::byte* from) { return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); }
@@ -212,6 +208,11 @@ DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
     return x;
 }
 
+#endif
+
+#if defined(DMLGRAPH_PAIRS)
+// Of words whose two sums of two products fit into 16 bits.
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return add_pairs(pair_sums(a, b), c); }
 #endif
 
 inline constexpr int lanes = sizeof(Vector) / sizeof(float);

@@ -123,6 +123,25 @@ std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) 
     return sums;
 }
 
+std::optional<Epilogue::Requantized> requantized_of(const std::vector<InstructionSpec>& code) {
+    const auto is_given = [](std::int16_t number) { return number >= static_cast<std::int16_t>(first_operand); };
+    const auto index_of = [](std::int16_t number) { return static_cast<std::size_t>(number) - first_operand; };
+    const bool adds = code.size() == 2 && code[0].opcode == Opcode::ADD_TO_FLOAT && code[0].operands[0] == 0 && is_given(code[0].operands[1]);
+    if (code.empty() || (code.size() > 1 && !adds)) {
+        return std::nullopt;
+    }
+    const InstructionSpec& last = code.back();
+    const std::int16_t sums = adds ? ~std::int16_t{0} : std::int16_t{0};
+    if (last.opcode != Opcode::REQUANTIZE || last.operands[0] != sums || !is_given(last.operands[1]) || !is_given(last.operands[2])) {
+        return std::nullopt;
+    }
+    Epilogue::Requantized result{index_of(last.operands[1]), index_of(last.operands[2]), std::nullopt};
+    if (adds) {
+        result.summand = index_of(code[0].operands[1]);
+    }
+    return result;
+}
+
 std::size_t line_bytes(std::int64_t count) { return align_to_line(static_cast<std::size_t>(count) * widest_item); }
 
 }  // namespace
@@ -146,6 +165,7 @@ Epilogue::Epilogue(std::vector<InstructionSpec> code, DataType result, std::size
         throw std::invalid_argument("the instructions after a product do not give the output's data type");
     }
     sums_ = sums_of(code_);
+    requantized_ = requantized_of(code_);
     if (!code_.empty()) {
         code_ = with_chains(code_, numbers_, first_operand + operands_);
     }

@@ -40,6 +40,13 @@ public:
         SumFunction rounded_function;
     };
 
+    // Sums of int32, to which one may be added, that become 8-bit integers: the operands' indices.
+    struct Requantized {
+        std::size_t factor;
+        std::size_t zero_point;
+        std::optional<std::size_t> summand;
+    };
+
     Epilogue() = default;
     // Operand 0 is the sums; operands from 2 on are the inputs of the step that come after the product's two. The last
     // instruction gives the result; without instructions that is the sums, of the type `sums`. Throws std::invalid_argument
@@ -49,6 +56,8 @@ public:
     bool empty() const { return code_.empty(); }
     // Nothing if it is more than sums, then such a function.
     const std::optional<Sums>& sums() const { return sums_; }
+    // Nothing if it is anything else.
+    const std::optional<Requantized>& requantized() const { return requantized_; }
     // Of memory for lines of up to `count` elements.
     std::size_t scratch_bytes(std::int64_t count) const;
     // Computes `count` results from as many sums, in `out`, which may be where the sums are. `operands`: a line of every
@@ -59,6 +68,7 @@ public:
 private:
     std::vector<InstructionSpec> code_;
     std::optional<Sums> sums_;
+    std::optional<Requantized> requantized_;
     std::size_t operands_ = 0;  // inputs after the product's two
     std::vector<float> numbers_;  // operands behind the inputs: they are the same for all elements
 };

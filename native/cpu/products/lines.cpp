@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <span>
 
 #include "cpu/runtime/cache_line.h"
@@ -86,6 +89,38 @@ SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, st
     return ending;
 }
 
+bool Requantization::fits(const Sizes& place, std::int64_t row, std::int64_t terms) const {
+    constexpr std::int64_t greatest = std::numeric_limits<std::int32_t>::max(), most_of_product = 255 * 255;
+    const std::int64_t summand = summands == nullptr ? 0 : *reinterpret_cast<const std::int32_t*>(summands->row_at(place, row));
+    return std::abs(summand) + terms * most_of_product <= greatest;
+}
+
+ByteEnding Requantization::at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> numbers,
+                              std::span<float> of_rows) const {
+    for (std::size_t i = 0; i < of_rows.size(); ++i) {
+        const auto index = row + static_cast<std::int64_t>(i);
+        of_rows[i] = *reinterpret_cast<const float*>(factors->row_at(place, index));
+        if (summands != nullptr) {
+            const auto summand = *reinterpret_cast<const std::uint32_t*>(summands->row_at(place, index));
+            numbers[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(numbers[i]) + summand);
+        }
+    }
+    const auto zero = static_cast<std::uint8_t>(*zero_point->row_at(place, row));
+    return {out->row_at(place, row) + left, out->row, width, out->type == DataType::int8, zero, of_rows.data()};
+}
+
+std::optional<Requantization> Target::requantization() const {
+    const std::optional<Epilogue::Requantized>& found = epilogue->requantized();
+    if (!found || !out.is_packed() || (correction != nullptr && !correction->adds_numbers())) {
+        return {};
+    }
+    Requantization result{&out, &operands.at(found->factor), &operands.at(found->zero_point), found->summand ? &operands.at(*found->summand) : nullptr};
+    const auto is_of_rows = [](const MatrixTensor* each) { return each == nullptr || (each->rank == 1 && each->strides[0] == 0); };
+    const MatrixTensor& zero = *result.zero_point;
+    const bool one_zero = is_of_rows(&zero) && zero.row == 0 && zero.batch == Sizes{};
+    return one_zero && is_of_rows(result.factors) && is_of_rows(result.summands) ? std::optional(result) : std::nullopt;
+}
+
 std::optional<Ending> Target::ending() const {
     const std::optional<Epilogue::Sums>& sums = epilogue->sums();
     if (correction != nullptr || !sums || !takes_sums(sums->rounds ? DataType::float16 : DataType::float32)) {
@@ -125,25 +160,44 @@ std::size_t Target::line_scratch(std::size_t operands, const Epilogue& epilogue,
     return (1 + operands) * item_bytes(width) + epilogue.scratch_bytes(width);
 }
 
+const std::byte* Target::results_of(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::byte* to,
+                                   std::byte* scratch) const {
+    if (epilogue->empty()) {
+        return reinterpret_cast<const std::byte*>(sums);
+    }
+    std::array<Line, most_operands> lines;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        std::byte* const packed = scratch + (1 + i) * item_bytes(width);
+        lines[i] = line_of(operands[i], operands[i].row_at(place, row), left, width, packed);
+    }
+    std::byte* const rest = scratch + (1 + operands.size()) * item_bytes(width);
+    epilogue->run(sums, std::span(lines).first(operands.size()), to, width, rest);
+    return to;
+}
+
 void Target::store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                    std::byte* scratch) const {
     const auto item = static_cast<std::int64_t>(item_size(out.type));
     std::byte* const result = out.row_at(place, row);
-    const auto* values = reinterpret_cast<const std::byte*>(sums);
-    if (!epilogue->empty()) {
-        std::array<Line, most_operands> lines;
-        for (std::size_t i = 0; i < operands.size(); ++i) {
-            std::byte* const packed = scratch + (1 + i) * item_bytes(width);
-            lines[i] = line_of(operands[i], operands[i].row_at(place, row), left, width, packed);
-        }
-        std::byte* const to = out.is_packed() ? result + left * item : scratch;
-        std::byte* const rest = scratch + (1 + operands.size()) * item_bytes(width);
-        epilogue->run(sums, std::span(lines).first(operands.size()), to, width, rest);
-        values = to;
-    }
+    const std::byte* const values = results_of(sums, place, row, left, width, out.is_packed() ? result + left * item : scratch, scratch);
     if (values != result + left * item || !out.is_packed()) {
         scatter(result, out.rank, out.sizes, out.strides, values, left, width, static_cast<int>(item));
     }
+}
+
+bool Target::is_across() const { return out.rank == 1 && !out.is_packed() && out.row == static_cast<std::int64_t>(item_size(out.type)); }
+
+void Target::store_across(const float* sums, std::int64_t step, const Sizes& place, std::int64_t row, std::int64_t rows, std::int64_t left,
+                          std::int64_t width, std::byte* scratch) const {
+    const auto item = static_cast<std::int64_t>(item_size(out.type));
+    for (std::int64_t r = 0; r < rows; ++r) {
+        std::byte* const to = scratch + r * width * item;
+        const std::byte* const values = results_of(sums + r * step, place, row + r, left, width, to, scratch);
+        if (values != to) {
+            std::memcpy(to, values, static_cast<std::size_t>(width * item));
+        }
+    }
+    scatter_tile({out.row_at(place, row) + left * out.strides[0], item, out.strides[0], rows, width}, scratch, static_cast<int>(item));
 }
 
 void Target::correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,

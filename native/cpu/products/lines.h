@@ -56,6 +56,21 @@ struct Ending {
     SumEnding at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> of_rows) const;
 };
 
+// The same for sums of int32 that become 8-bit integers: they are requantized with a factor for each row. Before that a number
+// may be added.
+struct Requantization {
+    const MatrixTensor* out = nullptr;         // packed
+    const MatrixTensor* factors = nullptr;     // an element for each row
+    const MatrixTensor* zero_point = nullptr;  // one for all
+    const MatrixTensor* summands = nullptr;    // an element for each row; null: nothing is added
+
+    // Whether the sum of a row's element and of sums of so many products fits into 32 bits.
+    bool fits(const Sizes& place, std::int64_t row, std::int64_t terms) const;
+    // What follows the sums of some rows from a place on, `width` of each. Their factors are stored in `of_rows`, and their
+    // elements are added to `numbers`, which are int32.
+    ByteEnding at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> numbers, std::span<float> of_rows) const;
+};
+
 // The output, and what is done before results are stored there.
 struct Target {
     MatrixTensor out;
@@ -68,15 +83,28 @@ struct Target {
     bool takes_sums(DataType sums) const { return out.type == sums && out.is_packed(); }
     // What follows the sums, if that is all, and if the results lie side by side.
     std::optional<Ending> ending() const;
+    // The same for sums of int32 that are corrected by numbers, if at all.
+    std::optional<Requantization> requantization() const;
     // Stores `width` results of a row from the element `left` on. The sums may be where the results are.
     void store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                std::byte* scratch) const;
+    // Whether the elements of a column lie side by side, and not those of a row: then rows are stored several at a time.
+    bool is_across() const;
+    // How many, and that: from the row on; the sums of each are `step` floats after those before.
+    std::int64_t rows_across() const { return static_cast<std::int64_t>(widest_item / item_size(out.type)); }
+    void store_across(const float* sums, std::int64_t step, const Sizes& place, std::int64_t row, std::int64_t rows, std::int64_t left,
+                      std::int64_t width, std::byte* scratch) const;
     // Corrects sums, which change, and stores the results.
     void correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                            std::byte* scratch) const;
 
     // Scratch memory to store up to `width` results at a time.
     static std::size_t line_scratch(std::size_t operands, const Epilogue& epilogue, std::int64_t width);
+
+private:
+    // The results of sums, or the sums if they are that; `to` has room for them.
+    const std::byte* results_of(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::byte* to,
+                                std::byte* scratch) const;
 };
 
 }  // namespace dmlgraph::cpu

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <vector>
@@ -68,6 +67,7 @@ public:
         makes_columns_ = few_rows && product.b.is_wide;
         if (!streams_ && !streams_lines_ && !makes_lines_ && !makes_columns_ && !product.target.epilogue->empty()) {
             ending_ = product.target.ending();
+            requantization_of_rows_ = product.sums == DataType::int32 ? product.target.requantization() : std::nullopt;
         }
         adds_numbers_ = product.sums == DataType::int32 && product.target.correction != nullptr && product.target.correction->adds_numbers();
         if (blocks.row_panels > 1) {
@@ -109,7 +109,8 @@ private:
         left_ = blocks_.columns.first(first_column_panel_);
         width_ = std::min(blocks_.columns.first(last_column_panel_), blocks_.columns.lines) - left_;
         const bool one_depth = product_.sizes.k <= blocks_.depth || last_row_panel_ - first_row_panel_ == 1;
-        ends_at_once_ = ending_ && !direct_ && one_depth;
+        requantization_ = requantization_of_rows_ && fits(*requantization_of_rows_) ? requantization_of_rows_ : std::nullopt;
+        ends_at_once_ = (ending_ || requantization_) && !direct_ && one_depth;
     }
 
     // Every depth of a panel of columns before the next panel: it is read once, and meets the rows while it is near.
@@ -120,7 +121,7 @@ private:
             panels = panels_at_once(c, rows.height);
             each_depth([&](std::int64_t from, std::int64_t depth) {
                 const Columns columns = columns_of_panel(c, from, depth, scratch_.columns);
-                rows.numbers = rows_of_panel(first_row_panel_, from, depth, scratch_.rows);
+                meet(rows, from, depth, scratch_.rows);
                 if (panels > 1) {
                     wide_tile(rows, columns, from, depth);
                 } else {
@@ -141,7 +142,7 @@ private:
         each_depth([&](std::int64_t from, std::int64_t depth) {
             float* packed = scratch_.rows;
             for (Rows& rows : all) {
-                rows.numbers = rows_of_panel(rows.panel, from, depth, packed);
+                meet(rows, from, depth, packed);
                 packed += rows.height * depth;
             }
             for (std::int64_t c = first; c < last_column_panel_;) {
@@ -245,15 +246,17 @@ private:
         std::int64_t panel;
         std::int64_t height;
         float* sums;
-        RowNumbers numbers;  // of some depths
+        RowNumbers numbers;  // of some depths, …
+        RestDepths rests;    // … and besides them
         SumEnding ending;
-        std::array<float, most_rows_of_tile> summands;  // the ending has their address
+        std::array<float, most_rows_of_tile> summands, factors;  // the ending has their addresses
     };
 
     void begin(Rows& rows, std::int64_t panel) const {
         rows.panel = panel;
         rows.height = blocks_.rows.in(panel);
         rows.sums = sums_of(panel);
+        rows.ending = {};
         const std::int64_t first = blocks_.rows.first(panel);
         if (ending_) {
             const auto of_rows = std::span(rows.summands).first(static_cast<std::size_t>(rows.height));
@@ -264,6 +267,15 @@ private:
                 rows.summands[static_cast<std::size_t>(r)] = product_.target.correction->number(place_, first + r);
             }
             rows.ending.numbers = rows.summands.data();
+        }
+        if (requantization_) {
+            const auto of_rows = static_cast<std::size_t>(rows.height);
+            if (!adds_numbers_) {
+                rows.summands.fill(0.0f);
+                rows.ending.numbers = rows.summands.data();
+            }
+            rows.ending.bytes = requantization_->at(place_, first, left_, width_, std::span(rows.summands).first(of_rows),
+                                                    std::span(rows.factors).first(of_rows));
         }
     }
 
@@ -301,6 +313,14 @@ private:
             return {reinterpret_cast<const float*>(first), matrix.line / item, matrix.depth / item};
         }
         return {packed_rows(panel, from, depth, packed), 1, blocks_.rows.in(panel)};
+    }
+
+    // The numbers of these depths.
+    void meet(Rows& rows, std::int64_t from, std::int64_t depth, float* packed) const {
+        rows.numbers = rows_of_panel(rows.panel, from, depth, packed);
+        if (product_.a.rests != nullptr) {
+            rows.rests = product_.a.rests->of(place_, rows.panel, from);
+        }
     }
 
     // In `packed` if they are packed now.
@@ -380,16 +400,16 @@ private:
         float* const sums = rows.sums + (ends_at_once_ ? 0 : first);
         TileCall call{numbers.first, numbers.row, numbers.depth, columns.first, columns.step, 0, depth, sums, sums_step(), from > 0};
         if (from + depth == product_.sizes.k) {
-            call.ending = ending_ || adds_numbers_ ? &rows.ending : nullptr;
+            call.ending = ending_ || adds_numbers_ || requantization_ ? &rows.ending : nullptr;
             call.column = first;
         }
+        call.rests = rows.rests;
         return call;
     }
 
     void tile(const Rows& rows, const Columns& columns, std::int64_t from, std::int64_t depth) const {
         TileCall call = call_of(rows, columns, from, depth);
         fetch_ahead(call, rows, columns.panel, from, depth);
-        float* const sums = call.sums;
         const auto height = static_cast<int>(rows.height);
         const bool lie_apart = rows.numbers.row != 1 && height > 1;
         const auto kernel = [&](int vectors) { return lie_apart ? tiles_.tile_apart(height, vectors) : tiles_.tile(height, vectors); };
@@ -404,38 +424,36 @@ private:
             call.columns = direct_ ? columns.width : every_column;
             kernel(columns.whole + (columns.rest > 0 ? 1 : 0))(call);
         }
-        if (product_.a.rests != nullptr || product_.b.rests != nullptr) {
-            add_rests(rows, columns, from, sums);
-        }
     }
 
-    // Of a tile, whose sums are stored.
-    void add_rests(const Rows& rows, const Columns& columns, std::int64_t from, float* sums) const {
-        const bool of_rows = product_.a.rests != nullptr;
-        const std::span<const RestWord> rests = of_rows ? product_.a.rests->of(place_, rows.panel, from) : product_.b.rests->of(place_, columns.panel, from);
-        if (rests.empty()) {
-            return;
+    // Whether no sum of a block's rows goes beyond 32 bits.
+    bool fits(const Requantization& requantization) const {
+        const std::int64_t terms = product_.sizes.k * product_.kernels->integers.depths;
+        const std::int64_t last = std::min(blocks_.rows.first(last_row_panel_), blocks_.rows.lines);
+        for (std::int64_t row = blocks_.rows.first(first_row_panel_); row < last; ++row) {
+            if (!requantization.fits(place_, row, terms)) {
+                return false;
+            }
         }
-        RestsCall call{rests.data(), std::ssize(rests), columns.first, columns.step, sums, sums_step(), rows.height, columns.width};
-        if (!of_rows) {
-            call.others = rows.numbers.first, call.others_step = rows.height;
-        }
-        if (!direct_) {
-            call.columns = quotient_up(call.columns, tiles_.lanes) * tiles_.lanes;
-        }
-        product_.kernels->integers.rests(call);
+        return true;
     }
 
     void finish(std::int64_t row_panel, float* sums) const {
-        if (ending_ || are_results_) {
+        if (ending_ || requantization_ || are_results_) {
             return;
         }
-        for (std::int64_t r = 0; r < blocks_.rows.in(row_panel); ++r, sums += sums_step()) {
-            const std::int64_t row = blocks_.rows.first(row_panel) + r;
-            if (adds_numbers_) {
-                product_.target.store(sums, place_, row, left_, width_, scratch_.line);
+        const Target& target = product_.target;
+        const std::int64_t rows = blocks_.rows.in(row_panel), first = blocks_.rows.first(row_panel), step = sums_step();
+        for (std::int64_t r = 0; r < rows && !adds_numbers_ && target.correction != nullptr; ++r) {
+            target.correction->correct(sums + r * step, place_, first + r, left_, width_);
+        }
+        const bool across = target.is_across();
+        const std::int64_t some = across ? target.rows_across() : 1;
+        for (std::int64_t r = 0; r < rows; r += some) {
+            if (across) {
+                target.store_across(sums + r * step, step, place_, first + r, std::min(some, rows - r), left_, width_, scratch_.line);
             } else {
-                product_.target.correct_and_store(sums, place_, row, left_, width_, scratch_.line);
+                target.store(sums + r * step, place_, first + r, left_, width_, scratch_.line);
             }
         }
     }
@@ -466,6 +484,8 @@ private:
     bool makes_columns_;  // … row by row, which are made before
     bool fetches_matrix_;  // whether tiles fetch columns of a matrix that are packed next
     std::optional<Ending> ending_;  // that tiles make themselves
+    std::optional<Requantization> requantization_of_rows_;  // … of integers, …
+    std::optional<Requantization> requantization_;          // … in this block
     bool ends_at_once_ = false;     // whether a tile's sums are only needed until it makes the results: all use the same memory
     bool adds_numbers_;             // whether they correct the sums
 };

@@ -1,7 +1,11 @@
 #include "cpu/products/small_words.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstdlib>
+#include <span>
+#include <utility>
 
 #include "cpu/products/product.h"
 #include "cpu/quotient.h"
@@ -9,67 +13,124 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr int most_of_pair = 128;  // 255 · 128 < 2^15
+constexpr int most_of_pairs = 128;  // 255 · 128 < 2^15
+constexpr std::int64_t few = 3;  // of so many words one may be a rest: then they take less time than whole ones
+constexpr std::size_t pairs_of_word = 2, numbers_of_word = 4;
 
-std::int8_t number_of(std::uint32_t word, int k) { return static_cast<std::int8_t>(word >> 8 * k); }
+std::int8_t number_of(std::uint32_t word, std::size_t k) { return static_cast<std::int8_t>(word >> 8 * k); }
 
-std::uint32_t at_number(int number, int k) { return (static_cast<std::uint32_t>(number) & 0xff) << 8 * k; }
+std::uint32_t at_number(int number, std::size_t k) { return (static_cast<std::uint32_t>(number) & 0xff) << 8 * k; }
 
-// What the first numbers of a word's pairs have beyond those with which the pairs are small.
-std::uint32_t rest_of(std::uint32_t word) {
-    std::uint32_t rest = 0;
-    for (const int k : {0, 2}) {
-        const int a = number_of(word, k), b = number_of(word, k + 1);
-        const int above = std::max(a, 0) + std::max(b, 0) - most_of_pair, below = std::min(a, 0) + std::min(b, 0) + most_of_pair;
-        rest |= at_number(std::max(above, 0) + std::min(below, 0), k);
-    }
-    return rest;
-}
-
-// Number by number.
-std::uint32_t sum_of(std::uint32_t a, std::uint32_t b) {
+// Number by number: a + sign · b.
+std::uint32_t sum_of(std::uint32_t a, std::uint32_t b, int sign) {
     std::uint32_t result = 0;
-    for (int k = 0; k < 4; ++k) {
-        result |= at_number(number_of(a, k) + number_of(b, k), k);
+    for (std::size_t k = 0; k < numbers_of_word; ++k) {
+        result |= at_number(number_of(a, k) + sign * number_of(b, k), k);
     }
     return result;
 }
 
-std::uint32_t difference_of(std::uint32_t a, std::uint32_t b) {
-    std::uint32_t result = 0;
-    for (int k = 0; k < 4; ++k) {
-        result |= at_number(number_of(a, k) - number_of(b, k), k);
+// The sums of the numbers above 0 and of those below, less what may be added up in 16 bits: of pair k of several words.
+struct Excess {
+    std::array<int, pairs_of_word> above{}, below{};
+
+    explicit Excess(std::span<const std::uint32_t> words) {
+        above.fill(-most_of_pairs), below.fill(-most_of_pairs);
+        for (const std::uint32_t word : words) {
+            for (std::size_t k = 0; k < numbers_of_word; ++k) {
+                const int number = number_of(word, k);
+                (number > 0 ? above : below)[k / pairs_of_word] += number > 0 ? number : -number;
+            }
+        }
     }
-    return result;
+    bool any() const {
+        return std::ranges::any_of(above, [](int each) { return each > 0; }) || std::ranges::any_of(below, [](int each) { return each > 0; });
+    }
+    // What of a word is beyond: its own pairs are small.
+    std::uint32_t rest_of(std::uint32_t word) const {
+        std::uint32_t rest = 0;
+        for (std::size_t pair = 0; pair < pairs_of_word; ++pair) {
+            int left_above = std::clamp(above[pair], 0, most_of_pairs), left_below = std::clamp(below[pair], 0, most_of_pairs);
+            for (std::size_t k = pair * pairs_of_word; k < (pair + 1) * pairs_of_word; ++k) {
+                const int number = number_of(word, k), taken = std::clamp(number, -left_below, left_above);
+                (taken > 0 ? left_above : left_below) -= taken > 0 ? taken : -taken;
+                rest |= at_number(taken, k);
+            }
+        }
+        return rest;
+    }
+};
+
+// The rests of words that are added up together, which become small: calls function(word's index, rest).
+template <class Function>
+void take_rests(std::span<std::uint32_t> words, const Function& function) {
+    for (Excess excess(words); excess.any(); excess = Excess(words)) {
+        // The word that leaves the least to others.
+        std::size_t best = 0;
+        int most = 0;
+        std::uint32_t best_rest = 0;
+        for (std::size_t i = 0; i < words.size(); ++i) {
+            const std::uint32_t rest = excess.rest_of(words[i]);
+            int taken = 0;
+            for (std::size_t k = 0; k < numbers_of_word; ++k) {
+                taken += std::abs(number_of(rest, k));
+            }
+            if (taken > most) {
+                best = i, most = taken, best_rest = rest;
+            }
+        }
+        words[best] = sum_of(words[best], best_rest, -1);
+        function(best, best_rest);
+    }
 }
 
 }  // namespace
 
-Rests::Rests(const Sizes& batch, std::int64_t width, std::int64_t depth)
-    : batch_(batch), width_(width), depth_(depth), depth_each_(depth_at_a_time(depth)) {}
+Rests::Rests(const Sizes& batch, std::int64_t width, std::int64_t depth, int words)
+    : batch_(batch), width_(width), depth_(depth), depth_each_(depth_at_a_time(depth)), together_(words) {}
 
 void Rests::take(std::int64_t lines, std::int64_t width, float* words) {
+    struct Rest {
+        std::int64_t depth;
+        std::uint32_t word;
+    };
+    std::vector<std::vector<Rest>> of_lines(static_cast<std::size_t>(lines));
     for (std::int64_t from = 0; from < depth_; from += depth_each_) {
-        for (std::int64_t k = from; k < std::min(from + depth_each_, depth_); ++k) {
-            for (std::int64_t i = 0; i < lines; ++i) {
-                float& number = words[k * width + i];
-                const auto word = std::bit_cast<std::uint32_t>(number);
-                if (const std::uint32_t rest = rest_of(word); rest != 0) {
-                    words_.push_back({static_cast<std::uint16_t>(k - from), static_cast<std::uint16_t>(i), rest});
-                    number = std::bit_cast<float>(difference_of(word, rest));
+        const std::int64_t depth = std::min(depth_each_, depth_ - from);
+        std::size_t most = 0;
+        for (std::int64_t i = 0; i < lines; ++i) {
+            std::vector<Rest>& rests = of_lines[static_cast<std::size_t>(i)];
+            rests.clear();
+            for (std::int64_t k = 0; k < depth; k += together_) {
+                std::array<std::uint32_t, most_words_together> several;
+                const auto some = std::span(several).first(static_cast<std::size_t>(std::min<std::int64_t>(together_, depth - k)));
+                float* const first = words + (from + k) * width + i;
+                for (std::size_t j = 0; j < some.size(); ++j) {
+                    some[j] = std::bit_cast<std::uint32_t>(first[static_cast<std::int64_t>(j) * width]);
                 }
+                take_rests(some, [&](std::size_t j, std::uint32_t rest) {
+                    rests.push_back({k + static_cast<std::int64_t>(j), rest});
+                    first[static_cast<std::int64_t>(j) * width] = std::bit_cast<float>(some[j]);
+                });
+            }
+            most = std::max(most, rests.size());
+        }
+        parts_.push_back({std::ssize(words_), static_cast<std::int64_t>(most)});
+        for (std::size_t r = 0; r < most; ++r) {
+            for (const std::vector<Rest>& rests : of_lines) {
+                words_.push_back(r < rests.size() ? rests[r].word : 0);
+                depths_.push_back(static_cast<std::uint16_t>(r < rests.size() ? rests[r].depth : 0));
             }
         }
-        first_.push_back(std::ssize(words_));
     }
 }
 
-std::span<const RestWord> Rests::of(const Sizes& place, std::int64_t panel, std::int64_t from) const {
+RestDepths Rests::of(const Sizes& place, std::int64_t panel, std::int64_t from) const {
     for (int d = 0; d < max_rank; ++d) {
         panel += place[d] * batch_[d];
     }
-    const std::int64_t* const first = first_.data() + panel * quotient_up(depth_, depth_each_) + from / depth_each_;
-    return {words_.data() + first[0], words_.data() + first[1]};
+    const Part& part = parts_[static_cast<std::size_t>(panel * quotient_up(depth_, depth_each_) + from / depth_each_)];
+    return {words_.data() + part.first, depths_.data() + part.first, part.count};
 }
 
 void Rests::add_to(const PanelPart& part, float* words) const {
@@ -77,11 +138,26 @@ void Rests::add_to(const PanelPart& part, float* words) const {
         return;
     }
     for (std::int64_t from = 0; from < depth_; from += depth_each_) {
-        for (const RestWord& rest : of(part.batch, part.first / width_, from)) {
-            float& word = words[(from + rest.depth) * part.width + rest.line];
-            word = std::bit_cast<float>(sum_of(std::bit_cast<std::uint32_t>(word), rest.word));
+        const RestDepths rests = of(part.batch, part.first / width_, from);
+        for (std::int64_t r = 0; r < rests.count * part.lines; ++r) {
+            float& word = words[(from + rests.depths[r]) * part.width + r % part.lines];
+            word = std::bit_cast<float>(sum_of(std::bit_cast<std::uint32_t>(word), rests.words[r], 1));
         }
     }
+}
+
+WordPanels pack_small(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded,
+                      const ProductKernels& kernels) {
+    Sizes steps{};
+    std::int64_t panels = division.count(), lines = division.lines;
+    for (int d = rank - 1; d >= 0; --d) {
+        steps[d] = batch[d] == 1 ? 0 : panels;
+        panels *= batch[d], lines *= batch[d];
+    }
+    WordPanels result{{}, Rests(steps, division.width, depth, kernels.integers.words_together)};
+    result.panels = Panels(SmallWords(from, result.rests), rank, batch, depth, division, padded, kernels);
+    const bool may_rest = !kernels.integers.unsigned_rows;
+    return result.rests.count() <= (may_rest ? lines * depth / few : 0) ? std::move(result) : WordPanels();
 }
 
 }  // namespace dmlgraph::cpu

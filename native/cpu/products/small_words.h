@@ -1,45 +1,51 @@
-// Weights of 8-bit integers where the sums of two products are 16 bits (see PairKernels): as small words, and what they lack.
+// Weights of 8-bit integers where sums of a few products are 16 bits (see PairKernels): as small words, and what they lack.
 //
-// Most weights are near 0, so few pairs of them are too large. What these have beyond the greatest small ones is the rest: a
-// word for each, which is multiplied in a second pass, while the tile's sums are in the first cache.
+// Most weights are near 0, so few words are too large. What these have beyond the greatest small ones is the rest: words that
+// meet the same depth of the other operand once more. A tile takes one of each of its rows at a time, while it has the sums in
+// registers; rows with fewer of them have words of zeros.
 #pragma once
 
 #include <cstdint>
 #include <iterator>
-#include <span>
 #include <vector>
 
 #include "cpu/products/panels.h"
 
 namespace dmlgraph::cpu {
 
-// The rests of an operand's panels, for the depths that products multiply at a time: depth by depth.
+// The rests of an operand's panels, for the depths that products multiply at a time.
 class Rests {
 public:
     Rests() = default;
-    // Of panels `width` lines wide, `batch` panels apart from place to place, with `depth` words in a line.
-    Rests(const Sizes& batch, std::int64_t width, std::int64_t depth);
+    // Of panels `width` lines wide, `batch` panels apart from place to place, with `depth` words in a line. A small word and
+    // those that follow it up to `words` have sums of 16 bits together.
+    Rests(const Sizes& batch, std::int64_t width, std::int64_t depth, int words);
 
     // Makes the words of the next panel small.
     void take(std::int64_t lines, std::int64_t width, float* words);
 
     bool empty() const { return words_.empty(); }
-    // Whether so many words take less time with their rests than twice as many whole ones.
-    bool are_few(std::int64_t words) const { return std::ssize(words_) <= words / few; }
-    // Of the depths from `from` on that are multiplied at a time.
-    std::span<const RestWord> of(const Sizes& place, std::int64_t panel, std::int64_t from) const;
+    std::int64_t count() const { return std::ssize(words_); }  // with the zeros
+    // Of a panel and the depths from `from` on that are multiplied at a time.
+    RestDepths of(const Sizes& place, std::int64_t panel, std::int64_t from) const;
     // Adds them to the small words of a panel.
     void add_to(const PanelPart& part, float* words) const;
 
 private:
-    static constexpr std::int64_t few = 16;
+    // Of a panel and the depths that are multiplied at a time: one for each line, `count` times, from the number `first` on.
+    struct Part {
+        std::int64_t first;
+        std::int64_t count;
+    };
 
     Sizes batch_{};
     std::int64_t width_ = 1;
     std::int64_t depth_ = 0;
     std::int64_t depth_each_ = 1;
-    std::vector<std::int64_t> first_{0};  // of each panel and its depths, and the end
-    std::vector<RestWord> words_;
+    int together_ = 1;
+    std::vector<Part> parts_;
+    std::vector<std::uint32_t> words_;
+    std::vector<std::uint16_t> depths_;
 };
 
 // Words of four signed numbers as small ones, with `rests`. Panels are packed in their order, whole.
@@ -57,7 +63,25 @@ private:
     Rests& rests_;
 };
 
-// The opposite: writes small words and their rests to where the words come from. `to` has an `unpack`, as MatrixPanels has.
+// An operand's panels of words, and what small ones of them lack.
+struct WordPanels {
+    Panels panels;
+    Rests rests;
+
+    bool present() const { return panels.present(); }
+    // Null if there are none.
+    const Rests* some_rests() const { return rests.empty() ? nullptr : &rests; }
+    // Writes the words to where they come from: `to` has an `unpack`, as MatrixPanels has.
+    template <class Source>
+    void unpack(const Source& to) const;
+};
+
+// Packs words as small ones of these kernels, if they have few rests, of columns none; else nothing is present. The batch's
+// sizes are 1 along dimensions where panels repeat.
+WordPanels pack_small(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded,
+                      const ProductKernels& kernels);
+
+// The opposite of SmallWords. `to` has an `unpack`, as MatrixPanels has.
 template <class Source>
 class WholeWords {
 public:
@@ -73,5 +97,10 @@ private:
     const Source& to_;
     const Rests& rests_;
 };
+
+template <class Source>
+void WordPanels::unpack(const Source& to) const {
+    panels.unpack(WholeWords(to, rests));
+}
 
 }  // namespace dmlgraph::cpu

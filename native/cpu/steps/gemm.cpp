@@ -64,7 +64,7 @@ private:
             }
             const MatrixPanels from = tensors_.matrices(fixed, side);
             if (!reads_in_place(from, side)) {
-                panels[side] = tensors_.pack(from, side);
+                panels[side] = tensors_.pack(from, side).panels;
             }
         }
     }

@@ -1,7 +1,6 @@
 #include "cpu/steps/gemm_tensors.h"
 
 #include <algorithm>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -38,19 +37,28 @@ GemmTensors::GemmTensors(const StepTensors& tensors, const GemmParameters& param
     use(*kernels);
     const bool rows_follow = a.strides[rows_.line] == static_cast<std::int64_t>(item_size(a.type));
     if (is_tall() && (a.type != DataType::float32 || rows_follow || adds_along(sizes.n, sizes.k))) {
-        transpose();
+        turn();
     }
 }
 
 void GemmTensors::prepare(const RunContext& fixed) {
     if (is_tall() && inputs.known(fixed, 0)) {
-        transpose();
+        turn();
     }
 }
 
-void GemmTensors::transpose() {
-    transposed_ = true;
+void GemmTensors::turn() {
+    transposed_ = !transposed_;
     std::swap(sizes.m, sizes.n);
+}
+
+bool GemmTensors::may_turn() const {
+    constexpr std::int64_t least_vectors = 2;
+    bool varies = false;
+    for (std::size_t i = first_operand; i < inputs.size(); ++i) {
+        varies |= inputs[i].strides[sizes.rank + (transposed_ ? 1 : 0)] != 0;
+    }
+    return !varies && sizes.m >= least_vectors * tiles().lanes;
 }
 
 void GemmTensors::use(const ProductKernels& others) {
@@ -69,12 +77,12 @@ std::size_t GemmTensors::side_of(BufferId input) const {
 std::size_t GemmTensors::scratch_bytes() const {
     const std::size_t operands = inputs.size() - first_operand;
     std::size_t most = 0;
-    // Other kernels may be used later, with more depths in a word, and the product may be transposed.
+    // Other kernels may be used later, with more depths in a word, and the sides may change places.
     for (const std::int64_t k : {sizes.k, inputs.integers() ? quotient_up(depths, most_depths_of_word) : sizes.k}) {
-        for (const bool swapped : {false, is_tall()}) {
+        for (const bool turned : {false, is_tall() || inputs.integers()}) {
             ProductSizes each = sizes;
             each.k = k;
-            if (swapped) {
+            if (turned) {
                 std::swap(each.m, each.n);
             }
             most = std::max(most, product_scratch(each, operands, epilogue, tiles()));
@@ -94,7 +102,7 @@ MatrixPanels GemmTensors::matrices(const RunContext& context, std::size_t side) 
     return result;
 }
 
-Panels GemmTensors::pack(const MatrixPanels& from, std::size_t side, Rests* rests) const {
+WordPanels GemmTensors::pack(const MatrixPanels& from, std::size_t side, bool as_small) const {
     Sizes batch = sizes.batch;
     std::int64_t rows = sizes.m;  // that meet a matrix of columns
     for (int d = 0; d < sizes.rank; ++d) {
@@ -102,25 +110,15 @@ Panels GemmTensors::pack(const MatrixPanels& from, std::size_t side, Rests* rest
         batch[d] = from.batch[d] == 0 ? 1 : batch[d];
     }
     const Division division = side == 0 ? rows_of(sizes, tiles()) : columns_of(sizes, tiles());
-    std::optional<SmallWords> small;
-    if (rests != nullptr) {
-        Sizes steps{};
-        std::int64_t count = division.count();
-        for (int d = sizes.rank - 1; d >= 0; --d) {
-            steps[d] = batch[d] == 1 ? 0 : count;
-            count *= batch[d];
-        }
-        *rests = Rests(steps, division.width, sizes.k);
-        small.emplace(from, *rests);
-    }
-    const PanelSource& source = small ? static_cast<const PanelSource&>(*small) : from;
-    if (side == 0) {
-        return Panels(source, sizes.rank, batch, sizes.k, division, false, *kernels);
+    const bool padded = side != 0;
+    if (as_small) {
+        return pack_small(from, sizes.rank, batch, sizes.k, division, padded, *kernels);
     }
     // Few rows wait for the columns to come from memory; more would spread the same bytes again and again.
-    const bool as_bytes = inputs.sums() == DataType::int32 && rows <= tiles().rows;
-    return as_bytes ? Panels::of_bytes(source, sizes.rank, batch, sizes.k, division, *kernels)
-                    : Panels(source, sizes.rank, batch, sizes.k, division, true, *kernels);
+    const bool as_bytes = padded && inputs.sums() == DataType::int32 && rows <= tiles().rows;
+    return {as_bytes ? Panels::of_bytes(from, sizes.rank, batch, sizes.k, division, *kernels)
+                     : Panels(from, sizes.rank, batch, sizes.k, division, padded, *kernels),
+            {}};
 }
 
 void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const {

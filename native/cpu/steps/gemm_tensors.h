@@ -26,6 +26,10 @@ public:
 
     // Multiplies with these kernels from now on, and not with those of the level.
     void use(const ProductKernels& others);
+    // Computes the transposed product from now on, if it was not before: sides change places.
+    void turn();
+    // Whether the lines of results of the transposed product may be made as fast: nothing that follows varies along them.
+    bool may_turn() const;
 
     // The input that is a side.
     std::size_t port_of(std::size_t side) const { return transposed_ ? 1 - side : side; }
@@ -36,8 +40,8 @@ public:
     double cost() const { return product_cost(sizes); }
     std::size_t scratch_bytes() const;
     MatrixPanels matrices(const RunContext& context, std::size_t side) const;
-    // `rests`: words become small ones with these; null: they stay.
-    Panels pack(const MatrixPanels& from, std::size_t side, Rests* rests = nullptr) const;
+    // `as_small`: as small words, if these may be used.
+    WordPanels pack(const MatrixPanels& from, std::size_t side, bool as_small = false) const;
     // `joins`: whether rows are computed in the same way in all matrices. The correction may be null.
     void multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const;
     void visit(const Step::Visitor& visitor);
@@ -57,7 +61,6 @@ private:
     };
 
     bool is_tall() const { return sizes.n < kernels->lanes && sizes.m > sizes.n; }
-    void transpose();
     MatrixTensor tensor(const RunContext& context, const View& view) const;
     void join_batch(Product& product) const;
 

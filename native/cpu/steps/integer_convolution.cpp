@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -58,8 +57,7 @@ public:
             const ProductKernels& others = *tensors_.kernels;
             use(pairs->small_rows);
             pack(fixed, packed_);
-            if (!packed_.rests.are_few(tensors_.groups * sizes_.m * sizes_.k)) {
-                packed_ = {};
+            if (!packed_.present()) {
                 use(others);
             }
         }
@@ -72,12 +70,12 @@ public:
         return result;
     }
 
-    bool keeps(BufferId input) const override { return packed_.panels.present() && tensors_.inputs.only_operand(input, filters_port); }
+    bool keeps(BufferId input) const override { return packed_.words.present() && tensors_.inputs.only_operand(input, filters_port); }
 
     void unpack(BufferId, const RunContext& to) const override {
         const WordTensor words = filter_words(to, kernels(), nullptr);  // of any integers
         const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
-        packed_.panels.unpack(WholeWords(filters, packed_.rests));
+        packed_.words.unpack(filters);
         words.unpack(to.tensor(tensors_.inputs[filters_port]), 1, Lines::rows, kernels());
     }
 
@@ -116,12 +114,11 @@ public:
 private:
     // Of filters that stay the same for several runs.
     struct PackedFilters final : State {
-        Panels panels;
-        Rests rests;        // of small words
-        LineSums sums;      // if there are panels
-        WordFilters words;  // by channel
+        WordPanels words;
+        LineSums sums;           // if there are these
+        WordFilters by_channel;
 
-        bool present() const { return panels.present() || words.present(); }
+        bool present() const { return words.present() || by_channel.present(); }
     };
 
     // Packs the filters if their memory is known, and their zero points', unless that was done before all runs.
@@ -130,20 +127,17 @@ private:
             return;
         }
         if (by_channel_) {
-            packed.words = words_by_channel(fixed);
+            packed.by_channel = words_by_channel(fixed);
             return;
         }
         const WordTensor words = filter_words(fixed, kernels(), nullptr);
         packed.sums = filter_sums(words);
         const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
         const Division rows = rows_of(sizes_, tensors_.tiles());
-        std::optional<SmallWords> small;
-        if (kernels().rests != nullptr) {
-            packed.rests = Rests({0, rows.count()}, rows.width, sizes_.k);
-            small.emplace(filters, packed.rests);
-        }
-        const PanelSource& source = small ? static_cast<const PanelSource&>(*small) : filters;
-        packed.panels = Panels(source, sizes_.rank, {1, tensors_.groups}, sizes_.k, rows, false, *tensors_.kernels);
+        const Sizes batch{1, tensors_.groups};
+        packed.words = kernels().words_together > 0
+                           ? pack_small(filters, sizes_.rank, batch, sizes_.k, rows, false, *tensors_.kernels)
+                           : WordPanels{Panels(filters, sizes_.rank, batch, sizes_.k, rows, false, *tensors_.kernels), {}};
     }
 
     // Multiplies with these kernels from now on.
@@ -166,7 +160,7 @@ private:
             tensors_.multiply(context, sizes_, filters, windows, std::move(to));
         };
         if (packed.present()) {
-            return multiply({&packed.panels, nullptr, nullptr, packed.rests.empty() ? nullptr : &packed.rests}, packed.sums);
+            return multiply({&packed.words.panels, nullptr, nullptr, packed.words.some_rests()}, packed.sums);
         }
         const WordTensor words = filter_words(context, kernels(), &context);
         const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
@@ -178,7 +172,7 @@ private:
         const WordFilters made = packed.present() ? WordFilters() : words_by_channel(context);
         const Form form = form_of(windows.type(), Lines::columns, kernels());
         run_integer_depthwise(context, {sizes_.batch[0], tensors_.groups, tensors_.outputs, &windows, form, zeros(context, 0).of(0),
-                                        packed.present() ? &packed.words : &made, tensors_.target(context, phase_), tensors_.kernels});
+                                        packed.present() ? &packed.by_channel : &made, tensors_.target(context, phase_), tensors_.kernels});
     }
 
     std::int32_t shift_of(std::size_t port) const {

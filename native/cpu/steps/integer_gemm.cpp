@@ -1,9 +1,7 @@
 #include "cpu/steps/integer_gemm.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
-#include <utility>
 
 #include "cpu/products/words.h"
 #include "cpu/products/zero_points.h"
@@ -20,31 +18,32 @@ public:
         : tensors_(tensors, parameters) {}
 
     void prepare(const RunContext& fixed) override {
-        if (const PairKernels* const pairs = pair_kernels(); pairs != nullptr && !(try_pairs(fixed, 1, pairs->small_columns))) {
+        const PairKernels* const pairs = pair_kernels();
+        if (pairs != nullptr && !try_turned(fixed, *pairs) && !try_pairs(fixed, 1, pairs->small_columns)) {
             try_pairs(fixed, 0, pairs->small_rows);
         }
         for (std::size_t side = 0; side < packed_.size(); ++side) {
-            pack(fixed, side, nullptr, packed_);
+            pack(fixed, side, false, packed_);
         }
     }
 
     std::unique_ptr<const State> keep(const RunContext& kept) const override {
         auto result = std::make_unique<PackedSides>();
         for (std::size_t side = 0; side < packed_.size(); ++side) {
-            pack(kept, side, nullptr, result->sides);
+            pack(kept, side, false, result->sides);
         }
         return result;
     }
 
     bool keeps(BufferId input) const override {
         const std::size_t side = tensors_.side_of(input);
-        return side < packed_.size() && packed_[side].panels.present();
+        return side < packed_.size() && packed_[side].words.present();
     }
 
     void unpack(BufferId input, const RunContext& to) const override {
         const std::size_t side = tensors_.side_of(input);
         const WordMatrices words = words_of(to, side, kernels(), nullptr);  // of any integers
-        packed_[side].panels.unpack(WholeWords(words.panels(), packed_[side].rests));
+        packed_[side].words.unpack(words.panels());
         words.unpack();
     }
 
@@ -69,8 +68,7 @@ public:
 
 private:
     struct PackedSide {
-        Panels panels;
-        Rests rests;  // of small words
+        WordPanels words;
         LineSums sums;
     };
     using Packed = std::array<PackedSide, GemmTensors::sides>;
@@ -90,40 +88,46 @@ private:
         LineSums sums_of_words;
     };
 
-    // Uses kernels for small words, and packs a side as such, if it is known and has few rests.
+    // Uses kernels for small words, and packs a side as such, if it is known and its words may be small.
     bool try_pairs(const RunContext& fixed, std::size_t side, const ProductKernels& pairs) {
         const ProductKernels& others = *tensors_.kernels;
         tensors_.use(pairs);
-        Rests rests;
-        pack(fixed, side, &rests, packed_);
-        const ProductSizes& sizes = tensors_.sizes;
-        // Rests of columns meet the rows of a tile at once, and few take as long.
-        const std::int64_t lines = side == 0 ? sizes.m : sizes.n * std::min<std::int64_t>(sizes.m, tensors_.tiles().rows) / tensors_.tiles().rows;
-        if (packed_[side].panels.present() && rests.are_few(lines * sizes.k)) {
-            packed_[side].rests = std::move(rests);
+        pack(fixed, side, true, packed_);
+        if (!packed_[side].words.present()) {
+            tensors_.use(others);
+        }
+        return packed_[side].words.present();
+    }
+
+    // Columns as rows, whose small words may have rests.
+    bool try_turned(const RunContext& fixed, const PairKernels& pairs) {
+        if (!tensors_.may_turn()) {
+            return false;
+        }
+        tensors_.turn();
+        if (try_pairs(fixed, 0, pairs.small_rows)) {
             return true;
         }
-        packed_[side] = {};
-        tensors_.use(others);
+        tensors_.turn();
         return false;
     }
 
-    // Packs a side if its memory is known, and its zero points', unless that was done before all runs. `rests`: as small words.
-    void pack(const RunContext& fixed, std::size_t side, Rests* rests, Packed& packed) const {
-        if (packed_[side].panels.present() || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
+    // Packs a side if its memory is known, and its zero points', unless that was done before all runs.
+    void pack(const RunContext& fixed, std::size_t side, bool as_small, Packed& packed) const {
+        if (packed_[side].words.present() || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
             return;
         }
         const WordMatrices words = words_of(fixed, side, kernels(), nullptr);
-        packed[side] = {tensors_.pack(words.panels(), side, rests), {}, words.sums()};
+        packed[side] = {tensors_.pack(words.panels(), side, as_small), words.sums()};
     }
 
     // `sums`: whether those of the lines are needed.
     void read(RunContext& context, std::size_t side, bool sums, Operand& operand) const {
         const auto* const kept = static_cast<const PackedSides*>(context.state);
-        const PackedSide& packed = packed_[side].panels.present() || kept == nullptr ? packed_[side] : kept->sides[side];
-        if (packed.panels.present()) {
-            operand.panels = &packed.panels;
-            operand.rests = packed.rests.empty() ? nullptr : &packed.rests;
+        const PackedSide& packed = packed_[side].words.present() || kept == nullptr ? packed_[side] : kept->sides[side];
+        if (packed.words.present()) {
+            operand.panels = &packed.words.panels;
+            operand.rests = packed.words.some_rests();
             operand.matrices = tensors_.matrices(context, side);
             operand.sums = sums ? &packed.sums : nullptr;
             return;

@@ -136,7 +136,7 @@ enum class Small : std::uint8_t { none, rows, columns };
 
 void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& random, const ProductKernels& kernels, Small small = Small::none) {
     const bool near = random.chance(50);  // else small words have many rests
-    const Bytes a(m, k, random, near && small == Small::rows), b(n, k, random, near && small == Small::columns);
+    const Bytes a(m, k, random, near && small == Small::rows), b(n, k, random, small == Small::columns);  // columns have no rests
     const IntegerKernels& integers = kernels.integers;
     const int workers = static_cast<int>(random.between(1, 3));
     Context converting(0, workers);
@@ -162,7 +162,7 @@ void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& rand
     product.a = {random.chance(50) ? &packed_rows : nullptr, &rows, &rows};
     product.b = {random.chance(50) ? &packed_columns : nullptr, &columns, &columns};
     const Division lines = small == Small::rows ? rows_of(product.sizes, product.tiles()) : division;
-    Rests rests({}, lines.width, product.sizes.k);
+    Rests rests({}, lines.width, product.sizes.k, integers.words_together);
     Panels small_panels;
     if (small != Small::none) {
         const MatrixPanels& source = small == Small::rows ? rows : columns;
@@ -703,7 +703,7 @@ TEST_CASE("products of small weights at every level") {
 
 TEST_CASE("weights that are not small have rests") {
     const auto has_rest = [](const std::array<std::int8_t, 4>& word) {
-        Rests rests({}, 1, 1);
+        Rests rests({}, 1, 1, 1);
         float number;
         std::memcpy(&number, word.data(), sizeof number);
         rests.take(1, 1, &number);
@@ -717,6 +717,60 @@ TEST_CASE("weights that are not small have rests") {
     CHECK(has_rest({0, 0, 127, 2}));
     CHECK(has_rest({0, 0, -128, -1}));
     CHECK(has_rest({-64, -65, 0, 0}));
+}
+
+TEST_CASE("small words and their rests are the words, and have sums of 16 bits") {
+    using Word = std::array<std::int8_t, 4>;
+    const auto fits = [](std::initializer_list<Word> words) {
+        for (const std::size_t pair : {0, 2}) {
+            int above = 0, below = 0;
+            for (const Word& word : words) {
+                for (const std::size_t k : {pair, pair + 1}) {
+                    (word[k] > 0 ? above : below) += word[k];
+                }
+            }
+            if (above > 128 || below < -128) {
+                return false;
+            }
+        }
+        return true;
+    };
+    const auto word_of = [](const void* bits) {
+        Word word;
+        std::memcpy(word.data(), bits, sizeof word);
+        return word;
+    };
+    Random random(9);
+    for (int i = 0; i < 200; ++i) {
+        const std::int64_t lines = random.between(1, 6), depth = random.between(1, 700), size = lines * depth;
+        const int deviation = static_cast<int>(random.between(1, 255));
+        std::vector<float> words(static_cast<std::size_t>(size));
+        for (float& each : words) {
+            Word word;
+            std::ranges::generate(word, [&] { return static_cast<std::int8_t>(std::clamp<std::int64_t>(random.between(-deviation, deviation), -128, 127)); });
+            std::memcpy(&each, word.data(), sizeof each);
+        }
+        std::vector<float> small = words;
+        Rests rests({}, lines, depth, 2);
+        rests.take(lines, lines, small.data());
+        const std::int64_t each = depth_at_a_time(depth);
+        bool right = true;
+        for (std::int64_t k = 0; k < depth; k += 2) {
+            for (std::int64_t line = 0; line < lines; ++line) {
+                const float* const first = small.data() + k * lines + line;
+                right = right && fits({word_of(first), k + 1 < depth ? word_of(first + lines) : Word{}});
+            }
+        }
+        for (std::int64_t from = 0; from < depth; from += each) {
+            const RestDepths found = rests.of({}, 0, from);
+            for (std::int64_t r = 0; r < found.count * lines; ++r) {
+                right = right && fits({word_of(found.words + r)}) && from + found.depths[r] < depth;
+            }
+        }
+        CHECK(right);
+        rests.add_to({Sizes{}, 0, lines, 0, depth, lines}, small.data());
+        CHECK(std::memcmp(small.data(), words.data(), words.size() * sizeof(float)) == 0);
+    }
 }
 
 TEST_CASE("depthwise convolutions at every level") {

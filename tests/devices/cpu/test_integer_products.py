@@ -295,6 +295,7 @@ def check_random(seed: int, count: int) -> None:
         arrays = filled(operator, number)
         check(operator, arrays)
         check(operator, [arrays[0], arrays[1], np.clip(arrays[2], -64, 64), arrays[3]])
+        check(operator, [arrays[0], arrays[1], near_zero(random, (k, n)), np.zeros_like(arrays[3])])
         groups = int(random.choice([1, 4]))
         operator = make(
             "quantized_linear_convolution",
@@ -313,6 +314,49 @@ def check_random(seed: int, count: int) -> None:
         check(operator, arrays)
         weights = operator.input_fields.index("filter")
         check(operator, [np.clip(each, -64, 64) if port == weights else each for port, each in enumerate(arrays)])
+        check_trained(random, dtype)
+
+
+def near_zero(random: np.random.Generator, sizes: tuple[int, ...]) -> Array:
+    """Integers like trained weights: most are near 0, some are not."""
+    return np.clip(np.rint(random.normal(0, random.choice([10, 25, 40]), sizes)), -128, 127).astype(np.int8)
+
+
+def check_trained(random: np.random.Generator, dtype: str) -> None:
+    """A product and a convolution whose weights are like trained ones, and whose results are quantized by channel."""
+    m, k, n = (int(random.choice(each)) for each in ([2, 17, 50, 90], [3, 40, 700, 1300], [1, 7, 40]))
+    one = {"a_scale": desc((1,)), "a_zero_point": desc((1,), dtype), "output_zero_point": desc((1,), dtype)}
+    matrices = {"a": desc((m, k), dtype), "b": desc((k, n), "int8"), "b_scale": desc((n,)), "output_scale": desc((1,))}
+    operator = make("quantized_linear_matrix_multiply", **one, **matrices)
+    check_weights(operator, "b", random)
+    groups, inner = (int(random.choice(each)) for each in ([1, 2], [3, 16, 80]))
+    outputs = groups * int(random.choice([1, 6, 13, 30]))
+    operator = make(
+        "quantized_linear_convolution",
+        input=desc((2, groups * inner, 7, int(random.integers(3, 20))), dtype),
+        input_scale=desc((1,)),
+        input_zero_point=desc((1,), dtype),
+        filter=desc((outputs, inner, 3, 3), "int8"),
+        filter_scale=desc((outputs,)),
+        bias=desc((outputs,), "int32") if random.integers(2) else None,
+        output_scale=desc((1,)),
+        output_zero_point=desc((1,), dtype),
+        start_padding=(1, 1),
+        group_count=groups,
+    )
+    check_weights(operator, "filter", random)
+
+
+def check_weights(operator: Any, field: str, random: np.random.Generator) -> None:
+    arrays = filled(operator, int(random.integers(2**31)))
+    arrays = [each if each is None else each.copy() for each in arrays]
+    for port, name in enumerate(operator.input_fields):
+        if name == field:
+            arrays[port] = near_zero(random, arrays[port].shape)
+        elif name == "bias" and arrays[port] is not None:
+            arrays[port] = random.choice([-(2**31), -999, 0, 77777, 2**31 - 1], arrays[port].shape).astype(np.int32)
+    scales(operator, arrays, 0)
+    check(operator, arrays)
 
 
 @pytest.mark.parametrize("level", cpu_kernels.levels())
