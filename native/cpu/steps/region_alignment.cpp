@@ -1,6 +1,8 @@
 #include "cpu/steps/region_alignment.h"
 
 #include <algorithm>
+#include <array>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -12,6 +14,7 @@ namespace dmlgraph::cpu {
 namespace {
 
 constexpr std::int64_t channels_at_a_time = 64;
+constexpr double most_samples = 1 << 24;  // of a region along a dimension: 300 MB
 
 // Rows are combined first, for all columns that the region needs, which lie side by side; then columns.
 class RegionAlignmentStep final : public Step {
@@ -32,6 +35,7 @@ public:
         if (output_.buffer == no_buffer) {
             return;
         }
+        check_samples(context);
         const std::int64_t parts = quotient_up(channels(), channels_at_a_time);
         context.parallel(output_.sizes[0] * parts, cost(), [&](int worker, Chunks& chunks) {
             for (std::int64_t first = 0, end = 0; chunks.next(first, end);) {
@@ -56,13 +60,32 @@ public:
 private:
     std::int64_t channels() const { return image_.sizes[1]; }
 
+    // A region's left, top, right and bottom.
+    std::array<double, 4> corners(const RunContext& context, std::int64_t region) const {
+        const float* const given = reinterpret_cast<const float*>(context.data(regions_)) + region * 4;
+        std::array<double, 4> result{};
+        for (std::size_t i = 0; i < result.size(); ++i) {
+            result[i] = static_cast<double>(given[i]) * p_.scales[i % 2];
+        }
+        return result;
+    }
+
+    // The number of samples follows from the regions: too many are refused here, for workers cannot say that memory is missing.
+    void check_samples(const RunContext& context) const {
+        for (std::int64_t region = 0; region < output_.sizes[0]; ++region) {
+            const auto [left, top, right, bottom] = corners(context, region);
+            if (std::max(Samples::count(sampling_, top, bottom, output_.sizes[2]), Samples::count(sampling_, left, right, output_.sizes[3])) > most_samples) {
+                throw std::bad_alloc();
+            }
+        }
+    }
+
     // Some channels of a region.
     void align(const RunContext& context, std::int64_t region, std::int64_t channel, std::int64_t end, float* row) const {
-        const float* const corners = reinterpret_cast<const float*>(context.data(regions_)) + region * 4;
-        const auto place = [&](int i) { return static_cast<double>(corners[i]) * p_.scales[static_cast<std::size_t>(i % 2)]; };
+        const auto [left, top, right, bottom] = corners(context, region);
         const std::int64_t height = output_.sizes[2], width = output_.sizes[3];
-        const Samples rows(sampling_, place(1), place(3), image_.sizes[2], height);
-        const Samples columns(sampling_, place(0), place(2), image_.sizes[3], width);
+        const Samples rows(sampling_, top, bottom, image_.sizes[2], height);
+        const Samples columns(sampling_, left, right, image_.sizes[3], width);
         const std::int64_t plane = image_.sizes[2] * image_.sizes[3];
         const auto* in = reinterpret_cast<const float*>(context.data(image_)) + (batch_of(context, region) * channels() + channel) * plane;
         auto* out = reinterpret_cast<float*>(context.data(output_)) + (region * channels() + channel) * height * width;

@@ -22,6 +22,10 @@ std::int32_t element_at(double place, int more, std::int64_t size) {
 
 }  // namespace
 
+double Samples::count(const Sampling& sampling, double start, double end, std::int64_t count) {
+    return static_cast<double>(samples_for_output(sampling, end - start, count)) * static_cast<double>(count);
+}
+
 Samples::Samples(const Sampling& sampling, double start, double end, std::int64_t size, std::int64_t count) {
     taps_of_sample_ = sampling.is_nearest ? 1 : 2;
     const double length = end - start;

@@ -24,7 +24,9 @@ struct Tap {
 
 class Samples {
 public:
-    // Those of a region from `start` to `end` for `count` output elements, in an image of `size`.
+    // How many samples a region from `start` to `end` has for `count` output elements.
+    static double count(const Sampling& sampling, double start, double end, std::int64_t count);
+    // These samples, in an image of `size`.
     Samples(const Sampling& sampling, double start, double end, std::int64_t size, std::int64_t count);
 
     std::int64_t per_output() const { return per_output_; }

@@ -103,3 +103,15 @@ def test_roi_pooling(dtype, sizes, regions, pooled, scale, layout, seed) -> None
     )  # fmt: skip
     assert payload_of(operator)[0] == "parts"
     check_exact(operator, arrays_for(operator, seed, layout))
+
+
+def test_more_samples_than_memory_holds() -> None:
+    operator = make(
+        "roi_align", input=desc((1, 2, 4, 4)), roi=desc((1, 4)), batch_indices=desc((1,), "uint32"),
+        output={"sizes": (1, 2, 2, 2)}, reduction_function="average", interpolation_mode="linear",
+        spatial_scale_x=1.0, spatial_scale_y=1.0, out_of_bounds_input_value=0.0,
+        minimum_samples_per_output=1, maximum_samples_per_output=2**32 - 1,
+    )  # fmt: skip
+    corners = np.array([[0, 0, 1e30, 1e30]], np.float32)
+    with pytest.raises(MemoryError):
+        run(operator, np.ones((1, 2, 4, 4), np.float32), corners, np.zeros(1, np.uint32))
