@@ -164,20 +164,19 @@ DMLGRAPH_INLINE RowsInHalf rows_in_half_of(const SumEnding& ending) {
     rows_in_half_of(ending)(sums, step, rows, width < rest ? width : rest, ending, column);
 }
 
-// What there is of a vector, and what of that is stored.
+// What there is of a vector, and what of that is stored. (GCC 12 misaligns vectors beside arrays on the stack that AddressSanitizer
+// keeps for returns.)
 template <class Numbers>
 DMLGRAPH_INLINE typename Numbers::V load_some(const float* from, int count) {
-    float numbers[lanes];
-    store(numbers, load_part(from, part(0, count)));
-    return Numbers::load(numbers);
-}
-template <class V>
-DMLGRAPH_INLINE void store_some(float* to, V x, int count) {
-    float numbers[lanes];
-    store(numbers, x);
-    store_first(to, load(numbers), count);
+    const Vector some = load_part(from, part(0, count));
+    if constexpr (Numbers::are_floats) {
+        return some;
+    } else {
+        return as_words(some);
+    }
 }
 DMLGRAPH_INLINE void store_some(float* to, Vector x, int count) { store_first(to, x, count); }
+DMLGRAPH_INLINE void store_some(float* to, Words x, int count) { store_first(to, as_floats(x), count); }
 
 // Stores the sums of a tile whose vectors reach beyond its columns. What is added to them is read in part, too.
 template <class Numbers, bool ends, class Call>

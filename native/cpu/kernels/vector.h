@@ -32,6 +32,8 @@ DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm512
 // Of words, and sums of 32 bits: a is a row, b a column. Words of two numbers may also be loaded from bytes, which are signed.
 using Words = __m512i;
 DMLGRAPH_INLINE Words load_words(const float* from) { return _mm512_loadu_si512(from); }
+DMLGRAPH_INLINE Words as_words(Vector x) { return _mm512_castps_si512(x); }
+DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm512_castsi512_ps(x); }
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm512_storeu_si512(to, x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm512_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm512_add_epi32(a, b); }
@@ -60,6 +62,8 @@ DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm256
 
 using Words = __m256i;
 DMLGRAPH_INLINE Words load_words(const float* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
+DMLGRAPH_INLINE Words as_words(Vector x) { return _mm256_castps_si256(x); }
+DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm256_castsi256_ps(x); }
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm256_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm256_add_epi32(a, b); }
@@ -88,6 +92,8 @@ DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm_ad
 
 using Words = __m128i;
 DMLGRAPH_INLINE Words load_words(const float* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
+DMLGRAPH_INLINE Words as_words(Vector x) { return _mm_castps_si128(x); }
+DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm_castsi128_ps(x); }
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm_add_epi32(a, b); }
@@ -110,6 +116,8 @@ DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return vfmaq_
 
 using Words = int32x4_t;
 DMLGRAPH_INLINE Words load_words(const float* from) { return vreinterpretq_s32_f32(vld1q_f32(from)); }
+DMLGRAPH_INLINE Words as_words(Vector x) { return vreinterpretq_s32_f32(x); }
+DMLGRAPH_INLINE Vector as_floats(Words x) { return vreinterpretq_f32_s32(x); }
 DMLGRAPH_INLINE void store(float* to, Words x) { vst1q_f32(to, vreinterpretq_f32_s32(x)); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return vdupq_n_s32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return vaddq_s32(a, b); }
@@ -175,6 +183,8 @@ DMLGRAPH_INLINE Words load_words(const float* from) {
     }
     return x;
 }
+DMLGRAPH_INLINE Words as_words(Vector x) { return __builtin_bit_cast(Words, x); }
+DMLGRAPH_INLINE Vector as_floats(Words x) { return __builtin_bit_cast(Vector, x); }
 DMLGRAPH_INLINE void store(float* to, Words x) {
     for (int i = 0; i < 4; ++i) {
         to[i] = __builtin_bit_cast(float, x.lane[i]);
