@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from dmlgraph.devices.cpu.parts import Part, Parts, Tensor
+from dmlgraph.devices.cpu.parts import Part, Parts, Tensor, line_of
 from dmlgraph.devices.cpu.quantized import block_steps, in_steps
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import MatrixTransform
@@ -34,7 +34,9 @@ def block_product(gemm: Operator, weights: Operator, payload: Payload) -> Payloa
         return None
     product, *followers = payload[1]
     integers, scale, *zero_point = (
-        Tensor(_WEIGHTS + port, _line(desc)) for port, desc in enumerate(weights.input_descs) if desc is not None
+        Tensor(_WEIGHTS + port, line_of(desc, desc.dtype))
+        for port, desc in enumerate(weights.input_descs)
+        if desc is not None
     )
     parts = Parts()
     given = [parts.single(scale), *zero_point]
@@ -46,17 +48,7 @@ def block_product(gemm: Operator, weights: Operator, payload: Payload) -> Payloa
         sources.append(_WEIGHTS + len(weights.input_descs))  # a port that has no source
         inputs.append(None)
     made = Part("native", tuple(sources), tuple(inputs), product.output, ("block_gemm", found, product.payload[2]))
-    return "parts", (*before, made, *(_moved(part, len(before)) for part in followers))
-
-
-def _moved(part: Part, places: int) -> Part:
-    """A part behind so many others."""
-    return part._replace(sources=tuple([each if each >= 0 else each - places for each in part.sources]))
-
-
-def _line(desc: TensorDesc) -> TensorDesc:
-    """All elements of the buffer, one after the other."""
-    return TensorDesc(dtype=desc.dtype, sizes=(desc.span,))
+    return "parts", (*before, made, *(part.behind(len(before)) for part in followers))
 
 
 def _weights(gemm: Gemm, weights: Dequantize | DequantizeLinear) -> dict[str, Any] | None:

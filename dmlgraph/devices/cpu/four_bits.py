@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dmlgraph.devices.cpu.parts import Part
+from dmlgraph.devices.cpu.parts import Part, line_of
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.patches import Unfold
@@ -38,16 +38,17 @@ def over_bytes(operator: Operator, way: Callable[[Operator], Payload]) -> Payloa
     for port, desc in enumerate(operator.input_descs):
         if desc is not None and desc.dtype in _BYTES:
             place[port] = ~len(parts)
-            parts.append(Part("native", (port,), (desc,), _line(desc), _step(desc, spreads=True)))
+            line = line_of(desc, _BYTES[desc.dtype])
+            parts.append(Part("native", (port,), (desc,), line, _step(desc, spreads=True)))
     before = len(parts)
     made = payload if kind == "parts" else [_only(wide, kind, payload)]
     for part in made:
-        sources = tuple([place.get(each, each) if each >= 0 else each - before for each in part.sources])
+        sources = tuple([place.get(each, each) for each in part.behind(before).sources])
         parts.append(part._replace(sources=sources))
     output = operator.first_output
     if output.dtype in _BYTES:
-        step = _step(output, spreads=False)
-        parts.append(Part("native", (~(len(parts) - 1),), (_line(output),), output, step))
+        line, step = line_of(output, _BYTES[output.dtype]), _step(output, spreads=False)
+        parts.append(Part("native", (~(len(parts) - 1),), (line,), output, step))
     return "parts", tuple(parts)
 
 
@@ -63,11 +64,6 @@ def _spread(value: Any) -> Any:
     if value is None or value.dtype not in _BYTES:
         return value
     return value.like(dtype=_BYTES[value.dtype], strides=value.strides)
-
-
-def _line(desc: TensorDesc) -> TensorDesc:
-    """All elements of the buffer, one after the other."""
-    return TensorDesc(dtype=_BYTES[desc.dtype], sizes=(desc.span,))
 
 
 def _step(desc: TensorDesc, *, spreads: bool) -> tuple[str, dict[str, int]]:

@@ -26,12 +26,21 @@ class Part(NamedTuple):
     output: TensorDesc
     payload: Any
 
+    def behind(self, places: int) -> Part:
+        """The same part behind so many others."""
+        return self._replace(sources=tuple([each if each >= 0 else each - places for each in self.sources]))
+
 
 class Tensor(NamedTuple):
     """A value that parts read or write, and its description."""
 
     source: int
     desc: TensorDesc
+
+
+def line_of(desc: TensorDesc, dtype: DataType) -> TensorDesc:
+    """All elements of a tensor's buffer, one after the other, as elements of this type."""
+    return TensorDesc(dtype=dtype, sizes=(desc.span,))
 
 
 class Parts:

@@ -2,20 +2,13 @@
 
 #include <algorithm>
 
+#include "cpu/products/block_weights.h"
+#include "cpu/quotient.h"
+
 namespace dmlgraph::cpu {
 namespace {
 
 constexpr std::int64_t pairs_of_piece = 16 << 10;
-
-// An element of a byte's lower half, `sign`: 8 for signed ones, whose highest bit is repeated; else 0.
-std::uint8_t element_of(unsigned half, unsigned sign) { return static_cast<std::uint8_t>((half ^ sign) - sign); }
-
-void spread_pairs(const std::uint8_t* in, std::uint8_t* out, std::int64_t pairs, unsigned sign) {
-    for (std::int64_t i = 0; i < pairs; ++i) {
-        out[2 * i] = element_of(in[i] & 15u, sign);
-        out[2 * i + 1] = element_of(in[i] >> 4, sign);
-    }
-}
 
 template <class T>
 unsigned half_of(T element) {
@@ -39,29 +32,14 @@ public:
         if (output_.buffer == no_buffer) {
             return;
         }
-        const auto* const in = reinterpret_cast<const std::uint8_t*>(context.data(input_));
+        const std::byte* const in = context.data(input_);
         auto* const out = reinterpret_cast<std::uint8_t*>(context.data(output_));
-        const std::int64_t pairs = parameters_.count / 2;
-        context.each((pairs + pairs_of_piece - 1) / pairs_of_piece, cost(), [&](std::int64_t piece) {
-            const std::int64_t first = piece * pairs_of_piece, count = std::min(pairs_of_piece, pairs - first);
-            if (parameters_.spreads) {
-                spread_pairs(in + first, out + 2 * first, count, sign());
-            } else if (parameters_.is_signed) {
-                join_pairs(reinterpret_cast<const std::int8_t*>(in) + 2 * first, out + first, count);
-            } else {
-                join_pairs(in + 2 * first, out + first, count);
-            }
-        });
         if (parameters_.spreads) {
-            if (parameters_.count % 2 != 0) {
-                out[2 * pairs] = element_of(in[pairs] & 15u, sign());
-            }
-            return;
-        }
-        std::fill(out + pairs, out + output_.sizes[0], std::uint8_t{0});  // the last bytes belong to no element
-        if (parameters_.count % 2 != 0) {
-            const std::uint8_t last = in[2 * pairs];
-            out[pairs] = static_cast<std::uint8_t>(parameters_.is_signed ? half_of(static_cast<std::int8_t>(last)) : half_of(last));
+            spread(context, {in, true, parameters_.is_signed}, out);
+        } else if (parameters_.is_signed) {
+            join(context, reinterpret_cast<const std::int8_t*>(in), out);
+        } else {
+            join(context, reinterpret_cast<const std::uint8_t*>(in), out);
         }
     }
     Kind kind() const override { return Kind::native; }
@@ -72,7 +50,26 @@ public:
     }
 
 private:
-    unsigned sign() const { return parameters_.is_signed ? 8u : 0u; }
+    void spread(RunContext& context, const FewBits& elements, std::uint8_t* out) const {
+        constexpr std::int64_t piece = 2 * pairs_of_piece;
+        context.each(quotient_up(parameters_.count, piece), cost(), [&](std::int64_t each) {
+            const std::int64_t first = each * piece;
+            elements.spread(first, std::min(piece, parameters_.count - first), out + first);
+        });
+    }
+
+    template <class T>
+    void join(RunContext& context, const T* in, std::uint8_t* out) const {
+        const std::int64_t pairs = parameters_.count / 2;
+        context.each(quotient_up(pairs, pairs_of_piece), cost(), [&](std::int64_t piece) {
+            const std::int64_t first = piece * pairs_of_piece;
+            join_pairs(in + 2 * first, out + first, std::min(pairs_of_piece, pairs - first));
+        });
+        std::fill(out + pairs, out + output_.sizes[0], std::uint8_t{0});  // the last bytes belong to no element
+        if (parameters_.count % 2 != 0) {
+            out[pairs] = static_cast<std::uint8_t>(half_of(in[2 * pairs]));
+        }
+    }
 
     View input_;
     View output_;
