@@ -146,7 +146,7 @@ DMLGRAPH_INLINE double sum_of_row(const float* x, std::size_t length) {
     return sum_of_few<Function>(lane, x + i, length - i);
 }
 
-// Lanes are combined in the same order at every level: many, then, for what is left, few.
+// Lanes are combined in the same order at every level: many at first, and few for the elements that are left.
 template <class Function, class In>
 typename Function::State row(const In* x, std::size_t length) {
     using State = typename Function::State;

@@ -44,7 +44,7 @@ public:
         std::int64_t depth = 1;  // along a line: one of both is 1
         const float* scales = nullptr;
         BlockNumbers scale;
-        FewBits zeros;  // without data: there are none
+        FewBits zeros;  // data is null if there are no zero points
         BlockNumbers zero;
     };
 

@@ -5,9 +5,10 @@
 // filters meets the windows in registers.
 //
 // Vectors go along the outputs, or across windows where that takes less time. Along the outputs, every window of a tile has
-// a place of its own in a plane, if there are registers for their addresses: all taps share the planes, one for each channel and each remainder of a tap by the stride,
-// and a copy is as large as the input. The sums are transposed before they are stored. Across windows, the elements of
-// neighbouring ones must lie side by side from row to row: so there is a plane for each place of a tap along a row.
+// a place of its own in a plane, if there are registers for their addresses: all taps share the planes, one for each channel
+// and each remainder of a tap by the stride, and a copy is as large as the input. The sums are transposed before they are
+// stored. Across windows, the elements of neighbouring ones must lie side by side from row to row: so there is a plane for
+// each place of a tap along a row.
 //
 // Each sum is added up in the order of its depths, which follow from the sizes alone: results do not depend on patches,
 // tiles or the number of threads.

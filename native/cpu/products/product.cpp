@@ -67,7 +67,7 @@ public:
         makes_columns_ = few_rows && product.b.is_wide;
         if (!streams_ && !streams_lines_ && !makes_lines_ && !makes_columns_ && !product.target.epilogue->empty()) {
             ending_ = product.target.ending();
-            requantization_of_rows_ = product.sums == DataType::int32 ? product.target.requantization() : std::nullopt;
+            requantization_ = product.sums == DataType::int32 ? product.target.requantization() : std::nullopt;
         }
         adds_numbers_ = product.sums == DataType::int32 && product.target.correction != nullptr && product.target.correction->adds_numbers();
         if (blocks.row_panels > 1) {
@@ -109,8 +109,8 @@ private:
         left_ = blocks_.columns.first(first_column_panel_);
         width_ = std::min(blocks_.columns.first(last_column_panel_), blocks_.columns.lines) - left_;
         const bool one_depth = product_.sizes.k <= blocks_.depth || last_row_panel_ - first_row_panel_ == 1;
-        requantization_ = requantization_of_rows_ && fits(*requantization_of_rows_) ? requantization_of_rows_ : std::nullopt;
-        ends_at_once_ = (ending_ || requantization_) && !direct_ && one_depth;
+        requantizes_ = requantization_ && fits(*requantization_);
+        ends_at_once_ = (ending_ || requantizes_) && !direct_ && one_depth;
     }
 
     // Every depth of a panel of columns before the next panel: it is read once, and meets the rows while it is near.
@@ -268,7 +268,7 @@ private:
             }
             rows.ending.numbers = rows.summands.data();
         }
-        if (requantization_) {
+        if (requantizes_) {
             const auto of_rows = static_cast<std::size_t>(rows.height);
             if (!adds_numbers_) {
                 rows.summands.fill(0.0f);
@@ -400,7 +400,7 @@ private:
         float* const sums = rows.sums + (ends_at_once_ ? 0 : first);
         TileCall call{numbers.first, numbers.row, numbers.depth, columns.first, columns.step, 0, depth, sums, sums_step(), from > 0};
         if (from + depth == product_.sizes.k) {
-            call.ending = ending_ || adds_numbers_ || requantization_ ? &rows.ending : nullptr;
+            call.ending = ending_ || adds_numbers_ || requantizes_ ? &rows.ending : nullptr;
             call.column = first;
         }
         call.rests = rows.rests;
@@ -439,7 +439,7 @@ private:
     }
 
     void finish(std::int64_t row_panel, float* sums) const {
-        if (ending_ || requantization_ || are_results_) {
+        if (ending_ || requantizes_ || are_results_) {
             return;
         }
         const Target& target = product_.target;
@@ -484,8 +484,8 @@ private:
     bool makes_columns_;  // … row by row, which are made before
     bool fetches_matrix_;  // whether tiles fetch columns of a matrix that are packed next
     std::optional<Ending> ending_;  // that tiles make themselves
-    std::optional<Requantization> requantization_of_rows_;  // … of integers, …
-    std::optional<Requantization> requantization_;          // … in this block
+    std::optional<Requantization> requantization_;  // … of integers, …
+    bool requantizes_ = false;                      // … if they fit in this block
     bool ends_at_once_ = false;     // whether a tile's sums are only needed until it makes the results: all use the same memory
     bool adds_numbers_;             // whether they correct the sums
 };

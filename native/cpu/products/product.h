@@ -32,7 +32,7 @@ struct Side {
     const Panels* panels = nullptr;
     const PanelSource* source = nullptr;
     const MatrixPanels* matrix = nullptr;  // the source, if it is matrices
-    const Rests* rests = nullptr;          // of rows' panels of small words; null: there are none
+    const Rests* rests = nullptr;          // what small words of rows' panels lack; null if they lack nothing
     const LineSource* lines = nullptr;     // the source, if it makes lines faster than panels
     bool is_wide = false;                  // whether it packs up to `most_streamed_columns` lines, and the more, the faster
 };

@@ -69,7 +69,7 @@ struct WordPanels {
     Rests rests;
 
     bool present() const { return panels.present(); }
-    // Null if there are none.
+    // Returns null if the words lack nothing.
     const Rests* some_rests() const { return rests.empty() ? nullptr : &rests; }
     // Writes the words to where they come from: `to` has an `unpack`, as MatrixPanels has.
     template <class Source>

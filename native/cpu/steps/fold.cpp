@@ -86,8 +86,8 @@ private:
         }
     }
 
-    // The first block of the row of windows whose elements `tap`, counted without the last dimension, are at this place; −1 if
-    // there is none.
+    // The first block of the row of windows whose elements `tap`, counted without the last dimension, are at this place. Returns
+    // −1 if no window has that element there.
     std::int64_t block_at(const Sizes& place, std::int64_t tap) const {
         Sizes element{};
         for (std::size_t d = last(); d-- > 0;) {
