@@ -38,7 +38,7 @@ class Allowed:
 
 _APPROXIMATED = Allowed(near=4e-6, beyond=1e15)  # formulas in float32: near zero their error is that of rounding at 1
 _OVERFLOWS = Allowed(near=1e-6, beyond=100.0, special=True)  # sums and squares of the tensor's type, or float32
-_INTERPOLATES = Allowed(beyond=1e15, special=True)  # 0 · infinity
+_INTERPOLATES = Allowed(near=1e-6, beyond=1e15, special=True)  # 0 · infinity; constants that cancel
 _POLYNOMIAL = Allowed(near=1e-4, special=True)
 _INFINITELY_STEEP = Allowed(near=4e-6, beyond=1e15, special=True)  # ∞ / ∞
 
@@ -87,8 +87,18 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
         **dict.fromkeys(
             ("activation_log_softmax", "activation_log_softmax1", "batch_normalization"), Allowed(beyond=1e15)
         ),
-        # Sums and differences that overflow in float32 on the way.
-        **dict.fromkeys(("gemm", "convolution", *_RESAMPLING), Allowed(beyond=1e15)),
+        # Sums, differences and products that overflow in float32 on the way.
+        **dict.fromkeys(("gemm", "convolution", "roi_align", "roi_align1"), Allowed(beyond=1e15)),
+        **dict.fromkeys(_RESAMPLING, Allowed(near=1e-6, beyond=1e15)),  # constants that cancel, too
+        **dict.fromkeys(
+            (
+                "batch_normalization_grad",
+                "batch_normalization_training",
+                "batch_normalization_training_grad",
+                "local_response_normalization_grad",
+            ),
+            Allowed(beyond=1e15),
+        ),
         **dict.fromkeys(_AVERAGES, Allowed(near=1e-6, beyond=1e15)),
         **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-6, beyond=1e15)),
         "multihead_attention": Allowed(near=1e-3, beyond=1e15),

@@ -68,3 +68,16 @@ def test_its_gradients(
     assert arrays[3] is not None
     arrays[3] = np.abs(arrays[3]) + arrays[3].dtype.type(0.5)
     check(operator, arrays, 512)
+
+
+def test_products_beyond_float32_on_the_way() -> None:
+    """cpu multiplies in float32; reference rounds once."""
+    x, one = desc((2, 1, 1, 1), "float32"), desc((1, 1, 1, 1), "float32")
+    operator = make(
+        "batch_normalization_grad", input=x, input_gradient=x, mean=one, variance=one, scale=one, epsilon=0.0
+    )
+    numbers = ([1e30, -1e30], [1e30, 1e30], [0.0], [1e30], [1.0])
+    arrays = [np.array(each, np.float32).reshape(-1, 1, 1, 1) for each in numbers]
+    got, expected = run(operator, *arrays)[1], operator.evaluate(*arrays)[1]
+    assert np.isnan(got.ravel()).all()  # infinity - infinity
+    np.testing.assert_array_equal(expected.ravel(), [0.0])
