@@ -96,6 +96,8 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
                 "batch_normalization_training",
                 "batch_normalization_training_grad",
                 "local_response_normalization_grad",
+                "mean_variance_normalization",
+                "mean_variance_normalization1",
             ),
             Allowed(beyond=1e15),
         ),
