@@ -84,6 +84,15 @@ static DMLGRAPH_INLINE void prefetch(const void* address) {
 #endif
 }
 
+// Tells the processor that this memory is written soon.
+static DMLGRAPH_INLINE void prefetch_to_write(const void* address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address, 1);
+#else
+    prefetch(address);
+#endif
+}
+
 #if defined(DMLGRAPH_X86)
 
 // The vector x itself. GCC takes a sum of 32-bit integers for a variable beside the vector of 64-bit integers that it is made

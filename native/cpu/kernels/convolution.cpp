@@ -160,6 +160,7 @@ void tile(const WindowTileCall& call) noexcept {
             sums[i][j] = repeated(0.0f);
         }
     }
+    fetch_results<rows, vectors>(call);
     const float* filters = call.filters;
     constexpr int addresses = along && has_places ? rows : 1;
     const float* planes[addresses];

@@ -149,6 +149,7 @@ void tile(const TileCall& call) noexcept {
             sums[i][j] = Numbers::repeated(0.0f);
         }
     }
+    fetch_results<rows, vectors>(call);
     multiply<Rows, panels>(Numbers{}, sums, call);
     store_tile<Numbers, rows, vectors>(sums, call);
 }

@@ -40,6 +40,19 @@ DMLGRAPH_INLINE Vector applied(Vector x, const SumFunction& function) {
     }
 }
 
+// To all vectors for which each(result) calls result: the function is looked at once.
+template <class Each>
+DMLGRAPH_INLINE void apply(const SumFunction& function, const Each& each) {
+    const Vector first = repeated(function.first), second = repeated(function.second);
+    switch (function.kind) {
+        case SumFunction::Kind::none: return;
+        case SumFunction::Kind::threshold: return each([&](Vector x) { return greater(x, first); });
+        case SumFunction::Kind::clip: return each([&](Vector x) { return greater(first, lesser(x, second)); });
+        case SumFunction::Kind::hard_swish: return each([&](Vector x) { return times(x, hard_sigmoid(x, function)); });
+        default: return each([&](Vector x) { return applied(x, function); });
+    }
+}
+
 // Rows of a tile, of whole vectors, from a column on.
 template <int rows, int vectors>
 DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending, std::int64_t column) {
@@ -60,15 +73,15 @@ DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending,
             }
         }
     }
-    if (ending.function.kind != SumFunction::Kind::none) {
+    apply(ending.function, [&](const auto& result) {
         DMLGRAPH_UNROLL
         for (int i = 0; i < rows; ++i) {
             DMLGRAPH_UNROLL
             for (int j = 0; j < vectors; ++j) {
-                sums[i][j] = applied(sums[i][j], ending.function);
+                sums[i][j] = result(sums[i][j]);
             }
         }
-    }
+    });
 }
 
 // What an ending to float16 does with a vector of sums: any of them, or one whose functions are known when this is compiled
@@ -269,6 +282,28 @@ DMLGRAPH_INLINE void rows_in_bytes(const float* sums, std::int64_t step, int row
         rows_in_bytes<i8>(sums, step, rows, count, ending, column);
     } else {
         rows_in_bytes<u8>(sums, step, rows, count, ending, column);
+    }
+}
+
+// The places of a tile's results, and what its ending adds, come into the caches while the tile is computed: rows are lines
+// of the cache of their own, which the processor does not foresee.
+template <int rows, int vectors, class Call>
+DMLGRAPH_INLINE void fetch_results(const Call& call) {
+    constexpr int last = vectors * lanes - 1;
+    float* to = call.sums;
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i, to += call.step) {
+        prefetch_to_write(to);
+        prefetch_to_write(to + last);
+    }
+    if (call.ending == nullptr || call.ending->lines == nullptr) {
+        return;
+    }
+    const float* line = call.ending->lines + call.column;
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i, line += call.ending->step) {
+        prefetch(line);
+        prefetch(line + last);
     }
 }
 
