@@ -46,6 +46,16 @@ DMLGRAPH_INLINE void side_by_side(const PlaneCall& call) {
     }
 }
 
+// Every step-th of the numbers of `step` vectors.
+template <int step>
+DMLGRAPH_INLINE Vector every(const Vector* in) {
+    if constexpr (step == 1) {
+        return in[0];
+    } else {
+        return even(every<step / 2>(in), every<step / 2>(in + step / 2));
+    }
+}
+
 // Rows whose elements are `step` floats apart.
 template <int step>
 DMLGRAPH_INLINE void apart(const PlaneCall& call) {
@@ -301,6 +311,43 @@ DMLGRAPH_INLINE void end_and_store(const Call& call, std::int64_t row, std::int6
     store_part(call.out + place, total, inside);
 }
 
+// The same of several rows, from `first` on.
+template <int rows, class Call>
+DMLGRAPH_INLINE void end_and_store(const Call& call, std::int64_t first, std::int64_t i, Vector (&sums)[rows]) {
+    const std::int64_t count = call.count, place = first * count + i;
+    if (call.rows * count - place - (rows - 1) * count < lanes) {
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            end_and_store(call, first + r, i, sums[r]);
+        }
+        return;
+    }
+    if (const SumEnding* const ending = call.ending; ending != nullptr) {
+        const Vector number = repeated(*ending->numbers);
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            sums[r] = sum(sums[r], number);
+        }
+        if (const float* const lines = ending->lines; lines != nullptr) {
+            DMLGRAPH_UNROLL
+            for (int r = 0; r < rows; ++r) {
+                sums[r] = sum(sums[r], load(lines + place + r * count));
+            }
+        }
+        apply(ending->function, [&](const auto& result) {
+            DMLGRAPH_UNROLL
+            for (int r = 0; r < rows; ++r) {
+                sums[r] = result(sums[r]);
+            }
+        });
+    }
+    float* const out = call.out + place;
+    DMLGRAPH_UNROLL
+    for (int r = 0; r < rows; ++r) {
+        store(out + r * count, sums[r]);
+    }
+}
+
 // Rows from `first` on.
 template <int rows, class Taps>
 DMLGRAPH_INLINE void rows_of_taps(const TapsCall& call, const Taps& taps, std::int64_t first) {
@@ -317,10 +364,7 @@ DMLGRAPH_INLINE void rows_of_taps(const TapsCall& call, const Taps& taps, std::i
             sums[r] = repeated(0.0f);
         }
         taps.template add<rows>(sums, call, in + i);
-        DMLGRAPH_UNROLL
-        for (int r = 0; r < rows; ++r) {
-            end_and_store(call, first + r, i, sums[r]);
-        }
+        end_and_store(call, first, i, sums);
         i += lanes;
     } while (i < count);
 }
@@ -395,73 +439,131 @@ void taps(const TapsCall& call) noexcept {
     all_rows<AnyTaps>(call);
 }
 
-// Windows from `i` on, of the rows from `first` on. Unless the rows are `within` the picture, taps may be above or below it.
-template <int rows, bool inside, bool within, int taps, int stride>
-DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<taps, stride>& row, const Vector (&weights)[taps * taps],
-                                     std::int64_t first, std::int64_t i) {
-    Vector sums[rows];
+// Adds the row `from` of a picture, which is the k-th of the windows' taps, or zeros if it does not exist.
+template <bool inside, int rows, int vectors, int taps, int stride>
+DMLGRAPH_INLINE void add_row(Vector (&sums)[vectors][rows], int k, const float* from, bool exists, const PictureRow<taps, stride>* row,
+                             const Vector (&weights)[taps * taps]) {
+    const auto load_inside = [](const float* at, Part part) { return load_part(at, part); };
+    const auto add = [&](int v, int x, Vector element) {
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            const int y = k - r * stride;
+            if (y >= 0 && y < taps) {
+                sums[v][r] = product_sum(weights[y * taps + x], element, sums[v][r]);
+            }
+        }
+    };
+    if constexpr (vectors > 1 && stride == 1) {  // there is no register for each tap
+        DMLGRAPH_UNROLL
+        for (int x = 0; x < taps; ++x) {
+            DMLGRAPH_UNROLL
+            for (int v = 0; v < vectors; ++v) {
+                add(v, x, exists ? row[v].template read_tap<inside>(x, from, load_inside) : repeated(0.0f));
+            }
+        }
+    } else {
+        DMLGRAPH_UNROLL
+        for (int v = 0; v < vectors; ++v) {
+            Vector elements[taps];
+            if (exists) {
+                row[v].template read<inside>(elements, from, load_inside);
+            } else {
+                DMLGRAPH_UNROLL
+                for (int x = 0; x < taps; ++x) {
+                    elements[x] = repeated(0.0f);
+                }
+            }
+            DMLGRAPH_UNROLL
+            for (int x = 0; x < taps; ++x) {
+                add(v, x, elements[x]);
+            }
+        }
+    }
+}
+
+// Some vectors of windows, of the rows from `first` on: vector v has those from i[v] on. Unless the rows are `within` the picture,
+// taps may be above or below it.
+template <int rows, int vectors, bool inside, bool within, int taps, int stride>
+DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<taps, stride>* row, const Vector (&weights)[taps * taps],
+                                     std::int64_t first, const std::int64_t* i) {
+    Vector sums[vectors][rows];
     DMLGRAPH_UNROLL
-    for (int r = 0; r < rows; ++r) {
-        sums[r] = repeated(0.0f);
+    for (int v = 0; v < vectors; ++v) {
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            sums[v][r] = repeated(0.0f);
+        }
     }
     const std::int64_t top = call.from.top + first * stride;
     const std::byte* in = call.from.in + top * call.from.row_step;
     DMLGRAPH_UNROLL
     for (int k = 0; k < (rows - 1) * stride + taps; ++k, in += call.from.row_step) {
-        Vector elements[taps];
-        if (within || (top + k >= 0 && top + k < call.from.height)) {
-            row.template read<inside>(elements, reinterpret_cast<const float*>(in), [](const float* from, Part part) { return load_part(from, part); });
-        } else {
-            DMLGRAPH_UNROLL
-            for (int x = 0; x < taps; ++x) {
-                elements[x] = repeated(0.0f);
-            }
-        }
-        DMLGRAPH_UNROLL
-        for (int x = 0; x < taps; ++x) {
-            DMLGRAPH_UNROLL
-            for (int r = 0; r < rows; ++r) {
-                const int tap = k - r * stride;
-                if (tap >= 0 && tap < taps) {
-                    sums[r] = product_sum(weights[tap * taps + x], elements[x], sums[r]);
-                }
-            }
-        }
+        const bool exists = within || (top + k >= 0 && top + k < call.from.height);
+        add_row<inside>(sums, k, reinterpret_cast<const float*>(in), exists, row, weights);
     }
     DMLGRAPH_UNROLL
-    for (int r = 0; r < rows; ++r) {
-        end_and_store(call, first + r, i, sums[r]);
-    }
-}
-
-template <bool inside, int taps, int stride>
-DMLGRAPH_INLINE void column_of_picture(const PictureCall& call, const PictureRow<taps, stride>& row, const Vector (&weights)[taps * taps],
-                                       std::int64_t i) {
-    constexpr int at_once = 4;
-    for (std::int64_t first = 0; first < call.rows;) {
-        if (call.rows < at_once) {
-            rows_of_picture<1, inside, false>(call, row, weights, first++, i);
-            continue;
+    for (int v = 0; v < vectors; ++v) {
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            sums[v][r] = row[v].by_window(sums[v][r]);
         }
-        first = std::min(first, call.rows - at_once);  // some rows again, rather than fewer at once
-        const std::int64_t top = call.from.top + first * stride;
-        const bool within = top >= 0 && top + (at_once - 1) * stride + taps <= call.from.height;
-        within ? rows_of_picture<at_once, inside, true>(call, row, weights, first, i)
-               : rows_of_picture<at_once, inside, false>(call, row, weights, first, i);
-        first += at_once;
+        end_and_store(call, first, i[v], sums[v]);
     }
 }
 
-template <int taps, int stride>
-void picture_of(const PictureCall& call) {
+// `rows` rows at a time, of which there must be so many.
+template <int rows, int vectors, bool inside, int taps, int stride>
+DMLGRAPH_INLINE void columns_of_picture(const PictureCall& call, const PictureRow<taps, stride>* row, const Vector (&weights)[taps * taps],
+                                        const std::int64_t* i) {
+    constexpr bool many = rows > 3;
+    for (std::int64_t first = 0; first < call.rows; first += rows) {
+        first = std::min<std::int64_t>(first, call.rows - rows);  // some rows again, rather than fewer at once
+        const std::int64_t top = call.from.top + first * stride;
+        const bool within = many && top >= 0 && top + (rows - 1) * stride + taps <= call.from.height;
+        within ? rows_of_picture<rows, vectors, inside, many>(call, row, weights, first, i)
+               : rows_of_picture<rows, vectors, inside, false>(call, row, weights, first, i);
+    }
+}
+
+// Vectors v… of windows at a time.
+template <int rows, int taps, int stride, int... v>
+DMLGRAPH_ONCE void all_of_picture(const PictureCall& call, std::integer_sequence<int, v...>) {
+    constexpr int vectors = sizeof...(v);
     Vector weights[taps * taps];
     DMLGRAPH_UNROLL
     for (int t = 0; t < taps * taps; ++t) {
         weights[t] = repeated(call.weights[t]);
     }
-    each_column<taps, stride>(
-        call.from, call.count, [&](const auto& row, std::int64_t i) { column_of_picture<true>(call, row, weights, i); },
-        [&](const auto& row, std::int64_t i) { column_of_picture<false>(call, row, weights, i); });
+    using Row = PictureRow<taps, stride>;
+    const std::int64_t columns = (call.count + lanes - 1) / lanes, last = columns - 1;
+    // The first and the last one have elements beyond the picture most often: they come first. Some windows are computed again,
+    // rather than fewer at once.
+    const auto column = [&](std::int64_t j) {
+        j = std::min(j, last);
+        j = j < 2 ? j * last : j - 1;
+        return std::min(j * lanes, std::max(call.count - lanes, std::int64_t{0}));
+    };
+    for (std::int64_t j = 0; j < columns; j += vectors) {
+        const std::int64_t at[] = {column(j + v)...};
+        const Row row[] = {Row(call.from.left + at[v] * stride, call.from.width)...};
+        const bool inside = (row[v].is_inside() && ...);
+        inside ? columns_of_picture<rows, vectors, true>(call, row, weights, at) : columns_of_picture<rows, vectors, false>(call, row, weights, at);
+    }
+}
+
+// So many rows and vectors at a time that sums do not wait for themselves, if there are enough.
+template <int taps, int stride>
+void picture_of(const PictureCall& call) {
+    const auto all = [&](auto rows, auto vectors) {
+        call.count <= lanes ? all_of_picture<rows, taps, stride>(call, std::make_integer_sequence<int, 1>())
+                            : all_of_picture<rows, taps, stride>(call, std::make_integer_sequence<int, vectors>());
+    };
+    switch (call.rows) {
+        case 1: return all(std::integral_constant<int, 1>(), std::integral_constant<int, 4>());
+        case 2: return all(std::integral_constant<int, 2>(), std::integral_constant<int, 2>());
+        case 3: return all(std::integral_constant<int, 3>(), std::integral_constant<int, 2>());
+        default: return all(std::integral_constant<int, 4>(), std::integral_constant<int, (stride == 1 && taps > 3 ? 2 : 1)>());
+    }
 }
 
 #if defined(__AVX2__)

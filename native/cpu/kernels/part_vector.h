@@ -7,7 +7,8 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
 // greater(a, b) is a where a > b, else b; lesser(a, b) is a where a < b, else b. even(a, b) is lanes 0, 2, … of a, then of b; odd(a, b) the other
-// ones; alternate(a, b) is the even lanes of a, then the odd ones of b. is_any_greater(a, b): whether a > b in some lane.
+// ones; alternate(a, b) is the even lanes of a, then the odd ones of b. mixed_even and mixed_odd have the lanes in an order of their own, which
+// in_order undoes: halves of a vector change places once, not for each pair. is_any_greater(a, b): whether a > b in some lane.
 // store_first(to, x, count) stores the first lanes, fewer than all.
 #if defined(__AVX512F__)
 
@@ -41,14 +42,12 @@ DMLGRAPH_INLINE void store_first(float* to, Vector x, int count) { store_part(to
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm256_max_ps(a, b); }
 DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return _mm256_min_ps(a, b); }
 DMLGRAPH_INLINE bool is_any_greater(Vector a, Vector b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0; }
-template <int lanes_of_halves>
-DMLGRAPH_INLINE Vector of_both(Vector a, Vector b) {
-    const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, lanes_of_halves));
-    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
-}
-DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return of_both<0x88>(a, b); }
-DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return of_both<0xdd>(a, b); }
-DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) { return of_both<0xd8>(a, b); }
+DMLGRAPH_INLINE Vector mixed_even(Vector a, Vector b) { return _mm256_shuffle_ps(a, b, 0x88); }
+DMLGRAPH_INLINE Vector mixed_odd(Vector a, Vector b) { return _mm256_shuffle_ps(a, b, 0xdd); }
+DMLGRAPH_INLINE Vector in_order(Vector mixed) { return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8)); }
+DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return in_order(mixed_even(a, b)); }
+DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return in_order(mixed_odd(a, b)); }
+DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) { return in_order(_mm256_shuffle_ps(a, b, 0xd8)); }
 using Part = __m256i;
 DMLGRAPH_INLINE Part part(int first, int last) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -140,6 +139,12 @@ DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) {
 }
 DMLGRAPH_INLINE void store_first(float* to, Vector x, int count) { store_part(to, x, part(0, count)); }
 
+#endif
+
+#if !defined(__AVX2__) || defined(__AVX512F__)
+DMLGRAPH_INLINE Vector mixed_even(Vector a, Vector b) { return even(a, b); }
+DMLGRAPH_INLINE Vector mixed_odd(Vector a, Vector b) { return odd(a, b); }
+DMLGRAPH_INLINE Vector in_order(Vector mixed) { return mixed; }
 #endif
 
 }  // namespace

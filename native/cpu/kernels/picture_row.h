@@ -13,36 +13,28 @@ namespace {
 
 DMLGRAPH_INLINE int within(std::int64_t lane) { return lane < 0 ? 0 : lane > lanes ? lanes : static_cast<int>(lane); }
 
-// Every step-th of the numbers of `step` vectors.
-template <int step>
-DMLGRAPH_INLINE Vector every(const Vector* in) {
-    if constexpr (step == 1) {
-        return in[0];
-    } else {
-        return even(every<step / 2>(in), every<step / 2>(in + step / 2));
-    }
-}
-
 // Vectors of a row: for each tap the elements of the windows from one on.
 template <int taps, int stride>
 class PictureRow {
+    static_assert(stride == 1 || stride == 2);
+
 public:
     // `column`: the first one of the first window.
     DMLGRAPH_INLINE PictureRow(std::int64_t column, std::int64_t width) : column_(column) {
-        constexpr int last = (loads - 1) * stride + stride * lanes;
-        inside_ = column >= 0 && column + last <= width;
+        inside_ = column >= 0 && column + (lanes - 1) * stride + taps <= width;
         DMLGRAPH_UNROLL
         for (int j = 0; j < loads; ++j) {
             DMLGRAPH_UNROLL
             for (int k = 0; k < stride; ++k) {
-                const std::int64_t first = column + j * stride + k * lanes;
+                const std::int64_t first = column + offset(j) + k * lanes;
                 parts_[j][k] = part(within(-first), within(width - first));
             }
         }
     }
     bool is_inside() const { return inside_; }
 
-    // Where elements lie outside, the others of a vector come from load_inside(address, part).
+    // Where elements lie outside, the others of a vector come from load_inside(address, part). The windows are in an order that
+    // `by_window` undoes.
     template <bool inside, class Load>
     DMLGRAPH_INLINE void read(Vector (&elements)[taps], const float* row, const Load& load_inside) const {
         DMLGRAPH_UNROLL
@@ -50,18 +42,38 @@ public:
             Vector several[stride];
             DMLGRAPH_UNROLL
             for (int k = 0; k < stride; ++k) {
-                const float* const from = row + column_ + j * stride + k * lanes;
-                several[k] = inside ? load(from) : load_inside(from, parts_[j][k]);
+                several[k] = one<inside>(row, j, k, load_inside);
             }
-            elements[j * stride] = every<stride>(several);
-            if (stride == 2 && j * stride + 1 < taps) {
-                elements[j * stride + 1] = odd(several[0], several[stride - 1]);
+            if constexpr (stride == 1) {
+                elements[j] = several[0];
+            } else {
+                several[0] = in_register(several[0]);  // GCC loads it twice instead
+                const int odd_tap = offset(j) + 1;
+                elements[odd_tap] = mixed_odd(several[0], several[1]);
+                if (odd_tap == j * stride + 1) {
+                    elements[j * stride] = mixed_even(several[0], several[1]);
+                }
             }
         }
     }
+    // The elements of one tap.
+    template <bool inside, class Load>
+    DMLGRAPH_INLINE Vector read_tap(int x, const float* row, const Load& load_inside) const {
+        static_assert(stride == 1);
+        return one<inside>(row, x, 0, load_inside);
+    }
+    DMLGRAPH_INLINE static Vector by_window(Vector x) { return stride == 1 ? x : in_order(x); }
 
 private:
     static constexpr int loads = (taps + stride - 1) / stride;  // of `stride` vectors
+    // The last one ends with the last tap of the last window: what follows may be outside.
+    static constexpr int offset(int j) { return j * stride + stride > taps ? taps - stride : j * stride; }
+
+    template <bool inside, class Load>
+    DMLGRAPH_INLINE Vector one(const float* row, int j, int k, const Load& load_inside) const {
+        const float* const from = row + column_ + offset(j) + k * lanes;
+        return inside ? load(from) : load_inside(from, parts_[j][k]);
+    }
 
     std::int64_t column_;
     bool inside_;
