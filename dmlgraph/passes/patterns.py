@@ -20,12 +20,13 @@ from dmlgraph.operators.activation import (
     ActivationSigmoid,
     ActivationSwish,
 )
-from dmlgraph.operators.element_wise import Add, Clip, Divide, Erf, Identity, Max, Min, Multiply
+from dmlgraph.operators.element_wise import Add, Clip, Clip1, Divide, Erf, Identity, Max, Min, Multiply
 from dmlgraph.operators.normalization import BatchNormalization
 from dmlgraph.passes.affine import AFFINE, FLOATS, AffineMap, affine_map_of, nearly_affine
 from dmlgraph.passes.draft import Draft
 from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.scalar import Scalar
 
 MAX_STEPS = 4  # the most affine maps in a row that are followed
 TOLERANCE = 2.0**-22  # relative: how close a constant, such as 0.70710677, must be to the exact one, 1/√2
@@ -77,7 +78,7 @@ def swish(draft: Draft, node: DraftNode) -> Outcome:
     Multiply,
     Identity,
     Divide,
-    needs=(ActivationHardSigmoid, Clip),
+    needs=(ActivationHardSigmoid, Clip, Clip1),
     effect="to the bit for x · clip(x·a + b, 0, 1) of float32, otherwise at most 2 ULP of x; intermediate values "
     "no longer overflow",
     differs=Differs.ROUNDED | Differs.CANCELS,
@@ -90,7 +91,7 @@ def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
     """
     for product, x, gate in _factors(draft, node):
         traced = _trace(draft, gate)
-        bent = draft.made_by(traced.operand, ActivationHardSigmoid, Clip)
+        bent = draft.made_by(traced.operand, ActivationHardSigmoid, Clip, Clip1)
         if bent is None or traced.map.shifts:
             continue
         scale = product.scale * traced.map.scale
@@ -98,9 +99,9 @@ def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
         if inner.operand != x:
             continue
         operator = bent.operator
-        if isinstance(operator, Clip):
-            affine_map, height = _after(affine_map_of(operator.scale_bias), inner.map), operator.max
-            if operator.min != 0.0:
+        if isinstance(operator, Clip | Clip1):
+            affine_map, height = _after(affine_map_of(operator.scale_bias), inner.map), _number(operator.max)
+            if _number(operator.min) != 0.0:
                 continue
         else:
             bend = bent.computing(ActivationHardSigmoid)
@@ -284,6 +285,10 @@ def _replace(draft: Draft, x: Operand, value: New, steps: tuple[Operand, ...]) -
 def _is_near(number: float, meant: float, x: Operand) -> bool:
     tolerance = TOLERANCE if x.desc.dtype.bits == 32 else FLOAT16_TOLERANCE
     return abs(number - meant) <= tolerance * abs(meant)
+
+
+def _number(bound: float | Scalar) -> float:
+    return float(bound.value) if isinstance(bound, Scalar) else bound
 
 
 def _float32(number: float) -> float:

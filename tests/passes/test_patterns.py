@@ -72,6 +72,12 @@ FOUND: dict[str, tuple[str, Build, dict[str, float], Callable[[Array], Array]]] 
         {"alpha": 0.25, "beta": 0.5},
         lambda x: x * unit(0.25 * x + 0.5),
     ),
+    "hard swish by a clip with bounds of the tensor's type": (
+        "hard_swish",
+        lambda g, x: x * dg.clip1(x + 3, min=0, max=6) / 6,
+        {"alpha": np.float32(1 / 6), "beta": 0.5},
+        lambda x: x * unit(x / 6 + 0.5),
+    ),
     "hard swish by 6": (
         "hard_swish",
         lambda g, x: x * dg.clip(x + 3, min=0, max=6) / 6,
