@@ -35,7 +35,8 @@ arguments = parser.parse_args()
 
 # The libraries read these when they are loaded.
 os.environ["DMLGRAPH_THREADS"] = str(arguments.threads)
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS"):
+# JAX takes as many threads as NPROC says, whatever its flags say of them.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC"):
     os.environ[variable] = str(arguments.threads)
 os.environ["XLA_FLAGS"] = (
     f"--xla_cpu_multi_thread_eigen={'true' if arguments.threads > 1 else 'false'} "
