@@ -23,10 +23,10 @@ from dmlgraph.operators.activation import (
 from dmlgraph.operators.element_wise import Add, Clip, Clip1, Divide, Erf, Identity, Max, Min, Multiply
 from dmlgraph.operators.normalization import BatchNormalization
 from dmlgraph.passes.affine import AFFINE, FLOATS, AffineMap, affine_map_of, nearly_affine
+from dmlgraph.passes.clip import clip_view
 from dmlgraph.passes.draft import Draft
 from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
-from dmlgraph.scalar import Scalar
 
 MAX_STEPS = 4  # the most affine maps in a row that are followed
 TOLERANCE = 2.0**-22  # relative: how close a constant, such as 0.70710677, must be to the exact one, 1/√2
@@ -98,14 +98,14 @@ def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
         inner = _trace(draft, bent.needed("input"), x)
         if inner.operand != x:
             continue
-        operator = bent.operator
-        if isinstance(operator, Clip | Clip1):
-            affine_map, height = _after(affine_map_of(operator.scale_bias), inner.map), _number(operator.max)
-            if _number(operator.min) != 0.0:
-                continue
-        else:
+        if isinstance(bent.operator, ActivationHardSigmoid):
             bend = bent.computing(ActivationHardSigmoid)
             affine_map, height = _after(AffineMap(bend.alpha, bend.beta), inner.map), 1.0
+        else:
+            clip = clip_view(draft, bent)
+            if clip is None or clip.bounds.low != 0.0:
+                continue
+            affine_map, height = _after(affine_map_of(clip.scale_bias), inner.map), float(clip.bounds.high)
         if not _is_near(height * scale, 1.0, x):
             continue
         attributes = {"alpha": _float32(affine_map.scale * scale), "beta": _float32(affine_map.bias * scale)}
@@ -285,10 +285,6 @@ def _replace(draft: Draft, x: Operand, value: New, steps: tuple[Operand, ...]) -
 def _is_near(number: float, meant: float, x: Operand) -> bool:
     tolerance = TOLERANCE if x.desc.dtype.bits == 32 else FLOAT16_TOLERANCE
     return abs(number - meant) <= tolerance * abs(meant)
-
-
-def _number(bound: float | Scalar) -> float:
-    return float(bound.value) if isinstance(bound, Scalar) else bound
 
 
 def _float32(number: float) -> float:

@@ -88,10 +88,12 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
             ("activation_log_softmax", "activation_log_softmax1", "batch_normalization"), Allowed(beyond=1e15)
         ),
         # Sums, differences and products that overflow in float32 on the way.
-        **dict.fromkeys(("gemm", "convolution", "roi_align", "roi_align1"), Allowed(beyond=1e15)),
-        **dict.fromkeys(_RESAMPLING, Allowed(near=1e-6, beyond=1e15)),  # constants that cancel, too
         **dict.fromkeys(
             (
+                "gemm",
+                "convolution",
+                "roi_align",
+                "roi_align1",
                 "batch_normalization_grad",
                 "batch_normalization_training",
                 "batch_normalization_training_grad",
@@ -101,6 +103,7 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
             ),
             Allowed(beyond=1e15),
         ),
+        **dict.fromkeys(_RESAMPLING, Allowed(near=1e-6, beyond=1e15)),  # constants that cancel, too
         **dict.fromkeys(_AVERAGES, Allowed(near=1e-6, beyond=1e15)),
         **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-6, beyond=1e15)),
         "multihead_attention": Allowed(near=1e-3, beyond=1e15),
