@@ -291,19 +291,11 @@ struct AnyTaps {
     }
 };
 
-// A vector of sums, of the windows from i on. What is written beyond a short row is written again with the next rows.
+// The last vector of all, of which only some sums exist.
 template <class Call>
-DMLGRAPH_INLINE void end_and_store(const Call& call, std::int64_t row, std::int64_t i, Vector total) {
-    const std::int64_t place = row * call.count + i, room = call.rows * call.count - place;
+DMLGRAPH_INLINE void end_and_store_part(const Call& call, std::int64_t place, Vector total) {
+    const Part inside = part(0, within(call.rows * call.count - place));
     const SumEnding* const ending = call.ending;
-    if (room >= lanes) {
-        if (ending != nullptr) {
-            total = sum(total, repeated(*ending->numbers));
-            total = applied(ending->lines == nullptr ? total : sum(total, load(ending->lines + place)), ending->function);
-        }
-        return store(call.out + place, total);
-    }
-    const Part inside = part(0, within(room));
     if (ending != nullptr) {
         total = sum(total, repeated(*ending->numbers));
         total = applied(ending->lines == nullptr ? total : sum(total, load_part(ending->lines + place, inside, total)), ending->function);
@@ -311,14 +303,20 @@ DMLGRAPH_INLINE void end_and_store(const Call& call, std::int64_t row, std::int6
     store_part(call.out + place, total, inside);
 }
 
-// The same of several rows, from `first` on.
+// Vectors of sums of several rows, from `first` on, of the windows from i on. What is written beyond a short row is written
+// again with the next rows.
 template <int rows, class Call>
 DMLGRAPH_INLINE void end_and_store(const Call& call, std::int64_t first, std::int64_t i, Vector (&sums)[rows]) {
     const std::int64_t count = call.count, place = first * count + i;
     if (call.rows * count - place - (rows - 1) * count < lanes) {
-        DMLGRAPH_UNROLL
-        for (int r = 0; r < rows; ++r) {
-            end_and_store(call, first + r, i, sums[r]);
+        if constexpr (rows == 1) {
+            end_and_store_part(call, place, sums[0]);
+        } else {
+            DMLGRAPH_UNROLL
+            for (int r = 0; r < rows; ++r) {
+                Vector one[] = {sums[r]};
+                end_and_store(call, first + r, i, one);
+            }
         }
         return;
     }
@@ -453,7 +451,7 @@ DMLGRAPH_INLINE void add_row(Vector (&sums)[vectors][rows], int k, const float* 
             }
         }
     };
-    if constexpr (vectors > 1 && stride == 1) {  // there is no register for each tap
+    if constexpr (vectors > 1 && stride == 1) {  // the registers do not hold every tap
         DMLGRAPH_UNROLL
         for (int x = 0; x < taps; ++x) {
             DMLGRAPH_UNROLL
